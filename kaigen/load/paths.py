@@ -1,0 +1,22 @@
+"""How the path of a field is written in messages: `spec.command[2]`, `metadata.labels["kaigen.dev/app"]`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_SIMPLE = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """The path as text; empty for the document itself."""
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        elif _SIMPLE.fullmatch(step):
+            text += f".{step}" if text else step
+        else:
+            escaped = step.replace("\\", "\\\\").replace('"', '\\"')
+            text += f'["{escaped}"]'
+    return text

@@ -1,0 +1,37 @@
+"""Diagnostics as text, JSON, SARIF, GitHub annotations or JUnit: a module a form, loaded when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+
+from kaigen.load.diagnostics import Diagnostic
+
+OUTPUTS = ("text", "json", "sarif", "github", "junit")
+"""The forms, as the command line names them."""
+
+
+def render_report(
+    diagnostics: Iterable[Diagnostic], output: str, *, color: bool = False, files: Sequence[str] = ()
+) -> str:
+    """A report, ending in a line end unless it is empty.
+
+    Args:
+        diagnostics: what was found, in any order.
+        output: one of `OUTPUTS`.
+        color: whether text has colours; the other forms never have.
+        files: the files that were looked at, for forms that say what is right too.
+
+    Raises:
+        ValueError: for another output.
+    """
+    if output not in OUTPUTS:
+        raise ValueError(f"unknown output {output!r}")
+    found = sorted(dict.fromkeys(diagnostics), key=Diagnostic.sort_key)
+    if found:
+        from kaigen.load.secrets import redact_diagnostic
+
+        found = [redact_diagnostic(item) for item in found]
+    render = import_module(f"kaigen.load.reporters.{output}").render
+    text: str = render(found, color=color, files=files)
+    return text

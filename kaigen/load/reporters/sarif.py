@@ -1,0 +1,78 @@
+"""For code scanning: SARIF 2.1.0, as GitHub, GitLab and editors read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kaigen.load.codes import CODES
+from kaigen.load.diagnostics import Diagnostic, Mark
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+_Object = dict[str, Any]
+
+
+def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Sequence[str] = ()) -> str:
+    """The report; its rules are the codes that occur."""
+    import json
+
+    codes = sorted({item.code for item in diagnostics})
+    rules = {code: place for place, code in enumerate(codes)}
+    driver: _Object = {"name": "kaigen", "rules": [_rule(code) for code in codes]}
+    run: _Object = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "artifacts": [{"location": {"uri": uri(file)}} for file in dict.fromkeys(files)],
+        "results": [_result(item, rules[item.code]) for item in diagnostics],
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _rule(code: str) -> _Object:
+    known = CODES.get(code)
+    if known is None:
+        return {"id": code}
+    return {
+        "id": code,
+        "shortDescription": {"text": known.title},
+        "fullDescription": {"text": known.explanation},
+        "help": {"text": known.explanation},
+    }
+
+
+def _result(item: Diagnostic, rule: int) -> _Object:
+    text = item.message + (f"; {item.hint}" if item.hint else "")
+    result: _Object = {
+        "ruleId": item.code,
+        "ruleIndex": rule,
+        "level": item.severity.label,
+        "message": {"text": text},
+    }
+    if item.mark:
+        location: _Object = {"physicalLocation": _physical(item.mark)}
+        if item.path:
+            location["logicalLocations"] = [{"fullyQualifiedName": item.path, "kind": "member"}]
+        result["locations"] = [location]
+    return result
+
+
+def _physical(mark: Mark) -> _Object:
+    place: _Object = {"artifactLocation": {"uri": uri(mark.file)}}
+    if mark.line:
+        region: _Object = {"startLine": mark.line}
+        if mark.column:
+            region |= {"startColumn": mark.column, "endColumn": mark.column + max(mark.length, 1)}
+        if mark.text:
+            region["snippet"] = {"text": mark.text}
+        place["region"] = region
+    return place
+
+
+def uri(path: str) -> str:
+    """A path as a URI reference: relative ones stay relative to where kaigen ran."""
+    import os
+    from urllib.parse import quote
+
+    quoted = quote(os.fsencode(path))
+    return f"file://{quoted}" if path.startswith("/") else quoted

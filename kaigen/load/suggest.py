@@ -1,0 +1,63 @@
+"""The nearest known name to one that is unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_LONGEST = 80
+
+
+def _folded(word: str) -> str:
+    return word.lower().replace("-", "").replace("_", "")
+
+
+def _distance(left: str, right: str, most: int) -> int:
+    """Edits between two words: insert, delete, replace a character, or swap two neighbours.
+
+    Optimal string alignment, a Damerau-Levenshtein distance; counting stops above `most`.
+    """
+    if abs(len(left) - len(right)) > most:
+        return most + 1
+    before: list[int] = []
+    last = list(range(len(right) + 1))
+    for row, char in enumerate(left, 1):
+        current = [row]
+        for column, other in enumerate(right, 1):
+            cost = min(last[column] + 1, current[-1] + 1, last[column - 1] + (char != other))
+            if row > 1 and column > 1 and char == right[column - 2] and other == left[row - 2]:
+                cost = min(cost, before[column - 2] + 1)
+            current.append(cost)
+        if min(current) > most:
+            return most + 1
+        before, last = last, current
+    return last[-1]
+
+
+def nearest(word: str, candidates: Iterable[str], *, limit: int = 1) -> list[str]:
+    """The candidates a person may have meant, nearest first, at most `limit`.
+
+    Case, dashes and underscores do not count. A third of the letters may differ, at least one; of a longer
+    name its first three letters or more are enough.
+    """
+    wanted = _folded(word)
+    if not wanted or len(wanted) > _LONGEST:
+        return []
+    ranked: list[tuple[int, bool, bool, str]] = []
+    for candidate in dict.fromkeys(candidates):
+        known = _folded(candidate)
+        if not known or len(known) > _LONGEST:
+            continue
+        most = max(1, max(len(wanted), len(known)) // 3)
+        distance = 0 if wanted == known else _distance(wanted, known, most)
+        if distance > most or (distance == len(known) == len(wanted)):
+            if not (len(wanted) >= 3 and known.startswith(wanted)):
+                continue
+            distance = most + 1
+        ranked.append((distance, wanted[0] != known[0], not known.startswith(wanted), candidate))
+    return [entry[3] for entry in sorted(ranked)[:limit]]
+
+
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
+    """A hint with the nearest candidate, or an empty text when none is near."""
+    found = nearest(word, candidates)
+    return f"did you mean `{found[0]}`?" if found else ""
