@@ -1,0 +1,66 @@
+"""Profiles: what kind of cluster the output is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kaigen.catalog.data import load
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """How pods come to run on spot nodes."""
+
+    node_selector: Mapping[str, str]
+    tolerations: Sequence[Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Facts of one kind of cluster.
+
+    Attributes:
+        name: as in `kaigen.yaml`.
+        storage_class: class of volumes whose spec names none; empty leaves it to the cluster.
+        gpu_label: node label that tells the GPU model.
+        gpu_column: which column of the GPU catalogue holds that label's values.
+        gpu_tolerations: of GPU pods.
+        gpu_runtime_class: of GPU pods; empty for none.
+        spot: None where the profile knows no spot nodes.
+    """
+
+    name: str
+    description: str
+    storage_class: str
+    gpu_label: str
+    gpu_column: str
+    gpu_tolerations: Sequence[Mapping[str, str]]
+    gpu_runtime_class: str
+    spot: Spot | None
+
+
+def profile_names() -> tuple[str, ...]:
+    """Every profile there is."""
+    return tuple(load("profiles"))
+
+
+def get_profile(name: str) -> Profile:
+    """The profile of that name.
+
+    Raises:
+        KeyError: when there is none.
+    """
+    data: dict[str, Any] = load("profiles")[name]
+    spot = data.get("spot")
+    return Profile(
+        name=name,
+        description=data["description"],
+        storage_class=data["storageClassName"],
+        gpu_label=data["gpuLabel"]["key"],
+        gpu_column=data["gpuLabel"]["column"],
+        gpu_tolerations=data["gpuTolerations"],
+        gpu_runtime_class=data["gpuRuntimeClass"],
+        spot=Spot(spot["nodeSelector"], spot["tolerations"]) if spot else None,
+    )

@@ -1,0 +1,24 @@
+"""Names that a foreign system gave its objects, kept so that a migration can be compared object by object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Naming:
+    """How the objects of a Job are named.
+
+    Attributes:
+        container: name of the main container.
+        init: name of the container that fetches the weights.
+        fetch_command: its command in place of kaigen's downloader; it runs the Job's own image.
+        volume: name of the pod's volume for results.
+        plain: names of objects are the app's own, without a hash or an ending.
+    """
+
+    container: str = "run"
+    init: str = "fetch-model"
+    fetch_command: tuple[str, ...] = ()
+    volume: str = "output"
+    plain: bool = False

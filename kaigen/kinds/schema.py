@@ -1,0 +1,145 @@
+"""JSON Schemas of the kinds, made from the pydantic models, and walks through them by a document's path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any
+
+from kaigen.kinds.registry import KINDS, KindEntry
+
+BASE_URL = "https://kaigen.dev/schemas"
+
+
+@cache
+def json_schema(entry: KindEntry) -> dict[str, Any]:
+    """The closed JSON Schema (2020-12) of a kind's documents."""
+    schema = entry.model().model_json_schema(by_alias=True, mode="validation")
+    schema = _without_null(_without_titles(schema))
+    schema["required"] = list(dict.fromkeys(["apiVersion", "kind", *schema.get("required", [])]))
+    head = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"{BASE_URL}/{schema_file_name(entry)}",
+        "title": f"{entry.kind} ({entry.api_version})",
+    }
+    return {**head, **schema}
+
+
+def schema_file_name(entry: KindEntry) -> str:
+    """File of a kind's schema in `schemas/`."""
+    return f"{entry.key.lower().replace('.', '-')}.json"
+
+
+@cache
+def combined_schema(*, embedded: bool = False) -> dict[str, Any]:
+    """One schema for every document that kaigen reads, told apart by `apiVersion` and `kind`; for editors.
+
+    Args:
+        embedded: hold the kinds' schemas instead of naming their files.
+    """
+    branches = [
+        {
+            "if": {
+                "properties": {"apiVersion": {"const": entry.api_version}, "kind": {"const": entry.kind}},
+                "required": ["apiVersion", "kind"],
+            },
+            "then": {"$ref": schema_file_name(entry)},
+        }
+        for entry in KINDS
+    ]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": f"{BASE_URL}/kaigen.json",
+        "title": "A document that kaigen reads",
+        "type": "object",
+        "required": ["apiVersion", "kind"],
+        "allOf": branches,
+        **({"$defs": {entry.key: json_schema(entry) for entry in KINDS}} if embedded else {}),
+    }
+
+
+def _without_titles(node: Any, *, in_properties: bool = False) -> Any:
+    if isinstance(node, dict):
+        return {
+            key: _without_titles(value, in_properties=key in {"properties", "$defs"})
+            for key, value in node.items()
+            if in_properties or key != "title" or not isinstance(value, str)
+        }
+    if isinstance(node, list):
+        return [_without_titles(item) for item in node]
+    return node
+
+
+def _without_null(node: Any) -> Any:
+    """A field without a value is an error (KG0209), so no schema offers null."""
+    if isinstance(node, list):
+        return [_without_null(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    clean = {key: _without_null(value) for key, value in node.items()}
+    options = clean.get("anyOf")
+    if isinstance(options, list) and {"type": "null"} in options:
+        rest = [option for option in options if option != {"type": "null"}]
+        del clean["anyOf"]
+        clean = {**rest[0], **clean} if len(rest) == 1 else {**clean, "anyOf": rest}
+        if clean.get("default", 0) is None:
+            del clean["default"]
+    return clean
+
+
+def deref(root: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+    """The schema that a node stands for, its reference followed."""
+    while "$ref" in node:
+        target: Any = root
+        for part in node["$ref"].removeprefix("#/").split("/"):
+            target = target[part]
+        node = {**target, **{key: value for key, value in node.items() if key != "$ref"}}
+    return node
+
+
+def branches(root: dict[str, Any], node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The schema itself, or each of its alternatives."""
+    node = deref(root, node)
+    options = [option for option in node.get("oneOf", []) if set(option) != {"required"}] or node.get(
+        "anyOf", []
+    )
+    if not options:
+        yield node
+    for option in options:
+        yield from branches(root, option)
+
+
+def step(root: dict[str, Any], node: dict[str, Any], key: str | int) -> dict[str, Any] | None:
+    """The schema of one entry of a mapping or sequence; None when the schema has none."""
+    for branch in branches(root, node):
+        if isinstance(key, int):
+            if "items" in branch:
+                return deref(root, branch["items"])
+            continue
+        if key in branch.get("properties", {}):
+            return deref(root, branch["properties"][key])
+        for field in ("additionalProperties", "patternProperties"):
+            inner = branch.get(field)
+            if isinstance(inner, dict):
+                if field == "patternProperties":
+                    inner = next(iter(inner.values()))
+                return deref(root, inner)
+    return None
+
+
+def walk(root: dict[str, Any], path: Sequence[str | int]) -> dict[str, Any] | None:
+    """The schema at a path of a document; None where the schema does not reach."""
+    node: dict[str, Any] | None = root
+    for key in path:
+        if node is None:
+            return None
+        node = step(root, node, key)
+    return node
+
+
+def field_names(root: dict[str, Any], path: Sequence[str | int]) -> list[str]:
+    """Names of the fields that a mapping at a path may have."""
+    node = walk(root, path)
+    if node is None:
+        return []
+    return [name for branch in branches(root, node) for name in branch.get("properties", {})]

@@ -1,0 +1,62 @@
+"""A spec on its way through the compiler: what was asked for, and where each part of it was said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kaigen.kinds.compat import Naming
+from kaigen.load.diagnostics import Diagnostic, Mark, Severity
+
+if TYPE_CHECKING:
+    from kaigen.kinds.job import Job
+    from kaigen.kinds.model import Model
+    from kaigen.kinds.registry import KindEntry
+    from kaigen.kinds.validate import Positioned
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One of kaigen's own kinds, written by a person or lowered from a dialect.
+
+    Attributes:
+        block: the validated kind.
+        entry: the kind that the document was written in.
+        document: the document.
+        source: its file, relative to the repository.
+        origins: for a lowered spec, which field of the document each of its fields came from; the longest
+            prefix of a path decides.
+        naming: names of a foreign system to keep; None for kaigen's own.
+    """
+
+    block: Model | Job
+    entry: KindEntry
+    document: Positioned
+    source: str
+    origins: Mapping[Path, Path] = field(default_factory=dict)
+    naming: Naming | None = None
+
+    def document_path(self, path: Sequence[str | int]) -> Path:
+        """The document's field that a field of the kind came from."""
+        wanted = tuple(path)
+        if self.entry.system == "kaigen":
+            return wanted
+        for length in range(len(wanted), 0, -1):
+            origin = self.origins.get(wanted[:length])
+            if origin is not None:
+                return origin
+        return ("metadata", "name") if wanted[:1] == ("metadata",) else ("spec",)
+
+    def diagnostic(
+        self, code: str, message: str, path: Sequence[str | int], hint: str = "", *, warning: bool = False
+    ) -> Diagnostic:
+        """A problem at a field of the kind, told at its place in the document."""
+        from kaigen.kinds.validate import dotted
+
+        where = self.document_path(path)
+        mark: Mark = self.document.mark(where)
+        severity = Severity.WARNING if warning else Severity.ERROR
+        return Diagnostic(code, message, mark, hint, severity, dotted(where))
