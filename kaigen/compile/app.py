@@ -1,0 +1,447 @@
+"""What the compiler makes: an app of objects, and the expressions that stand in them.
+
+An object is a plain dict in which some leaves are *expressions*: the release name, a setting, a text joined
+from both. An expression has two faces, and the whole promise "one app, two forms" rests on them:
+
+- `value(scope)`: what it is, for plain manifests;
+- `pipeline()`: the Go template pipeline that gives Helm the same value.
+
+Nothing else in an object differs between the two forms.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from kaigen.compile.gojson import go_json, sha256_hex
+
+Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
+Tree: TypeAlias = "None | bool | int | float | str | Expr | Sequence[Tree] | Mapping[str, Tree]"
+"""An object or a part of it: JSON with expressions in it; its mappings are dicts, its sequences lists or tuples."""
+
+SpecPath = tuple[str | int, ...]
+
+DIGEST_LENGTH = 8
+"""Hex digits of a content hash in a name: 32 bits, compared only within one app's history."""
+
+MUTABLE_JOB_FIELDS = (
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "parallelism",
+    "suspend",
+    "ttlSecondsAfterFinished",
+)
+"""Fields of a Job's spec that the API server lets change in place; they do not make a new run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What expressions are evaluated against.
+
+    Attributes:
+        release: the Helm release's name; the app's own name in plain manifests.
+        namespace: where the app goes.
+        values: the settings as a nested mapping, overrides applied.
+        specs: specs that a name was hashed from, resolved already; by identity.
+    """
+
+    release: str
+    namespace: str
+    values: Mapping[str, Json]
+    specs: dict[int, dict[str, Json]] = field(default_factory=dict)
+
+
+class Expr(ABC):
+    """A leaf or subtree whose value is known only when the app is rendered."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def value(self, scope: Scope) -> Json:
+        """What it is in this scope."""
+
+    @abstractmethod
+    def pipeline(self) -> str:
+        """Go template pipeline, without braces, of the same value."""
+
+    def inline(self) -> str:
+        """YAML text of the value in a template, on one line."""
+        return f"{{{{ {self.pipeline()} | toJson }}}}"
+
+    def settings(self) -> Iterator[Setting]:
+        """Every setting that it reads."""
+        return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Release(Expr):
+    """The release's name with a fixed ending: `finetune` or `finetune-output`."""
+
+    suffix: str = ""
+
+    def value(self, scope: Scope) -> str:
+        return scope.release + self.suffix
+
+    def pipeline(self) -> str:
+        return f'printf "%s{self.suffix}" .Release.Name' if self.suffix else ".Release.Name"
+
+    def inline(self) -> str:
+        # Helm allows only letters, digits, dots and dashes in a release name.
+        return f'"{{{{ .Release.Name }}}}{self.suffix}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace(Expr):
+    """The namespace that the app goes to."""
+
+    def value(self, scope: Scope) -> str:
+        return scope.namespace
+
+    def pipeline(self) -> str:
+        return ".Release.Namespace"
+
+    def inline(self) -> str:
+        return '"{{ .Release.Namespace }}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Expr):
+    """A leaf or subtree that a user may override at deploy time.
+
+    Attributes:
+        path: where it stands in `values.yaml`, dotted.
+        default: its value unless overridden.
+        doc: one sentence for `values.yaml` and the chart's README.
+        schema: JSON Schema of its value.
+        optional: the field that holds it is left out while its value is empty (`""`, 0, false, `[]`, `{}`).
+        origin: the spec's field it came from, for diagnostics; empty when kaigen chose it.
+    """
+
+    path: str
+    default: Any = field(hash=False)
+    doc: str
+    schema: Mapping[str, Any] = field(hash=False)
+    optional: bool = False
+    origin: SpecPath = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The path, split."""
+        return tuple(self.path.split("."))
+
+    def value(self, scope: Scope) -> Json:
+        here: Any = scope.values
+        for key in self.keys:
+            if not isinstance(here, Mapping) or key not in here:
+                return None
+            here = here[key]
+        return here  # type: ignore[no-any-return]
+
+    def pipeline(self) -> str:
+        return f".Values.{self.path}"
+
+    def settings(self) -> Iterator[Setting]:
+        yield self
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Expr):
+    """One entry of a setting that holds a mapping; the key must be an identifier."""
+
+    of: Setting
+    key: str
+
+    def value(self, scope: Scope) -> Json:
+        mapping = self.of.value(scope)
+        return mapping.get(self.key) if isinstance(mapping, dict) else None
+
+    def pipeline(self) -> str:
+        return f"{self.of.pipeline()}.{self.key}"
+
+    def settings(self) -> Iterator[Setting]:
+        yield self.of
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Expr):
+    """A value as text: a string as it is, anything else as JSON."""
+
+    of: Expr
+
+    def value(self, scope: Scope) -> str:
+        value = self.of.value(scope)
+        return value if isinstance(value, str) else go_json(value)
+
+    def pipeline(self) -> str:
+        inner = self.of.pipeline()
+        return f'kindIs "string" {inner} | ternary {inner} (toJson {inner})'
+
+    def settings(self) -> Iterator[Setting]:
+        return self.of.settings()
+
+
+@dataclass(frozen=True, slots=True)
+class JsonText(Expr):
+    """A value as one line of JSON text."""
+
+    of: Expr
+
+    def value(self, scope: Scope) -> str:
+        return go_json(self.of.value(scope))
+
+    def pipeline(self) -> str:
+        return f"toJson {self.of.pipeline()}"
+
+    def settings(self) -> Iterator[Setting]:
+        return self.of.settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(Expr):
+    """Fixed text and expressions, joined: `["--dest=", setting]`."""
+
+    parts: tuple[str | Expr, ...]
+
+    def value(self, scope: Scope) -> str:
+        return "".join(part if isinstance(part, str) else str(part.value(scope)) for part in self.parts)
+
+    def pipeline(self) -> str:
+        template = "".join(part.replace("%", "%%") if isinstance(part, str) else "%v" for part in self.parts)
+        arguments = " ".join(f"({part.pipeline()})" for part in self.parts if isinstance(part, Expr))
+        return f"printf {go_json(template)} {arguments}"
+
+    def settings(self) -> Iterator[Setting]:
+        for part in self.parts:
+            if isinstance(part, Expr):
+                yield from part.settings()
+
+
+@dataclass(frozen=True, slots=True)
+class HashedName(Expr):
+    """The release's name with a hash of a spec that the API server lets no one change in place.
+
+    Attributes:
+        spec: the Job's spec.
+        helper: the named template that gives the hash in a chart.
+    """
+
+    spec: Mapping[str, Tree] = field(hash=False)
+    helper: str
+
+    def value(self, scope: Scope) -> str:
+        spec = scope.specs.get(id(self.spec))
+        if spec is None:
+            spec = scope.specs[id(self.spec)] = resolve(self.spec, scope)  # type: ignore[assignment]
+        return f"{scope.release}-{spec_digest(spec)}"  # type: ignore[arg-type]
+
+    def pipeline(self) -> str:
+        return f'printf "%s-%s" .Release.Name (include "{self.helper}" .)'
+
+    def inline(self) -> str:
+        return f'"{{{{ .Release.Name }}}}-{{{{ include "{self.helper}" . }}}}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Labels(Expr):
+    """The labels of an object: the app's common ones, then some of its own."""
+
+    common: Mapping[str, Tree] = field(hash=False)
+    own: Mapping[str, Tree] = field(default_factory=dict, hash=False)
+    helper: str = "labels"
+
+    def value(self, scope: Scope) -> dict[str, Json]:
+        common, own = resolve(self.common, scope), resolve(self.own, scope)
+        assert isinstance(common, dict)
+        assert isinstance(own, dict)
+        return {**common, **own}
+
+    def pipeline(self) -> str:
+        return f'include "{self.helper}" .'
+
+    def settings(self) -> Iterator[Setting]:
+        yield from find_settings(self.own)
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """One Kubernetes object of an app, with expressions in it.
+
+    Attributes:
+        role: file name without its ending, unique in the app and stable: `job-run`, `pvc-output`.
+        body: the object; key order is the order in which it is written.
+        wave: 0 storage and config, 1 acquisition, 2 conversion, 3 workloads, 4 routes.
+        when: the object exists only while this setting is true.
+        test: part of `helm test`; in the chart only.
+    """
+
+    role: str
+    body: Mapping[str, Tree] = field(hash=False)
+    wave: int = 0
+    when: Setting | None = None
+    test: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The object's kind."""
+        return str(self.body["kind"])
+
+    @property
+    def hashed(self) -> HashedName | None:
+        """The object's name when it ends in a hash of its spec."""
+        name = self.body["metadata"]["name"]  # type: ignore[index, call-overload]
+        return name if isinstance(name, HashedName) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something a reader of the app should know; shown by `render -v`, NOTES.txt and the chart's README."""
+
+    text: str
+    path: SpecPath = ()
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """What one spec becomes: written, reviewed, synced and deleted together.
+
+    Attributes:
+        name: of the app, and of its Helm release in plain manifests.
+        namespace: where it goes.
+        kind: the kind or dialect kind that the spec was written in, as in `Model` or `AI Operator Job`.
+        source: the spec's file, relative to the repository; empty for specs that were not read from one.
+        objects: in the order of their waves.
+        settings: every setting that the objects use, in the order of `values.yaml`.
+        pod_security: the level its pods must satisfy.
+        summary: what the app is, one sentence.
+        version: of the chart (SemVer).
+        app_version: commit of the model when it is known.
+        notes: for readers.
+        labels: common labels of every object.
+        selector_labels: those by which its pods are found.
+    """
+
+    name: str
+    namespace: str
+    kind: str
+    source: str
+    objects: tuple[Object, ...]
+    settings: tuple[Setting, ...]
+    pod_security: str = "restricted"
+    summary: str = ""
+    version: str = "0.1.0"
+    app_version: str = ""
+    notes: tuple[Note, ...] = ()
+    labels: Mapping[str, Tree] = field(default_factory=dict)
+    selector_labels: Mapping[str, Tree] = field(default_factory=dict)
+
+    def default_values(self) -> dict[str, Json]:
+        """The settings' defaults as the nested mapping that `values.yaml` holds."""
+        values: dict[str, Any] = {}
+        for setting in self.settings:
+            here = values
+            *parents, last = setting.keys
+            for key in parents:
+                here = here.setdefault(key, {})
+            here[last] = setting.default
+        return values
+
+    def render(
+        self, values: Mapping[str, Json] | None = None, *, release: str | None = None
+    ) -> list[Rendered]:
+        """The app's objects as plain dicts, tests of `helm test` left out.
+
+        Args:
+            values: settings with overrides applied; the defaults when None.
+            release: a release name other than the app's.
+        """
+        scope = Scope(
+            release or self.name, self.namespace, self.default_values() if values is None else values
+        )
+        rendered = []
+        for item in self.objects:
+            if item.test or (item.when is not None and not item.when.value(scope)):
+                continue
+            # The metadata come first, so a spec that the name was hashed from is there already.
+            body = {key: scope.specs.get(id(node)) or resolve(node, scope) for key, node in item.body.items()}
+            rendered.append(Rendered(item, body))
+        return rendered
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """An object as it will be written, beside where it came from."""
+
+    object: Object
+    body: dict[str, Any] = field(hash=False)
+
+
+def resolve(tree: Tree, scope: Scope) -> Json:
+    """The tree with every expression replaced by its value; empty optional settings leave their field out."""
+    # By exact type: this runs for every node of every object, and isinstance on abstract classes is slow.
+    kind = type(tree)
+    if kind is dict:
+        result: dict[str, Json] = {}
+        for key, node in tree.items():  # type: ignore[union-attr]
+            if type(node) is str:
+                result[key] = node
+            elif type(node) is Setting and node.optional:
+                value = node.value(scope)
+                if value:
+                    result[key] = value
+            else:
+                result[key] = resolve(node, scope)
+        return result
+    if kind is list or kind is tuple:
+        return [resolve(node, scope) for node in tree]  # type: ignore[union-attr]
+    return tree.value(scope) if isinstance(tree, Expr) else tree  # type: ignore[return-value]
+
+
+def spec_digest(spec: Mapping[str, Json]) -> str:
+    """The hash that a Job's name ends in: of all that the API server would not let change in place.
+
+    The chart computes the same from the rendered template: `omit … | toJson | sha256sum | trunc 8`.
+    """
+    fixed = {key: value for key, value in spec.items() if key not in MUTABLE_JOB_FIELDS}
+    return sha256_hex(go_json(fixed))[:DIGEST_LENGTH]
+
+
+def find_settings(tree: Tree) -> list[Setting]:
+    """Every setting in a tree, in order, repeated as often as it is used."""
+    found: list[Setting] = []
+    _find(tree, found)
+    return found
+
+
+def _find(tree: Tree, found: list[Setting]) -> None:
+    kind = type(tree)
+    if kind is str:
+        return
+    if kind is dict:
+        for node in tree.values():  # type: ignore[union-attr]
+            if type(node) is not str:
+                _find(node, found)
+    elif kind is list or kind is tuple:
+        for node in tree:  # type: ignore[union-attr]
+            if type(node) is not str:
+                _find(node, found)
+    elif isinstance(tree, Expr):
+        found.extend(tree.settings())
+
+
+def collect_settings(objects: Sequence[Object], order: Sequence[str] = ()) -> tuple[Setting, ...]:
+    """Each setting once, grouped by the first part of its path in `order`, then as first used.
+
+    Raises:
+        AssertionError: when two objects mean different things by one path.
+    """
+    found: dict[str, Setting] = {}
+    for item in objects:
+        used = [*([item.when] if item.when else []), *find_settings(item.body)]
+        for setting in used:
+            known = found.setdefault(setting.path, setting)
+            assert known.default == setting.default, f"two defaults for the setting {setting.path}"
+    rank = {name: index for index, name in enumerate(order)}
+    return tuple(sorted(found.values(), key=lambda s: rank.get(s.keys[0], len(rank))))

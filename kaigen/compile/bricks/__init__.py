@@ -1,0 +1,1 @@
+"""Parts that the kinds are built from: settings, pods, storage, acquisition, policy."""

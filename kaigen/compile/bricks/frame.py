@@ -1,0 +1,79 @@
+"""What all objects of one app have in common: names, labels, annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kaigen.compile.app import Expr, Labels, Namespace, Release, Tree
+
+WAVE = "argocd.argoproj.io/sync-wave"
+
+KEEP: Mapping[str, str] = {
+    "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
+    "helm.sh/resource-policy": "keep",
+    "kustomize.toolkit.fluxcd.io/prune": "disabled",
+}
+"""Annotations that make Argo CD, Helm and Flux leave an object alone when its app goes."""
+
+POD_SECURITY = "kaigen.dev/pod-security"
+"""Annotation on pods that ask for a level looser than restricted, so that every diff shows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Who the app is.
+
+    Attributes:
+        name: the app's.
+        labels: what the user wants on every object; not on pods, where a new label would be a new run.
+        annotations: likewise; those that direct kaigen are left out.
+    """
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def common_labels(self) -> dict[str, Tree]:
+        """Labels of every object."""
+        return {**self.labels, **self.selector_labels, "app.kubernetes.io/managed-by": "kaigen"}
+
+    @property
+    def selector_labels(self) -> dict[str, Tree]:
+        """The labels that tell this release's pods from all others."""
+        return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/instance": Release()}
+
+    def all_labels(self, component: str, own: Mapping[str, Tree] | None = None) -> Labels:
+        """The labels of one object."""
+        return Labels(
+            self.common_labels,
+            {"app.kubernetes.io/component": component, **(own or {})},
+            f"{self.name}.labels",
+        )
+
+    def selector(self, component: str | None = None) -> Labels:
+        """The labels by which a selector finds the pods of one component, or of all."""
+        own = {"app.kubernetes.io/component": component} if component else {}
+        return Labels(self.selector_labels, own, f"{self.name}.selectorLabels")
+
+    def metadata(
+        self,
+        suffix: str,
+        component: str,
+        *,
+        wave: int = 0,
+        labels: Mapping[str, Tree] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        name: Expr | None = None,
+    ) -> dict[str, Tree]:
+        """An object's metadata; its name is the release's with `suffix` unless `name` is given."""
+        notes: dict[str, Tree] = {**self.annotations, **(annotations or {})}
+        if wave:
+            notes[WAVE] = str(wave)
+        return {
+            "name": Release(suffix) if name is None else name,
+            "namespace": Namespace(),
+            "labels": self.all_labels(component, labels),
+            **({"annotations": dict(sorted(notes.items()))} if notes else {}),
+        }

@@ -1,0 +1,209 @@
+"""Jobs that Git may hold: no TTL, a name that ends in a hash of what they run, retries that know when to stop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kaigen.compile.app import HashedName, Joined, Namespace, Object, Release, Setting, SpecPath, Tree
+from kaigen.compile.bricks import settings
+from kaigen.compile.bricks.frame import Frame
+from kaigen.compile.bricks.pods import DEFAULT_USER, container_security
+from kaigen.compile.context import Context
+
+TEST_HOOK = {"helm.sh/hook": "test", "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"}
+"""Annotations of what `helm test` runs."""
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def seconds(duration: str | None) -> int:
+    """A duration such as `1h30m` in seconds; 0 for None."""
+    return sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"([0-9]+)([smhd])", duration or ""))
+
+
+def failure_policy(permanent: Mapping[str, tuple[int, ...]]) -> dict[str, Tree]:
+    """Do not count evictions as failures; give up at once where trying again cannot help.
+
+    Args:
+        permanent: exit codes, by container, after which a retry is pointless.
+    """
+    rules: list[Tree] = [
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    ]
+    for container, codes in permanent.items():
+        rules.append(
+            {
+                "action": "FailJob",
+                "onExitCodes": {"containerName": container, "operator": "In", "values": list(codes)},
+            }
+        )
+    return {"rules": rules}
+
+
+def job(
+    frame: Frame,
+    pod: Mapping[str, Tree],
+    *,
+    role: str,
+    component: str,
+    wave: int,
+    retries: int,
+    deadline: str | None,
+    prefix: str = "",
+    origin: SpecPath,
+    permanent: Mapping[str, tuple[int, ...]] | None = None,
+    nodes: int = 1,
+    labels: Mapping[str, Tree] | None = None,
+    pod_annotations: Mapping[str, str] | None = None,
+    hashed: bool = True,
+) -> Object:
+    """A Job.
+
+    Args:
+        frame: the app.
+        pod: the pod's spec.
+        role: the object's role, and start of its helpers' names in the chart.
+        component: value of the component label.
+        wave: its sync wave.
+        retries: how many failed pods are replaced.
+        deadline: longest time it may take.
+        prefix: of its settings' paths.
+        origin: where the block that holds `retries` and `deadline` stands in the spec.
+        permanent: exit codes, by container, after which a retry is pointless.
+        nodes: pods that work together; more than one makes an Indexed Job.
+        labels: more labels of the Job itself.
+        pod_annotations: of its pods.
+        hashed: False keeps the app's name as it is; an edit is then refused by the API server.
+    """
+    template: dict[str, Tree] = {
+        "metadata": {
+            "labels": frame.selector(component),
+            **({"annotations": dict(pod_annotations)} if pod_annotations else {}),
+        },
+        "spec": dict(pod),
+    }
+    spec: dict[str, Tree] = {
+        "backoffLimit": settings.count(
+            f"{prefix}retries", retries, "How many failed pods are replaced.", origin=(*origin, "retries")
+        ),
+        "activeDeadlineSeconds": Setting(
+            f"{prefix}deadlineSeconds",
+            seconds(deadline),
+            "Longest time that it may take, in seconds, retries included; 0 for no limit.",
+            settings.SECONDS,
+            optional=True,
+            origin=(*origin, "deadline"),
+        ),
+        "completions": nodes,
+        "parallelism": nodes,
+        "completionMode": "Indexed" if nodes > 1 else "NonIndexed",
+        "podFailurePolicy": failure_policy(permanent or {}),
+        "template": template,
+    }
+    name = HashedName(spec, f"{frame.name}.{role}.digest") if hashed else Release()
+    return Object(
+        role=role,
+        wave=wave,
+        body={
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": frame.metadata("", component, wave=wave, labels=labels, name=name),
+            "spec": spec,
+        },
+    )
+
+
+def completion_test(frame: Frame, watched: Object, context: Context) -> list[Object]:
+    """What `helm test` runs for a Job: wait until it is complete, with the right to read that Job alone."""
+    name = watched.body["metadata"]["name"]  # type: ignore[index, call-overload]
+    account = Release("-test")
+
+    def part(role: str, weight: str, **body: Tree) -> Object:
+        metadata = frame.metadata("-test", "test", annotations={**TEST_HOOK, "helm.sh/hook-weight": weight})
+        api_version, kind = body.pop("apiVersion"), body.pop("kind")
+        return Object(
+            role=f"tests/{role}",
+            test=True,
+            body={"apiVersion": api_version, "kind": kind, "metadata": metadata, **body},
+        )
+
+    rbac = "rbac.authorization.k8s.io"
+    return [
+        part(
+            "serviceaccount", "-2", apiVersion="v1", kind="ServiceAccount", automountServiceAccountToken=False
+        ),
+        part(
+            "role",
+            "-2",
+            apiVersion=f"{rbac}/v1",
+            kind="Role",
+            rules=[
+                {
+                    "apiGroups": ["batch"],
+                    "resources": ["jobs"],
+                    "resourceNames": [name],
+                    "verbs": ["get", "list", "watch"],
+                }
+            ],
+        ),
+        part(
+            "rolebinding",
+            "-1",
+            apiVersion=f"{rbac}/v1",
+            kind="RoleBinding",
+            roleRef={"apiGroup": rbac, "kind": "Role", "name": account},
+            subjects=[{"kind": "ServiceAccount", "name": account, "namespace": Namespace()}],
+        ),
+        part("pod", "0", apiVersion="v1", kind="Pod", spec=_test_pod(name, account, context)),
+    ]
+
+
+def _test_pod(job_name: Tree, account: Tree, context: Context) -> dict[str, Tree]:
+    return {
+        "restartPolicy": "Never",
+        "serviceAccountName": account,
+        "automountServiceAccountToken": True,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": DEFAULT_USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [
+            {
+                "name": "test",
+                "image": settings.text(
+                    "test.image", context.images["kubectl"], "Image of the `helm test` pod."
+                ),
+                "args": [
+                    "wait",
+                    "--for=condition=complete",
+                    Joined(
+                        (
+                            "--timeout=",
+                            settings.text("test.timeout", "1h", "How long `helm test` waits for the Job."),
+                        )
+                    ),
+                    "job",
+                    job_name,
+                ],
+                "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}},
+                "securityContext": container_security(read_only=True),
+            }
+        ],
+    }
+
+
+def test_hook(frame: Frame, pod: Mapping[str, Any]) -> Object:
+    """A pod that `helm test` runs."""
+    return Object(
+        role="tests/pod",
+        test=True,
+        body={
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": frame.metadata("-test", "test", annotations=TEST_HOOK),
+            "spec": dict(pod),
+        },
+    )

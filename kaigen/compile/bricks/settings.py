@@ -1,0 +1,68 @@
+"""Settings of the shapes that recur, each with the JSON Schema of its value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kaigen.compile.app import Setting, SpecPath
+from kaigen.kinds.base import QUANTITY
+
+STRING: Mapping[str, Any] = {"type": "string"}
+STRINGS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
+STRING_MAP: Mapping[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
+OBJECT: Mapping[str, Any] = {"type": "object"}
+OBJECTS: Mapping[str, Any] = {"type": "array", "items": {"type": "object"}}
+COUNT: Mapping[str, Any] = {"type": "integer", "minimum": 0}
+SECONDS: Mapping[str, Any] = {"type": "integer", "minimum": 0}
+FLAG: Mapping[str, Any] = {"type": "boolean"}
+PLAIN: Mapping[str, Any] = {"type": ["string", "number", "boolean"]}
+QUANTITY_SCHEMA: Mapping[str, Any] = {"type": ["string", "number"], "pattern": QUANTITY}
+RESOURCES: Mapping[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "requests": {"type": "object", "additionalProperties": QUANTITY_SCHEMA},
+        "limits": {"type": "object", "additionalProperties": QUANTITY_SCHEMA},
+        "claims": {"type": "array", "items": {"type": "object"}},
+    },
+}
+PULL_POLICY: Mapping[str, Any] = {"enum": ["", "Always", "IfNotPresent", "Never"]}
+
+
+def text(path: str, default: str, doc: str, *, optional: bool = False, origin: SpecPath = ()) -> Setting:
+    """A string."""
+    schema = STRING if optional else {**STRING, "minLength": 1}
+    return Setting(path, default, doc, schema, optional, origin)
+
+
+def count(path: str, default: int, doc: str, *, optional: bool = False, origin: SpecPath = ()) -> Setting:
+    """A whole number, 0 or more."""
+    return Setting(path, default, doc, COUNT, optional, origin)
+
+
+def flag(path: str, default: bool, doc: str) -> Setting:
+    """True or false."""
+    return Setting(path, default, doc, FLAG)
+
+
+def quantity(path: str, default: str, doc: str, *, origin: SpecPath = ()) -> Setting:
+    """A Kubernetes quantity."""
+    return Setting(path, default, doc, QUANTITY_SCHEMA, False, origin)
+
+
+def strings(
+    path: str, default: Sequence[str], doc: str, *, optional: bool = False, origin: SpecPath = ()
+) -> Setting:
+    """A list of strings."""
+    return Setting(path, list(default), doc, STRINGS, optional, origin)
+
+
+def string_map(path: str, default: Mapping[str, str], doc: str, *, origin: SpecPath = ()) -> Setting:
+    """A map of strings that is left out when empty."""
+    return Setting(path, dict(default), doc, STRING_MAP, True, origin)
+
+
+def objects(path: str, default: Sequence[Mapping[str, Any]], doc: str, *, origin: SpecPath = ()) -> Setting:
+    """A list of Kubernetes fragments that is left out when empty."""
+    return Setting(path, [dict(item) for item in default], doc, OBJECTS, True, origin)

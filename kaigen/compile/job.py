@@ -1,0 +1,434 @@
+"""The kind `Job`: one run to completion for each content of its spec."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kaigen.compile.app import (
+    App,
+    Item,
+    Joined,
+    JsonText,
+    Object,
+    Release,
+    Setting,
+    SpecPath,
+    Text,
+    Tree,
+    collect_settings,
+)
+from kaigen.compile.bricks import settings
+from kaigen.compile.bricks.devices import claim_template
+from kaigen.compile.bricks.frame import POD_SECURITY, Frame
+from kaigen.compile.bricks.jobs import completion_test, job
+from kaigen.compile.bricks.network import headless_service, network_policy
+from kaigen.compile.bricks.pods import (
+    SCRATCH,
+    Granted,
+    container_security,
+    grant,
+    image_fields,
+    placement_fields,
+    pod_security,
+    pull_secrets,
+    scratch_volume,
+    shared_memory_volume,
+)
+from kaigen.compile.bricks.storage import claim
+from kaigen.compile.bricks.weights import (
+    PERMANENT_EXIT_CODES,
+    WAIT_TIMEOUT,
+    fetch_container,
+    identity,
+    marker_container,
+)
+from kaigen.compile.context import Context
+from kaigen.compile.model import claim_name, frame_of
+from kaigen.compile.problems import Problems, SpecProblem
+from kaigen.kinds.blocks import EnvSource, Resources
+from kaigen.kinds.compat import Naming
+from kaigen.kinds.job import Job, ModelUse
+from kaigen.kinds.model import Model
+
+PARAMS_FOLDER = "/etc/kaigen"
+MASTER_PORT = 29500
+"""Port on which torchrun's workers meet unless told otherwise (source: torch.distributed's documentation)."""
+
+_ORDER = (
+    "image",
+    "imagePullPolicy",
+    "imagePullSecrets",
+    "command",
+    "args",
+    "env",
+    "params",
+    "resources",
+    "model",
+    "output",
+    "download",
+    "retries",
+    "deadlineSeconds",
+)
+
+
+def compile_job(spec: Job, context: Context, problems: Problems, naming: Naming | None = None) -> App:
+    """The app of a Job.
+
+    Args:
+        spec: the spec.
+        context: what it is compiled for, and every other spec of the run.
+        problems: takes what is wrong with it.
+        naming: names of a foreign system.
+    """
+    return _JobCompiler(spec, context, problems, naming or Naming()).app()
+
+
+@dataclass(frozen=True, slots=True)
+class _Weights:
+    """How weights reach the container: an init container, and what the main one mounts."""
+
+    init: dict[str, Tree]
+    mounts: list[Tree]
+    volumes: list[Tree]
+    permanent: Mapping[str, tuple[int, ...]]
+
+
+class _JobCompiler:
+    """One compilation; its methods each make one part."""
+
+    def __init__(self, job_spec: Job, context: Context, problems: Problems, naming: Naming) -> None:
+        self.metadata = job_spec.metadata
+        self.spec = job_spec.spec
+        self.context = context
+        self.problems = problems
+        self.naming = naming
+        self.frame: Frame = frame_of(job_spec.metadata)
+        self.namespace = job_spec.metadata.namespace or context.namespace
+        nothing = Granted({}, {}, [], "", "", 0, False, "", "")
+        self.granted = problems.attempt(self._grant, nothing)
+
+    def _grant(self) -> Granted:
+        resources: Resources = self.spec.resources
+        has_gpu = resources.gpus is not None or resources.gpu_type is not None
+        cpu, memory = ("4", "16Gi") if has_gpu else ("1", "4Gi")
+        return grant(resources, self.context, cpu=cpu, memory=memory)
+
+    def app(self) -> App:
+        """The app."""
+        spec, frame = self.spec, self.frame
+        objects: list[Object] = []
+        output = spec.output.volume if spec.output else None
+        if output:
+            if spec.nodes > 1 and "ReadWriteMany" not in output.access_modes:
+                self.problems.error(
+                    "KG0309",
+                    f"{spec.nodes} nodes cannot share a volume of access mode {', '.join(output.access_modes)}",
+                    ("spec", "output", "volume"),
+                    "use `accessModes: [ReadWriteMany]` with a storage class that offers it",
+                )
+            objects.append(
+                claim(
+                    frame,
+                    self.context,
+                    output,
+                    what="output",
+                    suffix="" if self.naming.plain else "-output",
+                    retain=output.retain,
+                    origin=("spec", "output", "volume"),
+                    role="persistentvolumeclaim",
+                )
+            )
+        if spec.params:
+            objects.append(self._params_map())
+        if self.granted.device_class:
+            objects.append(claim_template(frame, self.granted.device_class, self.granted.device_count))
+        if spec.nodes > 1:
+            objects.append(headless_service(frame, "run", MASTER_PORT))
+        objects.append(network_policy(frame, among_themselves=spec.nodes > 1))
+        weights = self.problems.attempt(self._weights, None)
+        pod = self._pod(weights)
+        run = job(
+            frame,
+            pod,
+            role="job",
+            component="run",
+            wave=3,
+            retries=spec.retries,
+            deadline=spec.deadline,
+            origin=("spec",),
+            permanent=weights.permanent if weights else {},
+            nodes=spec.nodes,
+            labels={"kueue.x-k8s.io/queue-name": spec.placement.queue} if spec.placement.queue else None,
+            pod_annotations={POD_SECURITY: spec.security.pod_security}
+            if spec.security.pod_security != "restricted"
+            else None,
+            hashed=not self.naming.plain,
+        )
+        objects += [run, *completion_test(frame, run, self.context)]
+        return App(
+            name=self.metadata.name,
+            namespace=self.namespace,
+            kind="Job",
+            source="",
+            objects=tuple(objects),
+            settings=collect_settings(objects, _ORDER),
+            pod_security=spec.security.pod_security,
+            summary="Runs to completion once for each content of its spec.",
+            version=self.metadata.annotations.get("kaigen.dev/version", "0.1.0"),
+            labels=frame.common_labels,
+            selector_labels=frame.selector_labels,
+        )
+
+    def _params_map(self) -> Object:
+        return Object(
+            role="configmap-params",
+            body={
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": self.frame.metadata("-params", "run"),
+                "data": {"params.json": JsonText(self._params)},
+            },
+        )
+
+    @property
+    def _params(self) -> Setting:
+        params = dict(self.spec.params)
+        schema = {"type": "object", "required": sorted(params), "additionalProperties": True}
+        return Setting("params", params, "Parameters of the work.", schema, origin=("spec", "params"))
+
+    def _env(self, home: str) -> list[Tree]:
+        spec = self.spec
+        variables: list[Tree] = []
+        if "HOME" not in spec.env:
+            variables.append({"name": "HOME", "value": home})
+        for name, value in spec.env.items():
+            at: SpecPath = ("spec", "env", name)
+            if isinstance(value, EnvSource):
+                reference = value.secret or value.config
+                assert reference is not None
+                field = "secretKeyRef" if value.secret else "configMapKeyRef"
+                variables.append(
+                    {"name": name, "valueFrom": {field: {"name": reference.name, "key": reference.key}}}
+                )
+            else:
+                default = (
+                    value
+                    if isinstance(value, str)
+                    else str(value).lower()
+                    if value in (True, False)
+                    else value
+                )
+                setting = Setting(f"env.{name}", default, "Environment variable.", settings.PLAIN, origin=at)
+                variables.append({"name": name, "value": Text(setting)})
+        params = self._params
+        for name in spec.params:
+            variables.append({"name": f"PARAM_{name.upper()}", "value": Text(Item(params, name))})
+        if spec.nodes > 1:
+            label = "metadata.labels['{}']"
+            variables += [
+                {"name": "NNODES", "value": str(spec.nodes)},
+                {
+                    "name": "NODE_RANK",
+                    "valueFrom": {
+                        "fieldRef": {"fieldPath": label.format("batch.kubernetes.io/job-completion-index")}
+                    },
+                },
+                {
+                    "name": "JOB_NAME",
+                    "valueFrom": {"fieldRef": {"fieldPath": label.format("batch.kubernetes.io/job-name")}},
+                },
+                {"name": "MASTER_ADDR", "value": Joined(("$(JOB_NAME)-0.", Release("-nodes")))},
+                {"name": "MASTER_PORT", "value": str(MASTER_PORT)},
+            ]
+        return variables
+
+    def _weights(self) -> _Weights | None:
+        use = self.spec.model
+        if use is None:
+            return None
+        if isinstance(use, str):
+            return self._shared_weights(use, "/model", ("spec", "model"))
+        if use.name is not None:
+            return self._shared_weights(use.name, use.mount_path, ("spec", "model", "name"))
+        return self._own_weights(use)
+
+    def _shared_weights(self, name: str, folder: str, origin: SpecPath) -> _Weights:
+        model = self.context.specs.get(("Model", self.namespace, name))
+        if not isinstance(model, Model):
+            known = [n for kind, ns, n in self.context.specs if kind == "Model" and ns == self.namespace]
+            raise SpecProblem.unknown("KG0301", f"Model in namespace `{self.namespace}`", name, known, origin)
+        modes = model.spec.store.volume.access_modes
+        if self.spec.nodes > 1 and not {"ReadWriteMany", "ReadOnlyMany"} & set(modes):
+            self.problems.error(
+                "KG0309",
+                f"{self.spec.nodes} nodes cannot share Model `{name}`, whose volume is {', '.join(modes)}",
+                origin,
+                f"give Model `{name}` `accessModes: [ReadWriteMany]`",
+            )
+        self._warn_of_pinned_volume(name, model, origin)
+        mount: Tree = {"name": "model", "mountPath": folder, "readOnly": True}
+        claimed = settings.text(
+            "model.claimName", claim_name(name), "Volume that holds the weights.", origin=origin
+        )
+        return _Weights(
+            init=marker_container(
+                "wait",
+                self.context,
+                name="wait-for-model",
+                folder=folder,
+                expected=identity(model.spec.source),
+                mounts=[mount],
+                arguments=(f"--timeout={WAIT_TIMEOUT}",),
+            ),
+            mounts=[mount],
+            volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
+            permanent={},
+        )
+
+    def _warn_of_pinned_volume(self, name: str, model: Model, origin: SpecPath) -> None:
+        # A volume of one node binds where the downloader happens to run, and the Job must follow it there.
+        alone = not {"ReadWriteMany", "ReadOnlyMany"} & set(model.spec.store.volume.access_modes)
+        if alone and self.granted.has_gpu and not model.spec.placement.model_fields_set:
+            self.problems.warning(
+                "KG0311",
+                f"Model `{name}` rests in a volume of one node, and its downloader may run on a node without a GPU",
+                origin,
+                f"give Model `{name}` the same `placement` as this Job, or a ReadWriteMany volume",
+            )
+
+    def _own_weights(self, use: ModelUse) -> _Weights:
+        assert use.source is not None
+        output = self.spec.output.volume if self.spec.output else None
+        root = output.mount_path.rstrip("/") + "/" if output else ""
+        if output is None or not (use.mount_path.rstrip("/") + "/").startswith(root):
+            where = f"`{output.mount_path}`" if output else "a volume"
+            raise SpecProblem(
+                "KG0303",
+                f"`model.source` is fetched into the Job's own volume, but `{use.mount_path}` is not inside {where}",
+                ("spec", "model", "mountPath") if "mount_path" in use.model_fields_set else ("spec", "model"),
+                f"set `model.mountPath` to a folder in {where}"
+                if output
+                else "add `output.volume`, and set `model.mountPath` to a folder in it",
+            )
+        if self.spec.nodes > 1:
+            raise SpecProblem(
+                "KG0304",
+                "several nodes would each fetch `model.source` into the same folder",
+                ("spec", "model", "source"),
+                "make it a Model of its own and name it in `model`",
+            )
+        mount: Tree = {"name": self.naming.volume, "mountPath": output.mount_path}
+        if self.naming.fetch_command:
+            return _Weights(self._foreign_fetch(use, mount), [], [], {})
+        init = fetch_container(
+            use.source,
+            use.transfer,
+            self.context,
+            name=self.naming.init,
+            destination=use.mount_path,
+            mounts=[mount],
+            origin=("spec", "model", "source"),
+            transfer_origin=("spec", "model", "transfer"),
+        )
+        return _Weights(init, [], [], {self.naming.init: PERMANENT_EXIT_CODES})
+
+    def _foreign_fetch(self, use: ModelUse, mount: Tree) -> dict[str, Tree]:
+        assert use.source is not None
+        hub = use.source.hugging_face
+        env: list[Tree] = [{"name": "PYTHONUNBUFFERED", "value": "1"}]
+        if hub.token_secret:
+            reference: Tree = {"name": hub.token_secret.name, "key": hub.token_secret.key}
+            env.insert(0, {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}})
+        return {
+            "name": self.naming.init,
+            **image_fields(self.spec.image, "", ("spec", "image")),
+            "command": list(self.naming.fetch_command),
+            "env": env,
+            "resources": {"requests": {"cpu": "500m", "memory": "2Gi"}, "limits": {"memory": "2Gi"}},
+            "securityContext": container_security(read_only=False),
+            "volumeMounts": [mount],
+        }
+
+    def _pod(self, weights: _Weights | None) -> dict[str, Tree]:
+        spec, granted = self.spec, self.granted
+        output = spec.output.volume if spec.output else None
+        taken = {output.mount_path.rstrip("/")} if output else set()
+        scratch = "/tmp" if "/tmp" not in taken else "/scratch"
+        mounts: list[Tree] = [*(weights.mounts if weights else [])]
+        volumes: list[Tree] = [*(weights.volumes if weights else [])]
+        if output:
+            mounts.append({"name": self.naming.volume, "mountPath": output.mount_path})
+            claimed = Release("" if self.naming.plain else "-output")
+            volumes.append({"name": self.naming.volume, "persistentVolumeClaim": {"claimName": claimed}})
+        if spec.params:
+            mounts.append({"name": "params", "mountPath": PARAMS_FOLDER, "readOnly": True})
+            volumes.append({"name": "params", "configMap": {"name": Release("-params")}})
+        mounts.append({"name": SCRATCH, "mountPath": scratch})
+        volumes.append(scratch_volume(granted.scratch_limit))
+        if granted.shared_memory:
+            mounts.append({"name": "shm", "mountPath": "/dev/shm"})
+            volumes.append(shared_memory_volume(granted.shared_memory))
+        read_only = spec.security.read_only_root_filesystem
+        container: dict[str, Tree] = {
+            "name": self.naming.container,
+            **image_fields(spec.image, "", ("spec", "image")),
+            "command": settings.strings(
+                "command",
+                spec.command or [],
+                "Entry point; empty for the image's.",
+                optional=True,
+                origin=("spec", "command"),
+            ),
+            "args": settings.strings(
+                "args",
+                spec.args or [],
+                "Arguments of the entry point; empty for the image's.",
+                optional=True,
+                origin=("spec", "args"),
+            ),
+            "env": self._env(scratch),
+            "resources": Setting(
+                "resources",
+                granted.requirements,
+                "Resources of the container.",
+                settings.RESOURCES,
+                origin=("spec", "resources"),
+            ),
+            "securityContext": container_security(
+                read_only=not granted.has_gpu if read_only is None else read_only
+            ),
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            "volumeMounts": mounts,
+        }
+        nothing: dict[str, Tree] = {}
+        placement = self.problems.attempt(lambda: placement_fields(spec.placement, self.context, granted), nothing)
+        transfer_images = (
+            [spec.model.transfer.image]
+            if isinstance(spec.model, ModelUse) and spec.model.transfer.image
+            else []
+        )
+        return {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "imagePullSecrets": settings.objects(
+                "imagePullSecrets",
+                pull_secrets(spec.image, *transfer_images),
+                "Secrets to pull the images with.",
+                origin=("spec", "image"),
+            ),
+            **placement,
+            **({"subdomain": Release("-nodes")} if spec.nodes > 1 else {}),
+            "securityContext": self.problems.attempt(
+                lambda: pod_security(spec.security), nothing
+            ),
+            **(
+                {"resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]}
+                if granted.device_class
+                else {}
+            ),
+            **({"initContainers": [weights.init]} if weights else {}),
+            "containers": [container],
+            "volumes": volumes,
+        }

@@ -1,0 +1,166 @@
+"""The kind `Model`: a volume, a Job that fills it, and a marker that proves it complete."""
+
+from __future__ import annotations
+
+from kaigen.compile.app import App, Object, Release, Tree, collect_settings
+from kaigen.compile.bricks import settings
+from kaigen.compile.bricks.access import facts_access
+from kaigen.compile.bricks.frame import Frame
+from kaigen.compile.bricks.jobs import job, test_hook
+from kaigen.compile.bricks.network import network_policy
+from kaigen.compile.bricks.pods import placement_fields, pod_security, pull_secrets
+from kaigen.compile.bricks.storage import claim
+from kaigen.compile.bricks.weights import PERMANENT_EXIT_CODES, fetch_container, identity, marker_container
+from kaigen.compile.context import Context
+from kaigen.compile.problems import Problems
+from kaigen.kinds.base import Metadata
+from kaigen.kinds.blocks import ImageBlock
+from kaigen.kinds.model import Model
+
+FOLDER = "/model"
+_ORDER = ("storage", "download", "retries", "deadlineSeconds", "networkPolicy")
+
+
+def claim_name(model: str) -> str:
+    """Name of the volume that a Model of that name rests in."""
+    return f"{model}-weights"
+
+
+def frame_of(metadata: Metadata) -> Frame:
+    """The frame of a spec's app; annotations that direct kaigen stay out of the objects."""
+    kept = {key: value for key, value in metadata.annotations.items() if not key.startswith("kaigen.dev/")}
+    return Frame(metadata.name, metadata.labels, kept)
+
+
+def _field(path: str) -> dict[str, Tree]:
+    return {"fieldRef": {"fieldPath": path}}
+
+
+def compile_model(model: Model, context: Context, problems: Problems) -> App:
+    """The app of a Model.
+
+    Args:
+        model: the spec.
+        context: what it is compiled for.
+        problems: takes what is wrong with it.
+    """
+    spec, metadata = model.spec, model.metadata
+    frame = frame_of(metadata)
+    volume = spec.store.volume
+    store = claim(
+        frame,
+        context,
+        volume,
+        what="storage",
+        suffix="-weights",
+        retain=volume.retain,
+        origin=("spec", "store", "volume"),
+        role="persistentvolumeclaim",
+    )
+    mount: Tree = {"name": "weights", "mountPath": FOLDER}
+    weights: Tree = {"name": "weights", "persistentVolumeClaim": {"claimName": Release("-weights")}}
+    fetch = fetch_container(
+        spec.source,
+        spec.transfer,
+        context,
+        name="fetch",
+        destination=FOLDER,
+        mounts=[mount],
+        origin=("spec", "source"),
+        transfer_origin=("spec", "transfer"),
+        facts=Release("-facts"),
+        env=[
+            {"name": "KAIGEN_APP", "value": Release()},
+            {"name": "JOB_NAME", "valueFrom": _field("metadata.labels['batch.kubernetes.io/job-name']")},
+            {"name": "JOB_UID", "valueFrom": _field("metadata.labels['batch.kubernetes.io/controller-uid']")},
+        ],
+    )
+    nothing: dict[str, Tree] = {}
+    security = problems.attempt(lambda: pod_security(spec.security), nothing)
+    placement = problems.attempt(lambda: placement_fields(spec.placement, context, None), nothing)
+    image = spec.transfer.image
+    secrets: dict[str, Tree] = {
+        "imagePullSecrets": settings.objects(
+            "download.imagePullSecrets",
+            pull_secrets(image) if isinstance(image, ImageBlock) else [],
+            "Secrets to pull the downloader's image with.",
+        )
+    }
+    pod: dict[str, Tree] = {
+        "restartPolicy": "Never",
+        "serviceAccountName": Release("-download"),
+        "automountServiceAccountToken": True,
+        "enableServiceLinks": False,
+        **secrets,
+        **placement,
+        "securityContext": security,
+        "containers": [fetch],
+        "volumes": [weights],
+    }
+    queue = spec.placement.queue
+    run = job(
+        frame,
+        pod,
+        role="job",
+        component="download",
+        wave=1,
+        retries=spec.retries,
+        deadline=spec.deadline,
+        origin=("spec",),
+        permanent={"fetch": PERMANENT_EXIT_CODES},
+        labels={"kueue.x-k8s.io/queue-name": queue} if queue else None,
+    )
+    checked: Tree = {
+        "name": "weights",
+        "persistentVolumeClaim": {"claimName": Release("-weights"), "readOnly": True},
+    }
+    verify = marker_container(
+        "verify",
+        context,
+        name="test",
+        folder=FOLDER,
+        expected=identity(spec.source),
+        mounts=[{"name": "weights", "mountPath": FOLDER, "readOnly": True}],
+        transfer=spec.transfer,
+    )
+    test = test_hook(
+        frame,
+        {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            **secrets,
+            **placement,
+            "securityContext": security,
+            "containers": [verify],
+            "volumes": [checked],
+        },
+    )
+    objects: list[Object] = [store, *facts_access(frame), network_policy(frame), run, test]
+    hub = spec.source.hugging_face
+    commit = (
+        hub.revision if len(hub.revision) == 40 and all(c in "0123456789abcdef" for c in hub.revision) else ""
+    )
+    if not commit:
+        problems.warning(
+            "KG0310",
+            f"`{hub.revision}` is not a commit, so what it stands for may change without review",
+            ("spec", "source", "huggingFace", "revision")
+            if "revision" in hub.model_fields_set
+            else ("spec", "source", "huggingFace", "repo"),
+            "name the commit, 40 hex digits, in `revision`",
+        )
+    return App(
+        name=metadata.name,
+        namespace=metadata.namespace or context.namespace,
+        kind="Model",
+        source="",
+        objects=tuple(objects),
+        settings=collect_settings(objects, _ORDER),
+        pod_security=spec.security.pod_security,
+        summary=f"Fetches {hub.repo} from the Hugging Face Hub into a volume and proves it complete.",
+        version=metadata.annotations.get("kaigen.dev/version", "0.1.0"),
+        app_version=commit,
+        labels=frame.common_labels,
+        selector_labels=frame.selector_labels,
+    )
