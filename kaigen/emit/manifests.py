@@ -1,0 +1,37 @@
+"""An app as plain manifests: one object a file, and a kustomization that lists them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kaigen.compile.app import App, Json, Rendered
+from kaigen.emit.files import app_folder, header
+from kaigen.emit.yaml import dump
+
+
+def manifest_files(
+    app: App, values: Mapping[str, Json] | None = None, *, rendered: list[Rendered] | None = None
+) -> dict[str, bytes]:
+    """The app's files by path in the output tree.
+
+    Args:
+        app: what to write.
+        values: settings with overrides applied; the defaults when None.
+        rendered: the app's objects when the caller has them already.
+    """
+    folder = f"{app_folder(app)}/manifests"
+    head = header(app) + "---\n"
+    items = app.render(values) if rendered is None else rendered
+    files = {f"{folder}/{item.object.role}.yaml": (head + dump(item.body)).encode() for item in items}
+    kustomization = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [f"{item.object.role}.yaml" for item in items],
+    }
+    files[f"{folder}/kustomization.yaml"] = (head + dump(kustomization)).encode()
+    return files
+
+
+def manifest_stream(items: list[Rendered]) -> str:
+    """Objects as one YAML stream, in the order in which they are to be applied."""
+    return "".join(f"---\n{dump(item.body)}" for item in sorted(items, key=lambda item: item.object.wave))
