@@ -1,0 +1,227 @@
+"""AI Operator: `Job` of `ai.re-cinq.com/v1`, a fine-tuning run with its model download and its volume.
+
+What the operator means is kept, what it gets wrong is not (source: its Go sources at commit 4252ee7):
+
+- `huggingFaceSecret` is the name of a Secret, as its README says; the operator takes it for the token itself.
+- A GPU is requested; the operator asks for none and shares whatever the node has.
+- The token reaches the downloader only.
+- An edit of any field makes a new run; the operator overlooks most edits, and loses the volume on others.
+- The volume with the trained weights outlives the spec; the operator deletes it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from kaigen.dialects.base import CLUSTER_FIELDS, ForeignMetadata, Lowered, Lowering
+from kaigen.kinds.base import AppName, Block, Metadata, TokenSecret
+from kaigen.kinds.blocks import AccessMode, HuggingFace, Placement, Resources, Source
+from kaigen.kinds.compat import Naming
+from kaigen.kinds.job import Job, JobSpec, ModelUse, Output, OutputVolume
+from kaigen.kinds.spec import Path
+from kaigen.kinds.validate import Positioned
+from kaigen.load.diagnostics import Diagnostic
+
+DEFAULT_IMAGE = "silentehrec/torchtune:latest"
+DEFAULT_MODEL = "Qwen/Qwen2.5-0.5B-Instruct"
+DEFAULT_RUNTIME_CLASS = "nvidia"
+DEFAULT_STORAGE_CLASS = "local-path"
+DEFAULT_DISK_SIZE = 50
+DEFAULT_COMMAND = (
+    "tune",
+    "run",
+    "full_finetune_single_device",
+    "-r=3",
+    "--config",
+    "qwen2_5/0.5B_full_single_device",
+)
+TOKEN_KEY = "token"
+FOLDER = "/tmp"
+"""Where the operator mounts the volume, to match torchtune's own defaults."""
+
+RETRIES = 6
+"""The `backoffLimit` that a Job gets when, as with the operator, none is set."""
+
+DIRECTIVES = ("compat", "gpus", "retain-output", "version")
+
+
+class AiOperatorSpec(Block):
+    """A fine-tuning run."""
+
+    image: Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[^\s]+$")] = Field(
+        DEFAULT_IMAGE, description="Container image with the training code."
+    )
+    model: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)
+    ] = Field(DEFAULT_MODEL, description="Hugging Face repository to download.", examples=[DEFAULT_MODEL])
+    runtime_class_name: str = Field(
+        DEFAULT_RUNTIME_CLASS,
+        description='RuntimeClass of the pod. `""` asks for none, which the operator cannot.',
+    )
+    disk_size: int = Field(
+        DEFAULT_DISK_SIZE,
+        ge=0,
+        le=2147483647,
+        description="Size of the volume in GiB (the operator's docs say GB).",
+    )
+    storage_class_name: str = Field(
+        DEFAULT_STORAGE_CLASS,
+        description='StorageClass of the volume. `""` leaves it to the cluster, which the operator cannot.',
+    )
+    access_modes: list[AccessMode] = Field(["ReadWriteOnce"], description="Access modes of the volume.")
+    command: list[str] = Field(list(DEFAULT_COMMAND), description="Command of the training container.")
+    hugging_face_secret: Annotated[str, Field(min_length=1, max_length=253)] | None = Field(
+        None,
+        description="Name of the Secret that holds the Hub token under the key `token`. May be left out for public "
+        "models.",
+        examples=["hf-token"],
+    )
+
+
+class AiOperatorJob(Block):
+    """AI Operator's `Job`."""
+
+    api_version: Literal["ai.re-cinq.com/v1"] = Field(description="Version of the operator's API.")
+    kind: Literal["Job"] = Field(description="The kind.")
+    metadata: ForeignMetadata = Field(description="Who it is.")
+    spec: AiOperatorSpec = Field(description="What is wanted.")
+    status: dict[str, JsonValue] | None = Field(None, description="Written by the operator; left out.")
+
+
+def _secret_reference(job: AiOperatorJob, lowering: Lowering) -> TokenSecret | None:
+    from kaigen.load.tokens import looks_like_secret
+
+    name = job.spec.hugging_face_secret
+    if name is None:
+        return None
+    path = ("spec", "huggingFaceSecret")
+    if looks_like_secret(name):
+        return None  # The loader has said so already, with the token masked.
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", name):
+        lowering.error(
+            "KG0402",
+            "`huggingFaceSecret` is not the name of a Secret",
+            path,
+            f"create a Secret with the token under the key `{TOKEN_KEY}` and write its name here",
+        )
+        return None
+    return TokenSecret(name=name, key=TOKEN_KEY)
+
+
+def _gpus(directives: dict[str, str], lowering: Lowering) -> int:
+    text = directives.get("gpus", "1")
+    if re.fullmatch(r"[0-9]{1,2}", text) and int(text) <= 64:
+        return int(text)
+    lowering.error(
+        "KG0406",
+        "`kaigen.dev/gpus` must be a whole number from 0 to 64",
+        ("metadata", "annotations", "kaigen.dev/gpus"),
+    )
+    return 1
+
+
+def lower(job: AiOperatorJob, document: Positioned) -> tuple[list[Lowered], list[Diagnostic]]:
+    """The operator's Job as a kaigen Job with weights of its own.
+
+    Args:
+        job: the validated document.
+        document: the same with places.
+
+    Returns:
+        The specs, and what is to be said about the document.
+    """
+    lowering = Lowering(document)
+    spec, metadata = job.spec, job.metadata
+    lowering.ignored(CLUSTER_FIELDS, ("metadata",), "a cluster writes it")
+    lowering.ignored(("status",), (), "the operator writes it")
+    directives = lowering.directives(metadata.annotations, DIRECTIVES)
+    compat = lowering.flag(directives, "compat", False)
+    retain = lowering.flag(directives, "retain-output", True)
+    disk_size = spec.disk_size
+    if disk_size == 0:
+        disk_size = DEFAULT_DISK_SIZE
+        lowering.warning(
+            "KG0403",
+            f"`diskSize: 0` means the operator's default, {DEFAULT_DISK_SIZE} GiB",
+            ("spec", "diskSize"),
+            "write the size you want",
+        )
+    for name, value in (("accessModes", spec.access_modes), ("command", spec.command)):
+        if not value:
+            lowering.warning(
+                "KG0403", f"an empty `{name}` means the operator's default", ("spec", name), "delete it"
+            )
+    if spec.model != DEFAULT_MODEL and "command" not in spec.model_fields_set:
+        lowering.warning(
+            "KG0404",
+            f"the default `command` trains `{DEFAULT_MODEL}`, not `{spec.model}`",
+            ("spec", "model"),
+            "write a `command` with a recipe for your model",
+        )
+    container_name_max = 58
+    if compat and len(metadata.name) > container_name_max:
+        lowering.error(
+            "KG0401",
+            f"`{metadata.name}-init` is too long for a container's name",
+            ("metadata", "name"),
+            f"use at most {container_name_max} characters",
+        )
+    folder = f"{FOLDER}/{spec.model.split('/')[-1]}"
+    model = ModelUse(
+        source=Source(
+            hugging_face=HuggingFace(repo=spec.model, token_secret=_secret_reference(job, lowering))
+        ),
+        mount_path=folder,
+    )
+    volume = OutputVolume(
+        size=f"{disk_size}Gi",
+        storage_class_name=spec.storage_class_name,
+        access_modes=list(spec.access_modes) or ["ReadWriteOnce"],
+        mount_path=FOLDER,
+        retain=retain,
+    )
+    gpus = _gpus(directives, lowering)
+    kept = {key: value for key, value in metadata.annotations.items() if not key.startswith("kaigen.dev/")}
+    if "version" in directives:
+        kept["kaigen.dev/version"] = directives["version"]
+    lowered = Job(
+        metadata=Metadata(
+            name=metadata.name, namespace=metadata.namespace, labels=metadata.labels, annotations=kept
+        ),
+        spec=JobSpec(
+            image=spec.image,
+            command=list(spec.command) or list(DEFAULT_COMMAND),
+            model=model,
+            output=Output(volume=volume),
+            resources=Resources(gpus=gpus),
+            placement=Placement(runtime_class_name=spec.runtime_class_name),
+            retries=RETRIES,
+        ),
+    )
+    origins: dict[Path, Path] = {
+        ("spec", "image"): ("spec", "image"),
+        ("spec", "command"): ("spec", "command"),
+        ("spec", "model"): ("spec", "model"),
+        ("spec", "output", "volume"): ("spec", "diskSize"),
+        ("spec", "output", "volume", "storageClassName"): ("spec", "storageClassName"),
+        ("spec", "output", "volume", "accessModes"): ("spec", "accessModes"),
+        ("spec", "placement", "runtimeClassName"): ("spec", "runtimeClassName"),
+        ("spec", "model", "source", "huggingFace", "tokenSecret"): ("spec", "huggingFaceSecret"),
+        ("metadata", "labels"): ("metadata", "labels"),
+        ("metadata", "annotations"): ("metadata", "annotations"),
+    }
+    naming = _operator_names(metadata.name, spec.model) if compat else None
+    return [Lowered(lowered, origins, naming)], lowering.diagnostics
+
+
+def _operator_names(name: AppName, model: str) -> Naming:
+    return Naming(
+        container=name,
+        init=f"{name}-init",
+        fetch_command=("tune", "download", model),
+        volume="model",
+        plain=True,
+    )
