@@ -1,0 +1,1 @@
+"""What kaigen writes into a repository, and how a GitOps controller finds it there."""

@@ -1,0 +1,42 @@
+"""Swapping two directory entries in one step, so that a reader sees the old one or the new one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+
+# renameat2(2), Linux 3.15; for C libraries without a wrapper: the call's number in the kernel's tables.
+_RENAME_EXCHANGE = 2
+_SYSCALL = {"x86_64": 316, "aarch64": 276, "riscv64": 276}
+# renameatx_np(2), macOS 10.12.
+_RENAME_SWAP = 2
+
+UNSUPPORTED = frozenset(
+    (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV, errno.EPERM)
+)
+"""What `exchange` fails with where the kernel, the file system or a sandbox cannot do it."""
+
+
+def exchange(first: int, first_name: str, second: int, second_name: str) -> None:
+    """Let two entries, each in a directory given by its descriptor, change places atomically.
+
+    Raises:
+        OSError: of one of `UNSUPPORTED` when it cannot be done here at all; nothing was changed.
+    """
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    names = os.fsencode(first_name), os.fsencode(second_name)
+    if sys.platform == "darwin":
+        result = libc.renameatx_np(first, names[0], second, names[1], ctypes.c_uint(_RENAME_SWAP))
+    elif hasattr(libc, "renameat2"):
+        result = libc.renameat2(first, names[0], second, names[1], ctypes.c_uint(_RENAME_EXCHANGE))
+    elif os.uname().machine in _SYSCALL and sys.maxsize > 2**32:
+        number = ctypes.c_long(_SYSCALL[os.uname().machine])
+        result = libc.syscall(number, first, names[0], second, names[1], ctypes.c_uint(_RENAME_EXCHANGE))
+    else:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), first_name, None, second_name)
+    if result != 0:
+        number_of_error = ctypes.get_errno()
+        raise OSError(number_of_error, os.strerror(number_of_error), first_name, None, second_name)

@@ -1,0 +1,49 @@
+"""Two versions of a file as a unified diff, as Git prints it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+
+def unified_diff(path: str, old: bytes | None, new: bytes | None) -> Iterator[str]:
+    """Compare two versions.
+
+    Args:
+        path: the file's name, shown as `a/path` and `b/path`.
+        old: its bytes; None when it does not exist.
+        new: the same for the new version.
+
+    Yields:
+        Lines without their ends; none when both are the same.
+    """
+    from difflib import unified_diff as compare
+
+    names = ("/dev/null" if old is None else f"a/{path}", "/dev/null" if new is None else f"b/{path}")
+    before, after = _lines(old or b""), _lines(new or b"")
+    if before is None or after is None:
+        if old != new:
+            yield f"Binary files {names[0]} and {names[1]} differ"
+        return
+    if not before and not after and (old is None) != (new is None):
+        yield f"--- {names[0]}"
+        yield f"+++ {names[1]}"
+    for line in compare(before, after, *names, lineterm=""):
+        text, missing_end, _ = line.partition(_NO_END)
+        yield text
+        if missing_end:
+            yield "\\ No newline at end of file"
+
+
+# No text holds a zero byte: `_lines` takes such files for binary.
+_NO_END = "\0"
+
+
+def _lines(data: bytes) -> list[str] | None:
+    if b"\0" in data:
+        return None
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError:
+        return None
+    last = lines.pop()
+    return [*lines, last + _NO_END] if last else lines
