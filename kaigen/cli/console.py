@@ -1,0 +1,62 @@
+"""How commands speak: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+import click
+
+from kaigen.load.diagnostics import Diagnostic, KaigenError
+
+
+class Console:
+    """Prints for one run.
+
+    Attributes:
+        verbosity: -1 only what is wrong, 0 usual, 1 and more says more.
+        color: `auto`, `always` or `never`.
+    """
+
+    current: ClassVar[Console | None] = None
+
+    def __init__(self, verbosity: int = 0, color: str = "auto") -> None:
+        self.verbosity = verbosity
+        self.color = color
+        Console.current = self
+
+    def colored(self, *, err: bool) -> bool:
+        """Whether a stream gets colours."""
+        if self.color != "auto":
+            return self.color == "always"
+        stream = sys.stderr if err else sys.stdout
+        return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
+
+    def out(self, text: str = "") -> None:
+        """A line of the result."""
+        click.echo(text, color=self.colored(err=False))
+
+    def write(self, text: str) -> None:
+        """The result as it is, without a line end of its own."""
+        click.echo(text, nl=False, color=self.colored(err=False))
+
+    def say(self, text: str, *, level: int = 0) -> None:
+        """A line about the work, unless the user wants less."""
+        if self.verbosity >= level:
+            click.echo(text, err=True, color=self.colored(err=True))
+
+    def report(self, diagnostics: Sequence[Diagnostic], files: Iterable[str] = ()) -> None:
+        """Problems as text for a person, on standard error."""
+        from kaigen.load.report import render_report
+
+        text = render_report(diagnostics, "text", color=self.colored(err=True), files=list(files))
+        click.echo(text.rstrip("\n"), err=True, color=True if self.colored(err=True) else None)
+
+    def failure(self, error: KaigenError) -> None:
+        """An error that is nobody's spec's fault."""
+        label = click.style("error:", fg="red", bold=True) if self.colored(err=True) else "error:"
+        click.echo(f"{label} {error}", err=True, color=self.colored(err=True))
+        if error.hint:
+            click.echo(f"  = hint: {error.hint}", err=True)

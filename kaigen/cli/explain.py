@@ -1,0 +1,114 @@
+"""`kaigen explain`: what a field is, as `kubectl explain` tells it."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import click
+
+from kaigen.cli.console import Console
+
+
+@click.command("explain")
+@click.argument("field", metavar="KIND[.PATH]")
+@click.pass_obj
+def command(console: Console, field: str) -> None:
+    """Explain a field of a kind: its type, what it means, its default, and the fields below it.
+
+    For example: kaigen explain Model.spec.source
+    """
+    from kaigen.cli.kinds import find_entry
+    from kaigen.kinds.registry import KINDS
+    from kaigen.kinds.schema import field_names, json_schema, walk
+    from kaigen.load.suggest import did_you_mean
+
+    key = max(
+        (e.key for e in KINDS if f"{field.lower()}.".startswith(f"{e.key.lower()}.")), key=len, default=""
+    )
+    name = field[: len(key)] if key else field.split(".")[0]
+    entry = find_entry(name)
+    rest = field[len(name) :].strip(".")
+    path = [part for part in rest.replace("[]", "").split(".") if part]
+    root = json_schema(entry)
+    for depth, part in enumerate(path):
+        if walk(root, path[: depth + 1]) is None:
+            known = field_names(root, path[:depth])
+            hint = did_you_mean(part, known) or (
+                "fields: " + ", ".join(known) if known else "it has no fields"
+            )
+            raise click.UsageError(f"{'.'.join([entry.key, *path[:depth]])} has no field {part}; {hint}")
+    node = walk(root, path) or root
+    console.out(f"KIND:     {entry.kind}")
+    console.out(f"VERSION:  {entry.api_version}")
+    if path:
+        console.out(f"FIELD:    {'.'.join(path)} <{type_name(root, node)}>")
+    console.out("")
+    for line in textwrap.wrap(node.get("description", ""), 96) or [""]:
+        console.out(f"  {line}")
+    _facts(console, node)
+    _fields(console, root, node)
+
+
+def type_name(root: dict[str, Any], node: dict[str, Any]) -> str:
+    """A schema's type as a person says it."""
+    from kaigen.kinds.schema import branches, deref
+
+    names = []
+    for branch in branches(root, node):
+        kind = branch.get("type", "object" if "properties" in branch else "any")
+        if isinstance(kind, list):
+            kind = "quantity" if kind == ["string", "number"] else " | ".join(kind)
+        if kind == "array":
+            kind = f"[]{type_name(root, deref(root, branch.get('items', {})))}"
+        elif kind == "object" and isinstance(branch.get("additionalProperties"), dict):
+            kind = f"map of {type_name(root, deref(root, branch['additionalProperties']))}"
+        names.append(kind)
+    return " | ".join(dict.fromkeys(names))
+
+
+def _facts(console: Console, node: dict[str, Any]) -> None:
+    import json
+
+    facts = []
+    if "default" in node and node["default"] not in ({}, []):
+        facts.append(f"Default: {json.dumps(node['default'], ensure_ascii=False)}")
+    values = node.get("enum") or ([node["const"]] if "const" in node else [])
+    if values:
+        facts.append("Values: " + ", ".join(map(str, values)))
+    bounds = [
+        f"{word} {node[name]}"
+        for name, word in (("minimum", "at least"), ("maximum", "at most"))
+        if name in node
+    ]
+    if bounds:
+        facts.append("Range: " + ", ".join(bounds))
+    if "maxLength" in node:
+        facts.append(f"Length: at most {node['maxLength']}")
+    if node.get("examples"):
+        facts.append("Example: " + json.dumps(node["examples"][0], ensure_ascii=False))
+    for fact in facts:
+        console.out(f"  {fact}")
+
+
+def _fields(console: Console, root: dict[str, Any], node: dict[str, Any]) -> None:
+    from kaigen.kinds.schema import branches, deref
+
+    for branch in branches(root, node):
+        if branch.get("type") == "array":
+            _fields(console, root, deref(root, branch.get("items", {})))
+        inner = branch.get("additionalProperties")
+        if isinstance(inner, dict):
+            _fields(console, root, deref(root, inner))
+        if "properties" not in branch:
+            continue
+        required = set(branch.get("required", []))
+        choice = [name for option in branch.get("oneOf", []) for name in option.get("required", [])]
+        console.out("")
+        console.out("FIELDS:" if not choice else f"FIELDS (exactly one of {', '.join(choice)}):")
+        for name, field in branch["properties"].items():
+            full = deref(root, field)
+            marker = " -required-" if name in required else ""
+            console.out(f"  {name} <{type_name(root, full)}>{marker}")
+            for line in textwrap.wrap(full.get("description", ""), 92):
+                console.out(f"      {line}")

@@ -1,0 +1,97 @@
+"""Options that several commands share, and how they become a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from kaigen.config import Config
+    from kaigen.overrides import Overrides
+
+Command = Callable[..., Any]
+
+def paths_argument(function: Command) -> Command:
+    """`[PATH]...`."""
+    return click.argument("paths", nargs=-1, metavar="[PATH]...")(function)
+
+
+def environment_option(function: Command) -> Command:
+    """`--env NAME`."""
+    return click.option(
+        "--env", "environment", default="", metavar="NAME", help="Environment of kaigen.yaml."
+    )(function)
+
+
+def override_options(function: Command) -> Command:
+    """`--set` and `--values`."""
+    function = click.option(
+        "-f", "--values", "value_files", multiple=True, metavar="FILE", help="Settings to override, by app."
+    )(function)
+    return click.option(
+        "--set", "assignments", multiple=True, metavar="APP.KEY=VALUE", help="Override one setting of an app."
+    )(function)
+
+
+def read_config(environment: str = "", output: str | None = None) -> Config:
+    """The configuration of the repository that the command runs in.
+
+    Args:
+        environment: as given by `--env`.
+        output: as given by `-o`; the environment's name is not added to it.
+
+    Raises:
+        InputError: when `kaigen.yaml` is wrong.
+    """
+    from kaigen.config import find_root, load_config
+
+    here = Path.cwd()
+    root = find_root(here)
+    shown = Path() if root == here else root
+    config = load_config(shown, environment)
+    return replace(config, output=output) if output is not None else config
+
+
+def output_folder(config: Config, output: str | None) -> Path:
+    """Where the tree is: `-o` is relative to the working folder, the configured one to the repository."""
+    return Path(output) if output is not None else config.root / config.output
+
+
+def read_overrides(assignments: tuple[str, ...], value_files: tuple[str, ...]) -> list[Overrides]:
+    """Overrides in the order of their weight: files first, assignments on top.
+
+    Raises:
+        InputError: when one of them is wrong.
+    """
+    from kaigen.overrides import parse_assignment
+
+    return [*(_read_values(path) for path in value_files), *(parse_assignment(text) for text in assignments)]
+
+
+def _read_values(path: str) -> Overrides:
+    from kaigen.load.diagnostics import Diagnostic, Diagnostics
+    from kaigen.load.sources import read_sources
+    from kaigen.load.yaml import parse
+
+    sources, problems = read_sources([path], root=Path.cwd())
+    found = Diagnostics(problems)
+    documents = [document for source in sources for document in parse(source, found)]
+    found.raise_errors()
+    for document in documents:
+        if not isinstance(document.data, dict):
+            found.add(Diagnostic("KG0708", "values are a mapping of apps to settings", document.mark(())))
+            continue
+        for name, values in document.data.items():
+            if not isinstance(values, dict):
+                hint = f"for example `{name}: {{storage: {{size: 20Gi}}}}`"
+                found.add(
+                    Diagnostic(
+                        "KG0708", f"the settings of `{name}` are a mapping", document.mark((name,)), hint
+                    )
+                )
+    found.raise_errors()
+    return {name: values for document in documents for name, values in document.data.items()}  # type: ignore[union-attr, misc]

@@ -1,0 +1,21 @@
+"""`kaigen schema`: JSON Schemas for editors and other tools."""
+
+from __future__ import annotations
+
+import click
+
+from kaigen.cli.console import Console
+
+
+@click.command("schema")
+@click.argument("kind", required=False)
+@click.pass_obj
+def command(console: Console, kind: str | None) -> None:
+    """Print the JSON Schema of KIND, or one schema for every document that kaigen reads."""
+    import json
+
+    from kaigen.cli.kinds import find_entry
+    from kaigen.kinds.schema import combined_schema, json_schema
+
+    schema = combined_schema(embedded=True) if kind is None else json_schema(find_entry(kind))
+    console.out(json.dumps(schema, indent=2, ensure_ascii=False))

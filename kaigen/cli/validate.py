@@ -1,0 +1,42 @@
+"""`kaigen validate`: every problem of every file in one run."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from kaigen.cli.console import Console
+from kaigen.cli.options import environment_option, paths_argument, read_config
+
+
+@click.command("validate")
+@paths_argument
+@environment_option
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "json", "sarif", "github", "junit"]),
+    default="text",
+    help="How problems are told.",
+)
+@click.pass_obj
+def command(console: Console, paths: tuple[str, ...], environment: str, output: str) -> None:
+    """Tell every problem of the specs in PATH (default: those of kaigen.yaml); exit 2 when one is an error.
+
+    All checks of a render are made, and nothing is written.
+    """
+    from kaigen.load.diagnostics import Severity
+    from kaigen.load.report import render_report
+    from kaigen.pipeline import validate
+
+    stdin = sys.stdin.buffer if "-" in paths else None
+    found, files = validate(paths, read_config(environment), stdin=stdin)
+    if output != "text":
+        console.write(render_report(found, output, files=list(files)).rstrip("\n") + "\n")
+    elif found:
+        console.report(found, files)
+    else:
+        console.say(f"{len(files)} {'file' if len(files) == 1 else 'files'}: no problems")
+    if any(item.severity is Severity.ERROR for item in found):
+        raise click.exceptions.Exit(2)

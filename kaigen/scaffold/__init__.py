@@ -1,0 +1,1 @@
+"""Files that `kaigen init` starts a repository with."""

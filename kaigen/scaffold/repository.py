@@ -1,0 +1,86 @@
+"""Start of a GitOps repository: templates in `files/`, filled in and written all or none."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from kaigen.load.diagnostics import Diagnostic, InputError, Mark, SystemFailure
+
+FILES = Path(__file__).parent / "files"
+
+TARGETS = {
+    "kaigen.yaml": "kaigen.yaml",
+    "model.yaml": "specs/qwen.yaml",
+    "job.yaml": "specs/evaluate.yaml",
+    "workflow.yaml": ".github/workflows/kaigen.yaml",
+    "pre-commit.yaml": ".pre-commit-config.yaml",
+    "vscode.json": ".vscode/settings.json",
+    "gitignore": ".gitignore",
+    "README.md": "README.md",
+}
+"""Template and where it goes."""
+
+
+def repository_files(*, profile: str = "generic", namespace: str = "ml") -> dict[str, str]:
+    """Content of every file of a new repository by its path.
+
+    Raises:
+        InputError: for a profile or namespace that cannot be.
+    """
+    from kaigen import __version__
+    from kaigen.catalog.profiles import profile_names
+    from kaigen.config import default_images
+    from kaigen.config_file import CONFIG_ENTRY
+    from kaigen.kinds.base import DNS_LABEL
+    from kaigen.kinds.schema import combined_schema, json_schema
+    from kaigen.load.suggest import did_you_mean
+
+    found = []
+    if profile not in profile_names():
+        hint = did_you_mean(profile, profile_names()) or "known: " + ", ".join(profile_names())
+        found.append(Diagnostic("KG0703", f"unknown `profile` `{profile}`", hint=hint))
+    if not re.fullmatch(DNS_LABEL, namespace) or len(namespace) > 63:
+        hint = "use lower-case letters, digits and dashes, at most 63 characters"
+        found.append(Diagnostic("KG0703", f"`{namespace}` cannot be a namespace", hint=hint))
+    if found:
+        raise InputError(found)
+    words = {"profile": profile, "namespace": namespace, "version": __version__, **default_images()}
+    files = {}
+    for name, target in TARGETS.items():
+        text = (FILES / name).read_text(encoding="utf-8")
+        files[target] = re.sub(r"@([a-z]+)@", lambda match: words[match[1]], text)
+    for target, schema in ((".kaigen/schema.json", combined_schema(embedded=True)), (".kaigen/config.json", json_schema(CONFIG_ENTRY))):
+        files[target] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+    return dict(sorted(files.items()))
+
+
+def start_repository(root: Path, *, profile: str = "generic", namespace: str = "ml") -> list[str]:
+    """Write a new repository's files.
+
+    Returns:
+        Their paths below `root`.
+
+    Raises:
+        InputError: when one of them exists; nothing is written then.
+    """
+    files = repository_files(profile=profile, namespace=namespace)
+    if root.exists() and not root.is_dir():
+        raise InputError.of("KG0606", f"{root} is not a folder")
+    there = [path for path in files if (root / path).exists() or (root / path).is_symlink()]
+    if there:
+        hint = "run it in a new folder, or move the file away"
+        raise InputError([Diagnostic("KG0606", "is there already", Mark(str(root / path)), hint) for path in there])
+    written: list[str] = []
+    try:
+        for path, text in files.items():
+            target = root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8", newline="\n")
+            written.append(path)
+    except OSError as error:
+        for path in written:
+            (root / path).unlink(missing_ok=True)
+        raise SystemFailure(f"{error.filename}: {error.strerror}") from error
+    return written
