@@ -68,6 +68,52 @@ def load_config(root: Path, environment: str = "") -> Config:
     Raises:
         InputError: when the file is wrong, or has no such environment.
     """
-    from kaigen.config_file import read_config_file
+    path = root / FILE_NAME
+    if not path.is_file() and not environment:
+        return Config(root=root, images=default_images())
+    known = _Known(path, environment)
+    config = known.read(root)
+    if config is None:
+        from kaigen.config_file import read_config_file
 
-    return read_config_file(root, environment)
+        config = read_config_file(root, environment)
+        known.write(config)
+    return config
+
+
+class _Known:
+    """The settings that a file came to when it was last read, so that it need not be validated again."""
+
+    def __init__(self, path: Path, environment: str) -> None:
+        from hashlib import sha256
+
+        from kaigen.cache import build_id, cache_folder
+
+        folder = cache_folder()
+        self._path: Path | None = None
+        if folder is not None and path.is_file() and path.stat().st_size < 1 << 20:
+            parts = (build_id().encode(), environment.encode(), path.read_bytes())
+            name = sha256(b"\0".join(parts)).hexdigest()
+            self._path = folder / "config" / f"{name[:32]}.json"
+
+    def read(self, root: Path) -> Config | None:
+        import json
+
+        try:
+            data = json.loads(self._path.read_bytes()) if self._path else None
+            if not isinstance(data, dict):
+                return None
+            for name in ("specs", "values"):
+                data[name] = tuple(data[name])
+            return Config(**{**data, "root": root})
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def write(self, config: Config) -> None:
+        import json
+        from dataclasses import asdict
+
+        from kaigen.cache import replace_file
+
+        if self._path is not None:
+            replace_file(self._path, json.dumps({**asdict(config), "root": ""}).encode())

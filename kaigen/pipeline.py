@@ -11,7 +11,9 @@ from kaigen.load.diagnostics import Diagnostic, Diagnostics, InputError, Mark, S
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Json, Object, Rendered
+    from kaigen.compile.context import Context, SpecIndex
     from kaigen.config import Config, Format
+    from kaigen.incremental import AppRow
     from kaigen.kinds.spec import Spec
     from kaigen.load.sources import Source
     from kaigen.load.yaml import Document
@@ -44,6 +46,19 @@ class Compiled:
     objects: list[Rendered]
     spec: Spec | None = None
 
+    def files(self, form: Format) -> dict[str, bytes]:
+        """The app's files by path in the output tree."""
+        files: dict[str, bytes] = {}
+        if form != "chart":
+            from kaigen.emit.manifests import manifest_files
+
+            files |= manifest_files(self.app, rendered=self.objects)
+        if form != "manifests":
+            from kaigen.emit.chart import chart_files
+
+            files |= chart_files(self.app, self.values)
+        return files
+
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
@@ -64,16 +79,19 @@ class Compilation:
         Args:
             form: `manifests`, `chart` or `both`.
         """
-        from kaigen.emit.chart import chart_files
-        from kaigen.emit.manifests import manifest_files
-
         files: dict[str, bytes] = {}
         for item in self.apps:
-            if form != "chart":
-                files |= manifest_files(item.app, rendered=item.objects)
-            if form != "manifests":
-                files |= chart_files(item.app, item.values)
+            files |= item.files(form)
         return dict(sorted(files.items()))
+
+    def rows(self) -> list[AppRow]:
+        """Every app, for a table."""
+        from kaigen.incremental import AppRow
+
+        return [
+            AppRow(item.app.namespace, item.app.name, item.app.kind, len(item.objects), item.app.source)
+            for item in self.apps
+        ]
 
     def stream(self) -> str:
         """All objects as one YAML stream, app by app, in the order of their waves."""
@@ -104,13 +122,14 @@ def load_specs(
     specs: list[Spec] = []
     plain: list[Document] = []
     for source in sources:
-        _load_source(source, config, specs, plain, found)
+        load_source(source, config, specs, plain, found)
     return Loaded(tuple(specs), tuple(plain), tuple(found.sorted()), tuple(source.path for source in sources))
 
 
-def _load_source(
+def load_source(
     source: Source, config: Config, specs: list[Spec], plain: list[Document], found: Diagnostics
 ) -> None:
+    """Read the specs and plain objects of one text into lists."""
     from kaigen.load.secrets import find_secrets
     from kaigen.load.yaml import parse
 
@@ -237,7 +256,7 @@ def load_others(loaded: Loaded, config: Config) -> Loaded:
     specs: list[Spec] = []
     for source in sources:
         if Path(source.path).absolute() not in seen:
-            _load_source(source, config, specs, [], Diagnostics())
+            load_source(source, config, specs, [], Diagnostics())
     return Loaded(tuple(specs), (), (), ())
 
 
@@ -259,29 +278,24 @@ def compile_specs(
     Raises:
         InputError: with every problem found, those of loading included.
     """
-    from kaigen.catalog.profiles import get_profile
-    from kaigen.compile.context import Context
+    from kaigen.compile.context import SpecIndex
     from kaigen.compile.passthrough import passthrough_app
-    from kaigen.config import Config, default_images
+    from kaigen.config import Config
 
     config = config or Config()
     found = Diagnostics(loaded.diagnostics)
     specs = _unique(loaded.specs, config, found)
-    context = Context(
-        profile=get_profile(config.profile),
-        namespace=config.namespace,
-        target=config.kubernetes,
-        images=config.images or default_images(),
-        specs={
-            (
-                spec.block.kind,
-                spec.block.metadata.namespace or config.namespace,
-                spec.block.metadata.name,
-            ): spec.block
-            for spec in [*(others.specs if others else ()), *specs]
-        },
+    context = make_context(
+        config,
+        SpecIndex(
+            {
+                spec_key(spec, config.namespace): spec.block
+                for spec in [*(others.specs if others else ()), *specs]
+            }
+        ),
     )
-    apps = [(app, spec) for spec in specs if (app := _compile(spec, context, found)) is not None]
+    layers = [*config.values, *overrides]
+    compiled = [item for spec in specs if (item := compile_spec(spec, context, layers, found)) is not None]
     by_file: dict[str, list[Document]] = {}
     for document in loaded.plain:
         by_file.setdefault(_relative(document.source.path, config.root), []).append(document)
@@ -290,10 +304,8 @@ def compile_specs(
         for source, documents in by_file.items()
         if all(_has_name(document, found) for document in documents)
     ]
-    layers = [*config.values, *overrides]
     if layers:
         _check_override_names(specs, others, config, layers, found)
-    compiled = [_finish(app, spec, layers, config, found) for app, spec in apps]
     compiled += [_finish_plain(app, documents, config, found) for app, documents in plain]
     _check_across(compiled, found)
     found.raise_errors()
@@ -345,7 +357,43 @@ def _unique(specs: Iterable[Spec], config: Config, found: Diagnostics) -> list[S
     return list(seen.values())
 
 
-def _compile(spec: Spec, context: Any, found: Diagnostics) -> App | None:
+def spec_key(spec: Spec, namespace: str) -> tuple[str, str, str]:
+    """Kind, namespace and name of a spec."""
+    metadata = spec.block.metadata
+    return (spec.block.kind, metadata.namespace or namespace, metadata.name)
+
+
+def make_context(config: Config, specs: SpecIndex) -> Context:
+    """What specs are compiled for, by a repository's settings."""
+    from kaigen.catalog.profiles import get_profile
+    from kaigen.compile.context import Context
+    from kaigen.config import default_images
+
+    return Context(
+        profile=get_profile(config.profile),
+        namespace=config.namespace,
+        target=config.kubernetes,
+        images=config.images or default_images(),
+        specs=specs,
+    )
+
+
+def compile_spec(
+    spec: Spec, context: Context, layers: Sequence[Overrides], found: Diagnostics
+) -> Compiled | None:
+    """The app of one spec with its objects, checked; None when it cannot be made.
+
+    Args:
+        spec: the spec.
+        context: what it is compiled for.
+        layers: settings to override, by app.
+        found: takes what is wrong, and what is worth a warning.
+    """
+    app = _compile(spec, context, found)
+    return None if app is None else _finish(app, spec, layers, context.target, found)
+
+
+def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     from kaigen.compile.problems import Problems
     from kaigen.kinds.model import Model
 
@@ -370,9 +418,7 @@ def _compile(spec: Spec, context: Any, found: Diagnostics) -> App | None:
     return replace(app, source=spec.source, kind=kind)
 
 
-def _finish(
-    app: App, spec: Spec, layers: Sequence[Overrides], config: Config, found: Diagnostics
-) -> Compiled:
+def _finish(app: App, spec: Spec, layers: Sequence[Overrides], target: str, found: Diagnostics) -> Compiled:
     values = app.default_values()
     if any(name in layer for layer in layers for name in (app.name, f"{app.namespace}/{app.name}")):
         from kaigen.overrides import check_values, effective_values
@@ -383,7 +429,7 @@ def _finish(
         if wrong:
             values = app.default_values()
     objects = app.render(values)
-    for item, finding in _findings(objects, config.kubernetes, app.pod_security):
+    for item, finding in _findings(objects, target, app.pod_security):
         path = _spec_path(item.object, finding.path)
         place = "" if path else f" at {finding.where}"
         message = f"{item.body['kind']} {item.body['metadata']['name']}{place}: {finding.message}"
@@ -444,18 +490,25 @@ def _spec_path(item: Object, path: Sequence[str | int]) -> tuple[str | int, ...]
     return ()
 
 
+def object_keys(item: Compiled) -> list[tuple[str, str, str, str]]:
+    """Group, kind, namespace and name of each object of an app."""
+    keys = []
+    for rendered in item.objects:
+        body = rendered.body
+        metadata = body["metadata"]
+        group = body["apiVersion"].rpartition("/")[0]
+        keys.append((group, body["kind"], metadata.get("namespace", ""), metadata["name"]))
+    return keys
+
+
 def _check_across(compiled: Sequence[Compiled], found: Diagnostics) -> None:
     """No two apps make the same object."""
     makers: dict[tuple[str, str, str, str], Compiled] = {}
     for item in compiled:
-        for rendered in item.objects:
-            body = rendered.body
-            metadata = body["metadata"]
-            group = body["apiVersion"].rpartition("/")[0]
-            key = (group, body["kind"], metadata.get("namespace", ""), metadata["name"])
+        for key in object_keys(item):
             first = makers.setdefault(key, item)
             if first is not item:
-                message = f"{body['kind']} `{metadata['name']}` is made by app `{first.app.name}` too"
+                message = f"{key[1]} `{key[3]}` is made by app `{first.app.name}` too"
                 hint = "give one of the two apps another name"
                 found.add(
                     item.spec.diagnostic("KG0302", message, ("metadata", "name"), hint)

@@ -60,3 +60,11 @@ class Console:
         click.echo(f"{label} {error}", err=True, color=self.colored(err=True))
         if error.hint:
             click.echo(f"  = hint: {error.hint}", err=True)
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table whose columns are as wide as their widest cell; the first row is the head."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]

@@ -11,7 +11,9 @@ from kaigen.cli.console import Console
 
 @click.command("init")
 @click.argument("folder", metavar="[DIR]", default=".")
-@click.option("--profile", default="generic", show_default=True, help="Kind of cluster that the output is for.")
+@click.option(
+    "--profile", default="generic", show_default=True, help="Kind of cluster that the output is for."
+)
 @click.option("--namespace", default="ml", show_default=True, help="Namespace of the apps.")
 @click.pass_obj
 def command(console: Console, folder: str, profile: str, namespace: str) -> None:

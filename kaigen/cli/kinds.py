@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kaigen.cli.console import Console
+from kaigen.cli.console import Console, table
 
 if TYPE_CHECKING:
     from kaigen.kinds.registry import KindEntry
@@ -42,16 +42,12 @@ def command(console: Console, output: str) -> None:
     if output == "json":
         import json
 
-        rows = [
+        described = [
             {"name": entry.key, "apiVersion": entry.api_version, "kind": entry.kind, "summary": entry.summary}
             for entry in KINDS
         ]
-        console.out(json.dumps(rows, indent=2))
+        console.out(json.dumps(described, indent=2))
         return
-    table = [
-        ("NAME", "APIVERSION", "KIND", "WHAT IT IS"),
-        *((e.key, e.api_version, e.kind, e.summary) for e in KINDS),
-    ]
-    widths = [max(len(row[column]) for row in table) for column in range(4)]
-    for row in table:
-        console.out("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    rows = [(entry.key, entry.api_version, entry.kind, entry.summary) for entry in KINDS]
+    for line in table([("NAME", "APIVERSION", "KIND", "WHAT IT IS"), *rows]):
+        console.out(line)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Command = Callable[..., Any]
 
+
 def paths_argument(function: Command) -> Command:
     """`[PATH]...`."""
     return click.argument("paths", nargs=-1, metavar="[PATH]...")(function)

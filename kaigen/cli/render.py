@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from kaigen.cli.console import Console
+from kaigen.cli.console import Console, table
 from kaigen.cli.options import (
     environment_option,
     output_folder,
@@ -19,11 +19,20 @@ from kaigen.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from kaigen.config import Format
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
+    from kaigen.config import Config, Format
+    from kaigen.gitops.contents import FileContent, TreeState
     from kaigen.gitops.tree import TreeChange
+    from kaigen.incremental import AppRow
+    from kaigen.load.diagnostics import Diagnostic
+    from kaigen.overrides import Overrides
     from kaigen.pipeline import Compilation
+
+MOST_ROWS = 20
+"""Rows of the table at the end of a render."""
+MOST_WARNINGS = 10
+"""Warnings that a render shows before it points to `kaigen validate`."""
 
 
 @click.command("render")
@@ -36,6 +45,7 @@ if TYPE_CHECKING:
     type=click.Choice(["manifests", "chart", "both"]),
     help="What to write. Default: kaigen.yaml's.",
 )
+@click.option("--no-cache", is_flag=True, help="Compile every spec, also those that are as they were.")
 @click.option("--check", is_flag=True, help="Write nothing; show a diff and exit 1 when the tree is stale.")
 @click.option(
     "--stdout", "to_stdout", is_flag=True, help="Print all objects as one YAML stream; write nothing."
@@ -48,6 +58,7 @@ def command(
     output: str | None,
     environment: str,
     form: str | None,
+    no_cache: bool,
     check: bool,
     to_stdout: bool,
     assignments: tuple[str, ...],
@@ -64,83 +75,102 @@ def command(
         raise click.UsageError("--stdout prints manifests; a chart is a folder")
     if to_stdout and output is not None:
         raise click.UsageError("--stdout and --output exclude each other")
-    from kaigen.pipeline import compile_specs, load_others, load_specs
-
     config = read_config(environment, output)
     overrides = read_overrides(assignments, value_files)
-    stdin = sys.stdin.buffer if "-" in paths else None
-    loaded = load_specs(paths, config, stdin=stdin)
-    others = load_others(loaded, config) if paths else None
-    compilation = compile_specs(loaded, config, overrides, others=others)
-    if compilation.diagnostics and console.verbosity >= 0:
-        console.report(compilation.diagnostics)
+    root = output_folder(config, output)
+    if not paths and not to_stdout:
+        from kaigen.incremental import render_incrementally
+
+        chosen = cast("Format", form) if form else config.format
+        result = render_incrementally(config, overrides, chosen, root, use_cache=not no_cache)
+        _report(console, result.diagnostics)
+        if check:
+            _check(console, root, result.files, None, result.state)
+        else:
+            _write(console, root, result.files, None, result.apps, result.state)
+        result.keep()
+        return
+    compilation = _compile(paths, config, overrides)
+    _report(console, compilation.diagnostics)
     if to_stdout:
         console.write(compilation.stream())
         return
-    root = output_folder(config, output)
     files = compilation.files(cast("Format", form) if form else config.format)
     scope = compilation.owns if paths else None
     if check:
         _check(console, root, files, scope)
     else:
-        _write(console, root, files, scope, compilation)
+        _write(console, root, files, scope, compilation.rows())
+
+
+def _report(console: Console, diagnostics: Sequence[Diagnostic]) -> None:
+    if not diagnostics or console.verbosity < 0:
+        return
+    shown = diagnostics if console.verbosity > 0 else diagnostics[:MOST_WARNINGS]
+    console.report(shown)
+    if len(shown) < len(diagnostics):
+        console.say(f"… and {len(diagnostics) - len(shown)} more; `kaigen validate` shows them all")
+    console.say("")
+
+
+def _compile(paths: tuple[str, ...], config: Config, overrides: Sequence[Overrides]) -> Compilation:
+    from kaigen.pipeline import compile_specs, load_others, load_specs
+
+    loaded = load_specs(paths, config, stdin=sys.stdin.buffer if "-" in paths else None)
+    return compile_specs(loaded, config, overrides, others=load_others(loaded, config) if paths else None)
 
 
 def _check(
-    console: Console, root: Path, files: dict[str, bytes], scope: Callable[[str], bool] | None
+    console: Console,
+    root: Path,
+    files: Mapping[str, FileContent],
+    scope: Callable[[str], bool] | None,
+    state: TreeState | None = None,
 ) -> None:
     from kaigen.gitops.tree import diff_tree, plan_tree
     from kaigen.load.diagnostics import CheckFailed
 
-    change = plan_tree(root, files, scope=scope)
+    change = plan_tree(root, files, scope=scope, state=state)
     if change.is_empty:
         console.say(f"{root} is up to date: {_counts(change)}")
         return
-    for line in diff_tree(root, files, change):
-        console.out(line.rstrip("\n"))
-    counts = _counts(change)
-    raise CheckFailed(f"{root} is stale: {counts}", hint="run `kaigen render` and commit what it writes")
+    for line in diff_tree(root, files, change, scope=scope):
+        console.out(line)
+    raise CheckFailed(
+        f"{root} is stale: {_counts(change)}", hint="run `kaigen render` and commit what it writes"
+    )
 
 
 def _write(
     console: Console,
     root: Path,
-    files: dict[str, bytes],
+    files: Mapping[str, FileContent],
     scope: Callable[[str], bool] | None,
-    compilation: Compilation,
+    apps: Sequence[AppRow],
+    state: TreeState | None = None,
 ) -> None:
     from kaigen.gitops.tree import write_tree
 
-    change = write_tree(root, files, scope=scope)
+    change = write_tree(root, files, scope=scope, state=state)
     if console.verbosity < 0:
         return
-    touched = {
-        path.split("/manifests/")[0].split("/chart/")[0]
-        for path in (*change.added, *change.changed, *change.removed)
-    }
+    paths = (*change.added, *change.changed, *change.removed)
+    touched = {"/".join(path.split("/")[:2]) for path in paths}
     rows = [
-        (f"{item.app.namespace}/{item.app.name}", item.app.kind, str(len(item.objects)), item.app.source)
-        for item in compilation.apps
-        if console.verbosity > 0 or f"{item.app.namespace}/{item.app.name}" in touched
+        (f"{row.namespace}/{row.name}", row.kind, str(row.objects), row.source)
+        for row in apps
+        if console.verbosity > 0 or f"{row.namespace}/{row.name}" in touched
     ]
-    most = 20
     if rows:
-        table = [("APP", "KIND", "OBJECTS", "SPEC"), *rows[:most]]
-        widths = [max(len(row[column]) for row in table) for column in range(4)]
-        for row in table:
-            console.say(
-                "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            )
-        if len(rows) > most:
-            console.say(f"… and {len(rows) - most} more")
-    apps = len(compilation.apps)
-    console.say(f"{root}: {apps} {'app' if apps == 1 else 'apps'}, {_counts(change)}")
+        for line in table([("APP", "KIND", "OBJECTS", "SPEC"), *rows[:MOST_ROWS]]):
+            console.say(line)
+        if len(rows) > MOST_ROWS:
+            console.say(f"… and {len(rows) - MOST_ROWS} more")
+    console.say(f"{root}: {len(apps)} {'app' if len(apps) == 1 else 'apps'}, {_counts(change)}")
 
 
 def _counts(change: TreeChange) -> str:
     parts = [(len(change.added), "added"), (len(change.changed), "changed"), (len(change.removed), "removed")]
     told = [f"{count} {word}" for count, word in parts if count]
-    files = sum(count for count, _ in parts) + change.unchanged
-    return f"{files} {'file' if files == 1 else 'files'}" + (
-        f" ({', '.join(told)})" if told else ", nothing changed"
-    )
+    files = len(change.added) + len(change.changed) + change.unchanged
+    return f"{files} {'file' if files == 1 else 'files'}, " + (", ".join(told) or "nothing changed")

@@ -2,11 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from kaigen.catalog.profiles import Profile
+
+Key = tuple[str, str, str]
+"""Kind, namespace and name of a spec."""
+
+
+class SpecIndex:
+    """The specs that others may refer to. It remembers which were asked for, found or not."""
+
+    def __init__(self, blocks: Mapping[Key, Any] | None = None) -> None:
+        self._blocks = dict(blocks or {})
+        self.asked: list[Key] = []
+
+    def get(self, kind: str, namespace: str, name: str) -> Any:
+        """The spec of that kind and name; None when there is none."""
+        self.asked.append((kind, namespace, name))
+        return self._find((kind, namespace, name))
+
+    def names(self, kind: str, namespace: str) -> list[str]:
+        """Names of the specs of a kind in a namespace."""
+        return [name for known, place, name in self._keys() if known == kind and place == namespace]
+
+    def _find(self, key: Key) -> Any:
+        return self._blocks.get(key)
+
+    def _keys(self) -> Iterable[Key]:
+        return self._blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +44,11 @@ class Context:
         namespace: where apps go whose spec names none.
         target: Kubernetes version, as in `1.36`.
         images: kaigen's own runtime images by name.
-        specs: every spec of the run by (kind, namespace, name), for references between them.
+        specs: the specs of the run, for references between them.
     """
 
     profile: Profile
     namespace: str = "default"
     target: str = "1.36"
     images: Mapping[str, str] = field(default_factory=dict)
-    specs: Mapping[tuple[str, str, str], Any] = field(default_factory=dict)
+    specs: SpecIndex = field(default_factory=SpecIndex)

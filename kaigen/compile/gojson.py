@@ -14,6 +14,9 @@ from hashlib import sha256
 from json.encoder import ESCAPE_DCT, JSONEncoder
 from typing import Any
 
+EXACT_MAX = 2**53
+"""Largest whole number up to which a 64-bit float holds each one exactly."""
+
 _SPECIAL = re.compile('[\x00-\x1f"\\\\<>&\u2028\u2029]')
 _ESCAPES: dict[str, str] = {
     **{chr(code): f"\\u{code:04x}" for code in (*range(0x20), 0x3C, 0x3E, 0x26, 0x2028, 0x2029)},
@@ -80,7 +83,7 @@ def _go_json(value: Any) -> str:
     if value is False:
         return "false"
     if isinstance(value, int):
-        return str(value) if -(2**53) <= value <= 2**53 else _number(float(value))
+        return str(value) if -EXACT_MAX <= value <= EXACT_MAX else _number(float(value))
     if isinstance(value, float):
         return _number(value)
     if isinstance(value, Mapping):

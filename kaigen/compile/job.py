@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kaigen.compile.app import (
     App,
@@ -44,6 +45,7 @@ from kaigen.compile.bricks.weights import (
     marker_container,
 )
 from kaigen.compile.context import Context
+from kaigen.compile.gojson import EXACT_MAX
 from kaigen.compile.model import claim_name, frame_of
 from kaigen.compile.problems import Problems, SpecProblem
 from kaigen.kinds.blocks import EnvSource, Resources
@@ -89,9 +91,32 @@ class _Weights:
     """How weights reach the container: an init container, and what the main one mounts."""
 
     init: dict[str, Tree]
-    mounts: list[Tree]
+    mounts: list[Mapping[str, Tree]]
     volumes: list[Tree]
     permanent: Mapping[str, tuple[int, ...]]
+
+
+_NODE_VARIABLES = ("NNODES", "NODE_RANK", "JOB_NAME", "MASTER_ADDR", "MASTER_PORT")
+
+_SCRATCH_FOLDERS = ("/tmp", "/scratch", "/var/tmp")
+"""Where the container may write; the first that nothing else is mounted at."""
+
+
+def _variable(value: str | int | bool) -> str:
+    """The text of a variable's value."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _inexact(node: Any, path: SpecPath) -> Iterator[tuple[SpecPath, int]]:
+    """Whole numbers that Helm, which reads YAML's numbers as floats, would round."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            yield from _inexact(value, (*path, key))
+    elif isinstance(node, list | tuple):
+        for index, value in enumerate(node):
+            yield from _inexact(value, (*path, index))
+    elif isinstance(node, int) and abs(node) > EXACT_MAX:
+        yield path, node
 
 
 class _JobCompiler:
@@ -191,6 +216,41 @@ class _JobCompiler:
             },
         )
 
+    def _check_variables(self) -> None:
+        """No two things become one variable, and no number changes on its way."""
+        spec = self.spec
+        for path, number in _inexact(spec.params, ("spec", "params")):
+            self.problems.error("KG0312", f"Helm would round {number}", path, "quote it")
+        for name in _NODE_VARIABLES if spec.nodes > 1 else ():
+            if name in spec.env:
+                at: SpecPath = ("spec", "env", name)
+                self.problems.error("KG0313", f"`{name}` is set by kaigen for a Job of several nodes", at)
+        makers = {name: f"`env.{name}`" for name in spec.env}
+        for name in spec.params:
+            variable = f"PARAM_{name.upper()}"
+            maker = makers.setdefault(variable, f"`params.{name}`")
+            if maker != f"`params.{name}`":
+                self.problems.error(
+                    "KG0313",
+                    f"`params.{name}` becomes the variable {variable}, as does {maker}",
+                    ("spec", "params", name),
+                    "give one of them another name",
+                )
+
+    def _check_mounts(self, mounts: Sequence[Mapping[str, Tree]]) -> None:
+        """No two volumes are mounted at one folder."""
+        taken: dict[str, Tree] = {}
+        for mount in mounts:
+            folder, name = str(mount["mountPath"]).rstrip("/"), mount["name"]
+            if taken.setdefault(folder, name) != name:
+                at: SpecPath = ("spec", "model") if "model" in (name, taken[folder]) else ("spec", "output")
+                self.problems.error(
+                    "KG0314",
+                    f"two volumes would be mounted at `{folder}`: {taken[folder]} and {name}",
+                    at,
+                    "set another `mountPath`",
+                )
+
     @property
     def _params(self) -> Setting:
         params = dict(self.spec.params)
@@ -199,6 +259,7 @@ class _JobCompiler:
 
     def _env(self, home: str) -> list[Tree]:
         spec = self.spec
+        self._check_variables()
         variables: list[Tree] = []
         if "HOME" not in spec.env:
             variables.append({"name": "HOME", "value": home})
@@ -212,13 +273,7 @@ class _JobCompiler:
                     {"name": name, "valueFrom": {field: {"name": reference.name, "key": reference.key}}}
                 )
             else:
-                default = (
-                    value
-                    if isinstance(value, str)
-                    else str(value).lower()
-                    if value in (True, False)
-                    else value
-                )
+                default = _variable(value)
                 setting = Setting(f"env.{name}", default, "Environment variable.", settings.PLAIN, origin=at)
                 variables.append({"name": name, "value": Text(setting)})
         params = self._params
@@ -254,9 +309,9 @@ class _JobCompiler:
         return self._own_weights(use)
 
     def _shared_weights(self, name: str, folder: str, origin: SpecPath) -> _Weights:
-        model = self.context.specs.get(("Model", self.namespace, name))
+        model = self.context.specs.get("Model", self.namespace, name)
         if not isinstance(model, Model):
-            known = [n for kind, ns, n in self.context.specs if kind == "Model" and ns == self.namespace]
+            known = self.context.specs.names("Model", self.namespace)
             raise SpecProblem.unknown("KG0301", f"Model in namespace `{self.namespace}`", name, known, origin)
         modes = model.spec.store.volume.access_modes
         if self.spec.nodes > 1 and not {"ReadWriteMany", "ReadOnlyMany"} & set(modes):
@@ -267,7 +322,7 @@ class _JobCompiler:
                 f"give Model `{name}` `accessModes: [ReadWriteMany]`",
             )
         self._warn_of_pinned_volume(name, model, origin)
-        mount: Tree = {"name": "model", "mountPath": folder, "readOnly": True}
+        mount: dict[str, Tree] = {"name": "model", "mountPath": folder, "readOnly": True}
         claimed = settings.text(
             "model.claimName", claim_name(name), "Volume that holds the weights.", origin=origin
         )
@@ -353,9 +408,7 @@ class _JobCompiler:
     def _pod(self, weights: _Weights | None) -> dict[str, Tree]:
         spec, granted = self.spec, self.granted
         output = spec.output.volume if spec.output else None
-        taken = {output.mount_path.rstrip("/")} if output else set()
-        scratch = "/tmp" if "/tmp" not in taken else "/scratch"
-        mounts: list[Tree] = [*(weights.mounts if weights else [])]
+        mounts: list[Mapping[str, Tree]] = [*(weights.mounts if weights else [])]
         volumes: list[Tree] = [*(weights.volumes if weights else [])]
         if output:
             mounts.append({"name": self.naming.volume, "mountPath": output.mount_path})
@@ -364,11 +417,14 @@ class _JobCompiler:
         if spec.params:
             mounts.append({"name": "params", "mountPath": PARAMS_FOLDER, "readOnly": True})
             volumes.append({"name": "params", "configMap": {"name": Release("-params")}})
+        taken = {str(mount["mountPath"]).rstrip("/") for mount in mounts}
+        scratch = next(folder for folder in _SCRATCH_FOLDERS if folder not in taken)
         mounts.append({"name": SCRATCH, "mountPath": scratch})
         volumes.append(scratch_volume(granted.scratch_limit))
         if granted.shared_memory:
             mounts.append({"name": "shm", "mountPath": "/dev/shm"})
             volumes.append(shared_memory_volume(granted.shared_memory))
+        self._check_mounts(mounts)
         read_only = spec.security.read_only_root_filesystem
         container: dict[str, Tree] = {
             "name": self.naming.container,

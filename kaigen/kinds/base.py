@@ -39,9 +39,10 @@ APP_NAME_MAX = 53
 
 
 def _number_to_text(value: object) -> object:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return format(value, "g") if isinstance(value, float) else str(value)
-    return value
+    if isinstance(value, float):
+        # Exactly, in digits: 1073741824.0 is no 1.07374e+09.
+        return str(int(value)) if value.is_integer() and abs(value) < 1e18 else repr(value)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 Quantity = Annotated[

@@ -14,11 +14,14 @@ from kaigen.load.diagnostics import Diagnostic, Mark
 if TYPE_CHECKING:
     from kaigen.kinds.base import Block
 
-FREE_FORM = frozenset({"params", "config", "affinity", "status", "managedFields"})
-"""Fields whose content is the user's own JSON, in which null means null."""
-
-_NULLABLE = frozenset({"creationTimestamp"})
-"""Fields that Kubernetes' own tools write as null."""
+_MAY_HOLD_NULL = (
+    ("metadata", "creationTimestamp"),  # Kubernetes' own tools write it as null.
+    ("metadata", "managedFields"),
+    ("status",),
+    ("values",),  # In kaigen.yaml, where null takes a default away.
+    ("environments", "*", "values"),
+)
+"""Where null is allowed. Not in parameters or Kubernetes fragments: Helm drops nulls from a chart's values."""
 
 _MEANINGS: dict[str, str] = {
     base.QUANTITY: "a quantity such as `500m`, `2` or `8Gi`",
@@ -68,12 +71,12 @@ def validate_document(document: Positioned, entry: KindEntry) -> tuple[Block | N
     found = [
         Diagnostic(
             "KG0209",
-            f"`{path[-1]}` has no value",
+            f"`{_last(path)}` has no value",
             document.mark(path, key=True),
             "give it a value, or delete the line",
             path=dotted(path),
         )
-        for path in _nulls(document.data, ())
+        for path in (_nulls(document.data, ()) if _holds_null(document.data) else ())
     ]
     empty = {item.path for item in found}
     try:
@@ -95,20 +98,30 @@ def dotted(path: Sequence[str | int]) -> str:
     return text
 
 
-def _nulls(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+def _last(path: Sequence[str | int]) -> str:
+    """The end of a path that names something: `command[0]`, not `0`."""
+    names = [index for index, part in enumerate(path) if isinstance(part, str)]
+    return dotted(path[names[-1] :]) if names else dotted(path)
+
+
+def _holds_null(node: Any) -> bool:
     if isinstance(node, dict):
+        return any(map(_holds_null, node.values()))
+    return any(map(_holds_null, node)) if isinstance(node, list) else node is None
+
+
+def _nulls(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    general = ("environments", "*", *path[2:]) if path[:1] == ("environments",) else path
+    if general in _MAY_HOLD_NULL:
+        return
+    if node is None:
+        yield path
+    elif isinstance(node, dict):
         for key, value in node.items():
-            if value is None:
-                if key not in _NULLABLE:
-                    yield (*path, key)
-            elif key not in FREE_FORM and isinstance(value, dict | list):
-                yield from _nulls(value, (*path, key))
+            yield from _nulls(value, (*path, key))
     elif isinstance(node, list):
         for index, value in enumerate(node):
-            if value is None:
-                yield (*path, index)
-            elif isinstance(value, dict | list):
-                yield from _nulls(value, (*path, index))
+            yield from _nulls(value, (*path, index))
 
 
 def _document_path(data: Any, loc: Sequence[str | int], kind: str) -> tuple[str | int, ...]:
