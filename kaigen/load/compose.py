@@ -160,7 +160,10 @@ def compose_parts(
         Where a part begins and ends in the text, and its trees, or why it has none. Marks in trees count from
         the beginning of the text, those in an error from the beginning of the part.
     """
+    counted = lines = 0
     for start, stop in _parts(text):
+        lines += sum(1 for _ in re.finditer("\r\n?|[\n\x85\u2028\u2029]", text[counted:start]))
+        counted = start
         part = text[start:stop]
         if part.startswith("..."):
             part = "   " + part[3:]
@@ -170,7 +173,6 @@ def compose_parts(
             yield start, stop, error
             continue
         if start:
-            lines = text.count("\n", 0, start)
             seen: set[int] = set()
             for node in nodes:
                 _move(node, start, lines, seen)

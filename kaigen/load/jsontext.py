@@ -7,6 +7,7 @@ and YAML would take much in a `.json` file that no JSON parser takes.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from json.decoder import JSONDecodeError, scanstring  # type: ignore[attr-defined]
 from typing import NoReturn
 
@@ -16,8 +17,9 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from kaigen.load.compose import MAX_DEPTH, PLAIN, TEXT, Unreadable, too_deep
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
-_WORD = re.compile(r"true|false|null")
+_LITERAL = re.compile(
+    r"(?:-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|true|false|null)(?=[\s,:{}\[\]\"']|\Z)"
+)
 _BARE = re.compile(r"[^\s,:{}\[\]\"']+")
 
 
@@ -53,8 +55,6 @@ class _Composer:
         raise Unreadable(self._at if index is None else index, "KG0121", f"not JSON: {message}", hint)
 
     def _mark(self, index: int) -> Mark:
-        from bisect import bisect_right
-
         line = bisect_right(self._lines, index) - 1
         return Mark("", index, line, index - self._lines[line], None, 0)
 
@@ -76,9 +76,8 @@ class _Composer:
             return self._object(level)
         if char == "[":
             return self._array(level)
-        found = _NUMBER.match(self._text, start) or _WORD.match(self._text, start)
-        bare = _BARE.match(self._text, start)
-        if found and bare and found.end() == bare.end():
+        found = _LITERAL.match(self._text, start)
+        if found:
             self._at = found.end()
             return ScalarNode(PLAIN, found.group(), self._mark(start), self._mark(self._at), "")
         if not char:
@@ -89,6 +88,7 @@ class _Composer:
             self._refuse(f"a value is expected before `{char}`", "remove the comma before it")
         if char in "/#":
             self._refuse("a comment", "JSON has no comments; YAML has")
+        bare = _BARE.match(self._text, start)
         shown = bare.group()[:40] if bare else char
         self._refuse(f"`{shown}` is no value", f'quote it where text is meant: "{shown}"')
 

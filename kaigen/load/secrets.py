@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
@@ -24,6 +25,7 @@ _WAYS = "refer to a Secret by name; make it with External Secrets, Sealed Secret
 _Path = tuple[str | int, ...]
 
 
+@lru_cache(maxsize=32)
 def redact(text: str) -> str:
     """The text with the middle of every credential replaced by `…`, one a character, so that columns stay."""
     if not may_hold_secret(text):
@@ -40,14 +42,14 @@ def redact(text: str) -> str:
 
 def redact_diagnostic(item: Diagnostic) -> Diagnostic:
     """A diagnostic whose message, hint, path and excerpt show no credential."""
-    if not any(may_hold_secret(text) for text in (item.message, item.hint, item.path)) and (
-        item.mark is None or not may_hold_secret(item.mark.text)
-    ):
+    message, hint, path = redact(item.message), redact(item.hint), redact(item.path)
+    mark = item.mark
+    if mark:
+        text = redact(mark.text)
+        mark = mark if text is mark.text else replace(mark, text=text)
+    if mark is item.mark and (message, hint, path) == (item.message, item.hint, item.path):
         return item
-    mark = item.mark and replace(item.mark, text=redact(item.mark.text))
-    return replace(
-        item, message=redact(item.message), hint=redact(item.hint), path=redact(item.path), mark=mark
-    )
+    return replace(item, message=message, hint=hint, path=path, mark=mark)
 
 
 def find_secrets(document: Document) -> list[Diagnostic]:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from kaigen.load.diagnostics import Diagnostic, Diagnostics, Mark, Severity
@@ -72,7 +73,7 @@ class Source:
                     stop = found.start()
                     break
                 line, first = line + 1, found.end()
-        shown = text[first:stop].removesuffix("\r")
+        shown = _line(text, first, stop)
         last = first + len(shown)
         length = max(1, min(last if end is None else end, last) - start)
         return Mark(self.path, line, min(start, last) - first + 1, length, shown)
@@ -292,6 +293,12 @@ class _Reader:
             self._problem("KG0106", "a binary file", path, hint)
             return None
         return text
+
+
+@lru_cache(maxsize=1)
+def _line(text: str, first: int, stop: int) -> str:
+    """A line without its line end. Problems often share one, which may be the whole of a large file."""
+    return text[first:stop].removesuffix("\r")
 
 
 def _count_documents(text: str, enough: int) -> int:

@@ -157,8 +157,10 @@ def _construct(
     except Unreadable as error:
         diagnostics.add(_unreadable(source, 0, error))
         return
-    for problem in constructor.problems:
-        diagnostics.add(_diagnostic(source, node, problem))
+    if constructor.problems:
+        paths = _paths(node, {id(problem.node) for problem in constructor.problems})
+        for problem in constructor.problems:
+            diagnostics.add(_diagnostic(source, paths.get(id(problem.node), ()), problem))
     documents.append(Document(source, index, data, node))
 
 
@@ -167,12 +169,12 @@ def _unreadable(source: Source, offset: int, error: Unreadable) -> Diagnostic:
     return Diagnostic(error.code, str(error), source.mark_at(index, index + 1), error.hint)
 
 
-def _diagnostic(source: Source, root: Node, problem: Problem) -> Diagnostic:
+def _diagnostic(source: Source, path: tuple[Step, ...], problem: Problem) -> Diagnostic:
     message = problem.message
     if problem.first is not None:
         message += f", first on line {source.mark_at(problem.first.start_mark.index).line}"
     mark = source.mark_at(problem.node.start_mark.index, _first_line_end(problem.node))
-    return Diagnostic(problem.code, message, mark, problem.hint, path=dotted(_find(root, problem.node) or ()))
+    return Diagnostic(problem.code, message, mark, problem.hint, path=dotted(path))
 
 
 def _is_empty(node: Node) -> bool:
@@ -180,27 +182,28 @@ def _is_empty(node: Node) -> bool:
     return isinstance(node, ScalarNode) and node.start_mark.index == node.end_mark.index and node.tag == PLAIN
 
 
-def _find(root: Node, wanted: Node) -> tuple[Step, ...] | None:
-    """The path of a node, or of the value whose key it is, where it stands first."""
+def _paths(root: Node, wanted: set[int]) -> dict[int, tuple[Step, ...]]:
+    """The paths of some nodes, given by identity, where each stands first; a key's is that of its value."""
+    found: dict[int, tuple[Step, ...]] = {}
     seen: set[int] = set()
     waiting: list[tuple[Node, tuple[Step, ...]]] = [(root, ())]
     while waiting:
         node, path = waiting.pop()
-        if node is wanted:
-            return path
         if id(node) in seen:
             continue
         seen.add(id(node))
+        if id(node) in wanted:
+            found[id(node)] = path
         if isinstance(node, MappingNode):
-            for key, value in node.value:
+            for key, value in reversed(node.value):
                 name = key.value if isinstance(key, ScalarNode) else None
-                if key is wanted:
-                    return (*path, name) if name else path
+                if id(key) in wanted:
+                    found[id(key)] = (*path, name) if name else path
                 if name is not None:
                     waiting.append((value, (*path, name)))
         elif isinstance(node, SequenceNode):
-            waiting.extend((item, (*path, place)) for place, item in enumerate(node.value))
-    return None
+            waiting.extend((item, (*path, place)) for place, item in reversed([*enumerate(node.value)]))
+    return found
 
 
 def _walk(root: Node, path: Sequence[Step]) -> tuple[Node | None, Node, int]:

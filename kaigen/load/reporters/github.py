@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kaigen.load.codes import CODES
+from kaigen.load.codes import codes
 from kaigen.load.diagnostics import Diagnostic, Severity
 from kaigen.load.reporters.summary import printable
 
@@ -21,7 +21,7 @@ def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Seq
 
 def _command(item: Diagnostic) -> str:
     mark = item.mark
-    known = CODES.get(item.code)
+    known = codes().get(item.code)
     properties: dict[str, str] = {}
     if mark:
         properties["file"] = mark.file

@@ -4,7 +4,8 @@
 "KG0118", "severity": "error", "message": "…", "hint": "…", "path": "spec.image", "file": "specs/a.yaml",
 "line": 3, "column": 5, "endColumn": 9, "text": "…"}]}`. A `hint` and a `path` may be empty; what is unknown
 of a place is null. Columns are counted in characters (Unicode code points) from 1, and `endColumn` is the
-first one behind the place. `files` counts those that were looked at.
+first one behind the place. `text` is the line, null when it is longer than 1,000 characters. `files` counts
+those that were looked at.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaigen.load.diagnostics import Diagnostic
-from kaigen.load.reporters.summary import counts
+from kaigen.load.reporters.summary import LONGEST_LINE, counts
 
 
 def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Sequence[str] = ()) -> str:
@@ -42,5 +43,5 @@ def _entry(item: Diagnostic) -> dict[str, str | int | None]:
         "line": line,
         "column": column,
         "endColumn": column + max(mark.length, 1) if mark and column else None,
-        "text": mark.text if mark and line else None,
+        "text": mark.text if mark and line and len(mark.text) <= LONGEST_LINE else None,
     }

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kaigen.load.codes import CODES
+from kaigen.load.codes import codes
 from kaigen.load.diagnostics import Diagnostic, Mark
+from kaigen.load.reporters.summary import LONGEST_LINE
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -30,7 +31,7 @@ def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Seq
 
 
 def _rule(code: str) -> _Object:
-    known = CODES.get(code)
+    known = codes().get(code)
     if known is None:
         return {"id": code}
     return {
@@ -63,7 +64,7 @@ def _physical(mark: Mark) -> _Object:
         region: _Object = {"startLine": mark.line}
         if mark.column:
             region |= {"startColumn": mark.column, "endColumn": mark.column + max(mark.length, 1)}
-        if mark.text:
+        if 0 < len(mark.text) <= LONGEST_LINE:
             region["snippet"] = {"text": mark.text}
         place["region"] = region
     return place

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 
 from kaigen.load.diagnostics import Diagnostic, Severity
 
+LONGEST_LINE = 1_000
+"""Characters of a line that reports for programs repeat; a file may be one line of megabytes."""
+
 
 def counts(diagnostics: Sequence[Diagnostic]) -> dict[str, int]:
     """How many there are of each severity, worst first, as in `{"error": 2, "warning": 0, "note": 0}`."""
