@@ -1,0 +1,76 @@
+"""Generate what is generated: schemas/ from the kinds, docs/cli.md from --help, docs/diagnostics.md from the codes.
+
+Run by `make docs`; a test holds the committed files equal to what this makes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def schema_files() -> dict[str, str]:
+    """`schemas/`: a JSON Schema for each kind, one for kaigen.yaml, and one for every document."""
+    from kaigen.config_file import CONFIG_ENTRY
+    from kaigen.kinds.registry import KINDS
+    from kaigen.kinds.schema import combined_schema, json_schema, schema_file_name
+
+    schemas = {schema_file_name(entry): json_schema(entry) for entry in (*KINDS, CONFIG_ENTRY)}
+    schemas["kaigen.json"] = combined_schema()
+    return {
+        f"schemas/{name}": json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in schemas.items()
+    }
+
+
+def cli_page() -> str:
+    """`docs/cli.md`: every command's help."""
+    import click
+
+    from kaigen.cli.main import COMMANDS, cli
+
+    parts = ["# Commands\n\nGenerated from `--help` by `make docs`.\n"]
+    context = click.Context(cli, info_name="kaigen", max_content_width=100, terminal_width=100)
+    parts.append(f"## kaigen\n\n```text\n{cli.get_help(context)}\n```\n")
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        own = click.Context(command, info_name=name, parent=context, max_content_width=100, terminal_width=100)
+        parts.append(f"## kaigen {name}\n\n```text\n{command.get_help(own)}\n```\n")
+    return "\n".join(parts)
+
+
+def diagnostics_page() -> str:
+    """`docs/diagnostics.md`: every code, what it means and what to do."""
+    from kaigen.load.codes import codes
+
+    parts = ["# Diagnostics\n\nGenerated from the registry of codes by `make docs`.\n"]
+    for code, entry in sorted(codes().items()):
+        parts.append(f"## {code}\n\n**{entry.title}**\n\n{entry.explanation}\n")
+    return "\n".join(parts)
+
+
+def generated_files() -> dict[str, str]:
+    """Content of every generated file by its path in the repository."""
+    return {**schema_files(), "docs/cli.md": cli_page(), "docs/diagnostics.md": diagnostics_page()}
+
+
+def main() -> int:
+    """Write what differs, remove schemas of kinds that are gone, and say so."""
+    files = generated_files()
+    for stale in sorted(set((ROOT / "schemas").glob("*.json")) - {ROOT / path for path in files}):
+        stale.unlink()
+        print(f"removed {stale.relative_to(ROOT)}")
+    for path, text in files.items():
+        target = ROOT / path
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8", newline="\n")
+            print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
