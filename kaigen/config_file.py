@@ -36,7 +36,9 @@ class Surroundings(Block):
     registry: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.:/_-]*[a-z0-9]$")] | None = Field(
         None, description="Mirror that kaigen's own images are pulled from instead of their registries."
     )
-    images: Images = Field(Images(), description="Images that kaigen puts into pods itself.")
+    images: Images = Field(
+        default_factory=dict, validate_default=True, description="Images that kaigen puts into pods itself."
+    )
     values: dict[str, dict[str, JsonValue]] = Field(
         {},
         description="Settings to override, by app (`NAME` or `NAMESPACE/NAME`), as in the chart's `values.yaml`.",

@@ -13,8 +13,9 @@ from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
 from kaigen.kinds.spec import Path
-from kaigen.kinds.validate import Positioned, dotted
+from kaigen.kinds.validate import Positioned
 from kaigen.load.diagnostics import Diagnostic, Severity
+from kaigen.load.paths import dotted
 
 PREFIX = "kaigen.dev/"
 

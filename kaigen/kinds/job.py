@@ -22,7 +22,9 @@ class ModelUse(Choice):
         "For weights that nothing else uses.",
     )
     mount_path: MountPath = Field("/model", description="Folder that holds the weights in the container.")
-    transfer: Transfer = Field(Transfer(), description="How weights of `source` are moved.")
+    transfer: Transfer = Field(
+        default_factory=dict, validate_default=True, description="How weights of `source` are moved."
+    )
 
 
 def _shape(value: Any) -> str:
@@ -70,9 +72,15 @@ class JobSpec(Block):
     )
     model: ModelRef | None = Field(None, description="Weights to read: the name of a Model, or a block.")
     output: Output | None = Field(None, description="Where results go.")
-    resources: Resources = Field(Resources(), description="What the container is given.")
-    placement: Placement = Field(Placement(), description="Where the pods run.")
-    security: Security = Field(Security(), description="How far the pods are locked in.")
+    resources: Resources = Field(
+        default_factory=dict, validate_default=True, description="What the container is given."
+    )
+    placement: Placement = Field(
+        default_factory=dict, validate_default=True, description="Where the pods run."
+    )
+    security: Security = Field(
+        default_factory=dict, validate_default=True, description="How far the pods are locked in."
+    )
     nodes: Annotated[int, Field(ge=1, le=1024)] = Field(
         1,
         description="How many pods work together, one a node. More than one: an Indexed Job with stable host names and "

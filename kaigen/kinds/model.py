@@ -32,11 +32,13 @@ class ModelSpec(Block):
 
     source: Source = Field(description="Where the weights come from: exactly one source.")
     store: Store = Field(description="Where they rest: exactly one store.")
-    transfer: Transfer = Field(Transfer(), description="How they are moved.")
+    transfer: Transfer = Field(default_factory=dict, validate_default=True, description="How they are moved.")
     placement: Placement = Field(
         Placement(), description="Where the downloader runs; a volume of one node's disk is bound there."
     )
-    security: Security = Field(Security(), description="How far the downloader is locked in.")
+    security: Security = Field(
+        default_factory=dict, validate_default=True, description="How far the downloader is locked in."
+    )
     retries: int = Field(
         6, ge=0, le=100, description="How often a failed download is tried again; it resumes."
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kaigen.kinds.compat import Naming
 from kaigen.load.diagnostics import Diagnostic, Mark, Severity
+from kaigen.load.paths import dotted
 
 if TYPE_CHECKING:
     from kaigen.kinds.job import Job
@@ -54,8 +55,6 @@ class Spec:
         self, code: str, message: str, path: Sequence[str | int], hint: str = "", *, warning: bool = False
     ) -> Diagnostic:
         """A problem at a field of the kind, told at its place in the document."""
-        from kaigen.kinds.validate import dotted
-
         where = self.document_path(path)
         mark: Mark = self.document.mark(where)
         severity = Severity.WARNING if warning else Severity.ERROR

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from kaigen.kinds import base
 from kaigen.kinds.registry import KindEntry
 from kaigen.load.diagnostics import Diagnostic, Mark
+from kaigen.load.paths import dotted
 
 if TYPE_CHECKING:
     from kaigen.kinds.base import Block
@@ -88,14 +89,6 @@ def validate_document(document: Positioned, entry: KindEntry) -> tuple[Block | N
                 found.append(item)
         return None, found
     return (None, found) if found else (model, [])
-
-
-def dotted(path: Sequence[str | int]) -> str:
-    """A path as people write it: `spec.command[0]`."""
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else str(part)
-    return text
 
 
 def _last(path: Sequence[str | int]) -> str:
