@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kaigen.compile.app import App, Json
-from kaigen.compile.gojson import EXACT_MAX
+from kaigen.compile.carried import uncarried
 from kaigen.load.diagnostics import Diagnostic, InputError
 
 Overrides = Mapping[str, Mapping[str, Any]]
@@ -216,24 +216,22 @@ def check_values(app: App, values: Mapping[str, Json]) -> list[Diagnostic]:
         else:
             found.append(Diagnostic("KG0706", f"`{subject}`: {error.message}"))
     if not found:
-        for place, problem, hint in _uncarried(values, ()):
-            found.append(Diagnostic("KG0706", f"`{app.name}.{dotted(place)}`: {problem}", hint=hint))
+        for item in uncarried(values):
+            found.append(Diagnostic("KG0706", f"`{app.name}.{dotted(item.path)}`: {item.message}", hint=item.hint))
+        for place in _nulls(values, ()):
+            message = f"`{app.name}.{dotted(place)}`: there is no default that null could take away"
+            found.append(Diagnostic("KG0706", message, hint="delete it"))
     return found
 
 
-def _uncarried(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
-    """What a chart's `values.yaml` cannot hold: Helm drops nulls from it, and rounds large numbers."""
+def _nulls(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    """Nulls in mappings: Helm drops them from a chart's values. In lists it keeps them."""
     if isinstance(node, Mapping):
         for key, value in node.items():
             if value is None:
-                yield (*path, key), "there is no default that null could take away", "delete it"
+                yield (*path, key)
             else:
-                yield from _uncarried(value, (*path, key))
-    elif isinstance(node, list):
-        for index, value in enumerate(node):
-            yield from _uncarried(value, (*path, index))
-    elif isinstance(node, int) and abs(node) > EXACT_MAX:
-        yield path, f"Helm would round {node}", "give it as text, in quotes"
+                yield from _nulls(value, (*path, key))
 
 
 def unknown_names(apps: Iterable[tuple[str, str]], layers: Sequence[Overrides]) -> list[Diagnostic]:

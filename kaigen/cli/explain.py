@@ -52,7 +52,7 @@ def command(console: Console, field: str) -> None:
 
 def type_name(root: dict[str, Any], node: dict[str, Any]) -> str:
     """A schema's type as a person says it."""
-    from kaigen.kinds.schema import branches, deref
+    from kaigen.kinds.schema import branches, deref, entries
 
     names = []
     for branch in branches(root, node):
@@ -61,8 +61,8 @@ def type_name(root: dict[str, Any], node: dict[str, Any]) -> str:
             kind = "quantity" if kind == ["string", "number"] else " | ".join(kind)
         if kind == "array":
             kind = f"[]{type_name(root, deref(root, branch.get('items', {})))}"
-        elif kind == "object" and isinstance(branch.get("additionalProperties"), dict):
-            kind = f"map of {type_name(root, deref(root, branch['additionalProperties']))}"
+        elif kind == "object" and (inner := entries(branch)) is not None:
+            kind = f"map of {type_name(root, deref(root, inner))}"
         names.append(kind)
     return " | ".join(dict.fromkeys(names))
 
@@ -92,13 +92,13 @@ def _facts(console: Console, node: dict[str, Any]) -> None:
 
 
 def _fields(console: Console, root: dict[str, Any], node: dict[str, Any]) -> None:
-    from kaigen.kinds.schema import branches, deref
+    from kaigen.kinds.schema import branches, deref, entries
 
     for branch in branches(root, node):
         if branch.get("type") == "array":
             _fields(console, root, deref(root, branch.get("items", {})))
-        inner = branch.get("additionalProperties")
-        if isinstance(inner, dict):
+        inner = entries(branch)
+        if inner is not None:
             _fields(console, root, deref(root, inner))
         if "properties" not in branch:
             continue

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kaigen.compile.app import (
     App,
@@ -44,8 +43,8 @@ from kaigen.compile.bricks.weights import (
     identity,
     marker_container,
 )
+from kaigen.compile.carried import report_uncarried
 from kaigen.compile.context import Context
-from kaigen.compile.gojson import EXACT_MAX
 from kaigen.compile.model import claim_name, frame_of
 from kaigen.compile.problems import Problems, SpecProblem
 from kaigen.kinds.blocks import EnvSource, Resources
@@ -105,18 +104,6 @@ _SCRATCH_FOLDERS = ("/tmp", "/scratch", "/var/tmp")
 def _variable(value: str | int | bool) -> str:
     """The text of a variable's value."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _inexact(node: Any, path: SpecPath) -> Iterator[tuple[SpecPath, int]]:
-    """Whole numbers that Helm, which reads YAML's numbers as floats, would round."""
-    if isinstance(node, Mapping):
-        for key, value in node.items():
-            yield from _inexact(value, (*path, key))
-    elif isinstance(node, list | tuple):
-        for index, value in enumerate(node):
-            yield from _inexact(value, (*path, index))
-    elif isinstance(node, int) and abs(node) > EXACT_MAX:
-        yield path, node
 
 
 class _JobCompiler:
@@ -191,13 +178,15 @@ class _JobCompiler:
             hashed=not self.naming.plain,
         )
         objects += [run, *completion_test(frame, run, self.context)]
+        found = collect_settings(objects, _ORDER)
+        report_uncarried(found, self.problems)
         return App(
             name=self.metadata.name,
             namespace=self.namespace,
             kind="Job",
             source="",
             objects=tuple(objects),
-            settings=collect_settings(objects, _ORDER),
+            settings=found,
             pod_security=spec.security.pod_security,
             summary="Runs to completion once for each content of its spec.",
             version=self.metadata.annotations.get("kaigen.dev/version", "0.1.0"),
@@ -217,10 +206,8 @@ class _JobCompiler:
         )
 
     def _check_variables(self) -> None:
-        """No two things become one variable, and no number changes on its way."""
+        """No two things become one variable."""
         spec = self.spec
-        for path, number in _inexact(spec.params, ("spec", "params")):
-            self.problems.error("KG0312", f"Helm would round {number}", path, "quote it")
         for name in _NODE_VARIABLES if spec.nodes > 1 else ():
             if name in spec.env:
                 at: SpecPath = ("spec", "env", name)
@@ -373,7 +360,7 @@ class _JobCompiler:
                 ("spec", "model", "source"),
                 "make it a Model of its own and name it in `model`",
             )
-        mount: Tree = {"name": self.naming.volume, "mountPath": output.mount_path}
+        mount: dict[str, Tree] = {"name": self.naming.volume, "mountPath": output.mount_path}
         if self.naming.fetch_command:
             return _Weights(self._foreign_fetch(use, mount), [], [], {})
         init = fetch_container(
@@ -388,10 +375,11 @@ class _JobCompiler:
         )
         return _Weights(init, [], [], {self.naming.init: PERMANENT_EXIT_CODES})
 
-    def _foreign_fetch(self, use: ModelUse, mount: Tree) -> dict[str, Tree]:
+    def _foreign_fetch(self, use: ModelUse, mount: dict[str, Tree]) -> dict[str, Tree]:
         assert use.source is not None
         hub = use.source.hugging_face
-        env: list[Tree] = [{"name": "PYTHONUNBUFFERED", "value": "1"}]
+        # As another user than the image's own, it has no home that it may write to but the volume.
+        env: list[Tree] = [{"name": "PYTHONUNBUFFERED", "value": "1"}, {"name": "HOME", "value": mount["mountPath"]}]
         if hub.token_secret:
             reference: Tree = {"name": hub.token_secret.name, "key": hub.token_secret.key}
             env.insert(0, {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}})

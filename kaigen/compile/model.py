@@ -11,6 +11,7 @@ from kaigen.compile.bricks.network import network_policy
 from kaigen.compile.bricks.pods import placement_fields, pod_security, pull_secrets
 from kaigen.compile.bricks.storage import claim
 from kaigen.compile.bricks.weights import PERMANENT_EXIT_CODES, fetch_container, identity, marker_container
+from kaigen.compile.carried import report_uncarried
 from kaigen.compile.context import Context
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
@@ -150,13 +151,15 @@ def compile_model(model: Model, context: Context, problems: Problems) -> App:
             else ("spec", "source", "huggingFace", "repo"),
             "name the commit, 40 hex digits, in `revision`",
         )
+    found = collect_settings(objects, _ORDER)
+    report_uncarried(found, problems)
     return App(
         name=metadata.name,
         namespace=metadata.namespace or context.namespace,
         kind="Model",
         source="",
         objects=tuple(objects),
-        settings=collect_settings(objects, _ORDER),
+        settings=found,
         pod_security=spec.security.pod_security,
         summary=f"Fetches {hub.repo} from the Hugging Face Hub into a volume and proves it complete.",
         version=metadata.annotations.get("kaigen.dev/version", "0.1.0"),

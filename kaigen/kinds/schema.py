@@ -109,6 +109,16 @@ def branches(root: dict[str, Any], node: dict[str, Any]) -> Iterator[dict[str, A
         yield from branches(root, option)
 
 
+def entries(node: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema of a map's entries, whatever their keys; None for what is no map."""
+    for field in ("additionalProperties", "patternProperties"):
+        inner = node.get(field)
+        if isinstance(inner, dict):
+            found: dict[str, Any] = next(iter(inner.values())) if field == "patternProperties" else inner
+            return found
+    return None
+
+
 def step(root: dict[str, Any], node: dict[str, Any], key: str | int) -> dict[str, Any] | None:
     """The schema of one entry of a mapping or sequence; None when the schema has none."""
     for branch in branches(root, node):
@@ -118,12 +128,9 @@ def step(root: dict[str, Any], node: dict[str, Any], key: str | int) -> dict[str
             continue
         if key in branch.get("properties", {}):
             return deref(root, branch["properties"][key])
-        for field in ("additionalProperties", "patternProperties"):
-            inner = branch.get(field)
-            if isinstance(inner, dict):
-                if field == "patternProperties":
-                    inner = next(iter(inner.values()))
-                return deref(root, inner)
+        inner = entries(branch)
+        if inner is not None:
+            return deref(root, inner)
     return None
 
 

@@ -1,0 +1,295 @@
+"""Checks of single values: the atoms of a schema node.
+
+Each check takes a value and returns None when it fits, else a list of one `Problem`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from kaigen.check import codes
+
+if TYPE_CHECKING:
+    from kaigen.check.nodes import Scalar
+
+INT32 = 2**31
+INT64 = 2**63
+# Compiled by `re` at their first use: at import they would cost more than the module.
+QUANTITY = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
+TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
+# Regular expressions that stand in many schemas, in words.
+KNOWN_PATTERNS = {
+    r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$": "a duration such as 1h30m",
+    r"^([0-9]+(\.[0-9]+)?(ms|s|m))+$": "a duration such as 30s or 5m",
+    r"^([0-9]+(s|m|h))+$": "a duration such as 1h30m",
+    r"^(([0-9]+(s|m|h))+|Never)$": "a duration such as 1h30m, or Never",
+    r"^([0-9]{1,5}(h|m|s|ms)){1,4}$": "a duration such as 1h30m",
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$": "a DNS name in lower case",
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$": "a DNS label in lower case",
+    r"^((100|[0-9]{1,2})%|[0-9]+)$": "a number or a percentage such as 10%",
+}
+
+
+class Problem:
+    """A finding in the making: its path grows from the leaf to the root."""
+
+    __slots__ = ("code", "hint", "message", "path")
+
+    def __init__(self, code: str, message: str, hint: str = "", path: list[str | int] | None = None) -> None:
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.path: list[str | int] = path or []
+
+
+Check = Callable[[object], "list[Problem] | None"]
+
+
+def describe(value: object) -> str:
+    """A value in words, shortened: `the number 3`, `a list`."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return f"the number {value}"
+        case str():
+            return f"`{value}`" if len(value) <= 60 else f"`{value[:57]}...`"
+        case dict():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+    return f"a {type(value).__name__}"
+
+
+def wrong_type(wanted: str, value: object) -> list[Problem]:
+    """The problem of a value that is of another type."""
+    hint = ""
+    if wanted == "a string" and isinstance(value, (bool, int, float)):
+        hint = f'write it in quotes: "{str(value).lower() if isinstance(value, bool) else value}"'
+    elif wanted.startswith("an integer") and isinstance(value, str) and value.lstrip("-").isdecimal():
+        hint = f"write it without quotes: {value}"
+    elif wanted == "true or false" and isinstance(value, str) and value.lower() in ("true", "false"):
+        hint = f"write it without quotes: {value.lower()}"
+    return [Problem(codes.WRONG_TYPE, f"must be {wanted}, not {describe(value)}", hint)]
+
+
+def anything(value: object) -> list[Problem] | None:
+    """Every value fits."""
+    return None
+
+
+def string(value: object) -> list[Problem] | None:
+    """A string."""
+    return None if isinstance(value, str) else wrong_type("a string", value)
+
+
+def boolean(value: object) -> list[Problem] | None:
+    """True or false."""
+    return None if value.__class__ is bool else wrong_type("true or false", value)
+
+
+def number(value: object) -> list[Problem] | None:
+    """An integer or a float."""
+    return None if value.__class__ in (int, float) else wrong_type("a number", value)
+
+
+def int32(value: object) -> list[Problem] | None:
+    """An integer of 32 bits."""
+    if value.__class__ is int and -INT32 <= value < INT32:
+        return None
+    return _integer(value, "32 bits")
+
+
+def int64(value: object) -> list[Problem] | None:
+    """An integer of 64 bits."""
+    if value.__class__ is int and -INT64 <= value < INT64:
+        return None
+    return _integer(value, "64 bits")
+
+
+def _integer(value: object, size: str) -> list[Problem]:
+    if value.__class__ is int:
+        return [Problem(codes.OUT_OF_RANGE, f"{value} does not fit into {size}")]
+    return wrong_type("an integer", value)
+
+
+def int_or_string(value: object) -> list[Problem] | None:
+    """An integer of 32 bits, or a string such as a port's name or a percentage."""
+    if isinstance(value, str):
+        return None
+    if value.__class__ is int:
+        return int32(value)
+    return wrong_type("an integer or a string", value)
+
+
+_good_quantities: set[str] = set()
+
+
+def quantity(value: object) -> list[Problem] | None:
+    """An amount in the notation of Kubernetes, as a string or a number."""
+    if value.__class__ is str:
+        if value in _good_quantities:
+            return None
+        if re.fullmatch(QUANTITY, value):
+            if len(_good_quantities) < 10_000:
+                _good_quantities.add(value)
+            return None
+        hint = ""
+        if re.fullmatch(r"[0-9.]+ ?([KMGTPE]i?B|[kgt]i?b?|mi|[KMGTPE]I)", value):
+            hint = "the units are k, M, G, T, P, E and Ki, Mi, Gi, Ti, Pi, Ei"
+        return [Problem(codes.BAD_VALUE, f"{describe(value)} is not a quantity such as 500m or 16Gi", hint)]
+    if value.__class__ is int or value.__class__ is float:
+        return None
+    return wrong_type("a quantity such as 500m or 16Gi", value)
+
+
+def time(value: object) -> list[Problem] | None:
+    """A point in time of RFC 3339."""
+    if not isinstance(value, str):
+        return wrong_type("a time such as 2026-11-21T10:00:00Z in quotes", value)
+    if re.fullmatch(TIME, value):
+        return None
+    return [Problem(codes.BAD_VALUE, f"{describe(value)} is not a time such as 2026-11-21T10:00:00Z")]
+
+
+def base64(value: object) -> list[Problem] | None:
+    """Bytes in base64; what SOPS encrypted is let through."""
+    import binascii
+
+    if not isinstance(value, str):
+        return wrong_type("a string in base64", value)
+    if value.startswith("ENC["):
+        return None
+    try:
+        binascii.a2b_base64("".join(value.split()), strict_mode=True)
+    except ValueError:
+        return [Problem(codes.BAD_VALUE, "is not base64")]
+    return None
+
+
+def ip_address(version: int) -> Check:
+    """The check of an address of IP version 4 or 6."""
+
+    def check(value: object) -> list[Problem] | None:
+        import ipaddress
+
+        try:
+            if isinstance(value, str) and ipaddress.ip_address(value).version == version:
+                return None
+        except ValueError:
+            pass
+        return [Problem(codes.BAD_VALUE, f"{describe(value)} is not an IPv{version} address")]
+
+    return check
+
+
+ATOMS: dict[str, Check] = {
+    "any": anything,
+    "b": boolean,
+    "byte": base64,
+    "i": int64,
+    "i32": int32,
+    "ipv4": ip_address(4),
+    "ipv6": ip_address(6),
+    "is": int_or_string,
+    "n": number,
+    "q": quantity,
+    "s": string,
+    "time": time,
+}
+
+
+def one_of(allowed: Collection[Scalar]) -> Check:
+    """The check of a value against the allowed ones."""
+    strings = frozenset(a for a in allowed if isinstance(a, str))
+
+    def check(value: object) -> list[Problem] | None:
+        if value.__class__ is str and value in strings:
+            return None
+        if any(value == a and value.__class__ is a.__class__ for a in allowed):
+            return None
+        from kaigen.load.suggest import did_you_mean
+
+        shown = [str(a) for a in allowed if a != ""]
+        hint = did_you_mean(value, shown) if isinstance(value, str) else ""
+        listed = shown[0] if len(shown) == 1 else f"one of {', '.join(shown)}"
+        code = codes.BAD_VALUE if strings and isinstance(value, str) else codes.WRONG_TYPE
+        return [Problem(code, f"must be {listed}, not {describe(value)}", hint)]
+
+    return check
+
+
+def matching(pattern: str) -> Check:
+    """The check of a string against a regular expression of RE2, compiled when first needed."""
+    compiled: list[re.Pattern[str]] = []
+
+    def check(value: object) -> list[Problem] | None:
+        if not isinstance(value, str):
+            return None
+        if not compiled:
+            compiled.append(re.compile(from_re2(pattern)))
+        if compiled[0].search(value):
+            return None
+        form = KNOWN_PATTERNS.get(pattern)
+        wanted = f"is not {form}" if form else f"does not match {pattern}"
+        return [Problem(codes.BAD_VALUE, f"{describe(value)} {wanted}")]
+
+    return check
+
+
+def from_re2(pattern: str) -> str:
+    """The same regular expression for Python, where `$` would let a line end pass."""
+    out = []
+    in_class = escaped = False
+    for char in pattern:
+        if escaped:
+            escaped = False
+        elif char == "\\":
+            escaped = True
+        elif in_class:
+            in_class = char != "]"
+        elif char == "[":
+            in_class = True
+        elif char == "$":
+            char = r"\Z"
+        out.append(char)
+    return "".join(out)
+
+
+def between(least: float | None, most: float | None) -> Check:
+    """The check of a number against its least and most; strings pass, as of an int-or-string."""
+
+    def check(value: object) -> list[Problem] | None:
+        if value.__class__ is not int and value.__class__ is not float:
+            return None
+        if (least is None or value >= least) and (most is None or value <= most):
+            return None
+        return [Problem(codes.OUT_OF_RANGE, f"{value} is not {bounds(least, most)}")]
+
+    return check
+
+
+def long_enough(least: int | None, most: int | None) -> Check:
+    """The check of a string against its least and most characters."""
+
+    def check(value: object) -> list[Problem] | None:
+        if not isinstance(value, str) or (least or 0) <= len(value) <= (len(value) if most is None else most):
+            return None
+        if not value:
+            return [Problem(codes.OUT_OF_RANGE, "must not be empty")]
+        return [Problem(codes.OUT_OF_RANGE, f"has {len(value)} characters, not {bounds(least, most)}")]
+
+    return check
+
+
+def bounds(least: float | None, most: float | None) -> str:
+    """A range in words."""
+    if most is None:
+        return f"at least {least:g}"
+    if least is None:
+        return f"at most {most:.15g}"
+    return f"between {least:g} and {most:.15g}"

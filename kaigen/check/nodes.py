@@ -1,0 +1,61 @@
+"""The types of the schema data, for type checkers only: at run time the data is plain dicts.
+
+What the keys mean is said in `kaigen.check.store`.
+"""
+
+from __future__ import annotations
+
+from typing import NotRequired, TypeAlias, TypedDict
+
+Scalar = str | int | float | bool
+Node: TypeAlias = "str | Mapping"
+
+
+class Mapping(TypedDict, total=False):
+    """A node that is more than a name; `kaigen.check.store` says what its keys mean."""
+
+    p: dict[str, Node]
+    r: list[str]
+    open: int
+    u: tuple[int, list[str]]
+    m: Node
+    l: Node  # noqa: E741
+    k: list[str]
+    kd: dict[str, Scalar]
+    set: int
+    t: str
+    enum: list[Scalar]
+    re: str
+    min: float
+    max: float
+    minlen: int
+    maxlen: int
+    null: int
+    one: list[Node]
+    any: list[Node]
+    none: Node
+
+
+class Kind(TypedDict):
+    """What the index says of one apiVersion of a kind."""
+
+    ref: NotRequired[str]
+    cluster: NotRequired[int]
+    deprecated: NotRequired[int]
+    since: NotRequired[str]
+    until: NotRequired[str]
+
+
+class Index(TypedDict):
+    """The content of `index.json`."""
+
+    targets: list[str]
+    kinds: dict[str, dict[str, Kind]]
+
+
+class Shard(TypedDict):
+    """The content of one other file of `data`."""
+
+    source: str
+    nulls: bool
+    defs: dict[str, Node | list[tuple[str, str, Node]]]

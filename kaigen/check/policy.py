@@ -1,0 +1,60 @@
+"""Is this an object that kaigen wants to see in Git?
+
+Pod Security, names and labels, resources, and nothing secret. Whether the API server would take the object is
+`kaigen.check.objects`.
+"""
+
+from __future__ import annotations
+
+from kaigen.check import codes
+from kaigen.check.finding import Finding
+from kaigen.check.kinds import kind_findings
+from kaigen.check.names import metadata_findings, object_name_findings, pod_name_findings
+from kaigen.check.objects import is_cluster_scoped
+from kaigen.check.pods import Object, containers, mapping, pod_templates
+from kaigen.check.podsecurity import LEVELS, security_findings
+from kaigen.check.resources import resource_findings
+from kaigen.check.secrets import literal_findings, secret_findings
+from kaigen.load.diagnostics import Severity
+
+
+def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Finding]:
+    """Check an object against the policies.
+
+    Args:
+        obj: one Kubernetes object of plain values; parts of the wrong type are passed over.
+        pod_security: the level of the Pod Security Standards its pods must keep: `privileged`, `baseline` or
+            `restricted`.
+
+    Returns:
+        All findings; missing requests and the like are warnings.
+
+    Raises:
+        ValueError: there is no such level.
+    """
+    if pod_security not in LEVELS:
+        raise ValueError(f"no Pod Security level {pod_security!r}; there are {', '.join(LEVELS)}")
+    metadata = mapping(obj.get("metadata"))
+    findings = [
+        *object_name_findings(obj),
+        *metadata_findings(metadata, ("metadata",)),
+        *kind_findings(obj),
+        *secret_findings(obj),
+    ]
+    if "namespace" in metadata and is_cluster_scoped(str(obj.get("apiVersion")), str(obj.get("kind"))):
+        message = f"a {obj.get('kind')} stands outside of namespaces"
+        findings.append(Finding(codes.NAMESPACE_ON_CLUSTER_KIND, message, ("metadata", "namespace")))
+    if obj.get("status"):
+        message = "the status is written by a controller"
+        findings.append(Finding(codes.STATUS_PRESENT, message, ("status",), "leave it out", Severity.WARNING))
+    for template in pod_templates(obj):
+        if template.path:
+            findings += metadata_findings(template.metadata, (*template.path, "metadata"))
+        found = containers(template)
+        findings += pod_name_findings(template, found)
+        if pod_security != "privileged":
+            findings += security_findings(template, found, pod_security)
+        for container in found:
+            findings += resource_findings(template, container)
+            findings += literal_findings(container)
+    return findings

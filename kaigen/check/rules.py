@@ -1,0 +1,134 @@
+"""Rules inside one object that the API server has and no schema says: what contradicts what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kaigen.check import codes
+from kaigen.check.finding import Finding, Path
+from kaigen.check.pods import (
+    Container,
+    Object,
+    PodTemplate,
+    containers,
+    entries,
+    group_of,
+    mapping,
+    names_of,
+    pod_templates,
+)
+
+# Which restart policies a kind's pods may have; kinds that are not named take any.
+_ENDING = ("OnFailure", "Never")
+_RUNNING = ("Always",)
+RESTART_POLICIES: dict[tuple[str, str], tuple[str, ...]] = {
+    ("batch", "Job"): _ENDING,
+    ("batch", "CronJob"): _ENDING,
+    ("jobset.x-k8s.io", "JobSet"): _ENDING,
+    ("keda.sh", "ScaledJob"): _ENDING,
+    ("apps", "DaemonSet"): _RUNNING,
+    ("apps", "Deployment"): _RUNNING,
+    ("apps", "ReplicaSet"): _RUNNING,
+    ("apps", "StatefulSet"): _RUNNING,
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _RUNNING,
+}
+SELECTING_KINDS = {"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"}
+PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+
+
+def rule_findings(obj: Object) -> list[Finding]:
+    """Every broken rule of an object; parts of the wrong type are left to the schema."""
+    templates = pod_templates(obj)
+    if not templates:
+        return []
+    findings: list[Finding] = []
+    group_kind = (group_of(obj), str(obj.get("kind")))
+    allowed = RESTART_POLICIES.get(group_kind)
+    claimed = _claimed_volumes(obj)
+    for template in templates:
+        if allowed is not None:
+            findings += _restart_policy(template, allowed, group_kind[1])
+        found = containers(template)
+        findings += _mounts(template, found, claimed)
+        for container in found:
+            findings += _probe_ports(container)
+    if group_kind[0] == "apps" and group_kind[1] in SELECTING_KINDS:
+        findings += _own_selector(obj, templates[0])
+    return findings
+
+
+def _restart_policy(template: PodTemplate, allowed: tuple[str, ...], kind: str) -> list[Finding]:
+    policy = template.spec.get("restartPolicy") or "Always"
+    if policy in allowed or policy not in ("Always", *_ENDING):
+        return []
+    path = (*template.path, "spec")
+    if "restartPolicy" in template.spec:
+        path = (*path, "restartPolicy")
+    wanted = " or ".join(allowed)
+    message = f"a {kind}'s pods need restartPolicy {wanted}, not {policy}"
+    return [Finding(codes.FIELD_CONFLICT, message, path, f"set restartPolicy: {allowed[0]}")]
+
+
+def _claimed_volumes(obj: Object) -> set[str]:
+    """The names of the volumes that claim templates add to each pod."""
+    spec = mapping(obj.get("spec"))
+    places = (spec, mapping(spec.get("leaderWorkerTemplate")))
+    claims = [c for p in places if "volumeClaimTemplates" in p for _, c in entries(p["volumeClaimTemplates"])]
+    return names_of([claim.get("metadata") for claim in claims])
+
+
+def _mounts(template: PodTemplate, found: list[Container], claimed: set[str]) -> Iterator[Finding]:
+    """Mounts of volumes that the pod does not have, and two volumes of one pod on one path."""
+    volumes = names_of(template.spec.get("volumes")) | claimed
+    for container in found:
+        for field in ("volumeMounts", "volumeDevices"):
+            mounts = container.body.get(field)
+            if not isinstance(mounts, list):
+                continue
+            for number, mount in enumerate(mounts):
+                if not isinstance(mount, dict):
+                    continue
+                name = mount.get("name")
+                if isinstance(name, str) and name not in volumes:
+                    yield _unknown(
+                        f"no volume `{name}` in the pod",
+                        (*container.path, field, number, "name"),
+                        name,
+                        volumes,
+                    )
+
+
+def _probe_ports(container: Container) -> Iterator[Finding]:
+    """Probes of named ports that the container does not have."""
+    body = container.body
+    for probe_name in PROBES:
+        probe = body.get(probe_name)
+        if not isinstance(probe, dict):
+            continue
+        for way in ("httpGet", "tcpSocket"):
+            port = mapping(probe.get(way)).get("port")
+            if isinstance(port, str):
+                names = names_of(body.get("ports"))
+                if port not in names:
+                    path = (*container.path, probe_name, way, "port")
+                    yield _unknown(f"no port `{port}` in the container", path, port, names)
+
+
+def _unknown(message: str, path: Path, name: str, known: set[str]) -> Finding:
+    from kaigen.load.suggest import did_you_mean
+
+    hint = did_you_mean(name, sorted(known))
+    return Finding(codes.UNKNOWN_NAME_IN_POD, message, path, hint)
+
+
+def _own_selector(obj: Object, template: PodTemplate) -> Iterator[Finding]:
+    """Labels that a controller selects and its own pods do not have."""
+    selector = mapping(mapping(obj.get("spec")).get("selector"))
+    labels = mapping(template.metadata.get("labels"))
+    wanted = mapping(selector.get("matchLabels"))
+    for key, value in wanted.items():
+        if labels.get(key) != value:
+            message = f"the pods of the template lack the label {key}: {value}"
+            yield Finding(codes.SELECTOR_MISMATCH, message, ("spec", "selector", "matchLabels", key))
+    if not selector.get("matchExpressions") and not wanted and "selector" in mapping(obj.get("spec")):
+        yield Finding(codes.SELECTOR_MISMATCH, "the selector selects nothing by name", ("spec", "selector"))

@@ -1,0 +1,320 @@
+"""Compiles the nodes of `kaigen.check.store` to functions that check values.
+
+A node is compiled when a value of it is first met and kept for good, so that a process pays only for the
+fields it sees. The functions return None when nothing is wrong; paths are put together on the way up, so
+that a valid object costs no bookkeeping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kaigen.check import codes
+from kaigen.check.atoms import (
+    ATOMS,
+    Check,
+    Problem,
+    between,
+    bounds,
+    describe,
+    long_enough,
+    matching,
+    one_of,
+    wrong_type,
+)
+from kaigen.check.store import definition
+
+if TYPE_CHECKING:
+    from kaigen.check.nodes import Mapping, Node, Scalar
+
+# A leaf without limits is kept as the type itself: the commonest check is then one comparison without a call.
+Field = Check | type
+LEAVES: dict[str, type] = {"s": str, "b": bool}
+
+
+class Schemas:
+    """The compiled schemas of one target version."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+        self._known: dict[str, Check] = {}
+
+    def check_of(self, ref: str) -> Check:
+        """The check of a definition, named `SHARD/NAME`.
+
+        Raises:
+            KeyError: the target has no such definition.
+        """
+        check = self._known.get(ref)
+        if check is None:
+            found = definition(ref, self.target)
+            if found is None:
+                raise KeyError(ref)
+            check = self._known[ref] = self._call(self._compile(*found))
+        return check
+
+    def _compile(self, node: Node, nulls: bool) -> Field:
+        if isinstance(node, str):
+            if "/" in node:
+                return self.check_of(node)
+            return LEAVES.get(node) or ATOMS[node]
+        if "p" in node:
+            check = self._object(node, nulls)
+        elif "m" in node:
+            check = self._map(node, nulls)
+        elif "l" in node:
+            check = self._list(node, nulls)
+        else:
+            check = scalar(node)
+        extra = self._combinations(node, nulls)
+        if extra:
+            check = every([check, *extra])
+        return or_null(check) if node.get("null") else check
+
+    def _call(self, field: Field) -> Check:
+        """A field's check as a function."""
+        return ATOMS["s" if field is str else "b"] if isinstance(field, type) else field
+
+    def _object(self, node: Mapping, nulls: bool) -> Check:
+        nodes = node["p"]
+        required = tuple(node.get("r", ()))
+        union = node.get("u")
+        free = bool(node.get("open"))
+        least, most = node.get("min"), node.get("max")
+        counted = least is not None or most is not None
+        fields: dict[str, Field] = {}
+        compile_node = self._compile
+
+        def check(value: object) -> list[Problem] | None:
+            if value.__class__ is not dict and not isinstance(value, dict):
+                return wrong_type("a mapping", value)
+            assert isinstance(value, dict)
+            problems: list[Problem] = []
+            for key, child in value.items():
+                field = fields.get(key)
+                if field is child.__class__:
+                    continue
+                if field is None:
+                    if key not in nodes:
+                        if not free:
+                            problems.append(unknown_field(key, nodes, value))
+                        continue
+                    field = fields[key] = compile_node(nodes[key], nulls)
+                if child is None and nulls and key not in required:
+                    continue
+                found = leaf_problem(field, child) if isinstance(field, type) else field(child)
+                if found is not None:
+                    for problem in found:
+                        problem.path.append(key)
+                    problems += found
+            for key in required:
+                if key not in value:
+                    problems.append(Problem(codes.MISSING_FIELD, f"lacks the field `{key}`"))
+            if union is not None:
+                problems += union_problems(union, value)
+            if counted:
+                problems += count_problems(len(value), "entries", least, most)
+            return problems or None
+
+        return check
+
+    def _map(self, node: Mapping, nulls: bool) -> Check:
+        field = self._compile(node["m"], nulls)
+        least, most = node.get("min"), node.get("max")
+        counted = least is not None or most is not None
+
+        def check(value: object) -> list[Problem] | None:
+            if value.__class__ is not dict and not isinstance(value, dict):
+                return wrong_type("a mapping", value)
+            assert isinstance(value, dict)
+            problems: list[Problem] = []
+            for key, child in value.items():
+                if field is child.__class__ and key.__class__ is str:
+                    continue
+                if not isinstance(key, str):
+                    found: list[Problem] | None = wrong_type("a string", key)
+                else:
+                    found = leaf_problem(field, child) if isinstance(field, type) else field(child)
+                if found is not None:
+                    for problem in found:
+                        problem.path.append(str(key))
+                    problems += found
+            if counted:
+                problems += count_problems(len(value), "entries", least, most)
+            return problems or None
+
+        return check
+
+    def _list(self, node: Mapping, nulls: bool) -> Check:
+        field = self._compile(node["l"], nulls)
+        least, most = node.get("min"), node.get("max")
+        counted = least is not None or most is not None
+        keys = node.get("k")
+        defaults = node.get("kd", {})
+        distinct = bool(node.get("set"))
+
+        def check(value: object) -> list[Problem] | None:
+            if value.__class__ is not list and not isinstance(value, (list, tuple)):
+                return wrong_type("a list", value)
+            assert isinstance(value, (list, tuple))
+            problems: list[Problem] = []
+            for place, child in enumerate(value):
+                if field is child.__class__:
+                    continue
+                found = leaf_problem(field, child) if isinstance(field, type) else field(child)
+                if found is not None:
+                    for problem in found:
+                        problem.path.append(place)
+                    problems += found
+            if len(value) > 1 and not problems:
+                if keys is not None:
+                    problems += repeated_keys(value, keys, defaults)
+                elif distinct:
+                    problems += repeated_items(value)
+            if counted:
+                problems += count_problems(len(value), "items", least, most)
+            return problems or None
+
+        return check
+
+    def _combinations(self, node: Mapping, nulls: bool) -> list[Check]:
+        checks: list[Check] = []
+        for name, most in (("one", 1), ("any", None)):
+            parts = node.get(name)
+            if isinstance(parts, list):
+                forms = [self._call(self._compile(part, nulls)) for part in parts]
+                checks.append(fitting(forms, most, node.get("kd", {})))
+        if "none" in node:
+            checks.append(not_fitting(self._call(self._compile(node["none"], nulls))))
+        return checks
+
+
+def scalar(node: Mapping) -> Check:
+    """The check of a scalar with its limits."""
+    checks: list[Check] = []
+    if "enum" in node:
+        checks.append(one_of(node["enum"]))
+    elif "t" in node:
+        checks.append(ATOMS[node["t"]])
+    if "re" in node:
+        checks.append(matching(node["re"]))
+    if "min" in node or "max" in node:
+        checks.append(between(node.get("min"), node.get("max")))
+    if "minlen" in node or "maxlen" in node:
+        checks.append(long_enough(node.get("minlen"), node.get("maxlen")))
+    return checks[0] if len(checks) == 1 else every(checks)
+
+
+def every(checks: Sequence[Check]) -> Check:
+    """All checks in turn; the first that finds something ends it."""
+
+    def check(value: object) -> list[Problem] | None:
+        for part in checks:
+            found = part(value)
+            if found is not None:
+                return found
+        return None
+
+    return check
+
+
+def or_null(check: Check) -> Check:
+    """The check, with null let through."""
+    return lambda value: None if value is None else check(value)
+
+
+def fitting(parts: Sequence[Check], most: int | None, defaults: dict[str, Scalar]) -> Check:
+    """The check that at least one, or exactly one, of several forms fits a value with its defaults."""
+
+    def check(value: object) -> list[Problem] | None:
+        if defaults and isinstance(value, dict):
+            value = {**defaults, **value}
+        found = [part(value) for part in parts]
+        fits = sum(problems is None for problems in found)
+        if fits == 0:
+            return next(problems for problems in found if problems is not None)
+        if most is not None and fits > most:
+            return [Problem(codes.BAD_VALUE, f"fits {fits} forms that exclude each other")]
+        return None
+
+    return check
+
+
+def not_fitting(part: Check) -> Check:
+    """The check that a form does not fit."""
+
+    def check(value: object) -> list[Problem] | None:
+        return [Problem(codes.BAD_VALUE, f"must not be {describe(value)}")] if part(value) is None else None
+
+    return check
+
+
+def leaf_problem(leaf: type, value: object) -> list[Problem] | None:
+    """What is wrong with a value that is not exactly of a leaf's type; subclasses of str are strings."""
+    return ATOMS["s" if leaf is str else "b"](value)
+
+
+def unknown_field(key: object, nodes: dict[str, Node], value: dict[str, object]) -> Problem:
+    """The problem of a field that the schema does not have."""
+    from kaigen.load.suggest import did_you_mean
+
+    hint = did_you_mean(str(key), [name for name in nodes if name not in value])
+    if not hint and 0 < len(nodes) <= 12:
+        hint = f"known fields are {', '.join(sorted(nodes))}"
+    return Problem(codes.UNKNOWN_FIELD, f"unknown field `{key}`", hint, [str(key)])
+
+
+def union_problems(union: tuple[int, list[str]], value: dict[str, object]) -> list[Problem]:
+    """The problem of too few or too many of the fields that exclude each other."""
+    least, members = union
+    given = [name for name in members if value.get(name) is not None]
+    if least <= len(given) <= 1:
+        return []
+    if given:
+        return [Problem(codes.FIELD_CONFLICT, f"gives {' and '.join(given)}, which exclude each other")]
+    few = f"needs one of {', '.join(members)}" if len(members) <= 8 else "needs a source"
+    return [Problem(codes.FIELD_CONFLICT, few)]
+
+
+def count_problems(count: int, what: str, least: float | None, most: float | None) -> list[Problem]:
+    """The problem of too few or too many entries or items."""
+    if (least is None or count >= least) and (most is None or count <= most):
+        return []
+    if count == 0:
+        return [Problem(codes.OUT_OF_RANGE, "must not be empty")]
+    return [Problem(codes.OUT_OF_RANGE, f"has {count} {what}, not {bounds(least, most)}")]
+
+
+def repeated_keys(
+    items: Sequence[dict[str, object]], keys: Sequence[str], defaults: dict[str, Scalar]
+) -> list[Problem]:
+    """The problems of list items that share the keys by which the server tells items apart."""
+    if len(keys) == 1:
+        key = keys[0]
+        names: list[object] = [item.get(key) for item in items]
+    else:
+        names = [tuple([item.get(key, defaults.get(key)) for key in keys]) for item in items]
+    if len(set(names)) == len(names):
+        return []
+    problems = []
+    first: dict[object, int] = {}
+    for place, name in enumerate(names):
+        if first.setdefault(name, place) != place:
+            shown = " and ".join(
+                f"{key} {describe(part)}"
+                for key, part in zip(keys, name if isinstance(name, tuple) else [name], strict=True)
+            )
+            message = f"has the same {shown} as item {first[name]}"
+            problems.append(Problem(codes.DUPLICATE_ENTRY, message, path=[place]))
+    return problems
+
+
+def repeated_items(items: Sequence[object]) -> list[Problem]:
+    """The problems of items of a set that are equal."""
+    problems = []
+    for place, item in enumerate(items):
+        if item in items[:place]:
+            message = f"{describe(item)} is in the list twice"
+            problems.append(Problem(codes.DUPLICATE_ENTRY, message, path=[place]))
+    return problems

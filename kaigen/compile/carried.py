@@ -1,0 +1,62 @@
+"""What a chart's values cannot carry: Helm would drop, round or refuse it, and the two forms would differ.
+
+Found by experiment with Helm 3 and 4, which read YAML as 64-bit floats and text without control characters, and
+write JSON and YAML that they then read again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kaigen.compile.app import Setting, SpecPath
+from kaigen.compile.gojson import EXACT_MAX
+from kaigen.compile.problems import Problems
+
+# U+0085 is read back as a space, the rest of the controls and the noncharacters not at all; Go writes all of them
+# raw. Those below a space it escapes. Half of a surrogate pair is no text in any encoding.
+_UNCARRIED = re.compile("[\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Uncarried:
+    """One value that Helm cannot carry.
+
+    Attributes:
+        path: where it is, from the value that was looked at.
+        code: diagnostic code.
+        message: what Helm would do to it.
+        hint: what to do about it.
+    """
+
+    path: SpecPath
+    code: str
+    message: str
+    hint: str
+
+
+def uncarried(node: Any, path: SpecPath = ()) -> Iterator[Uncarried]:
+    """Everything in a value that Helm cannot carry, but for nulls."""
+    if isinstance(node, str):
+        found = _UNCARRIED.search(node)
+        if found:
+            char = f"U+{ord(found[0]):04X}"
+            yield Uncarried(path, "KG0315", f"Helm cannot carry the control character {char}", "take it out")
+    elif isinstance(node, Mapping):
+        for key, value in node.items():
+            yield from uncarried(key, (*path, key))
+            yield from uncarried(value, (*path, key))
+    elif isinstance(node, list | tuple):
+        for index, value in enumerate(node):
+            yield from uncarried(value, (*path, index))
+    elif isinstance(node, int) and abs(node) > EXACT_MAX:
+        yield Uncarried(path, "KG0312", f"Helm would round {node}", "quote it")
+
+
+def report_uncarried(settings: Iterable[Setting], problems: Problems) -> None:
+    """Tell of every default that Helm cannot carry, at the field of the spec that it came from."""
+    for setting in settings:
+        for item in uncarried(setting.default):
+            problems.error(item.code, item.message, (*setting.origin, *item.path), item.hint)
