@@ -1,0 +1,368 @@
+"""Names, labels, sizes, resources, and what must not be in Git."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+from kaigen.check import Finding, check_policy, codes
+from kaigen.load.diagnostics import Severity
+from tests.unit.check.example_objects import example, label, objects
+from tests.unit.check.mutations import at
+
+Object = dict[str, Any]
+SERVER = ("spec", "template", "spec", "containers", 0)
+
+
+def only(findings: list[Finding]) -> Finding:
+    assert len(findings) == 1, findings
+    return findings[0]
+
+
+def named(api_version: str, kind: str, name: str) -> Object:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}}
+
+
+@pytest.mark.parametrize("obj", objects(), ids=label)
+def test_the_examples_keep_all_policies(obj: Object) -> None:
+    assert check_policy(obj) == []
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "name"),
+    [
+        ("v1", "ConfigMap", "a.b-c"),
+        ("v1", "ConfigMap", "a" * 253),
+        ("v1", "ConfigMap", "2024.facts"),
+        ("v1", "Service", "a" * 63),
+        ("v1", "Namespace", "2024"),
+        ("batch/v1", "Job", "tune.5d41402abc"),
+        ("batch/v1", "CronJob", "a" * 52),
+        ("apps/v1", "StatefulSet", "a" * 52),
+        ("apps/v1", "Deployment", "a" * 64),
+        ("rbac.authorization.k8s.io/v1", "Role", "system:Reader_1"),
+        ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "a" * 48),
+        ("ray.io/v1", "RayService", "a" * 47),
+    ],
+)
+def test_a_name_may_be(api_version: str, kind: str, name: str) -> None:
+    assert check_policy(named(api_version, kind, name)) == []
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "name", "code", "hint"),
+    [
+        ("v1", "ConfigMap", "Chat_Params", codes.NAME_INVALID, "`chat-params` would do"),
+        ("v1", "ConfigMap", "a..b", codes.NAME_INVALID, ""),
+        ("v1", "ConfigMap", "-a", codes.NAME_INVALID, "`a` would do"),
+        ("v1", "ConfigMap", "a\n", codes.NAME_INVALID, "`a` would do"),
+        ("v1", "ConfigMap", "ä", codes.NAME_INVALID, ""),
+        ("v1", "ConfigMap", "a" * 254, codes.NAME_TOO_LONG, ""),
+        ("v1", "Service", "4chat", codes.NAME_INVALID, ""),
+        ("v1", "Service", "chat.v1", codes.NAME_INVALID, "`chat-v1` would do"),
+        ("v1", "Service", "a" * 64, codes.NAME_TOO_LONG, ""),
+        ("v1", "Namespace", "ai.prod", codes.NAME_INVALID, "`ai-prod` would do"),
+        ("batch/v1", "Job", "a" * 64, codes.NAME_TOO_LONG, ""),
+        ("batch/v1", "CronJob", "a" * 53, codes.NAME_TOO_LONG, ""),
+        ("apps/v1", "StatefulSet", "a" * 53, codes.NAME_TOO_LONG, ""),
+        ("rbac.authorization.k8s.io/v1", "Role", "a/b", codes.NAME_INVALID, "`a-b` would do"),
+        ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "a" * 49, codes.NAME_TOO_LONG, ""),
+        ("ray.io/v1", "RayCluster", "a" * 54, codes.NAME_TOO_LONG, ""),
+        ("keda.sh/v1alpha1", "ScaledObject", "a" * 55, codes.NAME_TOO_LONG, ""),
+        ("kueue.x-k8s.io/v1beta2", "LocalQueue", "a" * 64, codes.NAME_TOO_LONG, ""),
+    ],
+)
+def test_a_name_may_not_be(api_version: str, kind: str, name: str, code: str, hint: str) -> None:
+    finding = only(check_policy(named(api_version, kind, name)))
+    assert (finding.code, finding.path, finding.hint) == (code, ("metadata", "name"), hint)
+
+
+def test_a_length_is_explained() -> None:
+    finding = only(check_policy(named("batch/v1", "CronJob", "a" * 60)))
+    assert finding.message == "the name has 60 characters, a CronJob's may have 52: its Jobs add 11 to it"
+
+
+def test_an_object_needs_a_name_and_a_generated_one_is_a_warning() -> None:
+    assert only(check_policy({"apiVersion": "v1", "kind": "ConfigMap"})).code == codes.NAME_MISSING
+    obj: Object = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "tune-"}}
+    finding = only(check_policy(obj))
+    assert (finding.code, finding.severity) == (codes.NAME_GENERATED, Severity.WARNING)
+    obj["metadata"] = {"generateName": "Tune-"}
+    assert [f.code for f in check_policy(obj)] == [codes.NAME_INVALID, codes.NAME_GENERATED]
+
+
+def test_the_names_of_the_jobs_and_pods_of_a_jobset_count() -> None:
+    obj = example("JobSet")
+    obj["metadata"]["name"] = "a" * 48  # -node-1-3-xxxxx makes 63
+    assert check_policy(obj) == []
+    obj["metadata"]["name"] = "a" * 49
+    assert "pods get names of 64 characters" in only(check_policy(obj)).message
+    obj["metadata"]["name"] = "a" * 57
+    assert "Jobs get names of 64 characters" in only(check_policy(obj)).message
+
+
+def test_a_cluster_scoped_object_has_no_namespace() -> None:
+    obj = example("NodePool")
+    obj["metadata"]["namespace"] = "ai"
+    assert only(check_policy(obj)).code == codes.NAMESPACE_ON_CLUSTER_KIND
+    obj = example("ConfigMap")
+    obj["metadata"]["namespace"] = "AI"
+    assert only(check_policy(obj)).path == ("metadata", "namespace")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "valid"),
+    [
+        ("app", "chat", True),
+        ("app.kubernetes.io/name", "Chat_1.2", True),
+        ("app", "", True),
+        ("a" * 63, "b" * 63, True),
+        ("a" * 64, "b", False),
+        ("app", "b" * 64, False),
+        ("app", "v1+cu128", False),
+        ("app", "-chat", False),
+        ("app/name/x", "chat", False),
+        ("App.Example.com/name", "chat", False),
+        ("", "chat", False),
+        ("/name", "chat", False),
+    ],
+)
+@pytest.mark.parametrize("place", [("metadata",), ("spec", "template", "metadata")])
+def test_labels_have_a_syntax(key: str, value: str, valid: bool, place: tuple[str, ...]) -> None:
+    obj = example("Deployment")
+    at(obj, place)["labels"][key] = value
+    findings = check_policy(obj)
+    assert ([] if valid else [(codes.LABEL_INVALID, (*place, "labels", key))]) == [
+        (f.code, f.path) for f in findings
+    ]
+
+
+def test_annotations_have_keys_and_a_size() -> None:
+    obj = example("ConfigMap")
+    obj["metadata"]["annotations"] = {"a b": "", "Example.com/ok": ""}
+    assert [f.path[-1] for f in check_policy(obj)] == ["a b", "Example.com/ok"]
+    obj["metadata"]["annotations"] = {"note": "x" * (256 * 1024 - 4)}
+    assert check_policy(obj) == []
+    obj["metadata"]["annotations"] = {"note": "x" * (256 * 1024 - 3)}
+    assert only(check_policy(obj)).code == codes.TOO_LARGE
+    obj["metadata"]["annotations"] = {"note": "ü" * (128 * 1024)}
+    assert only(check_policy(obj)).code == codes.TOO_LARGE
+
+
+def test_a_config_map_has_keys_and_a_size() -> None:
+    obj = example("ConfigMap")
+    obj["data"] = {"a/b": "", "..": "", "..x": "", "ok.json": ""}
+    assert [f.path for f in check_policy(obj)] == [("data", "a/b"), ("data", ".."), ("data", "..x")]
+    obj["data"] = {"tokenizer.bin": ""}
+    assert only(check_policy(obj)).path == ("binaryData", "tokenizer.bin")
+    obj["data"] = {"a": "x" * (1024 * 1024 + 1)}
+    finding = only(check_policy(obj))
+    assert (finding.code, finding.severity) == (codes.TOO_LARGE, Severity.ERROR)
+    obj["data"] = {"a": "x" * (512 * 1024)}
+    finding = only(check_policy(obj))
+    assert (finding.code, finding.severity) == (codes.TOO_LARGE, Severity.WARNING)
+
+
+@pytest.mark.parametrize(
+    ("place", "field", "value", "code"),
+    [
+        (SERVER, "name", "Server", codes.POD_NAME_INVALID),
+        (SERVER, "name", "a" * 64, codes.POD_NAME_INVALID),
+        (SERVER, "name", "wait-model", codes.POD_NAME_INVALID),
+        (("spec", "template", "spec", "volumes", 0), "name", "my.volume", codes.POD_NAME_INVALID),
+        ((*SERVER, "env", 0), "name", "1ST", codes.ENV_NAME_INVALID),
+        ((*SERVER, "env", 0), "name", "A=B", codes.ENV_NAME_INVALID),
+        ((*SERVER, "ports", 0), "name", "HTTP", codes.PORT_NAME_INVALID),
+        ((*SERVER, "ports", 0), "name", "a-name-too-long-", codes.PORT_NAME_INVALID),
+        ((*SERVER, "ports", 0), "name", "8080", codes.PORT_NAME_INVALID),
+        ((*SERVER, "ports", 0), "name", "a--b", codes.PORT_NAME_INVALID),
+        ((*SERVER, "ports", 1), "name", "http", codes.PORT_NAME_INVALID),
+        (("spec", "template", "spec"), "nodeSelector", {"gpu": "NVIDIA L4"}, codes.LABEL_INVALID),
+    ],
+)
+def test_names_inside_a_pod_have_a_syntax(
+    place: tuple[str | int, ...], field: str, value: object, code: str
+) -> None:
+    obj = example("Deployment")
+    at(obj, place)[field] = value
+    finding = only(check_policy(obj))
+    assert finding.code == code
+    assert finding.path[: len(place) + 1] == (*place, field)
+
+
+@pytest.mark.parametrize(
+    ("ports", "places"),
+    [
+        ([{"port": 80}], []),
+        ([{"port": 80}, {"port": 81, "name": "b"}], [("spec", "ports", 0)]),
+        ([{"port": 80, "name": "a"}, {"port": 81, "name": "a"}], [("spec", "ports", 1, "name")]),
+        ([{"port": 80, "name": "A"}], [("spec", "ports", 0, "name")]),
+        ([{"port": 80, "targetPort": "too-long-a-port-name"}], [("spec", "ports", 0, "targetPort")]),
+    ],
+)
+def test_the_ports_of_a_service_have_names(ports: list[Object], places: list[tuple[str | int, ...]]) -> None:
+    obj = example("Service")
+    obj["spec"]["ports"] = ports
+    assert [(f.code, f.path) for f in check_policy(obj)] == [(codes.PORT_NAME_INVALID, p) for p in places]
+
+
+@pytest.mark.parametrize(
+    ("resources", "shared", "message"),
+    [
+        ({}, {}, "requests no cpu and no memory"),
+        ({"requests": {"cpu": "1"}}, {}, "requests no memory"),
+        ({"limits": {"cpu": "1"}}, {"requests": {"cpu": "1"}}, "requests no memory"),
+        ({"limits": {"cpu": "1", "memory": "1Gi"}}, {}, None),
+        ({}, {"requests": {"cpu": "1", "memory": "1Gi"}}, None),
+    ],
+)
+def test_every_container_should_request_cpu_and_memory(
+    resources: Object, shared: Object, message: str | None
+) -> None:
+    obj = example("Pod")
+    obj["spec"]["containers"][0]["resources"] = resources
+    obj["spec"]["resources"] = shared
+    findings = check_policy(obj)
+    if message is None:
+        assert findings == []
+    else:
+        finding = only(findings)
+        assert (finding.code, finding.severity) == (codes.REQUEST_MISSING, Severity.WARNING)
+        assert message in finding.message
+
+
+def test_an_ephemeral_container_has_no_resources() -> None:
+    obj = example("Pod")
+    secure = obj["spec"]["containers"][0]["securityContext"]
+    obj["spec"]["ephemeralContainers"] = [{"name": "debug", "image": "x", "securityContext": secure}]
+    assert check_policy(obj) == []
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "code"),
+    [
+        ({"nvidia.com/gpu": 1}, {"nvidia.com/gpu": "1"}, None),
+        ({}, {"nvidia.com/gpu": 1}, None),
+        ({"nvidia.com/gpu": 1}, {}, codes.REQUEST_AND_LIMIT_DISAGREE),
+        ({"nvidia.com/gpu": 1}, {"nvidia.com/gpu": 2}, codes.REQUEST_AND_LIMIT_DISAGREE),
+        ({"hugepages-2Mi": "1Gi"}, {"hugepages-2Mi": "1Gi"}, None),
+        ({"hugepages-2Mi": "1Gi"}, {"hugepages-2Mi": "2Gi"}, codes.REQUEST_AND_LIMIT_DISAGREE),
+        ({"memory": "1024Mi"}, {"memory": "1Gi"}, None),
+        ({"memory": "2G"}, {"memory": "2Gi"}, None),
+        ({"memory": "2Gi"}, {"memory": "2G"}, codes.REQUEST_AND_LIMIT_DISAGREE),
+        ({"cpu": "1.5"}, {"cpu": "1500m"}, None),
+        ({"cpu": "1501m"}, {"cpu": "1.5"}, codes.REQUEST_AND_LIMIT_DISAGREE),
+        ({"cpu": "1e3"}, {"cpu": "1k"}, None),
+        ({}, {"gpu": 1}, codes.RESOURCE_NAME_INVALID),
+        ({}, {"nvidia.com/gpu": "500m"}, codes.AMOUNT_DOUBTFUL),
+        ({"memory": "512m"}, {}, codes.AMOUNT_DOUBTFUL),
+        ({"cpu": "-1"}, {}, codes.AMOUNT_DOUBTFUL),
+    ],
+)
+def test_requests_and_limits_agree_and_are_meant(requests: Object, limits: Object, code: str | None) -> None:
+    obj = example("Pod")
+    resources = {"requests": {"cpu": "1", "memory": "1Gi"} | requests, "limits": limits}
+    obj["spec"]["containers"][0]["resources"] = resources
+    assert [f.code for f in check_policy(obj)] == ([code] if code else [])
+
+
+def test_milli_bytes_are_taken_for_a_slip() -> None:
+    obj = example("Pod")
+    obj["spec"]["containers"][0]["resources"]["requests"]["memory"] = "512m"
+    assert only(check_policy(obj)).hint == "did you mean 512Mi?"
+
+
+def test_a_secret_with_values_is_refused_and_one_that_sops_encrypted_is_not() -> None:
+    secret = named("v1", "Secret", "hf")
+    assert check_policy(secret) == []
+    secret |= {"stringData": {"token": "hf_x"}, "data": {"other": base64.b64encode(b"x").decode()}}
+    assert [(f.code, f.path) for f in check_policy(secret)] == [
+        (codes.SECRET_OBJECT, ("data", "other")),
+        (codes.SECRET_OBJECT, ("stringData", "token")),
+    ]
+    secret |= {"stringData": {"token": "ENC[AES256_GCM,data:x]"}, "data": {}, "sops": {"version": "3.9.0"}}
+    assert check_policy(secret) == []
+    del secret["sops"]
+    assert only(check_policy(secret)).code == codes.SECRET_OBJECT
+
+
+def test_a_credential_is_found_wherever_it_stands() -> None:
+    token = "hf_" + "aB3" * 12
+    obj = example("Deployment")
+    at(obj, SERVER)["args"] = ["--token", token]
+    obj["metadata"]["annotations"]["note"] = f"use {token}"
+    at(obj, SERVER)["env"][0] = {"name": "NOTE", "value": token}
+    found = [(f.code, f.where, f.message) for f in check_policy(obj)]
+    assert found == [
+        (codes.SECRET_VALUE, "metadata.annotations.note", "looks like a Hugging Face token"),
+        (
+            codes.SECRET_VALUE,
+            "spec.template.spec.containers[0].env[0].value",
+            "looks like a Hugging Face token",
+        ),
+        (codes.SECRET_VALUE, "spec.template.spec.containers[0].args[1]", "looks like a Hugging Face token"),
+    ]
+
+
+def test_a_key_that_only_its_name_tells_is_found_by_its_name() -> None:
+    key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzz12345678"
+    config = example("ConfigMap")
+    config["data"] = {"secretAccessKey": key}
+    assert only(check_policy(config)).message == "looks like an AWS secret access key"
+    config["data"] = {"sha": key}
+    assert check_policy(config) == []
+    pod = example("Pod")
+    pod["spec"]["containers"][0]["env"] = [{"name": "AWS_SECRET_ACCESS_KEY", "value": key}]
+    assert {f.code for f in check_policy(pod)} == {codes.SECRET_VALUE}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "warned"),
+    [
+        ("HF_TOKEN", "changeme", True),
+        ("DB_PASSWORD", "changeme", True),
+        ("WANDB_API_KEY", "changeme", True),
+        ("HF_TOKEN", "", False),
+        ("HF_TOKEN", "$(OTHER)", False),
+        ("HF_TOKEN", "/run/secrets/token", False),
+        ("HF_TOKEN_PATH", "changeme", False),
+        ("MAX_TOKENS", "512", False),
+        ("TOKENIZER", "x", False),
+        ("SECRETARY", "x", False),
+    ],
+)
+def test_a_literal_in_a_variable_that_names_a_secret_is_a_warning(
+    name: str, value: str, warned: bool
+) -> None:
+    obj = example("Pod")
+    obj["spec"]["containers"][0]["env"] = [{"name": name, "value": value}]
+    assert [(f.code, f.severity) for f in check_policy(obj)] == (
+        [(codes.SECRET_LITERAL, Severity.WARNING)] if warned else []
+    )
+
+
+def test_a_status_does_not_belong_in_a_file() -> None:
+    finding = only(check_policy(example("Deployment") | {"status": {"replicas": 1}}))
+    assert (finding.code, finding.severity) == (codes.STATUS_PRESENT, Severity.WARNING)
+    assert check_policy(example("Deployment") | {"status": {}}) == []
+
+
+@pytest.mark.parametrize("junk", [None, 7, "x", [], [[]], [None], {}, {"name": []}, {1: 2}, [{"name": {}}]])
+@pytest.mark.parametrize("kind", ["Deployment", "Service", "ConfigMap", "JobSet", "CronJob"])
+def test_parts_of_the_wrong_type_are_passed_over(kind: str, junk: object) -> None:
+    """What is wrong with them the schema says; the policies must not stumble."""
+    for field in list(example(kind)):
+        if field not in ("apiVersion", "kind"):
+            check_policy(example(kind) | {field: junk})
+    for field in example(kind).get("spec", {}):
+        obj = example(kind)
+        obj["spec"][field] = junk
+        check_policy(obj)
+    if kind == "Deployment":
+        for place in (SERVER, ("spec", "template", "spec")):
+            for field in at(example(kind), place):
+                obj = example(kind)
+                at(obj, place)[field] = junk
+                check_policy(obj)

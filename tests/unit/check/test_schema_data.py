@@ -1,0 +1,148 @@
+"""The data that ships with the package: its sources, that it is what the generator makes, its size."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kaigen.check import store
+from kaigen.check.atoms import ATOMS, from_re2
+from kaigen.check.schema import Schemas
+from tools.make_schemas import RULES, TARGETS, make_all
+from tools.schemas.core import make_core
+
+ROOT = Path(__file__).parents[3]
+DATA = Path(store.DATA)
+MANIFEST = json.loads((DATA / "manifest.json").read_bytes())
+# Where the CustomResourceDefinitions are at hand: beside a developer's checkout.
+CRDS = [folder for folder in (ROOT.parent / "shared" / "crds",) if folder.is_dir()]
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_the_files_are_those_of_the_manifest() -> None:
+    found = {path.name: digest(path) for path in DATA.glob("*.json") if path.name != "manifest.json"}
+    assert found == MANIFEST["files"]
+
+
+def test_the_files_were_made_from_the_sources_of_today() -> None:
+    sources = MANIFEST["sources"]
+    assert sources["kubernetes-validate"]["version"] == importlib.metadata.version("kubernetes-validate")
+    assert sources["tools/core_rules.yaml"]["sha256"] == digest(RULES)
+    for folder in CRDS:
+        at_hand = {f"crds/{path.name}": digest(path) for path in folder.glob("*.yaml")}
+        assert at_hand == {name: s["sha256"] for name, s in sources.items() if name.startswith("crds/")}
+
+
+def test_every_custom_resource_names_its_source() -> None:
+    crds = {name: s for name, s in MANIFEST["sources"].items() if name.startswith("crds/")}
+    assert len(crds) >= 50
+    assert all(re.search(r"\d", s["source"]) for s in crds.values())
+
+
+def test_the_generator_makes_the_same_files_again() -> None:
+    """All of them where the CustomResourceDefinitions are at hand, else the core schemas."""
+    files = make_all(CRDS[0]) if CRDS else make_core(TARGETS, RULES)[0]
+    assert [name for name, content in files.items() if (DATA / name).read_bytes() != content] == []
+    assert len(files) > 40
+
+
+def test_the_data_stays_small() -> None:
+    sizes = {path.name: path.stat().st_size for path in DATA.glob("*.json")}
+    assert sum(sizes.values()) < 600 * 1024
+    assert max(sizes.values()) < 80 * 1024
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_definition_compiles_and_every_reference_resolves(target: str) -> None:
+    schemas = Schemas(target)
+    waiting = [
+        entry["ref"]
+        for versions in store.index()["kinds"].values()
+        for entry in versions.values()
+        if "ref" in entry and store.definition(entry["ref"], target) is not None
+    ]
+    seen: set[str] = set()
+    while waiting:
+        ref = waiting.pop()
+        if ref in seen:
+            continue
+        seen.add(ref)
+        schemas.check_of(ref)
+        found = store.definition(ref, target)
+        assert found is not None
+        for text in strings(found[0]):
+            if "/" in text:
+                waiting.append(text)
+            else:
+                assert text in ATOMS
+    assert len(seen) > 700
+
+
+def strings(node: object) -> list[str]:
+    """The names of atoms and of other definitions in a node."""
+    if isinstance(node, str):
+        return [node]
+    assert isinstance(node, dict)
+    found = [node["t"]] if "t" in node else []
+    for key in ("l", "m", "none"):
+        if key in node:
+            found += strings(node[key])
+    for child in [*node.get("p", {}).values(), *node.get("one", ()), *node.get("any", ())]:
+        found += strings(child)
+    return found
+
+
+def test_every_pattern_compiles_for_python() -> None:
+    text = "".join(path.read_text() for path in DATA.glob("*.json"))
+    patterns = {json.loads(f'"{found}"') for found in re.findall(r'"re":"((?:[^"\\]|\\.)*)"', text)}
+    assert len(patterns) > 30
+    for pattern in patterns:
+        re.compile(from_re2(pattern))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "fits"),
+    [
+        ("^a$", "a\n", False),
+        ("^a$", "a", True),
+        ("^[a$]+$", "a$", True),
+        (r"^a\$$", "a$", True),
+        ("(^0$)|(^1$)", "1", True),
+    ],
+)
+def test_the_end_of_a_pattern_is_the_end_of_the_text(pattern: str, text: str, fits: bool) -> None:
+    assert (re.search(from_re2(pattern), text) is not None) is fits
+
+
+def test_the_checks_import_nothing_heavy() -> None:
+    code = (
+        "import sys, kaigen.check; print(*sorted(sys.modules));"
+        "from kaigen.check import check_object, check_policy;"
+        "obj = {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'a'}};"
+        "check_object(obj), check_policy(obj); print(*sorted(sys.modules))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    on_import, on_use = (set(line.split()) for line in result.stdout.splitlines())
+    assert not on_use & {
+        "jsonschema",
+        "yaml",
+        "jinja2",
+        "pydantic",
+        "difflib",
+        "asyncio",
+        "urllib.request",
+        "kubernetes",
+    }
+    assert not on_import & {"json", "kaigen.check.references", "kaigen.check.nodes"}

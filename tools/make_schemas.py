@@ -1,0 +1,80 @@
+"""Make kaigen/check/data from the Kubernetes schemas and the CustomResourceDefinitions.
+
+Run by hand when a Kubernetes version or a CRD is new:
+
+    python tools/make_schemas.py --crds FOLDER
+
+The core schemas come from the installed package kubernetes-validate, what they leave out from
+tools/core_rules.yaml, custom resources from the *.yaml of FOLDER (one CustomResourceDefinition a file, its
+first line a comment that names the source). The same sources give the same bytes. The form of the data is
+described in kaigen/check/store.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # a script finds its own folder only
+
+from tools.schemas.core import make_core  # noqa: E402
+from tools.schemas.crds import make_crds  # noqa: E402
+from tools.schemas.files import Files, Schema, dump_index, sha256  # noqa: E402
+
+DATA = ROOT / "kaigen" / "check" / "data"
+RULES = ROOT / "tools" / "core_rules.yaml"
+TARGETS = ("1.33", "1.34", "1.35", "1.36", "1.37")
+
+
+def main() -> int:
+    """Write the data files; returns the exit code."""
+    parser = argparse.ArgumentParser(description="Make kaigen/check/data from its sources.")
+    parser.add_argument("--crds", type=Path, required=True, help="folder of CustomResourceDefinitions")
+    parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
+    options = parser.parse_args()
+    files = make_all(options.crds)
+    options.out.mkdir(parents=True, exist_ok=True)
+    for old in options.out.glob("*.json"):
+        if old.name not in files:
+            old.unlink()
+    for name, content in files.items():
+        (options.out / name).write_bytes(content)
+    print(f"{len(files)} files, {sum(map(len, files.values())) / 1024:.0f} KiB in {options.out}")
+    return 0
+
+
+def make_all(crds: Path) -> Files:
+    """Every data file by name: the shards, the index, and a manifest with the hashes of sources and files."""
+    core_shards, core_kinds = make_core(TARGETS, RULES)
+    crd_shards, crd_kinds, crd_sources = make_crds(crds)
+    index = {"targets": TARGETS, "kinds": merge_kinds(core_kinds, crd_kinds)}
+    files = {**core_shards, **crd_shards, "index.json": dump_index(index)}
+    manifest = {
+        "sources": {
+            "kubernetes-validate": {"version": importlib.metadata.version("kubernetes-validate")},
+            "tools/core_rules.yaml": {"sha256": sha256(RULES.read_bytes())},
+            **crd_sources,
+        },
+        "files": {name: sha256(content) for name, content in sorted(files.items())},
+    }
+    files["manifest.json"] = (json.dumps(manifest, indent=1, sort_keys=True) + "\n").encode()
+    return files
+
+
+def merge_kinds(*tables: dict[str, Schema]) -> dict[str, dict[str, Schema]]:
+    """Kind to apiVersion to entry: the look-up and the hints both start from the kind."""
+    kinds: dict[str, dict[str, Schema]] = defaultdict(dict)
+    for table in tables:
+        for name, entry in table.items():
+            version, _, kind = name.rpartition("/")
+            kinds[kind][version] = entry
+    return kinds
+
+
+if __name__ == "__main__":
+    sys.exit(main())
