@@ -1,0 +1,205 @@
+"""One app, two forms: what Helm makes of a chart is what the plain manifests hold, object for object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kaigen.compile.app import Rendered, Scope, resolve, spec_digest
+from kaigen.emit.manifests import manifest_files
+from kaigen.emit.yaml import dump
+from kaigen.overrides import check_values
+from kaigen.pipeline import Compiled
+from tests import helm
+from tests.chart.cases import AppCase, app_cases, write_chart
+from tests.chart.synthesis import emptied, filled
+from tests.differences import assert_same
+
+every_app = pytest.mark.parametrize("app_case", app_cases(), ids=lambda case: case.name)
+both_ways = pytest.mark.parametrize("synthesised", [filled, emptied], ids=["filled", "emptied"])
+
+Synthesis = Callable[..., dict[str, Any]]
+Objects = list[dict[str, Any]]
+
+
+def written(rendered: list[Rendered]) -> Objects:
+    """Objects as a reader of the written manifests sees them."""
+    return ordered([yaml.load(dump(item.body), Loader=yaml.CSafeLoader) for item in rendered])
+
+
+def ordered(objects: Objects) -> Objects:
+    return sorted(objects, key=lambda o: (o["apiVersion"], o["kind"], o["metadata"]["name"]))
+
+
+def without_tests(objects: Objects) -> Objects:
+    return ordered([o for o in objects if "helm.sh/hook" not in o["metadata"].get("annotations", {})])
+
+
+def by_helm(
+    chart: Path, item: Compiled, values: Mapping[str, Any] | None = None, *, release: str = "", fast: bool = True
+) -> Objects:
+    """The chart's objects, hooks left out."""
+    found = helm.template(chart, release or item.app.name, item.app.namespace, values, fast=fast)
+    return without_tests(found)
+
+
+@pytest.fixture
+def item(app_case: AppCase) -> Compiled:
+    return app_case.compiled
+
+
+@pytest.fixture
+def chart(item: Compiled, tmp_path: Path) -> Path:
+    return write_chart(tmp_path, item)
+
+
+@every_app
+def test_helm_renders_the_manifests(chart: Path, item: Compiled) -> None:
+    rendered = by_helm(chart, item, fast=False)
+    assert_same(rendered, written(item.objects))
+    assert rendered
+
+
+@every_app
+def test_the_files_of_the_manifests_hold_the_objects(item: Compiled) -> None:
+    files = manifest_files(item.app, rendered=item.objects)
+    texts = [text for path, text in files.items() if not path.endswith("/kustomization.yaml")]
+    assert_same(ordered([yaml.safe_load(text) for text in texts]), ordered([i.body for i in item.objects]))
+
+
+@every_app
+@both_ways
+def test_every_setting_overridden_means_the_same_to_both(
+    app_case: AppCase, chart: Path, item: Compiled, synthesised: Synthesis
+) -> None:
+    values = synthesised(item.app)
+    effective = app_case.effective(values)
+    assert check_values(item.app, effective) == []
+    assert effective != item.values
+    assert_same(by_helm(chart, item, values, fast=False), written(item.app.render(effective)))
+
+
+@every_app
+@both_ways
+def test_a_chart_with_overrides_in_its_values_needs_none(
+    app_case: AppCase, item: Compiled, synthesised: Synthesis, tmp_path: Path
+) -> None:
+    effective = app_case.effective(synthesised(item.app))
+    baked = by_helm(write_chart(tmp_path, item, effective), item)
+    assert_same(baked, written(item.app.render(effective)))
+
+
+@every_app
+def test_every_setting_changes_something(app_case: AppCase, item: Compiled) -> None:
+    """So that no setting is asked for in vain, and the tests above see each of them."""
+    values = filled(item.app)
+    before = _everything(item, item.values)
+    for setting in item.app.settings:
+        part: Any = values
+        for key in setting.keys:
+            part = part[key]
+        for key in reversed(setting.keys):
+            part = {key: part}
+        assert _everything(item, app_case.effective(part)) != before, setting.path
+
+
+def _everything(item: Compiled, values: Mapping[str, Any]) -> Any:
+    """The objects, those of `helm test` among them."""
+    app = item.app
+    scope = Scope(app.name, app.namespace, values)
+    return [resolve(o.body, scope) for o in app.objects if o.when is None or o.when.value(scope)]
+
+
+@every_app
+def test_another_release_is_an_independent_copy(chart: Path, item: Compiled) -> None:
+    first = by_helm(chart, item)
+    second = by_helm(chart, item, release="a-copy")
+    assert_same(second, written(item.app.render(item.values, release="a-copy")))
+    assert _names(first).isdisjoint(_names(second))
+    assert len(_names(first)) == len(first)
+    for own, other in ((first, second), (second, first)):
+        own_pods, other_pods = list(_pod_labels(own)), list(_pod_labels(other))
+        for selector in _selectors(own):
+            assert any(_selects(selector, pod) for pod in own_pods)
+            assert not any(_selects(selector, pod) for pod in other_pods)
+        for name in _used_names(own):
+            assert not name.startswith("a-copy") or own is second
+            assert name not in {other_name for _, other_name in _names(other)}
+
+
+@every_app
+def test_tests_of_another_release_look_at_that_release(chart: Path, item: Compiled) -> None:
+    namespace = item.app.namespace
+    hooks = [
+        [o for o in helm.template(chart, release, namespace, fast=True) if o not in plain]
+        for release, plain in (
+            (item.app.name, by_helm(chart, item)),
+            ("a-copy", by_helm(chart, item, release="a-copy")),
+        )
+    ]
+    assert _names(hooks[0]).isdisjoint(_names(hooks[1]))
+    assert item.app.name not in _names_in_hooks(hooks[1]) or item.app.name == "a-copy"
+
+
+@every_app
+@pytest.mark.parametrize("release", [None, "a-copy"], ids=["own", "other"])
+def test_a_job_is_named_after_what_it_runs(chart: Path, item: Compiled, release: str | None) -> None:
+    hashed = {o.role for o in item.app.objects if o.hashed}
+    jobs = [o for o in by_helm(chart, item, release=release or "") if o["kind"] == "Job"]
+    assert len(jobs) == 1
+    prefix = release or item.app.name
+    wanted = f"{prefix}-{spec_digest(jobs[0]['spec'])}" if hashed else prefix
+    assert jobs[0]["metadata"]["name"] == wanted
+
+
+def _names(objects: Objects) -> set[tuple[str, str]]:
+    return {(o["kind"], o["metadata"]["name"]) for o in objects}
+
+
+def _names_in_hooks(objects: Objects) -> set[str]:
+    return {name for o in objects for rule in o.get("rules", ()) for name in rule.get("resourceNames", ())}
+
+
+def _pod_labels(objects: Objects) -> Iterator[Mapping[str, str]]:
+    for found in objects:
+        template = found["spec"].get("template") if "spec" in found else None
+        if template:
+            yield template["metadata"]["labels"]
+
+
+def _selectors(objects: Objects) -> Iterator[Mapping[str, str]]:
+    for found in objects:
+        spec = found.get("spec", {})
+        if found["kind"] == "Service":
+            yield spec["selector"]
+        elif found["kind"] == "NetworkPolicy":
+            yield spec["podSelector"]["matchLabels"]
+            for rule in spec["ingress"]:
+                for peer in rule["from"]:
+                    yield peer["podSelector"]["matchLabels"]
+
+
+def _selects(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
+    return selector.items() <= labels.items()
+
+
+_REFERENCES = ("claimName", "serviceAccountName", "subdomain", "resourceClaimTemplateName")
+
+
+def _used_names(tree: Any) -> Iterator[str]:
+    """Names by which objects refer to others of their app."""
+    if isinstance(tree, list):
+        for node in tree:
+            yield from _used_names(node)
+    elif isinstance(tree, dict):
+        for key, node in tree.items():
+            if key in _REFERENCES:
+                yield node
+            elif key in {"roleRef", "configMap"}:
+                yield node["name"]
+            else:
+                yield from _used_names(node)

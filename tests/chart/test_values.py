@@ -1,0 +1,171 @@
+"""A chart's values: right ones pass `helm lint`, wrong ones are refused, by Helm and by kaigen alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kaigen.compile.app import Setting
+from kaigen.overrides import check_values
+from tests import helm
+from tests.chart.cases import AppCase, app_cases, write_chart
+from tests.chart.synthesis import filled
+from tests.chart.test_equal import by_helm, without_tests, written
+from tests.differences import assert_same
+
+every_app = pytest.mark.parametrize("app_case", app_cases(), ids=lambda case: case.name)
+
+
+def settings_once() -> Iterator[Any]:
+    """Each setting of each schema, with one app that has it."""
+    seen = set()
+    for case in app_cases():
+        for setting in case.compiled.app.settings:
+            key = ("env.*" if setting.path.startswith("env.") else setting.path, repr(setting.schema))
+            if key not in seen:
+                seen.add(key)
+                yield pytest.param(case, setting, id=setting.path)
+
+
+every_setting = pytest.mark.parametrize(("app_case", "setting"), list(settings_once()))
+
+
+def nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    for key in reversed(path):
+        value = {key: value}
+    return dict(value)
+
+
+def wrong_value(setting: Setting) -> Any:
+    """A value of none of the types that the setting may have."""
+    schema = setting.schema
+    if "enum" in schema:
+        return "something else"
+    types = {schema["type"]} if isinstance(schema["type"], str) else set(schema["type"])
+    samples = {"string": "text", "array": [1], "boolean": True, "number": 1.5, "object": {"a": 1}}
+    return next(
+        value
+        for name, value in samples.items()
+        if name not in types and not (name == "number" and "integer" in types)
+    )
+
+
+def refused_by_both(app_case: AppCase, chart: Path, values: dict[str, Any]) -> None:
+    item = app_case.compiled
+    assert check_values(item.app, app_case.effective(values)) != []
+    with pytest.raises(helm.HelmError):
+        helm.template(chart, item.app.name, item.app.namespace, values, fast=True)
+
+
+@every_app
+def test_lint_finds_nothing(app_case: AppCase, tmp_path: Path) -> None:
+    chart = write_chart(tmp_path, app_case.compiled)
+    helm.lint(chart)
+    helm.lint(chart, {**filled(app_case.compiled.app), "global": {"anything": ["at", "all"]}})
+
+
+@every_app
+def test_a_mistyped_setting_is_refused(app_case: AppCase, tmp_path: Path) -> None:
+    chart = write_chart(tmp_path, app_case.compiled)
+    refused_by_both(app_case, chart, {"retriez": 3})
+    groups = {setting.keys[:-1] for setting in app_case.compiled.app.settings if len(setting.keys) > 1}
+    for group in groups:
+        refused_by_both(app_case, chart, nested((*group, "unknown"), "x"))
+    assert groups
+
+
+@every_setting
+def test_a_value_of_the_wrong_type_is_refused(app_case: AppCase, setting: Setting, tmp_path: Path) -> None:
+    refused_by_both(
+        app_case, write_chart(tmp_path, app_case.compiled), nested(setting.keys, wrong_value(setting))
+    )
+
+
+@every_setting
+def test_a_setting_cannot_be_taken_away(app_case: AppCase, setting: Setting, tmp_path: Path) -> None:
+    refused_by_both(app_case, write_chart(tmp_path, app_case.compiled), nested(setting.keys, None))
+
+
+def test_a_typo_is_told_with_the_nearest_setting() -> None:
+    case = next(case for case in app_cases() if case.name == "demo/qwen")
+    found = check_values(case.compiled.app, case.effective({"storage": {"sise": "10Gi"}, "retries": "3"}))
+    assert sorted((item.code, item.message) for item in found) == [
+        ("KG0705", "`qwen.storage.sise` is no setting"),
+        ("KG0706", "`qwen.retries`: '3' is not of type 'integer'"),
+    ]
+    assert "size" in next(item.hint for item in found if item.code == "KG0705")
+
+
+@every_app
+def test_it_works_as_part_of_another_chart(app_case: AppCase, tmp_path: Path) -> None:
+    item = app_case.compiled
+    parent = tmp_path / "parent"
+    write_chart(tmp_path / "own", item).rename(_made(parent / "charts") / item.app.name)
+    (parent / "templates").mkdir()
+    (parent / "templates" / "own.yaml").write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: parents-own}\n"
+    )
+    about = {"apiVersion": "v2", "name": "parent", "version": "1.0.0"}
+    needed = [{"name": item.app.name, "version": item.app.version, "repository": ""}]
+    (parent / "Chart.yaml").write_text(yaml.safe_dump({**about, "dependencies": needed}))
+    (parent / "values.yaml").write_text("global: {region: here}\n")
+    values = filled(item.app)
+    found = helm.template(parent, "whole", item.app.namespace, {item.app.name: values}, fast=True)
+    objects = [o for o in without_tests(found) if o["metadata"]["name"] != "parents-own"]
+    assert_same(objects, written(item.app.render(app_case.effective(values), release="whole")))
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
+
+
+# A handful of shapes that values take, right and wrong alike, for whatever setting they come to.
+_LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.sampled_from([0, -1, 3, 2**40, 1.5, "", "5", "8Gi", "Always", "text", "yes", "1e3"]),
+)
+_VALUES = st.recursive(
+    _LEAVES,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "cpu"]), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory: pytest.TempPathFactory) -> tuple[AppCase, Path]:
+    case = next(case for case in app_cases() if case.name.endswith("/its-own"))
+    return case, write_chart(tmp_path_factory.mktemp("rich"), case.compiled)
+
+
+@settings(max_examples=300)
+@given(data=st.data())
+def test_kaigen_and_helm_judge_values_alike(data: st.DataObject, rich: tuple[AppCase, Path]) -> None:
+    case, chart = rich
+    app = case.compiled.app
+    values: dict[str, Any] = {}
+    for setting in data.draw(st.lists(st.sampled_from(app.settings), min_size=1, max_size=3, unique=True)):
+        here = values
+        for key in setting.keys[:-1]:
+            here = here.setdefault(key, {})
+        here[setting.keys[-1]] = data.draw(_VALUES)
+    effective = case.effective(values)
+    try:
+        found = by_helm(chart, case.compiled, values)
+    except helm.HelmError as error:
+        assert "don't meet the specifications of the schema" in str(error)
+        assert check_values(app, effective) != []
+    else:
+        wrong = check_values(app, effective)
+        if wrong:
+            # The one thing that kaigen refuses and Helm lets pass: a null in free-form values.
+            assert {item.hint for item in wrong} == {"delete it"}
+        else:
+            assert_same(found, written(app.render(effective)))

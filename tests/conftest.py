@@ -1,0 +1,56 @@
+"""What every test can ask for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+from tests import tools
+from tests.goldens import Goldens
+
+_CLUSTER = Path(__file__).parent / "cluster"
+
+# No deadline: how long an example takes says more about the machine than about the code. In CI always the
+# same examples, so that a run can be repeated. `--hypothesis-profile=thorough` looks longer.
+hypothesis.settings.register_profile("local", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile("thorough", deadline=None, max_examples=5000)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update", action="store_true", help="write the golden files, do not compare")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--update") and os.environ.get("CI"):
+        raise pytest.UsageError("--update: golden files are not written in CI")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leaves out the cluster tests, which take minutes and gigabytes, unless they are named."""
+    if collection_path != _CLUSTER:
+        return None
+    named = [Path(os.path.abspath(argument.split("::")[0])) for argument in config.args]
+    return None if any(path.is_relative_to(_CLUSTER) for path in named) else True
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Goldens:
+    """Golden files beside the test's own file."""
+    return Goldens(request.path.parent, update=request.config.getoption("--update"))
+
+
+@pytest.fixture(scope="session")
+def helm() -> Path:
+    """A real Helm, 3.14 or newer."""
+    return tools.helm()
+
+
+@pytest.fixture(scope="session")
+def kubectl() -> Path:
+    """A real kubectl, 1.35 or newer."""
+    return tools.kubectl()

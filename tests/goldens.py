@@ -1,0 +1,103 @@
+"""Golden files: what a test's output must be, byte for byte. `pytest --update` writes them anew."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_HINT = "if this is what it should be: pytest --update, and look at git diff"
+
+
+@dataclass(frozen=True, slots=True)
+class Goldens:
+    """Compares output with golden files, or writes these.
+
+    Attributes:
+        folder: what relative paths start from: the folder of the test's file.
+        update: write instead of compare.
+    """
+
+    folder: Path
+    update: bool = False
+
+    def check(self, path: str | Path, actual: str | bytes) -> None:
+        """Compares `actual` with the golden file at `path`.
+
+        Raises:
+            AssertionError: they differ, or there is no such file. The text is a unified diff.
+        """
+        __tracebackhide__ = True
+        golden = self.folder / path
+        content = _bytes(actual)
+        if self.update:
+            _write(golden, content)
+            return
+        expected = golden.read_bytes() if golden.is_file() else None
+        if content != expected:
+            raise AssertionError(_report([_difference(str(path), expected, content)]))
+
+    def check_tree(self, path: str | Path, actual: Mapping[str, str | bytes]) -> None:
+        """Compares `actual`, content by relative path, with all files of the golden folder at `path`.
+
+        Raises:
+            AssertionError: they differ. The text holds a unified diff for each file that does.
+        """
+        __tracebackhide__ = True
+        golden = self.folder / path
+        contents = {name: _bytes(content) for name, content in actual.items()}
+        expected = dict(_read_tree(golden))
+        differences = []
+        for name in sorted(expected.keys() | contents.keys()):
+            before, after = expected.get(name), contents.get(name)
+            if before == after:
+                continue
+            if not self.update:
+                differences.append(_difference(f"{path}/{name}", before, after))
+            elif after is None:
+                (golden / name).unlink()
+            else:
+                _write(golden / name, after)
+        if differences:
+            raise AssertionError(_report(differences))
+
+
+def _bytes(content: str | bytes) -> bytes:
+    return content.encode() if isinstance(content, str) else content
+
+
+def _read_tree(folder: Path) -> Iterator[tuple[str, bytes]]:
+    for file in folder.rglob("*"):
+        if file.is_file():
+            yield file.relative_to(folder).as_posix(), file.read_bytes()
+
+
+def _write(file: Path, content: bytes) -> None:
+    """Leaves a file that is right as it is, so that its time says when it last changed."""
+    if file.is_file() and file.read_bytes() == content:
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(content)
+
+
+def _difference(name: str, expected: bytes | None, actual: bytes | None) -> str:
+    if actual is None:
+        return f"{name}: a golden file, but not in the output"
+    if expected is None:
+        return f"{name}: in the output, but no golden file:\n{_text(actual)}"
+    lines = difflib.unified_diff(
+        _text(expected).splitlines(keepends=True),
+        _text(actual).splitlines(keepends=True),
+        f"{name} (golden)",
+        f"{name} (output)",
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n(no newline at the end)\n" for line in lines)
+
+
+def _text(content: bytes) -> str:
+    return content.decode(errors="backslashreplace")
+
+
+def _report(differences: list[str]) -> str:
+    return "\n".join(["the output differs from the golden files", *differences, _HINT])

