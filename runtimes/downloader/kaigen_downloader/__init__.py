@@ -1,0 +1,3 @@
+"""Brings a model snapshot onto a volume, proves it complete, and says so with a marker file."""
+
+__version__ = "0.1.0"

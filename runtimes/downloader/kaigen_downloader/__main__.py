@@ -1,0 +1,5 @@
+"""`python -m kaigen_downloader`."""
+
+from kaigen_downloader.cli import run
+
+run()

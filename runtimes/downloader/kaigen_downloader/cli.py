@@ -1,0 +1,215 @@
+"""The command line: parses, calls, prints, and turns every outcome into an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+from typing import NoReturn, TypeVar
+
+from kaigen_downloader import __version__
+from kaigen_downloader.errors import BadInput, Failure
+from kaigen_downloader.text import hide, parse_duration, parse_size, redact, say
+
+DEFAULT_ENDPOINT = "https://huggingface.co"
+_LEAST_PART = 4096
+_MOST_CONNECTIONS = 64
+
+T = TypeVar("T")
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise BadInput(f"{message} (see {self.prog} --help)")
+
+
+def _argument(parse: Callable[[str], T]) -> Callable[[str], T]:
+    """Lets argparse print what a parser of ours says is wrong."""
+
+    def convert(text: str) -> T:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return convert
+
+
+def _word(text: str) -> str:
+    if not text or len(text) > 256 or not text.isprintable() or " " in text:
+        raise ValueError("must be one word")
+    return text
+
+
+def _number(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise ValueError(f"not a number from {least} to {most}: {text!r}")
+        return int(text)
+
+    return parse
+
+
+def _part_size(text: str) -> int:
+    count = parse_size(text)
+    if count < _LEAST_PART:
+        raise ValueError(f"less than {_LEAST_PART} bytes: {text!r}")
+    return count
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = _Parser(
+        prog="kaigen-downloader", description="Brings a model onto a volume and proves it complete."
+    )
+    top.add_argument("--version", action="version", version=__version__)
+    commands = top.add_subparsers(dest="command", required=True)
+
+    fetch = commands.add_parser("fetch", help="download a model and mark the folder complete")
+    sources = fetch.add_subparsers(dest="source", required=True)
+    hub = sources.add_parser("huggingface", help="from a Hugging Face Hub (HF_TOKEN, HF_ENDPOINT)")
+    hub.add_argument("--repo", required=True, type=_argument(_word), help="OWNER/NAME")
+    hub.add_argument("--revision", default="main", type=_argument(_word), help="branch, tag or commit (main)")
+    hub.add_argument(
+        "--include", action="append", default=[], metavar="GLOB", help="only these files; repeatable"
+    )
+    hub.add_argument("--exclude", action="append", default=[], metavar="GLOB", help="not these; repeatable")
+    hub.add_argument("--dest", required=True, metavar="DIR", help="the model folder")
+    hub.add_argument("--identity", required=True, type=_argument(_word), metavar="HEX", help="for the marker")
+    hub.add_argument("--facts", metavar="CONFIGMAP", help="write what was measured to this ConfigMap")
+    hub.add_argument("--connections", default=4, type=_argument(_number(1, _MOST_CONNECTIONS)), help="(4)")
+    hub.add_argument(
+        "--part-size", default=16 << 20, type=_argument(_part_size), help="bytes a request (16Mi)"
+    )
+    hub.add_argument("--endpoint", help=f"the Hub ({DEFAULT_ENDPOINT})")
+    hub.add_argument("--timeout", default=60.0, type=_argument(parse_duration), help="seconds a read (60)")
+
+    wait = commands.add_parser("wait", help="block until the folder is marked complete")
+    wait.add_argument("--dest", required=True, metavar="DIR")
+    wait.add_argument("--identity", required=True, type=_argument(_word), metavar="HEX")
+    wait.add_argument("--timeout", default=7200.0, type=_argument(parse_duration), help="(2h)")
+
+    verify = commands.add_parser("verify", help="compare the folder with its marker")
+    verify.add_argument("--dest", required=True, metavar="DIR")
+    verify.add_argument("--identity", type=_argument(_word), metavar="HEX")
+    verify.add_argument("--full", action="store_true", help="compute every sha256 too")
+    return top
+
+
+def _setting(env: Mapping[str, str], name: str, default: float) -> float:
+    text = env.get(name, "").strip()
+    if not text:
+        return default
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise BadInput(f"{name}: {error}") from None
+
+
+def _fetch(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
+    from kaigen_downloader import facts
+    from kaigen_downloader.fetch import Order, fetch
+    from kaigen_downloader.hub import Source
+    from kaigen_downloader.retry import Patience
+
+    token = env.get("HF_TOKEN", "").strip()
+    hide(token)
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise BadInput("HF_TOKEN is not a token: it has spaces, line ends or other characters in it")
+    if arguments.facts is not None:
+        facts.check_name(arguments.facts)
+    patience = Patience()
+    order = Order(
+        source=Source(
+            endpoint=(arguments.endpoint or env.get("HF_ENDPOINT", "").strip() or DEFAULT_ENDPOINT).rstrip(
+                "/"
+            ),
+            repo=arguments.repo,
+            revision=arguments.revision,
+            include=tuple(arguments.include),
+            exclude=tuple(arguments.exclude),
+        ),
+        dest=arguments.dest,
+        identity=arguments.identity,
+        token=token or None,
+        connections=arguments.connections,
+        part_size=arguments.part_size,
+        timeout=arguments.timeout,
+        patience=Patience(
+            attempts=max(1, int(_setting(env, "KAIGEN_ATTEMPTS", patience.attempts))),
+            base=_setting(env, "KAIGEN_BACKOFF", patience.base),
+        ),
+        progress=_setting(env, "KAIGEN_PROGRESS", 10.0),
+    )
+    marker = fetch(order)
+    if arguments.facts is not None:
+        try:
+            say(facts.write(arguments.facts, marker, env))
+        except facts.FactsNotWritten as error:
+            say(f"warning: the facts are not written: {error}")
+    return 0
+
+
+def _wait(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
+    from kaigen_downloader.watch import wait
+
+    wait(
+        arguments.dest,
+        arguments.identity,
+        timeout=arguments.timeout,
+        every=_setting(env, "KAIGEN_PROGRESS", 30.0),
+        poll=_setting(env, "KAIGEN_POLL", 2.0),
+    )
+    return 0
+
+
+def _verify(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
+    from kaigen_downloader.watch import verify
+
+    report = verify(arguments.dest, arguments.identity, full=arguments.full)
+    for line in report.lines():
+        print(line)
+    return 0 if report.good else 1
+
+
+def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
+    """Runs one command.
+
+    Args:
+        argv: the arguments without the program's name.
+        env: the environment.
+
+    Returns:
+        The exit code.
+    """
+    commands = {"fetch": _fetch, "wait": _wait, "verify": _verify}
+    try:
+        arguments = parser().parse_args(argv)
+        return commands[arguments.command](arguments, env)
+    except Failure as error:
+        say(f"error: {error}")
+        return error.code
+    except Exception:
+        sys.stderr.write(redact(traceback.format_exc()))
+        say("error: this is a bug in kaigen-downloader")
+        return 1
+
+
+def _end(number: int, _: FrameType | None) -> NoReturn:
+    # What is on the disk is at any moment such that the next run goes on from it: nothing to tidy up.
+    os.write(2, b"terminated; the next run goes on from what is here\n")
+    os._exit(128 + number)
+
+
+def run() -> NoReturn:
+    """Entry point of the program."""
+    signal.signal(signal.SIGTERM, _end)
+    signal.signal(signal.SIGINT, _end)
+    code = main(sys.argv[1:], os.environ)
+    sys.stdout.flush()
+    # Threads that sit in a connect do not keep the process.
+    os._exit(code)

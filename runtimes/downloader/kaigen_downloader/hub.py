@@ -1,0 +1,226 @@
+"""What the Hub says a repository holds. huggingface_hub asks and understands, our own client carries it."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kaigen_downloader.errors import BadInput, Corrupt, Refused, Transient, Unavailable
+from kaigen_downloader.folder import STATE, split
+from kaigen_downloader.net import Net
+from kaigen_downloader.retry import Retry
+from kaigen_downloader.text import plural
+
+# Read by huggingface_hub when it is imported, which happens in `snapshot`.
+os.environ["HF_HUB_DISABLE_XET"] = "1"
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+os.environ["HF_HUB_DISABLE_IMPLICIT_TOKEN"] = "1"
+
+_HEX = re.compile(r"[0-9a-f]+")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file of the repository.
+
+    Attributes:
+        path: relative, checked to stay inside the folder.
+        size: bytes.
+        sha256: for files in large-file storage, else None.
+        git_sha1: git's name of the blob for the others, else None.
+        url: where the Hub serves or redirects it.
+    """
+
+    path: str
+    size: int
+    sha256: str | None
+    git_sha1: str | None
+    url: str
+
+    @property
+    def oid(self) -> str:
+        """The checksum the Hub gives, whichever kind it is."""
+        return self.sha256 or self.git_sha1 or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A repository at one commit: the files chosen from it."""
+
+    commit: str
+    files: tuple[RemoteFile, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What to fetch.
+
+    Attributes:
+        endpoint: URL of the Hub.
+        repo: `OWNER/NAME`.
+        revision: branch, tag or commit.
+        include: globs over the whole path, `*` crossing slashes; none means all files.
+        exclude: globs of files left out.
+    """
+
+    endpoint: str
+    repo: str
+    revision: str
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+def chosen(path: str, source: Source) -> bool:
+    """Whether the globs choose a file. As in huggingface_hub, `*` crosses slashes, `folder/` is all in it."""
+
+    def matches(glob: str) -> bool:
+        return fnmatch.fnmatchcase(path, glob + "*" if glob.endswith("/") else glob)
+
+    if source.include and not any(map(matches, source.include)):
+        return False
+    return not any(map(matches, source.exclude))
+
+
+def refusal(source: Source, status: int, code: str, message: str, token: bool) -> Refused:
+    """The permanent failure that a status of the Hub and its `X-Error-Code` mean."""
+    where = f"{source.repo}@{source.revision}"
+    if code == "GatedRepo":
+        hint = "HF_TOKEN has no access" if token else "set HF_TOKEN"
+        return Refused(f"{where} is gated: accept its terms on the Hub; {hint}")
+    if code == "RevisionNotFound":
+        return Refused(f"{source.repo} has no revision {source.revision!r}")
+    if code == "EntryNotFound":
+        return Refused(f"{where}: the Hub lists a file that it does not have")
+    if code == "RepoNotFound" or status in (401, 404):
+        hint = "or HF_TOKEN is invalid or has no access" if token else "or private, and HF_TOKEN is not set"
+        return Refused(f"{source.repo} is not on {source.endpoint}, {hint} (status {status})")
+    if status == 403:
+        return Refused(f"{where}: the Hub forbids access{': ' + message if message else ''}")
+    return Refused(f"{where}: the Hub answers {status}{': ' + message if message else ''}")
+
+
+def snapshot(source: Source, net: Net, retry: Retry, token: bool) -> Snapshot:
+    """Asks the Hub what the revision stands for and which files it has.
+
+    Args:
+        source: the repository and the choice of files.
+        net: the client, which adds the token.
+        retry: for failures that pass.
+        token: whether one is given, for the messages.
+
+    Raises:
+        Refused: not found, gated, no access.
+        BadInput: a malformed repository name, a file name that leads out, or globs that choose nothing.
+        Corrupt: a file without a checksum.
+        Unavailable: the Hub cannot be reached.
+    """
+    import httpx2
+    from huggingface_hub import HfApi, RepoFile, hf_hub_url, set_client_factory
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+
+    class Transport(httpx2.BaseTransport):
+        """Carries huggingface_hub's requests: our proxies, deadlines, patience and rule for the token."""
+
+        def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+            if request.method != "GET":
+                raise AssertionError(f"huggingface_hub sends {request.method}")
+            attempts = retry.attempts(f"listing {source.repo}")
+            headers = {"Accept": "application/json"}
+            while True:
+                try:
+                    with net.get(str(request.url), headers) as answer:
+                        body = answer.small_body()
+                        kept = [
+                            (name, value) for name, value in answer.headers.items() if name.lower() in _KEPT
+                        ]
+                        return httpx2.Response(answer.status, headers=kept, content=body, request=request)
+                except Transient as error:
+                    attempts.failed(error)
+
+    set_client_factory(lambda: httpx2.Client(transport=Transport(), follow_redirects=True))
+    api = HfApi(endpoint=source.endpoint, token=False)
+    try:
+        commit = api.model_info(source.repo, revision=source.revision).sha
+        if not commit or not _HEX.fullmatch(commit):
+            raise Unavailable(f"{source.endpoint} names no commit for {source.repo}@{source.revision}")
+        entries = [
+            entry
+            for entry in api.list_repo_tree(source.repo, recursive=True, revision=commit)
+            if isinstance(entry, RepoFile)
+        ]
+        files = []
+        for entry in entries:
+            if not chosen(entry.path, source):
+                continue
+            url = hf_hub_url(source.repo, entry.path, revision=commit, endpoint=source.endpoint)
+            lfs = entry.lfs
+            files.append(
+                RemoteFile(
+                    path=entry.path,
+                    size=int(lfs.size if lfs else entry.size),
+                    sha256=lfs.sha256 if lfs else None,
+                    git_sha1=None if lfs else entry.blob_id,
+                    url=url,
+                )
+            )
+    except HFValidationError as error:
+        raise BadInput(f"{source.repo!r} is not a repository name OWNER/NAME: {error}") from None
+    except HfHubHTTPError as error:
+        answer = error.response
+        raise refusal(
+            source,
+            answer.status_code,
+            answer.headers.get("X-Error-Code", ""),
+            answer.headers.get("X-Error-Message", ""),
+            token,
+        ) from None
+    except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Unavailable(
+            f"{source.endpoint} does not answer as a Hub does ({type(error).__name__})"
+        ) from None
+    if not files:
+        some = ", ".join(entry.path for entry in entries[:5])
+        raise BadInput(
+            f"the globs choose none of the {plural(len(entries), 'file')} of {source.repo}@{source.revision}"
+            + (f", which has {some}, …" if some else "")
+        )
+    check(files)
+    return Snapshot(commit, tuple(sorted(files, key=lambda file: file.path)))
+
+
+_KEPT = {"content-type", "link", "location", "x-error-code", "x-error-message", "x-repo-commit"}
+
+
+def check(files: Sequence[RemoteFile]) -> None:
+    """Refuses a listing that could do harm or could not be verified.
+
+    Raises:
+        BadInput: a name that leads out of the folder, is our own, or is at once a file and a folder.
+        Corrupt: no usable checksum or size.
+    """
+    paths: set[str] = set()
+    for file in files:
+        parts = split(file.path)
+        if parts[0] == STATE:
+            raise BadInput(
+                f"the repository has a file {file.path!r}, a name that this program keeps for itself"
+            )
+        if file.path in paths:
+            raise BadInput(f"the repository lists {file.path!r} twice")
+        paths.add(file.path)
+        length = 64 if file.sha256 is not None else 40
+        if len(file.oid) != length or not _HEX.fullmatch(file.oid) or file.size < 0:
+            raise Corrupt(f"the Hub gives no checksum that can be verified for {file.path!r}")
+    for path in paths:
+        parts = split(path)
+        for end in range(1, len(parts)):
+            if "/".join(parts[:end]) in paths:
+                raise BadInput(f"the repository has {'/'.join(parts[:end])!r} as a file and as a folder")

@@ -1,0 +1,115 @@
+"""The completion marker: `.kaigen/model.json`, written last, the one thing that other pods wait for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from kaigen_downloader.folder import STATE, Folder
+from kaigen_downloader.text import plural, size
+
+PATH = f"{STATE}/model.json"
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file of the model: path relative to the folder, bytes, and sha256 in hex."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """What a complete folder says of itself.
+
+    Attributes:
+        identity: the compiler's name for the source spec; opaque here.
+        repo: `OWNER/NAME`.
+        revision: branch, tag or commit as asked for.
+        commit: what that stood for.
+        files: sorted by path.
+        started: RFC 3339, when the run that completed the folder began.
+        finished: RFC 3339, when it ended.
+        fetched: bytes that run took from the network; less than `bytes` after a resume.
+    """
+
+    identity: str
+    repo: str
+    revision: str
+    commit: str
+    files: tuple[StoredFile, ...]
+    started: str
+    finished: str
+    fetched: int
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def summary(self) -> str:
+        """One phrase for logs: repository, commit, files, size."""
+        return f"{self.repo}@{self.commit[:12]}, {plural(len(self.files), 'file')}, {size(self.bytes)}"
+
+
+def read(folder: Folder) -> Marker | None:
+    """The marker of a folder; None when there is none or it is not one we can read."""
+    data = folder.read(PATH)
+    if data is None:
+        return None
+    try:
+        found = json.loads(data)
+        if found["schema"] != SCHEMA:
+            return None
+        source = found["source"]
+        return Marker(
+            identity=str(found["identity"]),
+            repo=str(source["repo"]),
+            revision=str(source["revision"]),
+            commit=str(source["commit"]),
+            files=tuple(
+                StoredFile(str(file["path"]), int(file["size"]), str(file["sha256"]))
+                for file in found["files"]
+            ),
+            started=str(found["started"]),
+            finished=str(found["finished"]),
+            fetched=int(found.get("fetched", found["bytes"])),
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def write(folder: Folder, marker: Marker) -> None:
+    """Writes the marker durably and in one step."""
+    document = {
+        "schema": SCHEMA,
+        "identity": marker.identity,
+        "source": {
+            "type": "huggingface",
+            "repo": marker.repo,
+            "revision": marker.revision,
+            "commit": marker.commit,
+        },
+        "files": [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in marker.files],
+        "bytes": marker.bytes,
+        "fetched": marker.fetched,
+        "started": marker.started,
+        "finished": marker.finished,
+    }
+    folder.write(PATH, (json.dumps(document, indent=1) + "\n").encode())
+
+
+def wrong_sizes(folder: Folder, marker: Marker) -> list[str]:
+    """What is not as the marker says, going by names and sizes only; empty when all is well."""
+    wrong = []
+    for file in marker.files:
+        found = folder.file_size(file.path)
+        if found is None:
+            wrong.append(f"{file.path} is missing")
+        elif found != file.size:
+            wrong.append(f"{file.path} has {found} bytes instead of {file.size}")
+    return wrong

@@ -1,0 +1,261 @@
+"""One HTTP client for all that comes from the Hub or its CDN.
+
+It keeps connections, goes through proxies, has a deadline for every read, leaves redirects to its caller, and
+sends the token to the Hub's own origin and nowhere else.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import email.utils
+import functools
+import http.client
+import re
+import ssl
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from http.client import HTTPMessage
+from urllib.parse import SplitResult, quote, unquote, urlsplit
+
+from kaigen_downloader import __version__
+from kaigen_downloader.errors import BadInput, Stopped, Transient, Unavailable
+from kaigen_downloader.text import duration
+
+Origin = tuple[str, str, int]
+
+_PORTS = {"http": 80, "https": 443}
+_PASSING = {408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524}
+_RESET = re.compile(r"\bt\s*=\s*(\d+)")
+
+
+def origin(url: str) -> Origin:
+    """Scheme, host and port: what a browser would call the same site.
+
+    Raises:
+        BadInput: not an http or https URL.
+    """
+    parts = _parse(url)
+    return parts.scheme, parts.hostname or "", parts.port or _PORTS[parts.scheme]
+
+
+def _parse(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise BadInput(f"not a URL: {url}") from None
+    if parts.scheme not in _PORTS or not parts.hostname:
+        raise BadInput(f"not an http or https URL: {url}")
+    return parts
+
+
+def retry_after(headers: HTTPMessage | Mapping[str, str], now: float) -> float | None:
+    """Seconds that `Retry-After` asks for, as a number or a date; else those of the Hub's `RateLimit`."""
+    value = (headers.get("Retry-After") or "").strip()
+    if value.isdigit():
+        return float(value)
+    if value:
+        with contextlib.suppress(ValueError, TypeError, OverflowError):
+            return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - now)
+    reset = _RESET.search(headers.get("RateLimit") or "")
+    return float(reset[1]) if reset else None
+
+
+class Answer:
+    """The head of an answer, and its body to be read. Use as a context manager."""
+
+    def __init__(
+        self, net: Net, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
+    ) -> None:
+        self._net = net
+        self._connection = connection
+        self._response = response
+        self.status = response.status
+        self.headers: HTTPMessage = response.headers
+
+    def __enter__(self) -> Answer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # A connection with an unread body cannot carry the next request.
+        if not self._response.isclosed():
+            self._connection.close()
+
+    def readinto(self, view: memoryview) -> int:
+        """Fills the view as far as the body goes; 0 at its end.
+
+        Raises:
+            Transient: the connection was cut or gave nothing for the time allowed.
+        """
+        with self._net.guard("reading"):
+            return self._response.readinto(view)
+
+    def small_body(self, limit: int = 64 << 20) -> bytes:
+        """The whole body.
+
+        Raises:
+            Transient: as `readinto`, or it is larger than `limit` bytes.
+        """
+        with self._net.guard("reading"):
+            body = self._response.read(limit + 1)
+        if len(body) > limit:
+            raise Transient("the answer is larger than expected")
+        return body
+
+
+class Net:
+    """Connections of all threads; each thread has its own to each origin."""
+
+    def __init__(self, hub: str, token: str | None, *, timeout: float, stop: threading.Event) -> None:
+        """Prepares; connects to nothing yet.
+
+        Args:
+            hub: the Hub's endpoint; its origin is the only one that gets the token.
+            token: or None.
+            timeout: seconds that one connect or read may take.
+            stop: set when work is to end.
+        """
+        self.hub = origin(hub)
+        self._token = token
+        self._timeout = timeout
+        self._stop = stop
+        self._proxies = urllib.request.getproxies()
+        self._mine = threading.local()
+        self._lock = threading.Lock()
+        self._all: set[http.client.HTTPConnection] = set()
+        self._held: dict[Origin, float] = {}
+
+    @functools.cached_property
+    def _tls(self) -> ssl.SSLContext:
+        return ssl.create_default_context()
+
+    def is_hub(self, url: str) -> bool:
+        """Whether the token may go there."""
+        return origin(url) == self.hub
+
+    def get(self, url: str, headers: Mapping[str, str]) -> Answer:
+        """Sends one GET and returns the answer, whatever its status but those that pass by themselves.
+
+        Raises:
+            Transient: no answer, or a status such as 429 or 503.
+            Unavailable: the server's certificate is not trusted.
+        """
+        parts = _parse(url)
+        where = origin(url)
+        self._wait_if_held(where)
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        send = {"Accept-Encoding": "identity", "User-Agent": f"kaigen-downloader/{__version__}"}
+        send |= {
+            name: value for name, value in headers.items() if name.lower() not in ("authorization", "cookie")
+        }
+        if self._token and where == self.hub:
+            send["Authorization"] = f"Bearer {self._token}"
+        connection, via = self._connection(parts, where)
+        if via is not None and parts.scheme == "http":
+            target = f"http://{parts.netloc.rpartition('@')[2]}{target}"
+            send |= via
+        send["Host"] = parts.netloc.rpartition("@")[2]
+        answer = self._send(connection, target, send, where[1])
+        if answer.status in _PASSING:
+            wait = retry_after(answer.headers, time.time())
+            if wait is not None:
+                self._hold(where, wait)
+            with answer:
+                text = f"{where[1]} answers {answer.status} {answer._response.reason}".rstrip()
+            raise Transient(text + (f", wait {duration(wait)}" if wait else ""), wait)
+        return answer
+
+    def _send(
+        self, connection: http.client.HTTPConnection, target: str, headers: Mapping[str, str], host: str
+    ) -> Answer:
+        # The server may have closed a kept connection meanwhile. That is no failure: connect anew, once.
+        for kept in (connection.sock is not None, False):
+            try:
+                with self.guard(f"asking {host}"):
+                    connection.request(
+                        "GET", quote(target, safe="/%:?=&+,;@!$'()*~-._[]"), headers=dict(headers)
+                    )
+                    return Answer(self, connection, connection.getresponse())
+            except Transient:
+                connection.close()
+                if not kept or self._stop.is_set():
+                    raise
+        raise AssertionError("unreachable")
+
+    @contextlib.contextmanager
+    def guard(self, doing: str) -> Iterator[None]:
+        """Turns what sockets, TLS and HTTP raise into our own errors."""
+        if self._stop.is_set():
+            raise Stopped
+        try:
+            yield
+        except ssl.SSLCertVerificationError as error:
+            raise Unavailable(
+                f"{doing}: the certificate is not trusted ({error.verify_message}); "
+                "name a CA bundle in SSL_CERT_FILE if a proxy or mirror has its own"
+            ) from None
+        except TimeoutError:
+            raise Transient(f"{doing}: nothing came for {duration(self._timeout)}") from None
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            # ValueError: reading from a connection that `abort` closed under the reader.
+            text = str(error) or type(error).__name__
+            raise Transient(f"{doing}: {text}") from None
+
+    def _connection(
+        self, parts: SplitResult, where: Origin
+    ) -> tuple[http.client.HTTPConnection, dict[str, str] | None]:
+        """This thread's connection to an origin, and the headers for the proxy when one is used."""
+        mine: dict[Origin, tuple[http.client.HTTPConnection, dict[str, str] | None]]
+        mine = self._mine.__dict__.setdefault("connections", {})
+        if where not in mine:
+            scheme, host, port = where
+            proxy = self._proxies.get(scheme)
+            via: dict[str, str] | None = None
+            at = (host, port)
+            if proxy and not urllib.request.proxy_bypass(f"{host}:{port}"):
+                found = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
+                at, via = (found.hostname or "", found.port or 80), {}
+                if found.username:
+                    login = f"{unquote(found.username)}:{unquote(found.password or '')}"
+                    via["Proxy-Authorization"] = "Basic " + base64.b64encode(login.encode()).decode()
+            connection: http.client.HTTPConnection
+            if scheme == "https":
+                connection = http.client.HTTPSConnection(*at, timeout=self._timeout, context=self._tls)
+                if via is not None:
+                    connection.set_tunnel(host, port, headers=via)
+            else:
+                connection = http.client.HTTPConnection(*at, timeout=self._timeout)
+            mine[where] = connection, via
+            with self._lock:
+                self._all.add(connection)
+        return mine[where]
+
+    def _hold(self, where: Origin, seconds: float) -> None:
+        with self._lock:
+            self._held[where] = max(self._held.get(where, 0.0), time.monotonic() + seconds)
+
+    def _wait_if_held(self, where: Origin) -> None:
+        """All threads keep away from an origin that asked one of them to."""
+        with self._lock:
+            seconds = self._held.get(where, 0.0) - time.monotonic()
+        if seconds > 0 and self._stop.wait(seconds):
+            raise Stopped
+
+    def abort(self) -> None:
+        """Cuts every connection, so that no thread sits in a read. Set `stop` first."""
+        with self._lock:
+            connections = list(self._all)
+        for connection in connections:
+            sock = connection.sock
+            if sock is not None:
+                with contextlib.suppress(OSError):
+                    sock.shutdown(2)
+
+    def close(self) -> None:
+        """Gives the sockets back."""
+        with self._lock:
+            for connection in self._all:
+                connection.close()

@@ -1,0 +1,111 @@
+"""What is printed and parsed: sizes, durations, times, and messages that never hold a secret."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import time
+
+_secrets: set[str] = set()
+_printing = threading.Lock()
+
+_QUERY = re.compile(r"(https?://[^\s'\"<>?]*)\?[^\s'\"<>]*")
+_USERINFO = re.compile(r"(https?://)[^\s/@'\"<>]+@")
+_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{6,}")
+_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}")
+_SIZE = re.compile(r"(\d+)\s*([kKMGT]i?)?B?")
+_SIZES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
+
+
+def hide(secret: str) -> None:
+    """Makes `redact` replace this text wherever it turns up."""
+    if secret:
+        _secrets.add(secret)
+
+
+def redact(text: str) -> str:
+    """The text without tokens, signed queries and user names in URLs."""
+    for secret in _secrets:
+        text = text.replace(secret, "***")
+    text = _USERINFO.sub(r"\1", text)
+    text = _QUERY.sub(r"\1?…", text)
+    text = _BEARER.sub(r"\1 ***", text)
+    return _TOKEN.sub("***", text)
+
+
+def say(message: str) -> None:
+    """Prints one line on standard error."""
+    line = " ".join(redact(message).split()) + "\n"
+    with _printing:
+        sys.stderr.write(line)
+        sys.stderr.flush()
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a Kubernetes quantity such as `16Mi`, `64M` or `1048576`.
+
+    Raises:
+        ValueError: the text is not one.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"not a size: {text!r} (try 16Mi)")
+    number, unit = int(match[1]), match[2] or ""
+    if unit.endswith("i"):
+        return int(number * 1024 ** ("KMGT".index(unit[0].upper()) + 1))
+    return number * _SIZES["k" if unit == "K" else unit]
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of `2h`, `1h30m`, `90s` or a bare number of seconds.
+
+    Raises:
+        ValueError: the text is not one, or not more than zero.
+    """
+    text = text.strip()
+    match = _DURATION.fullmatch(text)
+    try:
+        if match is not None and match.group(0):
+            hours, minutes, rest = (float(part or 0) for part in match.groups())
+            seconds = hours * 3600 + minutes * 60 + rest
+        else:
+            seconds = float(text)
+    except ValueError:
+        raise ValueError(f"not a duration: {text!r} (try 90s or 1h30m)") from None
+    if not 0 < seconds < 10**9:
+        raise ValueError(f"not a duration above zero: {text!r}")
+    return seconds
+
+
+def size(count: float) -> str:
+    """A number of bytes for people, in binary units."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+def duration(seconds: float) -> str:
+    """A time span for people: `0.5s`, `45s`, `12m30s`, `2h05m`."""
+    whole = round(seconds)
+    if seconds < 10:
+        return f"{seconds:.1f}".removesuffix(".0") + "s"
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+
+
+def timestamp(when: float) -> str:
+    """RFC 3339 in UTC with milliseconds, of a Unix time."""
+    millis = round(when * 1000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(millis // 1000)) + f".{millis % 1000:03d}Z"
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,216 @@
+"""The ConfigMap with what was measured, written to an API server over TLS."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+from hub import COMMIT, Hub
+from runs import Runner, marker
+
+OBJECTS = "/api/v1/namespaces/models/configmaps"
+
+
+@dataclass
+class Api:
+    """As much of an API server as holds ConfigMaps."""
+
+    mount: Path
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+    statuses: list[int] = field(default_factory=list)  # answers given before those that are meant
+    token: str = "service-account-token-1"
+    env: dict[str, str] = field(default_factory=dict)
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Api]:
+    mount = tmp_path / "serviceaccount"
+    mount.mkdir()
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(mount / "ca.crt")
+    api = Api(mount)
+    (mount / "namespace").write_text("models")
+    (mount / "token").write_text(api.token + "\n")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"api": api}))
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    api.env = {
+        "KAIGEN_SA_DIR": str(mount),
+        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
+        "KUBERNETES_SERVICE_PORT": str(server.server_port),
+    }
+    yield api
+    server.shutdown()
+    server.server_close()
+
+
+class Handler(BaseHTTPRequestHandler):
+    api: Api
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def reply(self, code: int, document: object) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def serve(self) -> None:
+        api = self.api
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        api.calls.append((self.command, self.path))
+        if api.statuses:
+            return self.reply(api.statuses.pop(0), {"kind": "Status", "message": "not now"})
+        if self.headers.get("Authorization") != f"Bearer {api.token}":
+            return self.reply(401, {"kind": "Status", "message": "Unauthorized"})
+        name = self.path.removeprefix(OBJECTS).lstrip("/")
+        kind = self.headers.get("Content-Type")
+        if self.command == "POST" and not name and kind == "application/json":
+            found = json.loads(body)
+            if found["metadata"]["name"] in api.objects:
+                return self.reply(409, {"kind": "Status", "message": "exists"})
+            api.objects[found["metadata"]["name"]] = found
+            return self.reply(201, found)
+        if name not in api.objects:
+            return self.reply(404, {"kind": "Status", "message": "not found"})
+        if self.command == "PATCH" and kind == "application/merge-patch+json":
+            merge(api.objects[name], json.loads(body))
+        elif self.command != "GET":
+            return self.reply(415, {"kind": "Status", "message": "unsupported"})
+        return self.reply(200, api.objects[name])
+
+    do_GET = do_POST = do_PATCH = serve
+
+
+def merge(target: dict[str, Any], patch: dict[str, Any]) -> None:
+    """RFC 7386, as far as nothing is deleted."""
+    for key, value in patch.items():
+        if isinstance(value, dict) and isinstance(target.get(key), dict):
+            merge(target[key], value)
+        else:
+            target[key] = value
+
+
+def test_facts_are_created(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
+    job = {"JOB_NAME": "llama-1a2b", "JOB_UID": "6f1e", "KAIGEN_APP": "llama"}
+    done = run.fetch(hub, dest, "--facts", "llama-facts", **api.env, **job)
+    assert done.code == 0
+    assert "created ConfigMap models/llama-facts" in done.err
+    found = marker(dest)
+    assert found is not None
+    written = api.objects["llama-facts"]
+    assert written["metadata"] == {
+        "name": "llama-facts",
+        "labels": {"app.kubernetes.io/managed-by": "kaigen", "app.kubernetes.io/instance": "llama"},
+        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "llama-1a2b", "uid": "6f1e"}],
+    }
+    data = written["data"]
+    seconds = float(data.pop("seconds"))
+    assert seconds > 0
+    assert int(data.pop("bytesPerSecond")) == pytest.approx(found["bytes"] / seconds, rel=0.01)
+    assert data == {
+        "source": "huggingface:owner/name@main",
+        "commit": COMMIT,
+        "files": "5",
+        "bytes": str(found["bytes"]),
+        "finished": found["finished"],
+    }
+    assert api.calls == [("GET", f"{OBJECTS}/llama-facts"), ("POST", OBJECTS)]
+
+
+def test_facts_without_a_job_have_no_owner(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
+    assert run.fetch(hub, dest, "--facts", "f", **api.env).code == 0
+    assert api.objects["f"]["metadata"] == {"name": "f", "labels": {"app.kubernetes.io/managed-by": "kaigen"}}
+
+
+def test_facts_that_are_there_are_brought_up_to_date(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
+    api.objects["f"] = {"metadata": {"name": "f", "labels": {"team": "a"}}, "data": {"commit": "old"}}
+    done = run.fetch(hub, dest, "--facts", "f", **api.env)
+    assert "updated ConfigMap models/f" in done.err
+    assert api.objects["f"]["data"]["commit"] == COMMIT
+    assert api.objects["f"]["metadata"]["labels"]["team"] == "a"
+
+
+def test_a_fetch_that_finds_all_complete_writes_facts_only_when_they_differ(
+    hub: Hub, api: Api, run: Runner, dest: Path
+) -> None:
+    assert run.fetch(hub, dest, "--facts", "f", **api.env).code == 0
+    api.calls.clear()
+    done = run.fetch(hub, dest, "--facts", "f", **api.env)
+    assert "ConfigMap models/f is up to date" in done.err
+    assert [verb for verb, _ in api.calls] == ["GET"]
+    done = run.fetch(hub, dest, "--facts", "f", JOB_NAME="next", JOB_UID="7", **api.env)
+    assert "updated ConfigMap models/f" in done.err
+    assert api.objects["f"]["metadata"]["ownerReferences"][0]["uid"] == "7"
+    api.objects.clear()
+    assert "created ConfigMap" in run.fetch(hub, dest, "--facts", "f", **api.env).err
+
+
+def test_a_create_that_comes_second_updates(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
+    api.objects["f"] = {"metadata": {"name": "f"}}
+    api.statuses = [404, 409]
+    assert "updated ConfigMap models/f" in run.fetch(hub, dest, "--facts", "f", **api.env).err
+
+
+def test_a_busy_api_server_is_asked_again(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
+    api.statuses = [503]
+    assert "created ConfigMap models/f" in run.fetch(hub, dest, "--facts", "f", **api.env).err
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [([403], "answers 403 to get: not now"), ([404, 403], "answers 403 to create: not now")],
+)
+def test_a_refusal_is_a_warning(
+    hub: Hub, api: Api, run: Runner, dest: Path, status: list[int], said: str
+) -> None:
+    api.statuses = status
+    done = run.fetch(hub, dest, "--facts", "f", **api.env)
+    assert done.code == 0
+    assert f"warning: the facts are not written: the API server {said}" in done.err
+    assert marker(dest) is not None
+
+
+def test_no_cluster_is_a_warning(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
+    done = run.fetch(hub, dest, "--facts", "f")
+    assert done.code == 0
+    assert "warning: the facts are not written: not in a cluster" in done.err
+    done = run.fetch(hub, dest, "--facts", "f", **(api.env | {"KAIGEN_SA_DIR": str(dest)}))
+    assert done.code == 0
+    assert "no service account token is mounted" in done.err
+
+
+def test_an_api_server_of_another_authority_does_not_get_the_token(
+    hub: Hub, api: Api, run: Runner, dest: Path
+) -> None:
+    trustme.CA().cert_pem.write_to_path(api.mount / "ca.crt")
+    done = run.fetch(hub, dest, "--facts", "f", **api.env)
+    assert done.code == 0
+    assert "CERTIFICATE_VERIFY_FAILED" in done.err
+    assert not api.calls
+
+
+def test_the_token_is_read_for_every_request_and_never_printed(
+    hub: Hub, api: Api, run: Runner, dest: Path
+) -> None:
+    api.token = "service-account-token-2"
+    done = run.fetch(hub, dest, "--facts", "f", **api.env)
+    assert "answers 401 to get" in done.err
+    assert "service-account-token" not in done.err
+    (api.mount / "token").write_text(api.token)
+    assert "created ConfigMap" in run.fetch(hub, dest, "--facts", "f", **api.env).err
