@@ -19,7 +19,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.base ## Render the demo repository and show what to look at
-	@cd examples/demo && ../../$(VENV)/bin/kaigen render
+	@cd examples/demo && ../../$(VENV)/bin/kaigen -v render
 	@$(PY) -m tools.tour
 
 test: $(VENV)/.dev ## Run the tests, all but those on a cluster
