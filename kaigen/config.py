@@ -58,7 +58,7 @@ def find_root(start: Path) -> Path:
     return start
 
 
-def load_config(root: Path, environment: str = "") -> Config:
+def load_config(root: str | Path = ".", environment: str = "") -> Config:
     """Read `kaigen.yaml` of a folder; the defaults when there is none.
 
     Args:
@@ -68,6 +68,7 @@ def load_config(root: Path, environment: str = "") -> Config:
     Raises:
         InputError: when the file is wrong, or has no such environment.
     """
+    root = Path(root)
     path = root / FILE_NAME
     if not path.is_file() and not environment:
         return Config(root=root, images=default_images())
