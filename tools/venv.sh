@@ -50,11 +50,11 @@ esac
 
 if ! .venv/bin/python -c "import pip; $new_enough" >/dev/null 2>&1; then
     python=$(find_python)
-    echo "Making .venv with $("$python" --version)"
+    echo "Making .venv with $("$python" --version)" >&2
     "$python" -m venv --clear .venv
 fi
 
-echo "Installing $about"
+echo "Installing $about" >&2
 set -- "$1"
 for file in $files; do
     set -- "$@" -r "requirements/$file.txt"

@@ -1,0 +1,35 @@
+"""A plane by hand: ``python -m tests.cluster up`` starts one and prints how to use it, ``… down`` ends it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tests.cluster.processes import PlaneError
+from tests.cluster.tools.parts import ToolsMissing, locate
+from tests.cluster.up import down, hold, up
+
+
+def main(arguments: list[str]) -> None:
+    """Parse and do."""
+    parser = argparse.ArgumentParser(prog="python -m tests.cluster", description=__doc__)
+    parser.add_argument("command", choices=["up", "down", "hold"], help="hold is what up starts")
+    parser.add_argument("--argocd", action="store_true", help="with Argo CD's controllers")
+    parser.add_argument("--flux", action="store_true", help="with Flux's kustomize-controller")
+    given = parser.parse_args(arguments)
+    if given.command == "hold":
+        hold(argocd=given.argocd, flux=given.flux)
+    elif given.command == "down":
+        print("the plane is down" if down() else "no plane is up", file=sys.stderr)
+    else:
+        locate()
+        state = up([f"--{name}" for name in ("argocd", "flux") if getattr(given, name)])
+        print(f"export KUBECONFIG={state.kubeconfig}")
+        print(f"logs: {state.logs}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except (ToolsMissing, PlaneError, TimeoutError) as error:
+        sys.exit(f"cluster: {error}")

@@ -1,0 +1,244 @@
+"""Argo CD on a plane: its application controller, its repository server and the cache they share."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from functools import partial
+from pathlib import Path
+
+from tests.cluster.client import Object
+from tests.cluster.plane import Plane
+from tests.cluster.processes import free_ports, listening
+
+APPLICATION = "argoproj.io/v1alpha1/Application"
+_GROUP = "argoproj.io/v1alpha1"
+_HOST = "127.0.0.1"
+# What it looks for at its start; it does not start without.
+_CONFIG_MAPS = (
+    "argocd-rbac-cm",
+    "argocd-ssh-known-hosts-cm",
+    "argocd-tls-certs-cm",
+    "argocd-gpg-keys-cm",
+    "argocd-cmd-params-cm",
+)
+
+
+class ArgoCD:
+    """Running controllers of Argo CD.
+
+    Attributes:
+        user: In whose name the application controller works; the audit log has it.
+    """
+
+    user = "argocd-application-controller"
+
+    def __init__(self, plane: Plane, namespace: str = "argocd") -> None:
+        """Start them. They end with the plane.
+
+        Args:
+            plane: Where.
+            namespace: Where Applications are looked for.
+        """
+        self._plane = plane
+        self.namespace = namespace
+        self._folder = plane.folder / "argocd"
+        self._links = self._make_links()
+        redis, repo, repo_metrics, metrics = free_ports(4)
+        self._repo, self._redis = f"{_HOST}:{repo}", f"{_HOST}:{redis}"
+        plane.make_namespace(namespace)
+        self._configure()
+        plane.start(
+            "redis",
+            str(plane.program("redis-server")),
+            *("--port", str(redis), "--bind", _HOST, "--save", "", "--appendonly", "no"),
+            *("--dir", str(self._folder)),
+        )
+        self._start(
+            "argocd-repo-server",
+            f"--address={_HOST}",
+            f"--port={repo}",
+            f"--metrics-address={_HOST}",
+            f"--metrics-port={repo_metrics}",
+            f"--redis={self._redis}",
+            # An empty authority: none is asked for, as there is no TLS.
+            "--disable-tls",
+            "--client-ca-path=",
+        )
+        self._start(
+            self.user,
+            f"--namespace={namespace}",
+            f"--repo-server={self._repo}",
+            "--repo-server-plaintext",
+            f"--redis={self._redis}",
+            f"--metrics-port={metrics}",
+            # Seconds between two looks at the repository. Healing is put off by a growing while, up to this.
+            "--app-resync=5",
+            "--app-resync-jitter=0",
+            "--self-heal-backoff-cap-seconds=5",
+        )
+        for port in (repo, metrics):
+            plane.processes.wait_until(partial(listening, port), "Argo CD listens")
+
+    def _make_links(self) -> Path:
+        """Argo CD is one program that tells its parts apart by the name it is called by."""
+        folder = self._folder / "bin"
+        folder.mkdir(parents=True)
+        for name in (
+            "argocd-application-controller",
+            "argocd-repo-server",
+            "argocd-applicationset-controller",
+        ):
+            (folder / name).symlink_to(self._plane.program("argocd"))
+        for name in ("helm", "kustomize"):
+            (folder / name).symlink_to(self._plane.program(name))
+        # Called for every commit even where no signature is asked for. It has nothing to tell: unsigned.
+        verify = folder / "git-verify-wrapper.sh"
+        verify.write_text("#!/bin/sh\n")
+        verify.chmod(0o755)
+        return folder
+
+    def _configure(self) -> None:
+        labels = {"app.kubernetes.io/part-of": "argocd"}
+
+        def metadata(name: str) -> Object:
+            return {"name": name, "namespace": self.namespace, "labels": labels}
+
+        maps: list[Object] = [
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name)} for name in _CONFIG_MAPS
+        ]
+        maps.append(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": metadata("argocd-cm"),
+                "data": {"timeout.reconciliation": "5s", "timeout.reconciliation.jitter": "0s"},
+            }
+        )
+        secret: Object = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": metadata("argocd-secret"),
+            "stringData": {"server.secretkey": secrets.token_hex(16)},
+        }
+        project: Object = {
+            "apiVersion": _GROUP,
+            "kind": "AppProject",
+            "metadata": {"name": "default", "namespace": self.namespace},
+            "spec": {
+                "sourceRepos": ["*"],
+                "destinations": [{"namespace": "*", "server": "*"}],
+                "clusterResourceWhitelist": [{"group": "*", "kind": "*"}],
+            },
+        }
+        for obj in [*maps, secret, project]:
+            self._plane.client.create(obj)
+
+    def _start(self, name: str, *arguments: str) -> None:
+        folder = self._plane.folder / "data" / name
+        folder.mkdir()
+        env = {
+            "ARGOCD_FAKE_IN_CLUSTER": "true",
+            # Without it, the parts want a GnuPG key ring.
+            "ARGOCD_GPG_ENABLED": "false",
+            "ARGOCD_TLS_DATA_PATH": str(self._folder),
+            "ARGOCD_SSH_DATA_PATH": str(self._folder),
+            "KUBECONFIG": str(self._plane.kubeconfig_for(name)),
+            "HOME": str(folder),
+            "TMPDIR": str(folder),
+            "PATH": f"{self._links}{os.pathsep}{os.environ['PATH']}",
+        }
+        self._plane.start(name, str(self._links / name), *arguments, env=env)
+
+    def start_application_sets(self) -> None:
+        """Start the controller of ApplicationSets too."""
+        metrics, probe, webhook = free_ports(3)
+        self._start(
+            "argocd-applicationset-controller",
+            f"--namespace={self.namespace}",
+            f"--metrics-addr={_HOST}:{metrics}",
+            f"--probe-addr={_HOST}:{probe}",
+            f"--webhook-addr={_HOST}:{webhook}",
+            f"--argocd-repo-server={self._repo}",
+            "--repo-server-plaintext",
+            "--enable-leader-election=false",
+        )
+        self._plane.processes.wait_until(
+            partial(listening, probe), "the controller of ApplicationSets listens"
+        )
+
+    def application(
+        self,
+        name: str,
+        repository: str,
+        path: str,
+        namespace: str,
+        *,
+        self_heal: bool = True,
+        prune: bool = True,
+    ) -> Object:
+        """An Application in the project that may do everything.
+
+        Args:
+            name: Its name.
+            repository: URL.
+            path: Folder in it.
+            namespace: Where its objects go.
+            self_heal: Whether what others change is changed back.
+            prune: Whether what leaves the repository is deleted.
+        """
+        return {
+            "apiVersion": _GROUP,
+            "kind": "Application",
+            "metadata": {
+                "name": name,
+                "namespace": self.namespace,
+                "finalizers": ["resources-finalizer.argocd.argoproj.io"],
+            },
+            "spec": {
+                "project": "default",
+                "source": {"repoURL": repository, "path": path, "targetRevision": "main"},
+                "destination": {"server": "https://kubernetes.default.svc", "namespace": namespace},
+                "syncPolicy": {"automated": {"prune": prune, "selfHeal": self_heal}},
+            },
+        }
+
+    def refresh(self, name: str) -> None:
+        """Have an Application look at its repository and its objects now."""
+        annotations = {"argocd.argoproj.io/refresh": "normal"}
+        self._plane.client.patch(
+            APPLICATION, name, self.namespace, {"metadata": {"annotations": annotations}}
+        )
+
+    def wait_synced(self, name: str, revision: str, *, healthy: bool = True, timeout: float = 60.0) -> Object:
+        """Wait until an Application has a commit in the cluster.
+
+        Args:
+            name: Its name.
+            revision: The commit.
+            healthy: Whether its objects are to be healthy too.
+            timeout: Seconds.
+
+        Returns:
+            The Application.
+
+        Raises:
+            TimeoutError: It did not come to that.
+        """
+        self.refresh(name)
+        check = partial(_synced, revision=revision, healthy=healthy)
+        return self._plane.client.wait(
+            APPLICATION, name, self.namespace, check, f"synced to {revision}", timeout
+        )
+
+
+def _synced(application: Object, revision: str, healthy: bool) -> bool:
+    status = application.get("status", {})
+    sync = status.get("sync", {})
+    operation = status.get("operationState", {})
+    return (
+        sync.get("status") == "Synced"
+        and sync.get("revision") == revision
+        and operation.get("phase") == "Succeeded"
+        and (not healthy or status.get("health", {}).get("status") == "Healthy")
+    )

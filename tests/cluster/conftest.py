@@ -1,0 +1,63 @@
+"""One plane a run, a namespace a test. Argo CD and Flux are started by the first test that asks for them."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cluster.argocd import ArgoCD
+from tests.cluster.flux import Flux
+from tests.cluster.plane import Plane
+from tests.cluster.tools.parts import ToolsMissing
+
+_LOGS = pytest.StashKey[str]()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say where the logs of a failed run are."""
+    if _LOGS in config.stash:
+        terminalreporter.write_line(f"logs of the control plane: {config.stash[_LOGS]}")
+
+
+@pytest.fixture(scope="session")
+def plane(request: pytest.FixtureRequest) -> Iterator[Plane]:
+    """A running control plane, shared by the run. Its logs are kept when a test failed."""
+    try:
+        running = Plane()
+    except ToolsMissing as error:
+        # Nothing is skipped: without its programs the run fails, in one line.
+        pytest.exit(f"cluster tests: {error}", returncode=1)
+    try:
+        yield running
+    finally:
+        failed = request.session.testsfailed > 0
+        running.stop(keep=failed)
+        if failed:
+            request.config.stash[_LOGS] = str(running.processes.logs)
+
+
+@pytest.fixture
+def namespace(plane: Plane, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A new namespace that enforces the restricted Pod Security level; it goes after the test."""
+    words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_"))
+    name = f"{words[:40].strip('-')}-{uuid.uuid4().hex[:6]}"
+    plane.make_namespace(name)
+    yield name
+    plane.client.delete("v1/Namespace", name)
+
+
+@pytest.fixture(scope="session")
+def argocd(plane: Plane) -> ArgoCD:
+    """Argo CD's controllers on the plane; they end with it."""
+    return ArgoCD(plane)
+
+
+@pytest.fixture(scope="session")
+def flux(plane: Plane) -> Iterator[Flux]:
+    """Flux's kustomize-controller on the plane, with a source to publish to."""
+    running = Flux(plane)
+    yield running
+    running.close()

@@ -1,0 +1,66 @@
+"""Git repositories that the controllers of a plane sync from."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+_IDENTITY = {
+    f"GIT_{role}_{field}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for field, value in (("NAME", "kaigen"), ("EMAIL", "kaigen@example.invalid"))
+}
+# The configuration of whoever runs the tests (signing, hooks, default branches) shall not matter.
+_ENV = _IDENTITY | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+
+
+class Repository:
+    """A repository with one branch, ``main``."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make an empty repository in a folder that does not exist yet."""
+        self.folder = folder
+        folder.mkdir(parents=True)
+        self._git("init", "--quiet", "--initial-branch=main")
+
+    @property
+    def url(self) -> str:
+        """Where controllers on this machine fetch it from."""
+        return self.folder.as_uri()
+
+    def _git(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=self.folder,
+            env=os.environ | _ENV,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    def commit(self, files: Mapping[str, str], message: str = "Change") -> str:
+        """Make these files, and no others, the content of the branch.
+
+        Args:
+            files: Content by path.
+            message: Of the commit.
+
+        Returns:
+            The commit's hash.
+        """
+        for entry in self.folder.iterdir():
+            if entry.is_dir() and entry.name != ".git":
+                shutil.rmtree(entry)
+            elif entry.is_file():
+                entry.unlink()
+        for name, content in files.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+        self._git("add", "--all")
+        self._git("commit", "--quiet", "--allow-empty", "--message", message)
+        return self._git("rev-parse", "HEAD")

@@ -1,0 +1,217 @@
+"""Starting and ending processes through a supervisor that outlives nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.cluster import supervisor
+
+# Below the range that Linux takes the ports of outgoing connections from (32768 and up), so that between the
+# choice of a port and its use only another listener could take it.
+_PORTS = range(20000, 32000)
+
+
+class PlaneError(Exception):
+    """A part of the plane could not be started or ended by itself. The text names the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One process of the plane.
+
+    Attributes:
+        name: Under which it is stopped and restarted; also names its log.
+        argv: Program and arguments.
+        env: Variables added to the few that every process is given.
+    """
+
+    name: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+
+
+def free_ports(count: int) -> list[int]:
+    """TCP ports of 127.0.0.1 that nobody listens on.
+
+    Args:
+        count: How many.
+    """
+    held: list[socket.socket] = []
+    try:
+        while len(held) < count:
+            probe = socket.socket()
+            try:
+                probe.bind(("127.0.0.1", random.choice(_PORTS)))
+            except OSError:
+                probe.close()
+                continue
+            held.append(probe)
+        return [probe.getsockname()[1] for probe in held]
+    finally:
+        for probe in held:
+            probe.close()
+
+
+def listening(port: int) -> bool:
+    """Whether somebody listens on a TCP port of 127.0.0.1."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def wait_until(check: Callable[[], bool], what: str, timeout: float = 30.0, every: float = 0.05) -> None:
+    """Call ``check`` until it is true.
+
+    Args:
+        check: Asked again and again.
+        what: What is waited for, for the error.
+        timeout: Seconds.
+        every: Seconds between two calls.
+
+    Raises:
+        TimeoutError: It never was.
+    """
+    deadline = time.monotonic() + timeout
+    while not check():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not after {timeout:g} s: {what}")
+        time.sleep(every)
+
+
+class Processes:
+    """The processes of one plane.
+
+    They end with ``close``, and without it when this process ends in whatever way.
+    """
+
+    def __init__(self, folder: Path, scratch: Path) -> None:
+        """Start the supervisor.
+
+        Args:
+            folder: Working directory of the processes; their logs go to its ``logs``.
+            scratch: Folder that the supervisor removes at the end, even if this process is killed.
+        """
+        self.folder = folder
+        self.logs = folder / "logs"
+        self.logs.mkdir(parents=True, exist_ok=True)
+        self._commands: dict[str, Command] = {}
+        self._lock = threading.Lock()
+        self._holder = subprocess.Popen(
+            [sys.executable, "-I", "-S", supervisor.__file__, str(os.getpid()), str(scratch)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        """The supervisor's process id."""
+        return self._holder.pid
+
+    def _ask(self, op: str, **arguments: Any) -> dict[str, Any]:
+        assert self._holder.stdin is not None
+        assert self._holder.stdout is not None
+        with self._lock:
+            try:
+                self._holder.stdin.write(json.dumps({"op": op, **arguments}) + "\n")
+                self._holder.stdin.flush()
+                line = self._holder.stdout.readline()
+            except BrokenPipeError:
+                line = ""
+        if not line:
+            raise PlaneError("the supervisor of the plane is gone")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise PlaneError(answer["error"])
+        return answer
+
+    def log(self, name: str) -> Path:
+        """Where a process's output goes."""
+        return self.logs / f"{name}.log"
+
+    def start(self, command: Command) -> int:
+        """Start a process; what it prints goes to its log.
+
+        Returns:
+            Its process id.
+        """
+        self._commands[command.name] = command
+        kept = ("PATH", "HOME", "LANG", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR")
+        env = {key: os.environ[key] for key in kept if key in os.environ} | dict(command.env)
+        answer = self._ask(
+            "start",
+            name=command.name,
+            argv=list(command.argv),
+            env=env,
+            cwd=str(self.folder),
+            log=str(self.log(command.name)),
+        )
+        return int(answer["pid"])
+
+    def stop(self, name: str, *, kill: bool = False, grace: float = 20.0) -> None:
+        """End one process: politely, or at once as a crash would."""
+        self._ask("stop", name=name, number=signal.SIGKILL if kill else signal.SIGTERM, grace=grace)
+
+    def start_again(self, name: str) -> int:
+        """Start a stopped process with the command line it had."""
+        return self.start(self._commands[name])
+
+    def pause(self, name: str) -> None:
+        """Stop the clock of a process: it holds its connections and answers nothing."""
+        self._ask("send", name=name, number=signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        """End a pause."""
+        self._ask("send", name=name, number=signal.SIGCONT)
+
+    def check(self) -> None:
+        """See that every started process still runs.
+
+        Raises:
+            PlaneError: One ended by itself; the text holds the end of its log.
+        """
+        exited: dict[str, int] = self._ask("exited")["exited"]
+        for name, code in exited.items():
+            tail = "\n".join(self.log(name).read_text(errors="replace").splitlines()[-15:])
+            raise PlaneError(f"{name} ended with exit code {code}; see {self.log(name)}\n{tail}")
+
+    def wait_until(self, check: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
+        """As the function of the same name, but give up at once when a process has ended.
+
+        Raises:
+            PlaneError: A process ended, or the time is over.
+        """
+
+        def ready() -> bool:
+            self.check()
+            return check()
+
+        try:
+            wait_until(ready, what, timeout)
+        except TimeoutError as error:
+            raise PlaneError(f"{error}; logs: {self.logs}") from error
+
+    def close(self) -> None:
+        """End every process. Calling it twice does no harm."""
+        assert self._holder.stdin is not None
+        assert self._holder.stdout is not None
+        with self._lock:
+            if not self._holder.stdin.closed:
+                # What could not be sent to a supervisor that is gone stays in the buffer and fails again.
+                with contextlib.suppress(BrokenPipeError):
+                    self._holder.stdin.close()
+                self._holder.wait()
+                self._holder.stdout.close()

@@ -1,0 +1,204 @@
+"""What pods of the simulated nodes do: unasked, one that always restarts gets ready, any other ends well.
+
+A pod asks for another course by annotations. What kaigen emits carries none of them; a rule adds them as the
+pods of a namespace are made, whoever makes them, so that nothing that is tested has to be changed.
+
+| annotation ``sim.kaigen.dev/…`` | meaning |
+|---|---|
+| ``state`` | ``ready``, ``completed``, ``failed``, or ``unready`` (runs and never gets ready) |
+| ``delay`` | duration (``1.5s``) between the containers' begin and that state |
+| ``init-delay`` | how long each init container runs |
+| ``hold-init`` | name of the init container that does not end until it is released; ``*`` for each |
+| ``fail-init`` | name of the init container that fails |
+| ``exit-code``, ``reason`` | of what fails; 1 and ``Error`` otherwise |
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tests.cluster.client import ApiError, Client, Object
+from tests.cluster.processes import wait_until
+
+PREFIX = "sim.kaigen.dev/"
+_POLICY = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicy"
+_BINDING = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicyBinding"
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What pods are to do. Empty fields ask for nothing.
+
+    Attributes:
+        state: ``ready``, ``completed``, ``failed`` or ``unready``.
+        delay: Seconds between the containers' begin and that state.
+        init_delay: Seconds that each init container runs.
+        hold_init: Name of the init container that is held, ``*`` for each.
+        fail_init: Name of the init container that fails.
+        exit_code: Of what fails.
+        reason: Of what fails.
+    """
+
+    state: str = ""
+    delay: float = 0
+    init_delay: float = 0
+    hold_init: str = ""
+    fail_init: str = ""
+    exit_code: int = 0
+    reason: str = ""
+
+    def annotations(self) -> dict[str, str]:
+        """The annotations that ask for it."""
+        asked = {
+            "state": self.state,
+            "delay": f"{self.delay:g}s" if self.delay else "",
+            "init-delay": f"{self.init_delay:g}s" if self.init_delay else "",
+            "hold-init": self.hold_init,
+            "fail-init": self.fail_init,
+            "exit-code": str(self.exit_code) if self.exit_code else "",
+            "reason": self.reason,
+        }
+        return {PREFIX + name: value for name, value in asked.items() if value}
+
+
+def pod(name: str, *, annotations: Mapping[str, str] | None = None, **spec: object) -> Object:
+    """A pod that restricted admission takes.
+
+    Args:
+        name: Its name.
+        annotations: Its annotations.
+        spec: Fields of its spec that are to be otherwise.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": dict(annotations or {})},
+        "spec": pod_spec() | spec,
+    }
+
+
+def pod_spec() -> Object:
+    """The spec of a pod that restricted admission takes."""
+    return {
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 65532,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "automountServiceAccountToken": False,
+        "containers": [container("main")],
+    }
+
+
+def container(name: str) -> Object:
+    """A container that restricted admission takes."""
+    return {
+        "name": name,
+        "image": "registry.invalid/simulated:1",
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+
+
+def set_course(client: Client, namespace: str, course: Course, where: str = "true") -> str:
+    """Have pods that are made in a namespace from now on take a course.
+
+    Args:
+        client: Client with all rights.
+        namespace: Where.
+        course: What they are to do.
+        where: CEL expression over ``object``, the pod: which of them. Pods made by controllers have their
+            name only as ``object.metadata.generateName``.
+
+    Returns:
+        The rule's name, for ``end_course``. A rule ends with its namespace, too.
+    """
+    name = f"sim-{uuid.uuid4().hex[:12]}"
+    probe = f"{name}-probe"
+    entries = ", ".join(
+        f"{json.dumps(key)}: {json.dumps(value)}" for key, value in course.annotations().items()
+    )
+    space = client.get("v1/Namespace", namespace)["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": namespace, "uid": space["uid"]}
+    metadata = {"name": name, "ownerReferences": [owner]}
+    policy: Object = {
+        "apiVersion": _POLICY.rpartition("/")[0],
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": metadata,
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+                "resourceRules": [
+                    {
+                        "apiGroups": [""],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE"],
+                        "resources": ["pods"],
+                    }
+                ],
+            },
+            "matchConditions": [
+                {
+                    "name": "where",
+                    "expression": f"object.metadata.?name.orValue('') == '{probe}' || ({where})",
+                }
+            ],
+            "mutations": [
+                {
+                    "patchType": "ApplyConfiguration",
+                    "applyConfiguration": {
+                        "expression": f"Object{{metadata: Object.metadata{{annotations: {{{entries}}}}}}}"
+                    },
+                }
+            ],
+        },
+    }
+    binding: Object = {
+        "apiVersion": _BINDING.rpartition("/")[0],
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": metadata,
+        "spec": {"policyName": name},
+    }
+    client.create(policy)
+    client.create(binding)
+
+    def taken_up() -> bool:
+        made = client.create(pod(probe), namespace, dry_run=True)
+        given = made["metadata"].get("annotations", {})
+        return all(given.get(key) == value for key, value in course.annotations().items())
+
+    wait_until(taken_up, f"the API server takes up {name}", 15)
+    return name
+
+
+def end_course(client: Client, rule: str) -> None:
+    """Take a rule back. Pods that are there keep what it gave them."""
+    client.delete(_BINDING, rule)
+    client.delete(_POLICY, rule)
+
+
+def release(client: Client, namespace: str, labels: str = "") -> None:
+    """Let the held init containers of a namespace's pods end.
+
+    Args:
+        client: Client with all rights.
+        namespace: Where.
+        labels: Label selector: of which pods; of all where empty.
+    """
+    for found in client.objects("v1/Pod", namespace, labels):
+        metadata = found["metadata"]
+        if PREFIX + "hold-init" in metadata.get("annotations", {}):
+            try:
+                client.patch(
+                    "v1/Pod",
+                    metadata["name"],
+                    namespace,
+                    {"metadata": {"annotations": {PREFIX + "hold-init": None}}},
+                )
+            except ApiError as error:
+                if error.code != 404:
+                    raise

@@ -1,0 +1,196 @@
+"""The process that holds a plane's processes, so that none of them outlives the test run.
+
+Run as a script, with standard library only. It reads one JSON request a line from standard input and answers
+each with one JSON line on standard output. When its input ends, when it is told to quit or when the process
+that started it dies (however that happens), it kills everything below it and leaves. Should it be killed
+itself, the kernel kills its children.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+# linux/prctl.h
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Quit(Exception):
+    """Raised by a signal: the holder is to end everything and leave."""
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def _die_with_parent() -> None:
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def children(pid: int) -> list[int]:
+    """Process ids whose parent is ``pid``, zombies too, by what /proc says."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as stat:
+                # The command's name stands in brackets and may hold anything; what follows it does not.
+                fields = stat.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            found.append(int(entry))
+    return found
+
+
+class Holder:
+    """Starts, signals and ends the processes it is told to."""
+
+    def __init__(self) -> None:
+        """Holds nothing yet."""
+        self._pids: dict[str, int] = {}
+        self._codes: dict[int, int] = {}
+
+    def reap(self) -> None:
+        """Collect the exit codes of all children that ended, adopted ones too."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._codes[pid] = os.waitstatus_to_exitcode(status)
+
+    def start(self, name: str, argv: list[str], env: dict[str, str], cwd: str, log: str) -> dict[str, Any]:
+        """Start a process whose output is appended to ``log``."""
+        self.reap()
+        pid = self._pids.get(name)
+        if pid is not None and pid not in self._codes:
+            return {"error": f"{name} runs already"}
+        with open(log, "ab") as out:
+            process = subprocess.Popen(
+                argv,
+                env=env,
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                preexec_fn=_die_with_parent,
+            )
+        # Exit codes are collected by reap(); Popen must not wait for its child as well.
+        process.returncode = 0
+        self._pids[name] = process.pid
+        self._codes.pop(process.pid, None)
+        return {"pid": process.pid}
+
+    def stop(self, name: str, number: int, grace: float) -> dict[str, Any]:
+        """Send a signal and wait until the process has ended; after ``grace`` seconds kill it."""
+        pid = self._pids.pop(name, None)
+        if pid is None:
+            return {"error": f"{name} does not run"}
+        deadline = time.monotonic() + grace
+        killed = False
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+            os.kill(pid, number)
+        while pid not in self._codes:
+            self.reap()
+            if not killed and time.monotonic() > deadline:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                killed = True
+            time.sleep(0.01)
+        return {"code": self._codes.pop(pid)}
+
+    def send(self, name: str, number: int) -> dict[str, Any]:
+        """Send a signal (SIGSTOP and SIGCONT make a process slow)."""
+        self.reap()
+        pid = self._pids.get(name)
+        if pid is None or pid in self._codes:
+            return {"error": f"{name} does not run"}
+        os.kill(pid, number)
+        return {}
+
+    def exited(self) -> dict[str, Any]:
+        """Name and exit code of every process that ended without having been stopped."""
+        self.reap()
+        return {"exited": {name: self._codes[pid] for name, pid in self._pids.items() if pid in self._codes}}
+
+    def end_all(self) -> None:
+        """Kill everything below this process. What they kept is thrown away, so no grace is given."""
+        me = os.getpid()
+        while True:
+            self.reap()
+            left = children(me)
+            if not left:
+                return
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.005)
+
+
+def _raise_quit(_number: int, _frame: FrameType | None) -> None:
+    raise Quit
+
+
+def _answer(holder: Holder, request: dict[str, Any]) -> dict[str, Any]:
+    operation = request.pop("op")
+    handlers: dict[str, Callable[..., dict[str, Any]]] = {
+        "start": holder.start,
+        "stop": holder.stop,
+        "send": holder.send,
+        "exited": holder.exited,
+    }
+    try:
+        return handlers[operation](**request)
+    except OSError as error:
+        return {"error": str(error)}
+
+
+def main(parent: int, scratch: str) -> None:
+    """Serve requests until the input ends; ``scratch`` (data nobody reads again) is removed then.
+
+    Args:
+        parent: The process that started this one; its death ends this one.
+        scratch: A folder.
+    """
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _raise_quit)
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    holder = Holder()
+    try:
+        if os.getppid() == parent:
+            for line in sys.stdin:
+                request = json.loads(line)
+                if request["op"] == "quit":
+                    break
+                print(json.dumps(_answer(holder, request)), flush=True)
+    except (Quit, BrokenPipeError):
+        pass
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        holder.end_all()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

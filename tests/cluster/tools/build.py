@@ -1,0 +1,137 @@
+"""Building what is missing of the plane's programs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.cluster.tools.parts import PARTS, REDIS, Part, ToolsMissing, cache, find, go_version, place
+
+# Seconds between two lines that say a build still goes on.
+_EVERY = 30.0
+
+
+class BuildFailed(Exception):
+    """Go could not build a part. The text is the end of what it said."""
+
+
+def _say(text: str) -> None:
+    # Not standard output, which a shell evaluates when a plane is started by hand.
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[None]:
+    """Only one run at a time builds a part; the kernel frees the lock of one that dies."""
+    folder = cache()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say(f"{name}: another run builds it, waiting")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _run_go(part: Part, program: str, package: str, folder: Path) -> None:
+    # -v names each compiled package, which is the progress that Go can tell.
+    command = ["go", "build", "-v", "-mod=readonly", "-buildvcs=false", "-trimpath"]
+    command += [f"-ldflags={part.ldflags}", "-o", str(folder / program), package]
+    env = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
+    started = time.monotonic()
+    lines: list[str] = []
+    done = threading.Event()
+
+    def tell() -> None:
+        while not done.wait(_EVERY):
+            _say(f"  {program}: {len(lines)} packages, {time.monotonic() - started:.0f} s")
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
+    try:
+        with subprocess.Popen(
+            command, cwd=part.folder, env=env, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
+        ) as go:
+            assert go.stderr is not None
+            lines.extend(go.stderr)
+    finally:
+        done.set()
+        teller.join()
+    if go.returncode != 0:
+        raise BuildFailed(f"{part.name} {part.version}: go build failed\n{''.join(lines[-15:]).rstrip()}")
+
+
+def build(part: Part) -> None:
+    """Build a part into the cache, whole or not at all.
+
+    Raises:
+        ToolsMissing: There is no fitting Go.
+        BuildFailed: Go failed.
+    """
+    go = go_version(part.folder)
+    target = place(part, go)
+    with _locked(part.name):
+        if target.is_dir():
+            return
+        _say(
+            f"{part.name} {part.version}: building with {go} (about {part.cold:g} min when nothing is cached)"
+        )
+        started = time.monotonic()
+        with tempfile.TemporaryDirectory(dir=cache(), prefix=f".{part.name}-") as scratch:
+            folder = Path(scratch) / "programs"
+            folder.mkdir()
+            for program, package in part.packages.items():
+                _run_go(part, program, package, folder)
+            folder.rename(target)
+        _say(f"{part.name} {part.version}: built in {time.monotonic() - started:.0f} s")
+
+
+def install_redis() -> None:
+    """Install Redis where that can be done without asking anybody.
+
+    Raises:
+        ToolsMissing: It has to be installed by hand.
+    """
+    if shutil.which(REDIS) is not None:
+        return
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise ToolsMissing(f"{REDIS} is not on the PATH: install your system's redis package")
+    _say(f"{REDIS}: installing Debian's package")
+    # The run level keeps the package from starting a server of its own.
+    env = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    install = ["apt-get", "install", "-y", "--no-install-recommends", "-q", REDIS]
+    for command in (install, ["apt-get", "update", "-q"], install):
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+        if shutil.which(REDIS) is not None:
+            return
+    raise ToolsMissing(
+        f"{REDIS} could not be installed: {(done.stderr.strip() or done.stdout.strip())[-300:]}"
+    )
+
+
+def ensure() -> None:
+    """Have every program of the plane, and say which versions they are.
+
+    Raises:
+        ToolsMissing: Something has to be installed by hand.
+        BuildFailed: Go failed.
+    """
+    for part in PARTS:
+        programs = find(part)
+        if programs is None:
+            build(part)
+            programs = find(part)
+            assert programs is not None
+        _say(f"{part.name} {part.version}: {next(iter(programs.values())).parent}")
+    install_redis()
+    _say(f"{REDIS}: {shutil.which(REDIS)}")

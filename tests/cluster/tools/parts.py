@@ -1,0 +1,236 @@
+"""The programs a plane is made of, where they come from and where they are found.
+
+The versions are in the go.mod of each part and nowhere else.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+
+
+class ToolsMissing(Exception):
+    """A program that the plane needs is not there. The text is one line for whoever started the tests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one go.mod builds.
+
+    Attributes:
+        name: The folder of its go.mod.
+        module: The Go module that its version is the version of.
+        packages: Package of each program, by the program's name.
+        stamps: Variables that its linker is to set, ``{version}`` standing for the version.
+        asks: Arguments that make a program (the first, where not told by name) print its version. Empty where
+            it cannot tell: then only what was built here is used.
+        cold: Minutes a first build takes on two cores.
+    """
+
+    name: str
+    module: str
+    packages: Mapping[str, str]
+    stamps: Mapping[str, str] = field(default_factory=dict)
+    asks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    cold: float = 1.0
+
+    @property
+    def folder(self) -> Path:
+        """Where its go.mod is."""
+        return _FOLDER / self.name
+
+    @property
+    def version(self) -> str:
+        """The version its go.mod requires, with its leading v."""
+        text = (self.folder / "go.mod").read_text()
+        found = re.search(rf"^(?:require|\t)\s*{re.escape(self.module)} (v\S+)$", text, re.MULTILINE)
+        assert found is not None, f"{self.name}/go.mod does not require {self.module}"
+        return found[1]
+
+    @property
+    def ldflags(self) -> str:
+        """What the linker is told."""
+        major, minor, _ = self.version.removeprefix("v").split(".", 2)
+        values = {"version": self.version, "bare": self.version[1:], "major": major, "minor": minor}
+        return " ".join(
+            ["-s", "-w", *(f"-X {name}={value.format(**values)}" for name, value in self.stamps.items())]
+        )
+
+    @property
+    def digest(self) -> str:
+        """Changes with whatever changes the programs, but for Go itself."""
+        content = hashlib.sha256()
+        for name in ("go.mod", "go.sum"):
+            content.update((self.folder / name).read_bytes())
+        content.update(f"{self.ldflags}\n{sorted(self.packages.items())}".encode())
+        return content.hexdigest()[:12]
+
+
+def _kubernetes(*names: str) -> dict[str, str]:
+    return {name: f"k8s.io/kubernetes/cmd/{name}" for name in names}
+
+
+PARTS = (
+    Part(
+        name="etcd",
+        module="go.etcd.io/etcd/server/v3",
+        packages={"etcd": "go.etcd.io/etcd/server/v3"},
+        asks={"etcd": ["--version"]},
+        cold=0.5,
+    ),
+    Part(
+        name="kubernetes",
+        module="k8s.io/kubernetes",
+        packages=_kubernetes("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
+        # Without these, clients and Helm cannot parse the server's version.
+        stamps={
+            "k8s.io/component-base/version.gitVersion": "{version}",
+            "k8s.io/component-base/version.gitMajor": "{major}",
+            "k8s.io/component-base/version.gitMinor": "{minor}",
+        },
+        asks={
+            "kube-apiserver": ["--version"],
+            "kube-controller-manager": ["--version"],
+            "kube-scheduler": ["--version"],
+            "kubectl": ["version", "--client"],
+        },
+        cold=5,
+    ),
+    Part(
+        name="kwok",
+        module="sigs.k8s.io/kwok",
+        packages={"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
+        asks={"kwok": ["--version"]},
+        cold=1.2,
+    ),
+    Part(
+        name="kustomize",
+        module="sigs.k8s.io/kustomize/kustomize/v5",
+        packages={"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"},
+        asks={"kustomize": ["version"]},
+        cold=0.2,
+    ),
+    Part(
+        name="helm",
+        module="helm.sh/helm/v4",
+        packages={"helm": "helm.sh/helm/v4/cmd/helm"},
+        stamps={"helm.sh/helm/v4/internal/version.version": "{version}"},
+        asks={"helm": ["version", "--short"]},
+        cold=2,
+    ),
+    Part(
+        name="argo-cd",
+        module="github.com/argoproj/argo-cd/v3",
+        packages={"argocd": "github.com/argoproj/argo-cd/v3/cmd"},
+        stamps={"github.com/argoproj/argo-cd/v3/common.version": "{bare}"},
+        asks={"argocd": ["version", "--client", "--short"]},
+        cold=4,
+    ),
+    Part(
+        name="kustomize-controller",
+        module="github.com/fluxcd/kustomize-controller",
+        packages={"kustomize-controller": "github.com/fluxcd/kustomize-controller"},
+        cold=2.3,
+    ),
+)
+
+REDIS = "redis-server"
+
+
+def cache() -> Path:
+    """Where built programs are kept: outside the tree, by versions."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "kaigen" / "cluster-tools"
+
+
+@functools.cache
+def go_version(folder: Path) -> str:
+    """The Go that builds a part (its toolchain line may choose another than the one on the PATH).
+
+    Raises:
+        ToolsMissing: There is no Go, or only one that is too old.
+    """
+    if shutil.which("go") is None:
+        raise ToolsMissing("go is not on the PATH: the cluster's programs are built with Go 1.26 or newer")
+    told = subprocess.run(["go", "env", "GOVERSION"], cwd=folder, capture_output=True, text=True, check=False)
+    if told.returncode != 0:
+        raise ToolsMissing(f"go cannot build {folder.name}: {told.stderr.strip().splitlines()[-1]}")
+    return told.stdout.strip()
+
+
+def place(part: Part, go: str) -> Path:
+    """The folder of a part's programs in the cache."""
+    machine = f"{platform.system()}-{platform.machine()}".lower()
+    return cache() / f"{part.name}-{part.version}-{go}-{machine}-{part.digest}"
+
+
+def _built(part: Part) -> Path | None:
+    if shutil.which("go") is not None:
+        folder = place(part, go_version(part.folder))
+        return folder if folder.is_dir() else None
+    # What an earlier Go built still runs without one.
+    return max(cache().glob(place(part, "go*").name), default=None)
+
+
+def _fits(program: Path, arguments: Sequence[str], version: str) -> bool:
+    try:
+        told = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    found = re.search(r"v?(\d+\.\d+)\.\d+", told.stdout)
+    return found is not None and version.startswith(f"v{found[1]}.")
+
+
+def _installed(part: Part) -> dict[str, Path] | None:
+    """The part's programs on KUBEBUILDER_ASSETS or the PATH, where all have its major and minor version."""
+    folders = os.pathsep.join(filter(None, [os.environ.get("KUBEBUILDER_ASSETS"), os.environ.get("PATH")]))
+    programs = {}
+    for name in part.packages:
+        found = shutil.which(name, path=folders)
+        if found is None or name not in part.asks or not _fits(Path(found), part.asks[name], part.version):
+            return None
+        programs[name] = Path(found)
+    return programs
+
+
+def find(part: Part) -> dict[str, Path] | None:
+    """A part's programs by name: those built here, else those installed; None when it has to be built."""
+    folder = _built(part)
+    if folder is not None:
+        return {name: folder / name for name in part.packages}
+    return _installed(part)
+
+
+@functools.cache
+def locate() -> Mapping[str, Path]:
+    """Every program of the plane, by name.
+
+    Raises:
+        ToolsMissing: Some are not there.
+    """
+    programs: dict[str, Path] = {}
+    missing = []
+    for part in PARTS:
+        found = find(part)
+        if found is None:
+            missing.append(f"{part.name} {part.version}")
+        else:
+            programs |= found
+    redis = shutil.which(REDIS)
+    if redis is None:
+        missing.append(REDIS)
+    else:
+        programs[REDIS] = Path(redis)
+    if missing:
+        raise ToolsMissing(f"not there: {', '.join(missing)}; run `make cluster-tools` first")
+    return programs

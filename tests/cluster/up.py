@@ -1,0 +1,137 @@
+"""A plane that is started by hand and goes on until it is ended by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests.cluster.argocd import ArgoCD
+from tests.cluster.flux import Flux
+from tests.cluster.plane import Plane
+from tests.cluster.processes import PlaneError, wait_until
+
+_ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The plane that is up.
+
+    Attributes:
+        pid: The process that holds it.
+        kubeconfig: With all rights.
+        logs: Folder.
+    """
+
+    pid: int
+    kubeconfig: str
+    logs: str
+
+
+def _folder() -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    folder = Path(base) / "kaigen" / "cluster"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    with (_folder() / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _read() -> State | None:
+    """The plane that is up; None where there is none, or its process was killed."""
+    path = _folder() / "state.json"
+    try:
+        state = State(**json.loads(path.read_text()))
+    except FileNotFoundError:
+        return None
+    if _holds(state.pid):
+        return state
+    path.unlink()
+    return None
+
+
+def _holds(pid: int) -> bool:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    # The number may meanwhile be another process's.
+    return b"tests.cluster\0hold" in command
+
+
+def up(options: list[str]) -> State:
+    """Start a plane that goes on when this process ends, or find the one that is up.
+
+    Args:
+        options: ``--argocd``, ``--flux``.
+
+    Raises:
+        PlaneError: It did not come up.
+    """
+    with _alone():
+        state = _read()
+        if state is not None:
+            return state
+        log = _folder() / "up.log"
+        with log.open("w") as out:
+            holder = subprocess.Popen(
+                [sys.executable, "-m", "tests.cluster", "hold", *options],
+                cwd=_ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+        wait_until(lambda: _read() is not None or holder.poll() is not None, "the plane is up", 180)
+        state = _read()
+        if state is None:
+            raise PlaneError(log.read_text().strip().removeprefix("cluster: "))
+        return state
+
+
+def hold(*, argocd: bool, flux: bool) -> None:
+    """Start a plane, say so in the state file, and keep it until told to end."""
+    told = threading.Event()
+    signal.signal(signal.SIGTERM, lambda _number, _frame: told.set())
+    path = _folder() / "state.json"
+    with contextlib.ExitStack() as stack:
+        plane = stack.enter_context(Plane())
+        if argocd:
+            ArgoCD(plane).start_application_sets()
+        if flux:
+            stack.callback(Flux(plane).close)
+        state = State(os.getpid(), str(plane.kubeconfig), str(plane.processes.logs))
+        draft = path.with_suffix(".new")
+        draft.write_text(json.dumps(asdict(state)))
+        draft.rename(path)
+        stack.callback(path.unlink, missing_ok=True)
+        told.wait()
+
+
+def down() -> bool:
+    """End the plane that is up.
+
+    Returns:
+        Whether there was one.
+    """
+    with _alone():
+        state = _read()
+        if state is None:
+            return False
+        os.kill(state.pid, signal.SIGTERM)
+        wait_until(lambda: not _holds(state.pid), "the plane ends")
+        return True
