@@ -112,7 +112,7 @@ def _numbered(old: Sequence[Json], new: Sequence[Json], keys: tuple[str, ...]) -
 
 
 def _same(old: Json, new: Json) -> bool:
-    """Whether nothing differs, found without listing what does: each level of a list asks this of the next."""
+    """Whether nothing differs, found without listing what does: asked at each level of a list."""
     if isinstance(old, dict) and isinstance(new, dict):
         return old.keys() == new.keys() and all(_same(old[key], new[key]) for key in old)
     if isinstance(old, list) and isinstance(new, list):

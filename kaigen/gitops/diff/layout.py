@@ -59,7 +59,7 @@ def app_summary(app: AppChange, limit: int = 3) -> tuple[list[Effect], int]:
         found[text] = Effect(level, text, app.status)
     ranked = sorted(app.all_effects(), key=lambda pair: -pair[1].rank)
     for item, effect in ranked:
-        if whole and effect.level == "info":
+        if (whole and effect.level == "info") or (app.status == "moved" and item and effect.rule == "moved"):
             continue
         text = effect.text
         if item is not None and f"{item.kind} {item.name}" not in text:

@@ -46,12 +46,9 @@ def render_markdown(change: Change, max_chars: int = 60_000) -> str:
     omitted = 0
     reserve = len(_omitted(len(change.apps)))
     for app in change.apps:
-        rest = budget - len(text) - reserve
-        details = _details(app, rest)
-        if len(details) <= rest:
-            text += details
-        else:
-            omitted += 1
+        details = _details(app, budget - len(text) - reserve)
+        text += details
+        omitted += not details
     return text + (_omitted(omitted) if omitted else "")
 
 
@@ -89,9 +86,12 @@ def _effect(effect: Effect) -> str:
 
 
 def _details(app: AppChange, rest: int) -> str:
-    """The app's details, without the fields when these do not fit."""
+    """The app's details, without the fields when these do not fit; empty when nothing does."""
+    short = _whole(app, with_fields=False)
+    if len(short) > rest:
+        return ""
     full = _whole(app, with_fields=True)
-    return full if len(full) <= rest else _whole(app, with_fields=False)
+    return full if len(full) <= rest else short
 
 
 def _whole(app: AppChange, *, with_fields: bool) -> str:
@@ -107,7 +107,7 @@ def _whole(app: AppChange, *, with_fields: bool) -> str:
         text += f"- {more(len(app.objects) - _MAX_OBJECTS, 'object')}\n"
     if not with_fields and any(item.fields for item in app.objects):
         text += "\n_Its fields do not fit here._\n"
-    return text + "\n</details>\n"
+    return text.rstrip("\n") + "\n\n</details>\n"
 
 
 def _object(item: ObjectChange, *, with_fields: bool) -> str:

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import re
-from decimal import Decimal
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from kaigen.gitops.diff.model import Absent, Json
 
+if TYPE_CHECKING:
+    from fractions import Fraction
+
 _QUANTITY = re.compile(
     r"([+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40}))"
-    r"(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?[0-9]{1,2}))?"
+    r"(?:([KMGTPE])i|([numkMGTPE])|[eE]([+-]?[0-9]{1,2}))?"
 )
-_BINARY = {f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTPE", 1)}
-_DECIMAL = {"n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000)} | {
-    letter: Fraction(1000**power) for power, letter in enumerate("kMGTPE", 1)
-}
+_POWERS = {letter: power for power, letter in enumerate("KMGTPE", 1)}
+_EXPONENTS = {"n": -9, "u": -6, "m": -3, "k": 3} | {letter: 3 * power for letter, power in _POWERS.items()}
 
 
 def parse(item: Json | Absent) -> Fraction | None:
     """The number that a quantity stands for (`10Gi`, `500m`, `1e3`, 2); None when it is none."""
+    from fractions import Fraction
+
     if isinstance(item, bool) or not isinstance(item, (str, int, float)):
         return None
     match = _QUANTITY.fullmatch(str(item))
     if match is None:
         return None
     digits, binary, decimal, exponent = match.groups()
-    number = Fraction(Decimal(digits))
+    number = Fraction(digits)
     if binary:
-        return number * _BINARY[binary]
-    if decimal:
-        return number * _DECIMAL[decimal]
-    return number * Fraction(10) ** int(exponent) if exponent else number
+        unit: int = 1024 ** _POWERS[binary]
+        return number * unit
+    power = _EXPONENTS[decimal] if decimal else int(exponent or 0)
+    factor: int = 10 ** abs(power)
+    return number * factor if power >= 0 else number / factor

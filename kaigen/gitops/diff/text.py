@@ -30,9 +30,9 @@ def render_text(change: Change, color: bool = False, width: int = MAX_WIDTH) -> 
     Args:
         change: what `compare` found.
         color: whether to use ANSI colours.
-        width: columns of the terminal; at least 40 and at most 100 are used.
+        width: columns of the terminal; at least 60 and at most 100 are used.
     """
-    pen = _Pen(color, max(40, min(width, MAX_WIDTH)))
+    pen = _Pen(color, max(60, min(width, MAX_WIDTH)))
     lines = [headline(change)]
     for app in change.apps:
         lines.append("")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 
@@ -44,6 +43,8 @@ def value(item: Json | Absent, limit: int = 80) -> str:
 
 def _flow(item: Json, limit: int) -> str:
     """Flow style; stops soon after `limit` characters, however large the value is."""
+    import json
+
     if isinstance(item, str):
         head = clip(item, limit)
         return json.dumps(head, ensure_ascii=False) if _AMBIGUOUS.fullmatch(head) else head

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -55,6 +57,13 @@ ANYTHING = st.recursive(
 )
 
 SERVICE = obj("Service", "web", spec={"ports": [{"port": 80}]})
+
+
+def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
+    heavy = ["yaml", "json", "difflib", "textwrap", "fractions", "subprocess", "pydantic"]
+    code = f"import sys, kaigen.gitops.diff; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 class TestPlaces:

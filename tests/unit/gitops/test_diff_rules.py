@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kaigen.compile.bricks import frame
 from kaigen.gitops.diff.rules import FALLBACKS, RULES
-from tests.unit.gitops.diff_cases import difference, only_object, said
+from kaigen.gitops.diff.rules.security import POD_SECURITY
+from tests.unit.gitops.diff_cases import claim, difference, only_object, said
 from tests.unit.gitops.rule_cases import (
     common,
     config,
@@ -47,6 +49,17 @@ def test_a_rule_says_what_happens_and_nothing_else(case: Case) -> None:
 def test_every_rule_has_a_case_in_which_it_speaks() -> None:
     spoken = {case.rule for case in CASES if case.expected}
     assert spoken | {"passed-on"} == {rule.name for rule in (*RULES, *FALLBACKS)}
+
+
+def test_what_the_compiler_marks_to_keep_is_known_to_be_kept() -> None:
+    change = difference(claim(annotations=dict(frame.KEEP)), None)
+    assert said(only_object(change).effects, "claim-removed") == [
+        ("notice", "volume and its data are kept (unmanaged from now on)")
+    ]
+
+
+def test_the_compiler_and_the_rules_mean_the_same_annotation() -> None:
+    assert frame.POD_SECURITY == POD_SECURITY
 
 
 def test_names_of_rules_are_unique() -> None:

@@ -48,7 +48,7 @@ def others(found: Snapshot, owned: set[str]) -> Snapshot:
     return {**mine, **empty}
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(
     old=TREES, foreign=FOREIGN, new=TREES, swaps=st.booleans(), in_scope=st.none() | st.sampled_from("abc")
 )

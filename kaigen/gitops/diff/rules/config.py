@@ -30,7 +30,7 @@ def data_changed(case: Case) -> Iterator[Finding]:
         )
     if mounted or not fixed:
         who = f"pods of {listing(mounted)}" if mounted else "pods that mount it"
-        yield "info", f"{who} see it within minutes without restart, for its name is not hashed"
+        yield "info", f"{who} see it within minutes without restart (its name is not hashed)"
 
 
 def _consumers(config: Obj, siblings: list[Obj]) -> tuple[list[str], list[str]]:

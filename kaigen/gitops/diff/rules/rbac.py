@@ -115,7 +115,7 @@ def subjects(case: Case) -> Iterator[Finding]:
     )
     more = [subject for subject in after if subject not in before]
     if more:
-        broad = everywhere or any(subject.split()[-1].partition("/")[0] in _EVERYONE for subject in more)
+        broad = everywhere or any(subject.rpartition(" ")[2] in _EVERYONE for subject in more)
         admin = get_text(case.obj.data, "roleRef", "name") in ("cluster-admin", "admin")
         yield ("danger" if broad or admin else "notice"), f"gives {role}{scope} to {listing(more)}"
     less = [subject for subject in before if subject not in after]

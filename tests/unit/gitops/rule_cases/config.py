@@ -11,7 +11,7 @@ CASES: list[Case] = [
         "nobody known uses it",
         config(data={"a": "1"}),
         config(data={"a": "2"}),
-        [("info", "pods that mount it see it within minutes without restart, for its name is not hashed")],
+        [("info", "pods that mount it see it within minutes without restart (its name is not hashed)")],
     ),
     Case(
         "config-data",
@@ -21,7 +21,7 @@ CASES: list[Case] = [
         [
             (
                 "info",
-                "pods of Deployment web see it within minutes without restart, for its name is not hashed",
+                "pods of Deployment web see it within minutes without restart (its name is not hashed)",
             )
         ],
         (uses_config("mount"),),
