@@ -207,6 +207,7 @@ def _end(number: int, _: FrameType | None) -> NoReturn:
 
 def run() -> NoReturn:
     """Entry point of the program."""
+    os.umask(0o022)  # pods of other users read the model
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, _end)
     code = main(sys.argv[1:], os.environ)

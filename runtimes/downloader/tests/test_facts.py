@@ -29,6 +29,7 @@ class Api:
     statuses: list[int] = field(default_factory=list)  # answers given before those that are meant
     token: str = "service-account-token-1"
     env: dict[str, str] = field(default_factory=dict)
+    rotate: str = ""  # the token that is valid after the next request
 
 
 @pytest.fixture
@@ -78,6 +79,9 @@ class Handler(BaseHTTPRequestHandler):
             return self.reply(api.statuses.pop(0), {"kind": "Status", "message": "not now"})
         if self.headers.get("Authorization") != f"Bearer {api.token}":
             return self.reply(401, {"kind": "Status", "message": "Unauthorized"})
+        if api.rotate:
+            (api.mount / "token").write_text(api.rotate)
+            api.token, api.rotate = api.rotate, ""
         name = self.path.removeprefix(OBJECTS).lstrip("/")
         kind = self.headers.get("Content-Type")
         if self.command == "POST" and not name and kind == "application/json":
@@ -205,12 +209,13 @@ def test_an_api_server_of_another_authority_does_not_get_the_token(
     assert not api.calls
 
 
-def test_the_token_is_read_for_every_request_and_never_printed(
-    hub: Hub, api: Api, run: Runner, dest: Path
-) -> None:
+def test_the_token_is_read_for_every_request(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
+    api.rotate = "service-account-token-2"
+    assert "created ConfigMap" in run.fetch(hub, dest, "--facts", "f", **api.env).err
+
+
+def test_the_token_is_never_printed(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
     api.token = "service-account-token-2"
     done = run.fetch(hub, dest, "--facts", "f", **api.env)
     assert "answers 401 to get" in done.err
     assert "service-account-token" not in done.err
-    (api.mount / "token").write_text(api.token)
-    assert "created ConfigMap" in run.fetch(hub, dest, "--facts", "f", **api.env).err

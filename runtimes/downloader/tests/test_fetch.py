@@ -263,9 +263,11 @@ def test_the_endpoint_comes_from_the_environment_and_the_flag_wins(hub: Hub, run
 
 def test_progress_lines_come_at_a_bounded_rate(hub: Hub, run: Runner, dest: Path) -> None:
     hub.rate = 1e6
+    begin = time.monotonic()
     done = run.fetch(hub, dest, KAIGEN_PROGRESS="0.1")
+    most = (time.monotonic() - begin) / 0.1
     lines = re.findall(r"^fetched \d+%: .* of 1\.0 MiB, \d+\.\d MB/s.*$", done.err, re.M)
-    assert 1 <= len(lines) <= 12, done.err
+    assert 1 <= len(lines) <= most, done.err
     done = run.fetch(hub, dest, identity="other")
     assert "%" not in done.err
 

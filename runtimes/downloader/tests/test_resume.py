@@ -66,7 +66,7 @@ def test_a_sigterm_ends_the_run_at_once_and_it_can_be_resumed(big: Hub, run: Run
     process = kill_in_the_middle(big, dest, signal.SIGTERM, 10 * PART)
     begin = time.monotonic()
     done = finish(process)
-    assert time.monotonic() - begin < 1.5
+    assert time.monotonic() - begin < 4
     assert done.code == 143
     assert done.err.endswith("terminated; the next run goes on from what is here\n")
     big.rate, big.sent = None, 0
