@@ -34,6 +34,13 @@ class Console:
         stream = sys.stderr if err else sys.stdout
         return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
 
+    def width(self) -> int:
+        """Columns of the terminal that reads the result; 100 when none does."""
+        try:
+            return os.get_terminal_size(sys.stdout.fileno()).columns
+        except (OSError, ValueError):
+            return 100
+
     def out(self, text: str = "") -> None:
         """A line of the result."""
         click.echo(text, color=self.colored(err=False))

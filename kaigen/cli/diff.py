@@ -56,7 +56,7 @@ def command(
     elif output == "json":
         console.write(render_json(change))
     else:
-        console.write(render_text(change, color=console.colored(err=False)))
+        console.write(render_text(change, color=console.colored(err=False), width=console.width()))
     if exit_code and change.apps:
         raise click.exceptions.Exit(1)
 
@@ -83,7 +83,8 @@ def _render_at(config: Config, commit: str) -> dict[str, bytes]:
     wanted = {
         path: data
         for path, data in files.items()
-        if path == FILE_NAME or any(path == spec or path.startswith(f"{spec.rstrip('/')}/") for spec in config.specs)
+        if path == FILE_NAME
+        or any(path == spec or path.startswith(f"{spec.rstrip('/')}/") for spec in config.specs)
     }
     if not any(path != FILE_NAME for path in wanted):
         return {}

@@ -70,13 +70,15 @@ def read_overrides(assignments: tuple[str, ...], value_files: tuple[str, ...]) -
     """
     from kaigen.overrides import parse_assignment
 
-    return [*(_read_values(path) for path in value_files), *(parse_assignment(text) for text in assignments)]
+    layers: list[Overrides] = [layer for path in value_files for layer in _read_values(path)]
+    return [*layers, *(parse_assignment(text) for text in assignments)]
 
 
-def _read_values(path: str) -> Overrides:
+def _read_values(path: str) -> list[Overrides]:
     from kaigen.load.diagnostics import Diagnostic, Diagnostics
     from kaigen.load.sources import read_sources
     from kaigen.load.yaml import parse
+    from kaigen.overrides import Layer
 
     sources, problems = read_sources([path], root=Path.cwd())
     found = Diagnostics(problems)
@@ -95,4 +97,6 @@ def _read_values(path: str) -> Overrides:
                     )
                 )
     found.raise_errors()
-    return {name: values for document in documents for name, values in document.data.items()}  # type: ignore[union-attr, misc]
+    return [
+        Layer(document.data, document.mark) for document in documents if isinstance(document.data, dict)
+    ]

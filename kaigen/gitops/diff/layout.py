@@ -8,7 +8,6 @@ from kaigen.gitops.diff.model import Absent, AppChange, Change, Effect, FieldCha
 from kaigen.gitops.diff.words import clean, clip, plural, value
 
 NOTHING = "No changes to the rendered objects."
-LEVELS: tuple[Level, ...] = ("danger", "notice", "info")
 
 MAX_FIELDS = 40
 """How many fields of one object are shown."""
@@ -84,7 +83,8 @@ def counts(app: AppChange) -> str:
         if count:
             parts.append(f"{plural(count, 'object') if not parts else count} {status}")
     if app.charts:
-        parts.append(f"{plural(app.charts, 'chart file')} changed")
+        whole = app.status in ("added", "removed")
+        parts.append(plural(app.charts, "chart file") + ("" if whole else " changed"))
     return ", ".join(parts)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kaigen.gitops.diff.layout import LEVELS, MAX_FIELDS, counts, field_lines, headline, more, object_name
+from kaigen.gitops.diff.layout import MAX_FIELDS, counts, field_lines, headline, more, object_name
 from kaigen.gitops.diff.model import AppChange, Change, Effect, FieldChange, Level, ObjectChange
 from kaigen.gitops.diff.words import clean, value
 
@@ -102,6 +102,3 @@ def _field(field: FieldChange, pen: _Pen) -> Iterator[str]:
             return
     for line in lines:
         yield "      " + pen.paint(line, line[0]) if line[0] in "-+@" else f"      {line}"
-
-
-__all__ = ["LEVELS", "MAX_WIDTH", "render_text"]

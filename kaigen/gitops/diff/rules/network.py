@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kaigen.gitops.diff.model import ABSENT, Absent, Json
 from kaigen.gitops.diff.objects import JsonMap, Obj, get, get_list, get_map, get_text
+from kaigen.gitops.diff.pods import pod_templates
 from kaigen.gitops.diff.rules.case import Case, Finding
 from kaigen.gitops.diff.words import clip, listing, value
 
@@ -128,6 +129,9 @@ def _backends(item: Json | Absent) -> list[str]:
 
 def policy_removed(case: Case) -> Iterator[Finding]:
     """A NetworkPolicy that is gone."""
+    if not any(pod_templates(sibling) for sibling in case.siblings()):
+        yield "info", "is deleted together with the pods it was there for"
+        return
     directions = listing(direction for direction in ("ingress", "egress") if _governs(case.obj, direction))
     yield (
         "danger",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.gitops.diff_cases import with_
+from tests.unit.gitops.diff_cases import deployment, with_
 from tests.unit.gitops.rule_cases.objects import Case, ingress, policy, route, service
 
 CASES: list[Case] = [
@@ -86,7 +86,7 @@ CASES: list[Case] = [
     ),
     Case(
         "policy-removed",
-        "a policy",
+        "a policy whose pods stay",
         policy(policyTypes=["Ingress", "Egress"]),
         None,
         [
@@ -96,6 +96,14 @@ CASES: list[Case] = [
                 "restricts is open",
             )
         ],
+        (deployment(),),
+    ),
+    Case(
+        "policy-removed",
+        "a policy that goes with its pods",
+        policy(),
+        None,
+        [("info", "is deleted together with the pods it was there for")],
     ),
     Case(
         "policy-changed",
