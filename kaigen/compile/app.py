@@ -18,8 +18,8 @@ from typing import Any, TypeAlias
 
 from kaigen.compile.gojson import go_json, sha256_hex
 
-Json: TypeAlias = "None | bool | int | float | str | list[Json] | dict[str, Json]"
-Tree: TypeAlias = "None | bool | int | float | str | Expr | Sequence[Tree] | Mapping[str, Tree]"
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Tree: TypeAlias = "bool | int | float | str | Expr | Sequence[Tree] | Mapping[str, Tree] | None"
 """An object or a part of it: JSON with expressions in it; its mappings are dicts, its sequences lists or tuples."""
 
 SpecPath = tuple[str | int, ...]

@@ -6,6 +6,7 @@ write JSON and YAML that they then read again.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,9 +16,9 @@ from kaigen.compile.app import Setting, SpecPath
 from kaigen.compile.gojson import EXACT_MAX
 from kaigen.compile.problems import Problems
 
-# U+0085 is read back as a space, the rest of the controls and the noncharacters not at all; Go writes all of them
-# raw. Those below a space it escapes. Half of a surrogate pair is no text in any encoding.
-_UNCARRIED = re.compile("[\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
+# Go writes all of these raw. It reads U+0085 back as a space, takes U+2028 and U+2029 for line ends that it then
+# fails to indent, and refuses the rest. Half of a surrogate pair is no text in any encoding.
+_UNCARRIED = re.compile("[\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +44,22 @@ def uncarried(node: Any, path: SpecPath = ()) -> Iterator[Uncarried]:
         found = _UNCARRIED.search(node)
         if found:
             char = f"U+{ord(found[0]):04X}"
-            yield Uncarried(path, "KG0315", f"Helm cannot carry the control character {char}", "take it out")
+            yield Uncarried(path, "KG0315", f"Helm cannot carry the character {char}", "take it out")
     elif isinstance(node, Mapping):
         for key, value in node.items():
             yield from uncarried(key, (*path, key))
+            if key == "<<":
+                yield Uncarried(
+                    (*path, key), "KG0315", "Helm would merge what is under the key `<<`", "rename it"
+                )
             yield from uncarried(value, (*path, key))
     elif isinstance(node, list | tuple):
         for index, value in enumerate(node):
             yield from uncarried(value, (*path, index))
     elif isinstance(node, int) and abs(node) > EXACT_MAX:
         yield Uncarried(path, "KG0312", f"Helm would round {node}", "quote it")
+    elif isinstance(node, float) and node == 0 and math.copysign(1, node) < 0:
+        yield Uncarried(path, "KG0312", f"Helm would round {node}", "write 0")
 
 
 def report_uncarried(settings: Iterable[Setting], problems: Problems) -> None:

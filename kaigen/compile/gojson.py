@@ -50,7 +50,9 @@ def _number(value: float) -> str:
         return f"{sign}{significant[:point]}.{significant[point:]}"
     power = point - 1
     head = significant[0] + ("." + significant[1:] if len(significant) > 1 else "")
-    return f"{sign}{head}e{'-' if power < 0 else '+'}{abs(power) if power < 0 and abs(power) < 10 else f'{abs(power):02d}'}"
+    # Go drops the leading zero of a negative exponent only.
+    exponent_text = f"-{-power}" if power < 0 else f"+{power:02d}"
+    return f"{sign}{head}e{exponent_text}"
 
 
 _encode = JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode

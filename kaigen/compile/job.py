@@ -56,6 +56,7 @@ PARAMS_FOLDER = "/etc/kaigen"
 MASTER_PORT = 29500
 """Port on which torchrun's workers meet unless told otherwise (source: torch.distributed's documentation)."""
 
+_WAVE = 3
 _ORDER = (
     "image",
     "imagePullPolicy",
@@ -149,6 +150,7 @@ class _JobCompiler:
                     retain=output.retain,
                     origin=("spec", "output", "volume"),
                     role="persistentvolumeclaim",
+                    wave=_WAVE,
                 )
             )
         if spec.params:
@@ -165,7 +167,7 @@ class _JobCompiler:
             pod,
             role="job",
             component="run",
-            wave=3,
+            wave=_WAVE,
             retries=spec.retries,
             deadline=spec.deadline,
             origin=("spec",),

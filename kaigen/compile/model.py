@@ -19,6 +19,7 @@ from kaigen.kinds.blocks import ImageBlock
 from kaigen.kinds.model import Model
 
 FOLDER = "/model"
+_WAVE = 1
 _ORDER = ("storage", "download", "retries", "deadlineSeconds", "networkPolicy")
 
 
@@ -57,6 +58,7 @@ def compile_model(model: Model, context: Context, problems: Problems) -> App:
         retain=volume.retain,
         origin=("spec", "store", "volume"),
         role="persistentvolumeclaim",
+        wave=_WAVE,
     )
     mount: Tree = {"name": "weights", "mountPath": FOLDER}
     weights: Tree = {"name": "weights", "persistentVolumeClaim": {"claimName": Release("-weights")}}
@@ -104,7 +106,7 @@ def compile_model(model: Model, context: Context, problems: Problems) -> App:
         pod,
         role="job",
         component="download",
-        wave=1,
+        wave=_WAVE,
         retries=spec.retries,
         deadline=spec.deadline,
         origin=("spec",),

@@ -16,9 +16,7 @@ def network_switch() -> Setting:
 
 def network_policy(frame: Frame, *, among_themselves: bool = False) -> Object:
     """Refuse connections to the app's pods; pods that work together may reach each other."""
-    ingress: list[Tree] = (
-        [{"from": [{"podSelector": {"matchLabels": frame.selector()}}]}] if among_themselves else []
-    )
+    peers: Tree = [{"from": [{"podSelector": {"matchLabels": frame.selector()}}]}]
     return Object(
         role="networkpolicy",
         when=network_switch(),
@@ -29,7 +27,8 @@ def network_policy(frame: Frame, *, among_themselves: bool = False) -> Object:
             "spec": {
                 "podSelector": {"matchLabels": frame.selector()},
                 "policyTypes": ["Ingress"],
-                "ingress": ingress,
+                # No empty list: the API server does not keep one, and would take each apply for a change.
+                **({"ingress": peers} if among_themselves else {}),
             },
         },
     )

@@ -25,8 +25,12 @@ def claim(
     retain: bool,
     origin: SpecPath,
     role: str,
+    wave: int,
 ) -> Object:
     """A PersistentVolumeClaim.
+
+    It stands in the wave of the first pod that mounts it: most storage classes bind a claim when such a pod is
+    scheduled, and Argo CD begins no wave before the claims of those before it are bound.
 
     Args:
         frame: the app.
@@ -37,17 +41,18 @@ def claim(
         retain: keep it when the app goes.
         origin: where the volume stands in the spec.
         role: the object's role.
+        wave: the wave of the first pod that mounts it.
     """
     storage_class = volume.storage_class_name
     if storage_class is None:
         storage_class = context.profile.storage_class
     return Object(
         role=role,
-        wave=0,
+        wave=wave,
         body={
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
-            "metadata": frame.metadata(suffix, what, annotations=KEEP if retain else None),
+            "metadata": frame.metadata(suffix, what, wave=wave, annotations=KEEP if retain else None),
             "spec": {
                 "accessModes": Setting(
                     f"{what}.accessModes",
