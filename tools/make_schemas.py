@@ -2,7 +2,7 @@
 
 Run by hand when a Kubernetes version or a CRD is new:
 
-    python tools/make_schemas.py --crds FOLDER
+    python tools/make_schemas.py [--crds FOLDER]
 
 The core schemas come from the installed package kubernetes-validate, what they leave out from
 tools/core_rules.yaml, custom resources from the *.yaml of FOLDER (one CustomResourceDefinition a file, its
@@ -28,13 +28,14 @@ from tools.schemas.files import Files, Schema, dump_index, sha256  # noqa: E402
 
 DATA = ROOT / "kaigen" / "check" / "data"
 RULES = ROOT / "tools" / "core_rules.yaml"
+CRDS = ROOT / "tests" / "cluster" / "crds"
 TARGETS = ("1.33", "1.34", "1.35", "1.36", "1.37")
 
 
 def main() -> int:
     """Write the data files; returns the exit code."""
     parser = argparse.ArgumentParser(description="Make kaigen/check/data from its sources.")
-    parser.add_argument("--crds", type=Path, required=True, help="folder of CustomResourceDefinitions")
+    parser.add_argument("--crds", type=Path, default=CRDS, help="folder of CustomResourceDefinitions")
     parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
     options = parser.parse_args()
     files = make_all(options.crds)

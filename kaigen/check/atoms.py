@@ -147,6 +147,13 @@ def quantity(value: object) -> list[Problem] | None:
     return wrong_type("a quantity such as 500m or 16Gi", value)
 
 
+def whole_quantity(value: object) -> list[Problem] | None:
+    """A quantity of a custom resource: as a number it must be an integer."""
+    if value.__class__ is float:
+        return wrong_type("an integer or a string such as 500m", value)
+    return quantity(value)
+
+
 def time(value: object) -> list[Problem] | None:
     """A point in time of RFC 3339."""
     if not isinstance(value, str):
@@ -198,6 +205,7 @@ ATOMS: dict[str, Check] = {
     "is": int_or_string,
     "n": number,
     "q": quantity,
+    "qi": whole_quantity,
     "s": string,
     "time": time,
 }

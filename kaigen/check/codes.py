@@ -1,4 +1,4 @@
-"""The codes of the checks of objects, with a short title each."""
+"""The codes of the checks of objects; what each stands for is in `kaigen/load/codes.yaml`."""
 
 from __future__ import annotations
 
@@ -65,58 +65,3 @@ REFERENCE_UNRESOLVED = "KG0570"
 SELECTS_NO_PODS = "KG0571"
 PORT_UNRESOLVED = "KG0572"
 DUPLICATE_OBJECT = "KG0573"
-
-TITLES: dict[str, str] = {
-    UNKNOWN_KIND: "unknown apiVersion and kind",
-    KIND_NOT_SERVED: "kind not served by the target version",
-    KIND_DEPRECATED: "deprecated apiVersion",
-    UNKNOWN_FIELD: "unknown field",
-    MISSING_FIELD: "required field missing",
-    WRONG_TYPE: "value of the wrong type",
-    BAD_VALUE: "value not allowed",
-    OUT_OF_RANGE: "value, length or count out of range",
-    DUPLICATE_ENTRY: "entry given twice",
-    FIELD_CONFLICT: "fields that contradict each other",
-    SELECTOR_MISMATCH: "selector does not match its own template",
-    UNKNOWN_NAME_IN_POD: "name not defined in the pod",
-    HOST_NAMESPACES: "Pod Security: host namespaces",
-    HOST_PATH: "Pod Security: hostPath volume",
-    HOST_PORT: "Pod Security: host port",
-    PROBE_HOST: "Pod Security: host of a probe or lifecycle hook",
-    PRIVILEGED: "Pod Security: privileged container",
-    CAPABILITIES: "Pod Security: capabilities",
-    SECCOMP: "Pod Security: seccomp profile",
-    RUN_AS_NON_ROOT: "Pod Security: runAsNonRoot",
-    RUN_AS_ROOT_USER: "Pod Security: runAsUser 0",
-    PRIVILEGE_ESCALATION: "Pod Security: privilege escalation",
-    PROC_MOUNT: "Pod Security: procMount",
-    SYSCTL: "Pod Security: sysctl",
-    APPARMOR: "Pod Security: AppArmor profile",
-    SELINUX: "Pod Security: SELinux options",
-    WINDOWS_HOST_PROCESS: "Pod Security: Windows HostProcess",
-    VOLUME_TYPE: "Pod Security: volume type",
-    NAME_INVALID: "invalid object name",
-    NAME_TOO_LONG: "object name too long",
-    NAME_MISSING: "object without a name",
-    NAME_GENERATED: "generated name in Git",
-    NAMESPACE_ON_CLUSTER_KIND: "namespace on a cluster-scoped object",
-    LABEL_INVALID: "invalid label",
-    ANNOTATION_INVALID: "invalid annotation key",
-    TOO_LARGE: "object part too large for the API server",
-    DATA_KEY_INVALID: "invalid key of a ConfigMap or Secret",
-    POD_NAME_INVALID: "invalid container or volume name",
-    ENV_NAME_INVALID: "invalid environment variable name",
-    PORT_NAME_INVALID: "invalid port name",
-    REQUEST_MISSING: "container without a cpu or memory request",
-    REQUEST_AND_LIMIT_DISAGREE: "request and limit disagree",
-    RESOURCE_NAME_INVALID: "invalid resource name",
-    AMOUNT_DOUBTFUL: "amount of a resource that cannot be meant",
-    SECRET_OBJECT: "Secret with its values",
-    SECRET_VALUE: "value that looks like a credential",
-    SECRET_LITERAL: "literal value of a variable that names a secret",
-    STATUS_PRESENT: "status in a written object",
-    REFERENCE_UNRESOLVED: "reference to an object that is not there",
-    SELECTS_NO_PODS: "selector matches no pod",
-    PORT_UNRESOLVED: "port that no container has",
-    DUPLICATE_OBJECT: "object given twice",
-}

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 
 from kaigen.check import codes
 from kaigen.check.finding import Finding, Path
-from kaigen.check.names import LABEL_1123, LABEL_WORDS, label_findings, port_name_findings
+from kaigen.check.forms import LABEL_1123
+from kaigen.check.names import LABEL_WORDS, label_findings, port_name_findings
 from kaigen.check.pods import Object, entries, group_of, mapping
 from kaigen.load.diagnostics import Severity
 

@@ -12,15 +12,11 @@ from typing import NamedTuple
 
 from kaigen.check import codes
 from kaigen.check.finding import Finding, Path
+from kaigen.check.forms import LABEL_1035, LABEL_1123, PORT_NAME, QUALIFIED, SUBDOMAIN, is_qualified
 from kaigen.check.pods import Container, Object, PodTemplate, group_of, mapping
 from kaigen.load.diagnostics import Severity
 
-LABEL_1123 = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-LABEL_1035 = r"[a-z](?:[-a-z0-9]*[a-z0-9])?"
-SUBDOMAIN = rf"{LABEL_1123}(?:\.{LABEL_1123})*"
-QUALIFIED = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
 ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
-PORT_NAME = r"(?=[0-9-]*[a-z])[a-z0-9](?:-?[a-z0-9])*"
 ANNOTATIONS_MAX = 256 * 1024
 
 
@@ -72,14 +68,6 @@ RULES: dict[tuple[str, str], Rule] = {
 
 _good_keys: set[str] = set()
 _good_values: set[str] = {""}
-
-
-def is_qualified(key: str) -> bool:
-    """Whether a label's or annotation's key has the right form: `name`, or `dns.prefix/name`."""
-    prefix, slash, name = key.rpartition("/")
-    if len(name) > 63 or not re.fullmatch(QUALIFIED, name):
-        return False
-    return not slash or (len(prefix) <= 253 and re.fullmatch(SUBDOMAIN, prefix) is not None)
 
 
 def object_name_findings(obj: Object) -> Iterator[Finding]:

@@ -31,6 +31,7 @@ class Mapping(TypedDict, total=False):
     minlen: int
     maxlen: int
     null: int
+    blank: int
     one: list[Node]
     any: list[Node]
     none: Node
@@ -57,5 +58,4 @@ class Shard(TypedDict):
     """The content of one other file of `data`."""
 
     source: str
-    nulls: bool
     defs: dict[str, Node | list[tuple[str, str, Node]]]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kaigen.check import codes
 from kaigen.check.amounts import NANO, nano
 from kaigen.check.finding import Finding, Path
-from kaigen.check.names import is_qualified
+from kaigen.check.forms import is_qualified
 from kaigen.check.pods import Container, Object, PodTemplate, mapping
 from kaigen.load.diagnostics import Severity
 

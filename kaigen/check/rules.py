@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kaigen.check import codes
+from kaigen.check.conditions import OTHER_KINDS
 from kaigen.check.finding import Finding, Path
 from kaigen.check.pods import (
     Container,
@@ -38,11 +39,11 @@ PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 def rule_findings(obj: Object) -> list[Finding]:
     """Every broken rule of an object; parts of the wrong type are left to the schema."""
-    templates = pod_templates(obj)
-    if not templates:
-        return []
-    findings: list[Finding] = []
     group_kind = (group_of(obj), str(obj.get("kind")))
+    if group_kind in OTHER_KINDS:
+        return list(OTHER_KINDS[group_kind](obj))
+    templates = pod_templates(obj)
+    findings: list[Finding] = []
     allowed = RESTART_POLICIES.get(group_kind)
     claimed = _claimed_volumes(obj)
     for template in templates:
@@ -52,7 +53,11 @@ def rule_findings(obj: Object) -> list[Finding]:
         findings += _mounts(template, found, claimed)
         for container in found:
             findings += _probe_ports(container)
-    if group_kind[0] == "apps" and group_kind[1] in SELECTING_KINDS:
+            findings += _claims(template, container)
+            findings += _sleep(template, container)
+    if group_kind[0] == "batch":
+        findings += _job(obj, templates)
+    if group_kind[0] == "apps" and group_kind[1] in SELECTING_KINDS and templates:
         findings += _own_selector(obj, templates[0])
     return findings
 
@@ -112,6 +117,51 @@ def _probe_ports(container: Container) -> Iterator[Finding]:
                 if port not in names:
                     path = (*container.path, probe_name, way, "port")
                     yield _unknown(f"no port `{port}` in the container", path, port, names)
+
+
+def _claims(template: PodTemplate, container: Container) -> Iterator[Finding]:
+    """Device claims of a container that its pod does not have."""
+    resources = container.body.get("resources")
+    if isinstance(resources, dict) and "claims" in resources:
+        known = names_of(template.spec.get("resourceClaims"))
+        for number, claim in entries(resources["claims"]):
+            name = claim.get("name")
+            if isinstance(name, str) and name not in known:
+                path = (*container.path, "resources", "claims", number, "name")
+                yield _unknown(f"no resource claim `{name}` in the pod", path, name, known)
+
+
+def _sleep(template: PodTemplate, container: Container) -> Iterator[Finding]:
+    """A sleep before the end that takes longer than the end may take."""
+    if "lifecycle" not in container.body:
+        return
+    hook = mapping(mapping(container.body["lifecycle"]).get("preStop"))
+    seconds = mapping(hook.get("sleep")).get("seconds")
+    grace = template.spec.get("terminationGracePeriodSeconds")
+    grace = 30 if grace is None else grace
+    if isinstance(seconds, int) and isinstance(grace, int) and seconds > grace >= 0:
+        path = (*container.path, "lifecycle", "preStop", "sleep", "seconds")
+        message = f"sleeps {seconds} seconds of the {grace} that the pod has to end"
+        yield Finding(codes.FIELD_CONFLICT, message, path, "raise terminationGracePeriodSeconds")
+
+
+def _job(obj: Object, templates: list[PodTemplate]) -> Iterator[Finding]:
+    """What the parts of a Job ask of each other."""
+    path: Path = ("spec",)
+    spec = mapping(obj.get("spec"))
+    if obj.get("kind") == "CronJob":
+        path = ("spec", "jobTemplate", "spec")
+        spec = mapping(mapping(spec.get("jobTemplate")).get("spec"))
+    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
+        yield Finding(codes.FIELD_CONFLICT, "completionMode Indexed needs completions", path)
+    if "podFailurePolicy" not in spec or not templates:
+        return
+    known = {c.name for c in containers(templates[0])}
+    for number, rule in entries(mapping(spec["podFailurePolicy"]).get("rules")):
+        name = mapping(rule.get("onExitCodes")).get("containerName")
+        if isinstance(name, str) and name not in known:
+            place = (*path, "podFailurePolicy", "rules", number, "onExitCodes", "containerName")
+            yield _unknown(f"no container `{name}` in the pod", place, name, known)
 
 
 def _unknown(message: str, path: Path, name: str, known: set[str]) -> Finding:

@@ -23,6 +23,7 @@ from kaigen.check.atoms import (
     one_of,
     wrong_type,
 )
+from kaigen.check.forms import FORMS
 from kaigen.check.store import definition
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 # A leaf without limits is kept as the type itself: the commonest check is then one comparison without a call.
 Field = Check | type
 LEAVES: dict[str, type] = {"s": str, "b": bool}
+CHECKS = {**ATOMS, **FORMS}
 
 
 class Schemas:
@@ -51,35 +53,38 @@ class Schemas:
             found = definition(ref, self.target)
             if found is None:
                 raise KeyError(ref)
-            check = self._known[ref] = self._call(self._compile(*found))
+            check = self._known[ref] = self._call(self._compile(found))
         return check
 
-    def _compile(self, node: Node, nulls: bool) -> Field:
+    def _compile(self, node: Node) -> Field:
         if isinstance(node, str):
             if "/" in node:
                 return self.check_of(node)
-            return LEAVES.get(node) or ATOMS[node]
+            return LEAVES.get(node) or CHECKS[node]
         if "p" in node:
-            check = self._object(node, nulls)
+            check = self._object(node)
         elif "m" in node:
-            check = self._map(node, nulls)
+            check = self._map(node)
         elif "l" in node:
-            check = self._list(node, nulls)
+            check = self._list(node)
         else:
             check = scalar(node)
-        extra = self._combinations(node, nulls)
+        extra = self._combinations(node)
         if extra:
             check = every([check, *extra])
-        return or_null(check) if node.get("null") else check
+        if node.get("blank"):
+            check = or_else("", check)
+        return or_else(None, check) if node.get("null") else check
 
     def _call(self, field: Field) -> Check:
         """A field's check as a function."""
         return ATOMS["s" if field is str else "b"] if isinstance(field, type) else field
 
-    def _object(self, node: Mapping, nulls: bool) -> Check:
+    def _object(self, node: Mapping) -> Check:
         nodes = node["p"]
         required = tuple(node.get("r", ()))
         union = node.get("u")
+        members = frozenset(union[1]) if union else frozenset()
         free = bool(node.get("open"))
         least, most = node.get("min"), node.get("max")
         counted = least is not None or most is not None
@@ -100,8 +105,8 @@ class Schemas:
                         if not free:
                             problems.append(unknown_field(key, nodes, value))
                         continue
-                    field = fields[key] = compile_node(nodes[key], nulls)
-                if child is None and nulls and key not in required:
+                    field = fields[key] = compile_node(nodes[key])
+                if child is None and key not in required:
                     continue
                 found = leaf_problem(field, child) if isinstance(field, type) else field(child)
                 if found is not None:
@@ -112,15 +117,17 @@ class Schemas:
                 if key not in value:
                     problems.append(Problem(codes.MISSING_FIELD, f"lacks the field `{key}`"))
             if union is not None:
-                problems += union_problems(union, value)
+                given = members & value.keys()
+                if len(given) != 1 or value[next(iter(given))] is None:
+                    problems += union_problems(union, value)
             if counted:
                 problems += count_problems(len(value), "entries", least, most)
             return problems or None
 
         return check
 
-    def _map(self, node: Mapping, nulls: bool) -> Check:
-        field = self._compile(node["m"], nulls)
+    def _map(self, node: Mapping) -> Check:
+        field = self._compile(node["m"])
         least, most = node.get("min"), node.get("max")
         counted = least is not None or most is not None
 
@@ -146,8 +153,8 @@ class Schemas:
 
         return check
 
-    def _list(self, node: Mapping, nulls: bool) -> Check:
-        field = self._compile(node["l"], nulls)
+    def _list(self, node: Mapping) -> Check:
+        field = self._compile(node["l"])
         least, most = node.get("min"), node.get("max")
         counted = least is not None or most is not None
         keys = node.get("k")
@@ -178,15 +185,15 @@ class Schemas:
 
         return check
 
-    def _combinations(self, node: Mapping, nulls: bool) -> list[Check]:
+    def _combinations(self, node: Mapping) -> list[Check]:
         checks: list[Check] = []
         for name, most in (("one", 1), ("any", None)):
             parts = node.get(name)
             if isinstance(parts, list):
-                forms = [self._call(self._compile(part, nulls)) for part in parts]
+                forms = [self._call(self._compile(part)) for part in parts]
                 checks.append(fitting(forms, most, node.get("kd", {})))
         if "none" in node:
-            checks.append(not_fitting(self._call(self._compile(node["none"], nulls))))
+            checks.append(not_fitting(self._call(self._compile(node["none"]))))
         return checks
 
 
@@ -196,7 +203,7 @@ def scalar(node: Mapping) -> Check:
     if "enum" in node:
         checks.append(one_of(node["enum"]))
     elif "t" in node:
-        checks.append(ATOMS[node["t"]])
+        checks.append(CHECKS[node["t"]])
     if "re" in node:
         checks.append(matching(node["re"]))
     if "min" in node or "max" in node:
@@ -219,9 +226,9 @@ def every(checks: Sequence[Check]) -> Check:
     return check
 
 
-def or_null(check: Check) -> Check:
-    """The check, with null let through."""
-    return lambda value: None if value is None else check(value)
+def or_else(passes: str | None, check: Check) -> Check:
+    """The check, with one more value let through."""
+    return lambda value: None if value == passes else check(value)
 
 
 def fitting(parts: Sequence[Check], most: int | None, defaults: dict[str, Scalar]) -> Check:
@@ -229,7 +236,7 @@ def fitting(parts: Sequence[Check], most: int | None, defaults: dict[str, Scalar
 
     def check(value: object) -> list[Problem] | None:
         if defaults and isinstance(value, dict):
-            value = {**defaults, **value}
+            value = {**defaults, **{key: child for key, child in value.items() if child is not None}}
         found = [part(value) for part in parts]
         fits = sum(problems is None for problems in found)
         if fits == 0:

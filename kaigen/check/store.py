@@ -16,12 +16,13 @@ A node is a string, an atom or the name of another definition (`SHARD/NAME`), or
 `t`, `enum`, `re`       scalar: atom, allowed values, regular expression (RE2)
 `min`, `max`            least and most of a number, of the items of a list, of the entries of a map
 `minlen`, `maxlen`      least and most characters of a string
-`null`                  null is allowed
+`null`, `blank`         null, or the empty string, is allowed; null always is for a field that may be missing
 `one`, `any`, `none`    exactly one, at least one, none of these nodes fits as well
 ======================  =====================================================================================
 
 Atoms: `s` string, `b` boolean, `i` and `i32` integer of 64 and 32 bits, `n` number, `is` integer or string,
-`q` quantity, `time`, `byte` (base64), `ipv4`, `ipv6`, `any`.
+`q` quantity, `qi` quantity but no float, `any`, and the forms of strings that `kaigen.check.atoms` and
+`kaigen.check.forms` name.
 
 `tools/make_schemas.py` makes the files; `data/manifest.json` says from what.
 """
@@ -46,8 +47,8 @@ def index() -> Index:
     return _index[0]
 
 
-def definition(ref: str, target: str) -> tuple[Node, bool] | None:
-    """A definition's node for a target version, and whether its optional fields may be null.
+def definition(ref: str, target: str) -> Node | None:
+    """A definition's node for a target version.
 
     Args:
         ref: `SHARD/NAME`.
@@ -62,10 +63,10 @@ def definition(ref: str, target: str) -> tuple[Node, bool] | None:
         shard = _shards[name] = _read(name)
     found = shard["defs"][local]
     if not isinstance(found, list):
-        return found, shard["nulls"]
+        return found
     for first, last, node in found:
         if first <= target <= last:
-            return node, shard["nulls"]
+            return node
     return None
 
 

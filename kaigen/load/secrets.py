@@ -71,6 +71,8 @@ def find_secrets(document: Document) -> list[Diagnostic]:
 
 
 def _masked(word: str) -> str:
+    if len(word) < 3:
+        return word
     ends = 3 if len(word) >= 20 else 1
     return word[:ends] + "…" * (len(word) - ends - 1) + word[-1:]
 

@@ -28,6 +28,10 @@ def _mixed(token: str) -> bool:
     return any(c.isdigit() for c in token) and any(c.isalpha() for c in token)
 
 
+def _upper_and_lower(token: str) -> bool:
+    return token not in (token.lower(), token.upper())
+
+
 def _upper_lower_digit(token: str) -> bool:
     return _mixed(token) and token != token.lower() and token != token.upper()
 
@@ -46,7 +50,7 @@ def _literal_password(part: str) -> bool:
 # their key formats.
 _FORMS = (
     _Form("a private key", ("-----BEGIN",), r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
-    _Form("a Hugging Face token", ("hf_",), r"(?<!\w)hf_([A-Za-z0-9]{30,})(?!\w)"),
+    _Form("a Hugging Face token", ("hf_",), r"hf_([A-Za-z0-9]{30,})", _upper_and_lower),
     _Form("a Hugging Face token", ("api_org_",), r"(?<!\w)api_org_[A-Za-z0-9]{30,}(?!\w)"),
     _Form(
         "an AWS access key ID",
@@ -57,7 +61,8 @@ _FORMS = (
     _Form(
         "a GitHub token",
         ("gh",),
-        r"(?<!\w)gh[pousr]_[A-Za-z0-9]{36,255}(?!\w)",
+        r"gh[pousr]_([A-Za-z0-9]{36,255})",
+        _upper_and_lower,
     ),
     _Form("a GitHub token", ("github_pat_",), r"(?<!\w)github_pat_[A-Za-z0-9_]{22,255}"),
     _Form(

@@ -74,7 +74,7 @@ def make_core(targets: tuple[str, ...], rules_file: Path) -> tuple[Files, dict[s
         shard, _, local = name.partition("/")
         shards[shard][local] = merge_variants(found_nodes, targets)
     source = f"kubernetes-validate {importlib.metadata.version('kubernetes-validate')}, tools/core_rules.yaml"
-    return {f"{s}.json": dump_shard(source, defs, nulls=True) for s, defs in shards.items()}, known
+    return {f"{s}.json": dump_shard(source, defs) for s, defs in shards.items()}, known
 
 
 def core_folder() -> Path:
@@ -134,7 +134,7 @@ def refs_of(node: object) -> Iterator[str]:
 
 
 def core_node(schema: Schema) -> Node:
-    """The node of a core schema. That its optional fields may be null is said once, for the whole shard."""
+    """The node of a core schema. Optional fields may be null everywhere, so that it is not said."""
     if "$ref" in schema:
         name = short(schema["$ref"])
         return ATOMS.get(name, name)
@@ -180,16 +180,21 @@ def apply_rules(node: Schema, name: str, rules: Schema, target: str) -> None:
         if field.endswith("[]") and field[:-2] in fields:
             fields[field[:-2]] = {**fields[field[:-2]], "l": {"t": "s", "enum": allowed}}
         elif field in fields:
-            # The server reads an empty string as a field that is not there.
-            empty = [] if field in node.get("r", ()) else [""]
-            fields[field] = {"t": "s", "enum": allowed + empty}
+            fields[field] = {"t": "s", "enum": allowed}
     for field, (least, *most) in rules["ranges"].get(name, {}).items():
         if field in fields:
             fields[field] = {"t": fields[field], "min": least, **({"max": most[0]} if most else {})}
+    fields |= rules["nodes"].get(name, {})
     for field in rules["notEmpty"].get(name, ()):
-        fields[field] = {**fields[field], "min": 1}
+        if field == "*":
+            node["min"] = 1
+        else:
+            fields[field] = {**fields[field], "min": 1}
     if name in rules["required"]:
         node["r"] = sorted({*node.get("r", ()), *rules["required"][name]})
+    for form, definitions in rules["forms"].items():
+        for field in definitions.get(name, ()):
+            apply_form(node, field, form)
     if name in rules["unions"]:
         least, members, *excluded = rules["unions"][name]
         if members == "*":
@@ -197,6 +202,18 @@ def apply_rules(node: Schema, name: str, rules: Schema, target: str) -> None:
         node["u"] = [least, sorted(f for f in members if f in fields)]
     for field, defaults in key_defaults(fields, rules).items():
         fields[field]["kd"] = defaults
+
+
+def apply_form(node: Schema, field: str, form: str) -> None:
+    """Hold a field, or the items or values in it, to a form of string."""
+    fields: Schema = node["p"]
+    if field.endswith("[]"):
+        child = fields[field[:-2]]
+        fields[field[:-2]] = {**child, "l" if "l" in child else "m": form}
+    elif field in fields:
+        optional = field not in node.get("r", ()) and fields[field] == "s"
+        # The server reads an empty string as a field that is not there.
+        fields[field] = {"t": form, "blank": 1} if optional else form
 
 
 def key_defaults(fields: Schema, rules: Schema) -> dict[str, Schema]:
@@ -210,14 +227,15 @@ def key_defaults(fields: Schema, rules: Schema) -> dict[str, Schema]:
 
 def check_rules_are_used(rules: Schema, variants: dict[str, list[tuple[str, Node]]]) -> None:
     """Stop at a rule of a definition or field that does not exist: a typo would check nothing."""
-    for section in ("enums", "ranges", "required", "notEmpty", "unions"):
-        for name, fields in rules[section].items():
+    plain = {name: rules[name] for name in ("enums", "ranges", "nodes", "required", "notEmpty", "unions")}
+    for section, table in {**plain, **rules["forms"]}.items():
+        for name, fields in table.items():
             if name not in variants:
                 sys.exit(f"core_rules.yaml: {section}: no definition {name}")
             known = {f for _, node in variants[name] if isinstance(node, dict) for f in node["p"]}
             given = fields[1] if section == "unions" else fields
             for field in () if given == "*" else given:
-                if field.removesuffix("[]") not in known:
+                if field != "*" and field.removesuffix("[]") not in known:
                     sys.exit(f"core_rules.yaml: {section}: {name} has no field {field}")
 
 

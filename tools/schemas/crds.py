@@ -45,7 +45,7 @@ def make_crds(folder: Path) -> tuple[Files, dict[str, Schema], Schema]:
                 entry["deprecated"] = 1
             known[f"{group}/{version['name']}/{kind}"] = entry
     files = {
-        f"{group}.json": dump_shard("; ".join(sorted(origins[group])), share(tops, group), nulls=False)
+        f"{group}.json": dump_shard("; ".join(sorted(origins[group])), share(tops, group))
         for group, tops in groups.items()
     }
     return files, known, sources
@@ -88,7 +88,7 @@ def crd_node(schema: Schema) -> Node:
             node["t"] = kind[0]
         case "int-or-string":
             quantity = QUANTITY.fullmatch(left.get("pattern", ""))
-            node["t"] = "q" if quantity else "is"
+            node["t"] = "qi" if quantity else "is"
             if quantity:
                 del left["pattern"]
         case None if "properties" in left:  # a part of a oneOf: only some fields are looked at

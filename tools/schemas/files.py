@@ -25,10 +25,10 @@ def dump(value: object) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
-def dump_shard(source: str, definitions: dict[str, Any], *, nulls: bool) -> bytes:
+def dump_shard(source: str, definitions: dict[str, Any]) -> bytes:
     """A shard as JSON with a line for each definition, so that a change shows where it is."""
     lines = ",\n".join(f"{dump(name)}:{dump(node)}" for name, node in sorted(definitions.items()))
-    return f'{{"source":{dump(source)},"nulls":{dump(nulls)},"defs":{{\n{lines}\n}}}}\n'.encode()
+    return f'{{"source":{dump(source)},"defs":{{\n{lines}\n}}}}\n'.encode()
 
 
 def dump_index(index: Schema) -> bytes:

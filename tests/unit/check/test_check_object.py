@@ -8,6 +8,7 @@ from kaigen.check import Finding, check_object, codes, is_cluster_scoped, suppor
 from kaigen.load.diagnostics import Severity
 from tests.unit.check.example_objects import example
 from tests.unit.check.mutations import at
+from tests.unit.check.mutations import place as named
 
 Object = dict[str, Any]
 POD = ("spec", "template", "spec")
@@ -158,7 +159,7 @@ def test_all_findings_of_an_object_come_at_once_in_its_order() -> None:
          "must be a quantity such as 500m or 16Gi, not true", ""),
         ((*SERVER, "ports", 0), "containerPort", 70000, "70000 is not between 1 and 65535", ""),
         ((*SERVER, "livenessProbe", "tcpSocket"), "port", [1],
-         "must be an integer or a string, not a list", ""),
+         "must be the number or name of a port, not a list", ""),
         (("metadata",), "creationTimestamp", "yesterday",
          "`yesterday` is not a time such as 2026-11-21T10:00:00Z", ""),
         (("metadata",), "labels", {"a": None}, "must be a string, not null", ""),
@@ -306,6 +307,77 @@ def test_a_mount_needs_its_volume_and_a_probe_its_port() -> None:
             "did you mean `http`?",
         ),
     }
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "value", "message"),
+    [
+        ("Service", "spec.ports", None, "lacks the field `ports`"),
+        ("Role", "rules[0].apiGroups", None, "gives rights to nothing without apiGroups"),
+        ("Role", "rules[0].resources", [], "gives rights to nothing without resources"),
+        ("HorizontalPodAutoscaler", "spec.metrics[0].type", "Resource",
+         "a metric of type Resource needs the field `resource`"),
+        ("HorizontalPodAutoscaler", "spec.metrics[0].pods.target.averageValue", None,
+         "a target of type AverageValue needs the field `averageValue`"),
+        ("HTTPRoute", "spec.rules[0].matches[0].path.value", "v1", "`v1` is not a path that starts with /"),
+        ("HTTPRoute", "spec.rules[0].backendRefs[1].port", None, "a Service needs the field `port`"),
+        ("InferencePool", "spec.endpointPickerRef.port", None, "a Service needs the field `port`"),
+        ("HelmRelease", "spec.chartRef", None, "needs exactly one of chart, chartRef"),
+        ("ScaledObject", "spec.minReplicaCount", 5, "minReplicaCount 5 is more than maxReplicaCount 4"),
+        ("Job", "spec.completions", None, "completionMode Indexed needs completions"),
+        ("Job", "spec.podFailurePolicy.rules[1].onExitCodes.containerName", "tuner",
+         "no container `tuner` in the pod"),
+        ("Job", "spec.template.spec.containers[0].resources.claims[0].name", "gpus",
+         "no resource claim `gpus` in the pod"),
+        ("Deployment", "spec.template.spec.containers[0].lifecycle.preStop.sleep.seconds", 61,
+         "sleeps 61 seconds of the 60 that the pod has to end"),
+    ],
+)  # fmt: skip
+def test_fields_that_ask_for_others_are_held_to_it(
+    kind: str, place: str, value: object, message: str
+) -> None:
+    obj = example(kind)
+    path = named(place)
+    at(obj, path[:-1])[path[-1]] = value
+    if value is None:
+        del at(obj, path[:-1])[path[-1]]
+    assert message in [finding.message for finding in check_object(obj)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "good", "bad"),
+    [
+        ("Deployment", "spec.strategy.rollingUpdate.maxSurge", [0, 3, "25%"], ["", "25", "x%", -1, 1.5]),
+        ("Deployment", "spec.template.spec.serviceAccountName", ["a.b-c", ""], ["A", "a_b", "x" * 254]),
+        ("Deployment", "spec.template.spec.containers[0].livenessProbe.tcpSocket.port", [1, 65535, "http"],
+         [0, 65536, "HTTP", "a" * 16, ""]),
+        ("Deployment", "spec.template.spec.containers[0].image", ["x"], [""]),
+        ("Deployment", "spec.template.spec.containers[0].env[2].valueFrom.fieldRef.fieldPath",
+         ["metadata.name", "metadata.labels['a/b']", "status.hostIPs"], ["metadata", "spec.containers", ""]),
+        ("Deployment", "spec.selector.matchLabels.tier", [], ["a b", "-a", "x" * 64]),
+        ("Deployment", "metadata.finalizers", [["example.com/x"]], [["a b"], [""]]),
+        ("CronJob", "spec.schedule", ["0 3 * * *", "@daily", "@every 1h", "*/5 0-3 1,2 * MON"],
+         ["0 3 * *", "daily", ""]),
+        ("PersistentVolumeClaim", "spec.resources.requests.storage", ["1Gi", 5], ["0", "-1Gi", "x"]),
+        ("PersistentVolumeClaim", "spec.storageClassName", ["", "fast"], ["Fast"]),
+        ("NetworkPolicy", "spec.egress[0].to[0].ipBlock.cidr", ["10.0.0.0/8", "fd00::/8"],
+         ["10.0.0.0", "x/8", ""]),
+        ("Ingress", "spec.rules[0].host", ["*.example.com", "a.b", ""], ["*", "A.b", "a.*.b"]),
+        ("Ingress", "spec.rules[0].http.paths[0].path", ["/", "/v1"], ["v1", ""]),
+    ],
+)  # fmt: skip
+def test_fields_have_the_forms_that_the_server_demands(
+    kind: str, place: str, good: list[object], bad: list[object]
+) -> None:
+    path = named(place)
+    for value, fits in [(v, True) for v in good] + [(v, False) for v in bad]:
+        obj = example(kind)
+        at(obj, path[:-1])[path[-1]] = value
+        found = [
+            f for f in check_object(obj) if f.code in (codes.BAD_VALUE, codes.OUT_OF_RANGE, codes.WRONG_TYPE)
+        ]
+        assert (found == []) is fits, value
+        assert all(f.path[: len(path)] == path for f in found)
 
 
 def test_a_claim_template_is_a_volume_of_the_pod() -> None:

@@ -126,12 +126,21 @@ def test_an_address_without_a_type_is_an_ip_address() -> None:
     assert check_object(obj) == []
 
 
-def test_null_is_refused_where_the_resource_does_not_say_nullable() -> None:
-    sealed, route = example("SealedSecret"), example("HTTPRoute")
-    sealed["spec"]["template"]["data"] = None
-    assert check_object(sealed) == []
-    route["spec"]["hostnames"] = None
-    assert [f.message for f in check_object(route)] == ["must be a list, not null"]
+def test_null_is_a_field_that_is_not_there() -> None:
+    """A real API server takes it so, whether the resource says nullable or not."""
+    obj = example("HTTPRoute")
+    obj["spec"]["hostnames"] = None
+    assert check_object(obj) == []
+    obj["spec"]["rules"][0]["backendRefs"][0]["name"] = None
+    assert [f.message for f in check_object(obj)] == ["must be a string, not null"]
+
+
+def test_a_quantity_of_a_custom_resource_is_no_float() -> None:
+    obj = example("ClusterQueue")
+    quota = obj["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]
+    for value, good in ((1, True), ("1.5", True), (1.5, False)):
+        quota["nominalQuota"] = value
+        assert (check_object(obj) == []) is good
 
 
 def test_free_parts_stay_free() -> None:

@@ -11,7 +11,8 @@ from kaigen.check.pods import TEMPLATES, pod_templates
 from tests.unit.check.example_objects import example, objects
 
 Pod = dict[str, Any]
-CONTROLS = {code for code in codes.TITLES if codes.HOST_NAMESPACES <= code <= codes.VOLUME_TYPE}
+CODES = {value for name, value in vars(codes).items() if name.isupper()}
+CONTROLS = {code for code in CODES if codes.HOST_NAMESPACES <= code <= codes.VOLUME_TYPE}
 
 
 def pod(**spec: object) -> Pod:

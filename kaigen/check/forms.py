@@ -1,0 +1,139 @@
+"""Forms of strings that the API server demands of single fields: names, paths, ports, amounts of storage.
+
+Sources: the validation code of k8s.io/apimachinery and k8s.io/kubernetes v1.36.3.
+"""
+
+from __future__ import annotations
+
+import re
+
+from kaigen.check import codes
+from kaigen.check.amounts import nano
+from kaigen.check.atoms import Check, Problem, describe, int32, quantity, string, wrong_type
+
+LABEL_1123 = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+LABEL_1035 = r"[a-z](?:[-a-z0-9]*[a-z0-9])?"
+SUBDOMAIN = rf"{LABEL_1123}(?:\.{LABEL_1123})*"
+QUALIFIED = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
+PORT_NAME = r"(?=[0-9-]*[a-z])[a-z0-9](?:-?[a-z0-9])*"
+FIELD_PATH = (
+    r"metadata\.(?:name|namespace|uid|labels|annotations)|metadata\.(?:labels|annotations)\['[^']+'\]"
+    r"|spec\.(?:nodeName|serviceAccountName)|status\.(?:hostIPs?|podIPs?)"
+)
+CRON = r"@(?:yearly|annually|monthly|weekly|daily|midnight|hourly)|@every \S+|\S+(?:\s+\S+){4}"
+
+
+def is_qualified(key: str) -> bool:
+    """Whether a label's or annotation's key has the right form: `name`, or `dns.prefix/name`."""
+    prefix, slash, name = key.rpartition("/")
+    if len(name) > 63 or not re.fullmatch(QUALIFIED, name):
+        return False
+    return not slash or (len(prefix) <= 253 and re.fullmatch(SUBDOMAIN, prefix) is not None)
+
+
+def text_of(pattern: str, most: int, words: str, *, empty: bool = False) -> Check:
+    """The check of a string against a form, or none; what it found good it remembers."""
+    good: set[object] = set()
+
+    def check(value: object) -> list[Problem] | None:
+        if value.__class__ is str and value in good:
+            return None
+        if not isinstance(value, str):
+            return string(value)
+        if not value:
+            return None if empty else [Problem(codes.OUT_OF_RANGE, "must not be empty")]
+        if len(value) > most:
+            return [Problem(codes.OUT_OF_RANGE, f"has {len(value)} characters, not at most {most}")]
+        if not re.fullmatch(pattern, value):
+            return [Problem(codes.BAD_VALUE, f"{describe(value)} is not {words}")]
+        if len(good) < 10_000:
+            good.add(value)
+        return None
+
+    return check
+
+
+def text(value: object) -> list[Problem] | None:
+    """Any string but the empty one."""
+    if value == "":
+        return [Problem(codes.OUT_OF_RANGE, "must not be empty")]
+    return string(value)
+
+
+def qualified_name(value: object) -> list[Problem] | None:
+    """The key of a label, with or without a prefix."""
+    if not isinstance(value, str):
+        return string(value)
+    if is_qualified(value):
+        return None
+    return [Problem(codes.BAD_VALUE, f"{describe(value)} is not a name such as app or example.com/app")]
+
+
+def percent(value: object) -> list[Problem] | None:
+    """A count, or a percentage such as 25%."""
+    if value.__class__ is int:
+        if value < 0:
+            return [Problem(codes.OUT_OF_RANGE, f"{value} is not at least 0")]
+        return int32(value)
+    if not isinstance(value, str):
+        return wrong_type("an integer or a percentage such as 25%", value)
+    if re.fullmatch(r"[0-9]+%", value):
+        return None
+    return [Problem(codes.BAD_VALUE, f"{describe(value)} is not a percentage such as 25%")]
+
+
+_port_name = text_of(PORT_NAME, 15, "a port name: lower-case letters, digits and single '-' between them")
+
+
+def port(value: object) -> list[Problem] | None:
+    """The number of a port, or its name."""
+    if value.__class__ is int:
+        if 1 <= value <= 65535:
+            return None
+        return [Problem(codes.OUT_OF_RANGE, f"{value} is not between 1 and 65535")]
+    if not isinstance(value, str):
+        return wrong_type("the number or name of a port", value)
+    return _port_name(value)
+
+
+def amount(value: object) -> list[Problem] | None:
+    """A quantity above zero."""
+    found = quantity(value)
+    if found is None and (nano(value) or 0) <= 0:
+        return [Problem(codes.OUT_OF_RANGE, f"{value} is not more than 0")]
+    return found
+
+
+def network(value: object) -> list[Problem] | None:
+    """A range of IP addresses."""
+    import ipaddress
+
+    if not isinstance(value, str):
+        return string(value)
+    try:
+        if "/" in value:
+            ipaddress.ip_network(value, strict=False)
+            return None
+    except ValueError:
+        pass
+    return [Problem(codes.BAD_VALUE, f"{describe(value)} is not a range of addresses such as 10.0.0.0/8")]
+
+
+FORMS: dict[str, Check] = {
+    "amount": amount,
+    "cidr": network,
+    "cron": text_of(CRON, 1024, "a schedule such as `0 3 * * *`"),
+    "dns": text_of(SUBDOMAIN, 253, "a DNS name in lower case"),
+    "field": text_of(FIELD_PATH, 1024, "a field of the pod such as metadata.name"),
+    "host": text_of(rf"(?:\*\.)?{SUBDOMAIN}", 253, "a DNS name in lower case"),
+    "label": text_of(LABEL_1123, 63, "a DNS label in lower case"),
+    "path": text_of(r"/[^\0]*", 4096, "a path that starts with /"),
+    "percent": percent,
+    "pname": _port_name,
+    "port": port,
+    "qname": qualified_name,
+    "text": text,
+    "value": text_of(
+        QUALIFIED, 63, "a label value: letters, digits, and '-', '_', '.' between them", empty=True
+    ),
+}
