@@ -74,7 +74,7 @@ lock: $(VENV)/.lock ## Resolve requirements/*.txt anew (ARGS=--upgrade for the n
 	@$(UV) -o requirements/helm.txt --no-deps requirements/helm.in
 	@$(UV) -o requirements/go.txt requirements/go.in
 	@$(UV) -o requirements/lock.txt requirements/lock.in
-	@for each in runtimes/*/requirements*.in; do $(UV) -o "$${each%.in}.txt" "$$each" || exit 1; done
+	@for each in runtimes/*/requirements*.in benchmarks/peers/*.in; do $(UV) -o "$${each%.in}.txt" "$$each" || exit 1; done
 
 clean: ## Remove .venv and every cache
 	rm -rf $(VENV) .mypy_cache runtimes/*/.mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* dist

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
 from kaigen.catalog.profiles import profile_names
 from kaigen.config import FILE_NAME, Config, Format, default_images
-from kaigen.kinds.base import API_VERSION, AppName, Block, LabelName
+from kaigen.kinds.base import API_VERSION, NO_BLANKS, RELATIVE_PATH, AppName, Block, LabelName
 from kaigen.kinds.registry import KindEntry
-from kaigen.load.diagnostics import Diagnostic, Diagnostics, InputError
+from kaigen.load.diagnostics import Diagnostic, Diagnostics, InputError, Mark
 
-Image = Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[^\s]+$")]
+if TYPE_CHECKING:
+    from kaigen.overrides import Overrides
+
+Image = Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS)]
 Version = Annotated[str, Field(pattern=r"^1\.[0-9]+$")]
-RelativePath = Annotated[str, Field(min_length=1, pattern=r"^[^/]")]
+RelativePath = Annotated[str, Field(min_length=1, pattern=RELATIVE_PATH)]
 
 
 class Images(Block):
@@ -102,6 +105,33 @@ def read_config_file(root: Path, environment: str) -> Config:
     return _merge(root, environment, file, layers, document)
 
 
+def value_layers(config: Config) -> list[Overrides]:
+    """The overrides of kaigen.yaml, which find their places there when they are asked."""
+    from kaigen.overrides import Layer
+
+    return [Layer(values, _ValuePlaces(config, values)) for values in config.values]
+
+
+class _ValuePlaces:
+    """Where the overrides of kaigen.yaml stand; the file is read again when that is asked."""
+
+    def __init__(self, config: Config, values: Overrides) -> None:
+        self._config = config
+        self._values = values
+
+    def __call__(self, path: tuple[str | int, ...], *, key: bool) -> Mark | None:
+        """The place of a path in these overrides; None when the file is another by now."""
+        _, document = _read(self._config.root / FILE_NAME, Diagnostics())
+        for start in ((), ("environments", self._config.environment)):
+            node: Any = document.data if document else None
+            for step in (*start, "values"):
+                node = node.get(step) if isinstance(node, dict) else None
+            if node == self._values:
+                mark: Mark = document.mark((*start, "values", *path), key=key)
+                return mark
+        return None
+
+
 def _read(path: Path, found: Diagnostics) -> tuple[ConfigFile | None, Any]:
     from kaigen.kinds.validate import validate_document
     from kaigen.load.sources import read_sources
@@ -147,7 +177,11 @@ def _merge(
             if value is not None and value not in known:
                 mark = document.mark((*place, name))
                 hint = did_you_mean(value, known) or "known: " + ", ".join(known)
-                found.add(Diagnostic("KG0703", f"unknown `{name}` `{value}`", mark, hint, path=name))
+                found.add(
+                    Diagnostic(
+                        "KG0703", f"unknown `{name}` `{value}`", mark, hint, path=".".join((*place, name))
+                    )
+                )
         kubernetes = layer.kubernetes or kubernetes
         profile = layer.profile or profile
         namespace = layer.namespace or namespace

@@ -9,11 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kaigen.compile.app import App, Json
 from kaigen.compile.carried import uncarried
-from kaigen.load.diagnostics import Diagnostic, InputError
+from kaigen.load.diagnostics import Diagnostic, InputError, Mark
+from kaigen.load.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
+Path = tuple[str | int, ...]
 
 Overrides = Mapping[str, Mapping[str, Any]]
 """Values by app, `NAME` or `NAMESPACE/NAME`."""
@@ -189,39 +195,80 @@ def effective_values(app: App, layers: Sequence[Overrides]) -> dict[str, Json]:
     return _lay(app.default_values(), merged)
 
 
-def check_values(app: App, values: Mapping[str, Json]) -> list[Diagnostic]:
-    """What is wrong with overridden settings, by their schema."""
+def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Overrides] = ()) -> list[Diagnostic]:
+    """What is wrong with overridden settings, by their schema.
+
+    Args:
+        app: whose settings they are.
+        values: the settings with every override laid on.
+        layers: the overrides, which may tell where they stand.
+    """
     from jsonschema import Draft7Validator
 
     from kaigen.emit.chart import values_schema
     from kaigen.load.paths import dotted
-    from kaigen.load.suggest import did_you_mean
 
     found = []
+
+    def say(code: str, path: Path, message: str, hint: str = "", *, key: bool = False) -> None:
+        mark = _mark(app, layers, path, key=key)
+        found.append(Diagnostic(code, f"`{dotted((app.name, *path))}`{message}", mark, hint))
+
     for error in Draft7Validator(values_schema(app.settings)).iter_errors(dict(values)):
-        path = dotted(error.absolute_path)
-        subject = f"{app.name}.{path}" if path else app.name
+        path = tuple(error.absolute_path)
         if error.validator == "additionalProperties":
             known = list(error.schema.get("properties", {}))
             for name in sorted(set(error.instance) - set(known)):
-                setting = f"{subject}.{name}"
                 hint = did_you_mean(name, known) or "settings here: " + ", ".join(known)
-                found.append(Diagnostic("KG0705", f"`{setting}` is no setting", hint=hint))
+                say("KG0705", (*path, name), " is no setting", hint, key=True)
         elif error.validator == "required":
-            found.append(
-                Diagnostic(
-                    "KG0705", f"`{subject}`: {error.message}", hint="null takes a setting away; it is needed"
-                )
-            )
+            for name in error.validator_value:
+                if name not in error.instance:
+                    say("KG0705", (*path, name), " is needed", "null takes a setting away; give it a value")
         else:
-            found.append(Diagnostic("KG0706", f"`{subject}`: {error.message}"))
+            say("KG0706", path, *_wrong(error))
     if not found:
         for item in uncarried(values):
-            found.append(Diagnostic("KG0706", f"`{app.name}.{dotted(item.path)}`: {item.message}", hint=item.hint))
+            say("KG0706", tuple(item.path), f": {item.message}", item.hint)
         for place in _nulls(values, ()):
-            message = f"`{app.name}.{dotted(place)}`: there is no default that null could take away"
-            found.append(Diagnostic("KG0706", message, hint="delete it"))
+            say("KG0706", place, ": there is no default that null could take away", "delete it")
     return found
+
+
+_TYPES = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "a string",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+}
+
+
+def _wrong(error: ValidationError) -> tuple[str, str]:
+    """What is wrong with a value, and a hint."""
+    from kaigen.kinds.explain import nearest_form, shown, written_as
+
+    value: Any = error.instance
+    wanted: Any = error.validator_value
+    rule = str(error.validator)
+    if rule == "type":
+        names = [wanted] if isinstance(wanted, str) else wanted
+        types = " or ".join(_TYPES.get(name, name) for name in names)
+        quote = "string" in names and isinstance(value, int | float)
+        return f" must be {types}, not {shown(value)}", "quote it in a values file" if quote else ""
+    if rule == "enum":
+        listed = ", ".join(f"`{item}`" for item in wanted)
+        return f" must be one of {listed}, not {shown(value)}", did_you_mean(str(value), map(str, wanted))
+    if rule == "pattern":
+        return f" must be {written_as(wanted)}, not {shown(value)}", nearest_form(value, wanted)
+    limits = {"min": "at least", "max": "at most"}
+    if rule in {"minimum", "maximum"}:
+        return f" must be {limits[rule[:3]]} {wanted}, not {value}", ""
+    if rule in {"minLength", "maxLength", "minItems", "maxItems"}:
+        unit = "characters" if rule.endswith("Length") else "entries"
+        return f" has {len(value)} {unit}; it must have {limits[rule[:3]]} {wanted}", ""
+    return f": {error.message}", ""
 
 
 def _nulls(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
@@ -234,6 +281,43 @@ def _nulls(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, 
                 yield from _nulls(value, (*path, key))
 
 
+class Places(Protocol):
+    """Gives the place of a path, or of the key at its end; None where it is not known."""
+
+    def __call__(self, path: Path, *, key: bool) -> Mark | None:
+        """The place of a path such as `("qwen", "storage", "size")`."""
+
+
+class Layer(dict[str, Any]):
+    """Overrides that tell where they stand.
+
+    Attributes:
+        place: tells it.
+    """
+
+    def __init__(self, values: Mapping[str, Any], place: Places) -> None:
+        super().__init__(values)
+        self.place = place
+
+
+def _mark(app: App, layers: Sequence[Overrides], path: Path, *, key: bool) -> Mark | None:
+    """Where a setting was last overridden."""
+    for layer in reversed(layers):
+        for name in (f"{app.namespace}/{app.name}", app.name):
+            if name in layer and _reaches(layer[name], path):
+                return layer.place((name, *path), key=key) if isinstance(layer, Layer) else None
+    return None
+
+
+def _reaches(node: Any, path: Path) -> bool:
+    for step in path:
+        try:
+            node = node[step]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return True
+
+
 def unknown_names(apps: Iterable[tuple[str, str]], layers: Sequence[Overrides]) -> list[Diagnostic]:
     """Overrides of apps that do not exist.
 
@@ -241,17 +325,17 @@ def unknown_names(apps: Iterable[tuple[str, str]], layers: Sequence[Overrides]) 
         apps: namespace and name of each app.
         layers: the overrides.
     """
-    from kaigen.load.suggest import did_you_mean
-
     every = list(apps)
     known = {form for namespace, name in every for form in (name, f"{namespace}/{name}")}
-    wanted = dict.fromkeys(name for layer in layers for name in layer if name not in known)
     listed = ", ".join(sorted(name for _, name in every))
     return [
         Diagnostic(
             "KG0707",
             f"no app `{name}` to override",
-            hint=did_you_mean(name, known) or f"apps: {listed or 'none'}",
+            layer.place((name,), key=True) if isinstance(layer, Layer) else None,
+            did_you_mean(name, known) or f"apps: {listed or 'none'}",
         )
-        for name in wanted
+        for layer in layers
+        for name in layer
+        if name not in known
     ]

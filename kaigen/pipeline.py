@@ -10,14 +10,18 @@ from typing import IO, TYPE_CHECKING, Any
 from kaigen.load.diagnostics import Diagnostic, Diagnostics, InputError, Mark, Severity
 
 if TYPE_CHECKING:
-    from kaigen.compile.app import App, Json, Object, Rendered
-    from kaigen.compile.context import Context, SpecIndex
+    from kaigen.compile.app import App, Json, Rendered
+    from kaigen.compile.context import Context, Key, SpecIndex
     from kaigen.config import Config, Format
     from kaigen.incremental import AppRow
     from kaigen.kinds.spec import Spec
     from kaigen.load.sources import Source
     from kaigen.load.yaml import Document
     from kaigen.overrides import Overrides
+
+
+DIRECTIVES = ("version",)
+"""Annotations behind `kaigen.dev/` that direct kaigen in its own kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +33,14 @@ class Loaded:
         plain: Kubernetes objects that are let through.
         diagnostics: what is wrong, and what is worth a warning.
         files: the files read.
+        broken: kind, namespace and name of documents that are wrong, as far as they tell.
     """
 
     specs: tuple[Spec, ...]
     plain: tuple[Document, ...]
     diagnostics: tuple[Diagnostic, ...]
     files: tuple[str, ...]
+    broken: frozenset[Key] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,23 +127,64 @@ def load_specs(
     sources, found = read_sources(named, root=config.root, stdin=stdin, exclude=[config.root / config.output])
     specs: list[Spec] = []
     plain: list[Document] = []
+    broken: set[Key] = set()
     for source in sources:
-        load_source(source, config, specs, plain, found)
-    return Loaded(tuple(specs), tuple(plain), tuple(found.sorted()), tuple(source.path for source in sources))
+        load_source(source, config, specs, plain, found, broken)
+    files = tuple(source.path for source in sources)
+    return Loaded(tuple(specs), tuple(plain), tuple(found.sorted()), files, frozenset(broken))
 
 
 def load_source(
-    source: Source, config: Config, specs: list[Spec], plain: list[Document], found: Diagnostics
+    source: Source,
+    config: Config,
+    specs: list[Spec],
+    plain: list[Document],
+    found: Diagnostics,
+    broken: set[Key] | None = None,
 ) -> None:
-    """Read the specs and plain objects of one text into lists."""
+    """Read one text.
+
+    Args:
+        source: the text.
+        config: the repository's settings.
+        specs: takes its specs.
+        plain: takes the Kubernetes objects that are let through.
+        found: takes what is wrong, and what is worth a warning.
+        broken: takes kind, namespace and name of the documents that are wrong.
+    """
     from kaigen.load.secrets import find_secrets
     from kaigen.load.yaml import parse
 
-    own = Diagnostics()
-    for document in parse(source, own):
-        own.extend(find_secrets(document))
+    told = Diagnostics()
+    documents = parse(source, told)
+    for document in documents:
+        told.extend(find_secrets(document))
+    found.extend(told)
+    for document in documents:
+        own = Diagnostics()
+        count = len(specs)
         _take_document(document, _relative(source.path, config.root), config, specs, plain, own)
-    found.extend(own)
+        found.extend(item for item in own if not _told_already(item, told))
+        if broken is not None and len(specs) == count and document.kind and document.name:
+            broken.add((document.kind, _namespace(document) or config.namespace, document.name))
+
+
+def _namespace(document: Document) -> str:
+    metadata = document.data.get("metadata") if isinstance(document.data, dict) else None
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+    return namespace if isinstance(namespace, str) else ""
+
+
+def _told_already(item: Diagnostic, told: Iterable[Diagnostic]) -> bool:
+    """Whether a wrong field is only one whose text could not be taken as it is, which loading has told."""
+    return item.code.startswith("KG02") and any(
+        first.path
+        and first.mark
+        and item.mark
+        and first.mark.line == item.mark.line
+        and (item.path == first.path or item.path.startswith((f"{first.path}.", f"{first.path}[")))
+        for first in told
+    )
 
 
 def _relative(path: str, root: Path) -> str:
@@ -182,7 +229,13 @@ def _take_document(
     if block is None:
         return
     if not entry.lower:
-        specs.append(Spec(block, entry, document, source))  # type: ignore[arg-type]
+        from kaigen.dialects.base import Lowering
+
+        spec = Spec(block, entry, document, source)  # type: ignore[arg-type]
+        lowering = Lowering(document)
+        lowering.directives(spec.block.metadata.annotations, DIRECTIVES)
+        found.extend(lowering.diagnostics)
+        specs.append(spec)
         return
     lowered, said = import_module(entry.lower).lower(block, document)
     found.extend(said)
@@ -197,19 +250,11 @@ def _take_unknown(document: Document, config: Config, plain: list[Document], fou
 
     api_version, kind = document.apiVersion, document.kind
     assert isinstance(document.data, dict)
-    missing = [name for name in ("apiVersion", "kind") if not isinstance(document.data.get(name), str)]
-    if missing:
-        for name in missing:
-            found.add(
-                Diagnostic(
-                    "KG0203", f"`{name}` is missing", document.mark((name,)), "see `kaigen kinds`", path=name
-                )
-                if name not in document.data
-                else Diagnostic("KG0202", f"`{name}` must be a string", document.mark((name,)), path=name)
-            )
+    for name in ("apiVersion", "kind"):
+        if not isinstance(document.data.get(name), str):
+            _tell_missing(document, name, found)
+    if api_version is None or kind is None:
         return
-    assert api_version is not None
-    assert kind is not None
     if is_cluster_scoped(api_version, kind) is not None:
         if config.passthrough:
             plain.append(document)
@@ -246,6 +291,26 @@ def _take_unknown(document: Document, config: Config, plain: list[Document], fou
     )
 
 
+def _tell_missing(document: Document, name: str, found: Diagnostics) -> None:
+    from kaigen.kinds.registry import KINDS
+
+    assert isinstance(document.data, dict)
+    if name == "apiVersion":
+        known = [entry.api_version for entry in KINDS if entry.kind == document.kind]
+    else:
+        known = [entry.kind for entry in KINDS if entry.api_version == document.apiVersion]
+    ways = " or ".join(f"`{name}: {value}`" for value in dict.fromkeys(known))
+    hint = f"write {ways}" if ways else "`kaigen kinds` lists what can be written"
+    mark = document.mark((name,))
+    found.add(
+        Diagnostic("KG0202", f"`{name}` must be a string", mark, hint, path=name)
+        if document.data.get(name) is not None
+        else Diagnostic("KG0209", f"`{name}` has no value", document.mark((name,), key=True), hint, path=name)
+        if name in document.data
+        else Diagnostic("KG0203", f"`{name}` is missing", mark, hint, path=name)
+    )
+
+
 def load_others(loaded: Loaded, config: Config) -> Loaded:
     """The configured specs that were not named, for references to them; what is wrong there is not told."""
     from kaigen.load.sources import read_sources
@@ -254,10 +319,11 @@ def load_others(loaded: Loaded, config: Config) -> Loaded:
     folders = [str(config.root / path) for path in config.specs if (config.root / path).exists()]
     sources, _ = read_sources(folders, root=config.root, exclude=[config.root / config.output])
     specs: list[Spec] = []
+    broken: set[Key] = set()
     for source in sources:
         if Path(source.path).absolute() not in seen:
-            load_source(source, config, specs, [], Diagnostics())
-    return Loaded(tuple(specs), (), (), ())
+            load_source(source, config, specs, [], Diagnostics(), broken)
+    return Loaded(tuple(specs), (), (), (), frozenset(broken))
 
 
 def compile_specs(
@@ -285,17 +351,25 @@ def compile_specs(
     config = config or Config()
     found = Diagnostics(loaded.diagnostics)
     specs = _unique(loaded.specs, config, found)
-    context = make_context(
-        config,
-        SpecIndex(
-            {
-                spec_key(spec, config.namespace): spec.block
-                for spec in [*(others.specs if others else ()), *specs]
-            }
-        ),
-    )
-    layers = [*config.values, *overrides]
-    compiled = [item for spec in specs if (item := compile_spec(spec, context, layers, found)) is not None]
+    every = [*specs, *loaded.specs, *(others.specs if others else ())]
+    index = SpecIndex({spec_key(spec, config.namespace): spec.block for spec in reversed(every)})
+    context = make_context(config, index)
+    layers = list(overrides)
+    if config.values:
+        from kaigen.config_file import value_layers
+
+        layers = [*value_layers(config), *overrides]
+    broken = loaded.broken | (others.broken if others else frozenset())
+    compiled = []
+    for spec in specs:
+        own = Diagnostics()
+        index.asked.clear()
+        item = compile_spec(spec, context, layers, own)
+        # What is wrong with a document is told there, not again where it is referred to.
+        known = not broken.isdisjoint(index.asked)
+        found.extend(each for each in own if not (known and each.code == "KG0301"))
+        if item is not None:
+            compiled.append(item)
     by_file: dict[str, list[Document]] = {}
     for document in loaded.plain:
         by_file.setdefault(_relative(document.source.path, config.root), []).append(document)
@@ -424,22 +498,24 @@ def _finish(app: App, spec: Spec, layers: Sequence[Overrides], target: str, foun
         from kaigen.overrides import check_values, effective_values
 
         values = effective_values(app, layers)
-        wrong = check_values(app, values)
+        wrong = check_values(app, values, layers)
         found.extend(wrong)
         if wrong:
             values = app.default_values()
     objects = app.render(values)
     for item, finding in _findings(objects, target, app.pod_security):
-        path = _spec_path(item.object, finding.path)
-        place = "" if path else f" at {finding.where}"
-        message = f"{item.body['kind']} {item.body['metadata']['name']}{place}: {finding.message}"
+        path = _spec_path(item, finding.path, spec.document.data)
+        if path and finding.code == "KG0566" and _leaks(spec):
+            continue
+        name = f" {item.body['metadata']['name']} at {finding.where}" if not path else ""
         found.add(
             spec.diagnostic(
                 finding.code,
-                message,
+                f"{item.body['kind']}{name}: {finding.message}",
                 path or ("metadata", "name"),
                 finding.hint,
                 warning=finding.severity is not Severity.ERROR,
+                key=finding.code == "KG0504" and path[-1:] == finding.path[-1:],
             )
         )
     return Compiled(app, values, objects, spec)
@@ -465,29 +541,67 @@ def _finish_plain(app: App, documents: Sequence[Document], config: Config, found
 
 
 def _findings(objects: Sequence[Rendered], target: str, pod_security: str) -> Iterable[tuple[Rendered, Any]]:
-    from kaigen.check import check_object, check_policy
+    from kaigen.check import check_object, check_policy, check_references
 
     for item in objects:
         for finding in check_object(item.body, target=target):
             yield item, finding
         for finding in check_policy(item.body, pod_security=pod_security):
             yield item, finding
+    for index, finding in check_references([item.body for item in objects], external=_Elsewhere()):
+        yield objects[index], finding
 
 
-def _spec_path(item: Object, path: Sequence[str | int]) -> tuple[str | int, ...]:
+class _Elsewhere:
+    """What an app may refer to without making it: volumes of other apps, and what users keep in ConfigMaps."""
+
+    def __contains__(self, identity: object) -> bool:
+        return isinstance(identity, tuple) and identity[0] in {"PersistentVolumeClaim", "ConfigMap"}
+
+
+def _leaks(spec: Spec) -> bool:
+    """Whether loading has found a credential in the spec's document, and told it with its line."""
+    from kaigen.load.secrets import find_secrets
+
+    return any(find_secrets(spec.document))  # type: ignore[arg-type]
+
+
+def _spec_path(item: Rendered, path: Sequence[str | int], document: Any) -> tuple[str | int, ...]:
     """The spec's field that a place in an object came from; empty when kaigen made it."""
     from kaigen.compile.app import Expr, HashedName
 
-    node: Any = item.body
-    for key in path:
+    node: Any = item.object.body
+    value: Any = item.body
+    for depth, key in enumerate(path):
         try:
-            node = node[key]
+            node, value = node[key], value[key]
         except (KeyError, IndexError, TypeError):
             break
         if isinstance(node, Expr) and not isinstance(node, HashedName):
             origins = [setting.origin for setting in node.settings() if setting.origin]
-            return origins[0] if origins else ()
+            return _inside(origins[0], value, path[depth + 1 :], document) if origins else ()
     return ()
+
+
+def _inside(
+    origin: tuple[str | int, ...], value: Any, rest: Sequence[str | int], document: Any
+) -> tuple[str | int, ...]:
+    """The place below a field that the rest of a path leads to, as far as the document holds the same there.
+
+    A list in an object may begin with entries of kaigen's own, so an entry is found by what it is.
+    """
+    here, path = document, list(origin)
+    try:
+        for key in origin:
+            here = here[key]
+        for key in rest:
+            value = value[key]
+            step = here.index(value) if isinstance(here, list) else key
+            here = here[step]
+            path.append(step)
+    except (KeyError, IndexError, TypeError, ValueError):
+        pass
+    return tuple(path)
 
 
 def object_keys(item: Compiled) -> list[tuple[str, str, str, str]]:

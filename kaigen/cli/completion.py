@@ -11,15 +11,15 @@ from kaigen.cli.console import Console
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_obj
 def command(console: Console, shell: str) -> None:
-    """Print the completion script of SHELL.
+    """Print a shell's completion script.
 
     For bash: `eval "$(kaigen completion bash)"` in ~/.bashrc; for zsh likewise in ~/.zshrc; for fish write it to
     ~/.config/fish/completions/kaigen.fish.
     """
     from click.shell_completion import get_completion_class
 
-    from kaigen.cli.main import cli
+    from kaigen.cli.main import COMPLETE, cli
 
     kind = get_completion_class(shell)
     assert kind is not None
-    console.write(kind(cli, {}, "kaigen", "_KAIGEN_COMPLETE").source())
+    console.write(kind(cli, {}, "kaigen", COMPLETE).source())

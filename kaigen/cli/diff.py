@@ -38,10 +38,11 @@ def command(
     output: str,
     exit_code: bool,
 ) -> None:
-    """Tell what the specs as they are now change in the rendered tree of GITREF, object by object.
+    """Tell what a change does, object by object.
 
-    In plain words: a new run, pods that restart, a volume that is kept, a field that cannot change in place.
-    The tree of GITREF is the one committed there; where none is, the specs of GITREF are rendered.
+    What the specs as they are now change in the rendered tree of GITREF, in plain words: a new run, pods that
+    restart, a volume that is kept, a field that cannot change in place. The tree of GITREF is the one committed
+    there; where none is, the specs of GITREF are rendered.
     """
     from kaigen.gitops.diff import compare, render_json, render_markdown, render_text
     from kaigen.gitops.git import merge_base

@@ -14,9 +14,9 @@ from kaigen.cli.console import Console
 @click.argument("field", metavar="KIND[.PATH]")
 @click.pass_obj
 def command(console: Console, field: str) -> None:
-    """Explain a field of a kind: its type, what it means, its default, and the fields below it.
+    """Explain a field of a kind, as kubectl explain does.
 
-    For example: kaigen explain Model.spec.source
+    Its type, what it means, its default, and the fields below it. For example: kaigen explain Model.spec.source
     """
     from kaigen.cli.kinds import find_entry
     from kaigen.kinds.registry import KINDS

@@ -17,15 +17,16 @@ from kaigen.cli.console import Console
 @click.option("--namespace", default="ml", show_default=True, help="Namespace of the apps.")
 @click.pass_obj
 def command(console: Console, folder: str, profile: str, namespace: str) -> None:
-    """Start a GitOps repository in DIR (default: here).
+    """Start a GitOps repository in a folder.
 
-    Writes kaigen.yaml, an example in specs/, schemas and settings for editors, a CI workflow and pre-commit hooks.
-    Nothing that exists is overwritten: when one of these files is there already, nothing is written.
+    Writes into DIR (default: here) kaigen.yaml, an example in specs/, schemas and settings for editors, a CI
+    workflow and pre-commit hooks. Nothing that exists is overwritten: when one of these files is there already,
+    nothing is written.
     """
     from kaigen.scaffold.repository import start_repository
 
     root = Path(folder)
     for path in start_repository(root, profile=profile, namespace=namespace):
-        console.out(f"wrote {root / path}")
+        console.say(f"wrote {root / path}")
     where = "" if root.resolve() == Path.cwd() else f"cd {folder} && "
     console.say(f"\nNext: {where}kaigen render, look at rendered/, and commit it all.")

@@ -36,7 +36,10 @@ def find_entry(name: str) -> KindEntry:
 )
 @click.pass_obj
 def command(console: Console, output: str) -> None:
-    """List the kinds that kaigen reads: its own, and those of the systems whose resources it takes unchanged."""
+    """List the kinds and dialects that kaigen reads.
+
+    Its own kinds, and those of the systems whose resources it takes unchanged.
+    """
     from kaigen.kinds.registry import KINDS
 
     if output == "json":

@@ -64,9 +64,9 @@ def command(
     assignments: tuple[str, ...],
     value_files: tuple[str, ...],
 ) -> None:
-    """Write manifests and charts of the specs in PATH (default: those of kaigen.yaml).
+    """Write manifests and charts of the specs.
 
-    One folder an app, one object a file. Files of apps whose spec is gone are removed; files that kaigen did not
+    Of those in PATH (default: those of kaigen.yaml). One folder an app, one object a file. Files of apps whose spec is gone are removed; files that kaigen did not
     write are never touched. Either the whole tree is written or nothing is.
     """
     if check and to_stdout:

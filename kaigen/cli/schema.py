@@ -11,7 +11,10 @@ from kaigen.cli.console import Console
 @click.argument("kind", required=False)
 @click.pass_obj
 def command(console: Console, kind: str | None) -> None:
-    """Print the JSON Schema of KIND, or one schema for every document that kaigen reads."""
+    """Print the JSON Schema of a kind.
+
+    Without KIND, one schema for every document that kaigen reads.
+    """
     import json
 
     from kaigen.cli.kinds import find_entry

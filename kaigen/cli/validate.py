@@ -22,9 +22,10 @@ from kaigen.cli.options import environment_option, paths_argument, read_config
 )
 @click.pass_obj
 def command(console: Console, paths: tuple[str, ...], environment: str, output: str) -> None:
-    """Tell every problem of the specs in PATH (default: those of kaigen.yaml); exit 2 when one is an error.
+    """Tell every problem of every spec.
 
-    All checks of a render are made, and nothing is written.
+    Of the specs in PATH (default: those of kaigen.yaml); exit 2 when one problem is an error. All checks of a
+    render are made, and nothing is written.
     """
     from kaigen.load.diagnostics import Severity
     from kaigen.load.report import render_report
@@ -33,7 +34,9 @@ def command(console: Console, paths: tuple[str, ...], environment: str, output: 
     stdin = sys.stdin.buffer if "-" in paths else None
     found, files = validate(paths, read_config(environment), stdin=stdin)
     if output != "text":
-        console.write(render_report(found, output, files=list(files)).rstrip("\n") + "\n")
+        text = render_report(found, output, files=list(files)).rstrip("\n")
+        if text:
+            console.out(text)
     elif found:
         console.report(found, files)
     else:

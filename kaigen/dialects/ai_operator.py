@@ -17,7 +17,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue
 
 from kaigen.dialects.base import CLUSTER_FIELDS, ForeignMetadata, Lowered, Lowering
-from kaigen.kinds.base import AppName, Block, Metadata, TokenSecret
+from kaigen.kinds.base import NO_BLANKS, AppName, Block, Metadata, TokenSecret
 from kaigen.kinds.blocks import AccessMode, HuggingFace, Placement, Resources, Source
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job, JobSpec, ModelUse, Output, OutputVolume
@@ -51,7 +51,7 @@ DIRECTIVES = ("compat", "gpus", "retain-output", "version")
 class AiOperatorSpec(Block):
     """A fine-tuning run."""
 
-    image: Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[^\s]+$")] = Field(
+    image: Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS)] = Field(
         DEFAULT_IMAGE, description="Container image with the training code."
     )
     model: Annotated[
@@ -160,14 +160,6 @@ def lower(job: AiOperatorJob, document: Positioned) -> tuple[list[Lowered], list
             f"the default `command` trains `{DEFAULT_MODEL}`, not `{spec.model}`",
             ("spec", "model"),
             "write a `command` with a recipe for your model",
-        )
-    container_name_max = 58
-    if compat and len(metadata.name) > container_name_max:
-        lowering.error(
-            "KG0401",
-            f"`{metadata.name}-init` is too long for a container's name",
-            ("metadata", "name"),
-            f"use at most {container_name_max} characters",
         )
     folder = f"{FOLDER}/{spec.model.split('/')[-1]}"
     model = ModelUse(

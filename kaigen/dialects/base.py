@@ -98,7 +98,7 @@ class Lowering:
 
     def directives(self, annotations: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
         """Annotations that direct kaigen, by name without their prefix; unknown ones are errors."""
-        from kaigen.load.suggest import did_you_mean
+        from kaigen.load.suggest import nearest
 
         found = {}
         for key, value in annotations.items():
@@ -108,12 +108,13 @@ class Lowering:
             if name in known:
                 found[name] = value
             else:
-                names = [PREFIX + item for item in known]
+                meant = nearest(name, known)
+                listed = ", ".join(PREFIX + item for item in known)
                 self.error(
                     "KG0406",
                     f"unknown annotation `{key}`",
                     ("metadata", "annotations", key),
-                    did_you_mean(key, names) or "known: " + ", ".join(names),
+                    f"did you mean `{PREFIX}{meant[0]}`?" if meant else f"known: {listed}",
                     key=True,
                 )
         return found

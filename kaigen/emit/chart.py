@@ -67,10 +67,8 @@ def _chart_yaml(app: App) -> dict[str, Json]:
 
 def template(app: App, item: Object) -> str:
     """One object's template."""
-    if item.hashed is not None:
-        text = _hashed_template(app, item, item.hashed)
-    else:
-        text = dump_template(item.body)
+    name = item.hashed
+    text = dump_template(item.body) if name is None else _hashed_template(app, item, name)
     if item.when is not None:
         text = f"{{{{- if {item.when.pipeline()} }}}}\n{text}{{{{- end }}}}\n"
     return text

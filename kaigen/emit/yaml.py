@@ -53,7 +53,12 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def _quote(text: str) -> str:
-    if ('"' in text or "\\" in text) and not _UNPRINTABLE.search(text) and "\n" not in text and "\t" not in text:
+    if (
+        ('"' in text or "\\" in text)
+        and not _UNPRINTABLE.search(text)
+        and "\n" not in text
+        and "\t" not in text
+    ):
         return "'" + text.replace("'", "''") + "'"
     return '"' + _QUOTED.sub(_escape, text) + '"'
 
@@ -101,7 +106,9 @@ def _inline(value: Any) -> str:
         # YAML 1.1 reads an exponent only behind a point and with a sign.
         if "e" in text:
             mantissa, exponent = text.split("e")
-            text = f"{mantissa if '.' in mantissa else mantissa + '.0'}e{exponent if exponent[0] in '+-' else '+' + exponent}"
+            point = "" if "." in mantissa else ".0"
+            sign = "" if exponent[0] in "+-" else "+"
+            text = f"{mantissa}{point}e{sign}{exponent}"
         return text
     raise TypeError(f"YAML output cannot hold a {type(value).__name__}")
 

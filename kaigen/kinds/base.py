@@ -33,6 +33,9 @@ LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Z
 LABEL_VALUE = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 ABSOLUTE_PATH = r"^/[^:]*$"
+RELATIVE_PATH = r"^([^./][^/]*|\.[^./][^/]*|\.\.[^/]+|\.)(/([^./][^/]*|\.[^./][^/]*|\.\.[^/]+|\.?))*$"
+"""A path that neither starts at the root nor has a part `..`."""
+NO_BLANKS = r"^[^\s]+$"
 
 APP_NAME_MAX = 53
 """Longest name of an app: Helm allows no longer release name, and every object's name starts with it."""
@@ -100,7 +103,8 @@ class Choice(Block):
             return handler(data)
         wanted = ", ".join(f"`{name}`" for name in cls.exactly_one)
         if not given:
-            problem = PydanticCustomError("none_of", "needs one of {wanted}", {"wanted": wanted})
+            words = "needs one of {wanted}" if len(cls.exactly_one) > 1 else "needs {wanted}"
+            problem = PydanticCustomError("none_of", words, {"wanted": wanted, "names": cls.exactly_one})
         else:
             both = " and ".join(f"`{name}`" for name in given)
             problem = PydanticCustomError(

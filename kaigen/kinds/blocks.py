@@ -8,6 +8,7 @@ from pydantic import Discriminator, Field, Tag
 
 from kaigen.kinds.base import (
     ENV_NAME,
+    NO_BLANKS,
     Block,
     Choice,
     KeyRef,
@@ -89,7 +90,7 @@ class Placement(Block):
 class ImageBlock(Block):
     """A container image, with how to pull it."""
 
-    ref: Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[^\s]+$")] = Field(
+    ref: Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS)] = Field(
         description="Image reference; a digest is best.",
         examples=["ghcr.io/org/train@sha256:…", "python:3.12-slim"],
     )
@@ -100,7 +101,7 @@ class ImageBlock(Block):
 
 
 Image = Annotated[
-    Annotated[str, Field(min_length=1, max_length=512, pattern=r"^[^\s]+$"), Tag("short")]
+    Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS), Tag("short")]
     | Annotated[ImageBlock, Tag("block")],
     Discriminator(_shape),
 ]
@@ -150,7 +151,8 @@ class Security(Block):
     )
     read_only_root_filesystem: bool | None = Field(
         None,
-        description="Default: true, but false in containers with a GPU, whose driver hook writes to the root file system.",
+        description="Default: true, but false in containers with a GPU, whose driver hook writes to the root file "
+        "system.",
     )
 
 

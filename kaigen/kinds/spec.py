@@ -52,10 +52,17 @@ class Spec:
         return ("metadata", "name") if wanted[:1] == ("metadata",) else ("spec",)
 
     def diagnostic(
-        self, code: str, message: str, path: Sequence[str | int], hint: str = "", *, warning: bool = False
+        self,
+        code: str,
+        message: str,
+        path: Sequence[str | int],
+        hint: str = "",
+        *,
+        warning: bool = False,
+        key: bool = False,
     ) -> Diagnostic:
-        """A problem at a field of the kind, told at its place in the document."""
+        """A problem at a field of the kind, or at the field's name, told at its place in the document."""
         where = self.document_path(path)
-        mark: Mark = self.document.mark(where)
+        mark: Mark = self.document.mark(where, key=key)
         severity = Severity.WARNING if warning else Severity.ERROR
         return Diagnostic(code, message, mark, hint, severity, dotted(where))

@@ -51,7 +51,11 @@ def repository_files(*, profile: str = "generic", namespace: str = "ml") -> dict
     for name, target in TARGETS.items():
         text = (FILES / name).read_text(encoding="utf-8")
         files[target] = re.sub(r"@([a-z]+)@", lambda match: words[match[1]], text)
-    for target, schema in ((".kaigen/schema.json", combined_schema(embedded=True)), (".kaigen/config.json", json_schema(CONFIG_ENTRY))):
+    schemas = {
+        ".kaigen/schema.json": combined_schema(embedded=True),
+        ".kaigen/config.json": json_schema(CONFIG_ENTRY),
+    }
+    for target, schema in schemas.items():
         files[target] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
     return dict(sorted(files.items()))
 
@@ -71,7 +75,9 @@ def start_repository(root: Path, *, profile: str = "generic", namespace: str = "
     there = [path for path in files if (root / path).exists() or (root / path).is_symlink()]
     if there:
         hint = "run it in a new folder, or move the file away"
-        raise InputError([Diagnostic("KG0606", "is there already", Mark(str(root / path)), hint) for path in there])
+        raise InputError(
+            [Diagnostic("KG0606", "is there already", Mark(str(root / path)), hint) for path in there]
+        )
     written: list[str] = []
     try:
         for path, text in files.items():
