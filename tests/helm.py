@@ -18,7 +18,7 @@ from tests import tools
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML as Helm and Kubernetes read it: `<<` and `=` that stand for values are text."""
+    """YAML as Helm and Kubernetes read it: `1e-05` is a number; `<<` and `=` that stand for values are text."""
 
 
 def _text(loader: _Loader, node: yaml.ScalarNode) -> str:
@@ -27,6 +27,8 @@ def _text(loader: _Loader, node: yaml.ScalarNode) -> str:
 
 for _tag in ("merge", "value"):
     _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _text)
+_NUMBER = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.0123456789"))
 
 
 class HelmError(Exception):

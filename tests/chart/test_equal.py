@@ -40,7 +40,12 @@ def without_tests(objects: Objects) -> Objects:
 
 
 def by_helm(
-    chart: Path, item: Compiled, values: Mapping[str, Any] | None = None, *, release: str = "", fast: bool = True
+    chart: Path,
+    item: Compiled,
+    values: Mapping[str, Any] | None = None,
+    *,
+    release: str = "",
+    fast: bool = True,
 ) -> Objects:
     """The chart's objects, hooks left out."""
     found = helm.template(chart, release or item.app.name, item.app.namespace, values, fast=fast)

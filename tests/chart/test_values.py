@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kaigen.compile.app import Setting
@@ -134,7 +134,9 @@ _LEAVES = st.one_of(
 )
 _VALUES = st.recursive(
     _LEAVES,
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "cpu"]), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "cpu"]), inner, max_size=2)
+    ),
     max_leaves=4,
 )
 
@@ -145,7 +147,6 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> tuple[AppCase, Path]:
     return case, write_chart(tmp_path_factory.mktemp("rich"), case.compiled)
 
 
-@settings(max_examples=300)
 @given(data=st.data())
 def test_kaigen_and_helm_judge_values_alike(data: st.DataObject, rich: tuple[AppCase, Path]) -> None:
     case, chart = rich

@@ -55,7 +55,9 @@ HARMLESS = [
     "hf_transfer",
     "hf_hub_download_with_a_long_name_of_words",
     "HF_HUB_ENABLE_HF_TRANSFER",
-    "hf_" + "a" * 20,
+    "hf_" + "a" * 40,
+    "my_hf_" + "downloader" * 4,
+    "0123_hf_0123456789012345678901234567890123",
     "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
     "0123456789abcdef0123456789abcdef01234567",
     "f47ac10b-58cc-4372-a567-0e02b2c3d479",
@@ -109,6 +111,12 @@ def test_a_credential_is_told_by_its_kind(text: str, kind: str) -> None:
 def test_a_credential_is_found_within_other_text(text: str, kind: str, around: str) -> None:
     assert looks_like_secret(around.format(text)) == kind
     assert may_hold_secret(around.format(text))
+
+
+@pytest.mark.parametrize("token", ["hf_" + LETTERS, "ghp_" + MIXED[:36]])
+def test_a_token_is_found_though_other_letters_stick_to_it(token: str) -> None:
+    for text in (f"a{token}", f"my_{token}", f"{token}_old"):
+        assert looks_like_secret(text) is not None
 
 
 @pytest.mark.parametrize("text", HARMLESS)

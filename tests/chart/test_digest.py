@@ -1,0 +1,197 @@
+"""The hash in a Job's name is the same whether kaigen or Helm computes it, and means: another run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaigen.catalog.profiles import get_profile
+from kaigen.compile.app import MUTABLE_JOB_FIELDS, App, find_settings
+from kaigen.compile.context import Context
+from kaigen.compile.job import compile_job
+from kaigen.compile.problems import Problems
+from kaigen.config import default_images
+from kaigen.kinds.job import Job
+from kaigen.overrides import check_values, effective_values
+from kaigen.pipeline import Compiled
+from tests.chart.cases import AppCase, app_cases, write_chart
+from tests.chart.synthesis import filled
+from tests.chart.test_equal import by_helm, written
+from tests.differences import assert_same
+from tests.strategies import floats, helm_keys, helm_texts, json_values, texts
+
+CONTEXT = Context(profile=get_profile("generic"), images=default_images())
+
+
+def compiled(spec: dict[str, Any], **metadata: Any) -> Compiled:
+    problems = Problems()
+    block = Job.model_validate({"metadata": {"name": "work", **metadata}, "spec": spec}, by_alias=True)
+    app = compile_job(block, CONTEXT, problems)
+    assert [str(problem) for problem in problems.errors] == []
+    return Compiled(app, app.default_values(), app.render())
+
+
+def job_name(app: App, values: dict[str, Any] | None = None) -> str:
+    return next(str(i.body["metadata"]["name"]) for i in app.render(values) if i.body["kind"] == "Job")
+
+
+_IMAGE = helm_texts().map(
+    lambda text: "".join(char for char in text if not (char.isspace() or char < "!")) or "i"
+)
+_NAMES = st.sampled_from(["A", "B_2", "PATH", "lower"])
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> dict[str, Any]:
+    """A Job whose every text is adversarial."""
+    text, values = helm_texts(), json_values(helm_texts(), helm_keys())
+    source = {"repo": "a/b", "include": draw(st.lists(texts().filter(bool), max_size=2))}
+    return {
+        "image": draw(_IMAGE),
+        "command": draw(st.lists(text, min_size=1, max_size=3)),
+        "args": draw(st.lists(text, max_size=3)),
+        "env": draw(st.dictionaries(_NAMES, text | st.booleans() | st.integers(-(2**60), 2**60), max_size=3)),
+        "params": draw(st.dictionaries(st.sampled_from(["a", "b_", "C3"]), values, max_size=3)),
+        "model": {"source": {"huggingFace": source}, "mountPath": "/output/model"},
+        "output": {"volume": {"size": "1Gi"}},
+        "placement": {
+            "tolerations": draw(st.lists(st.dictionaries(helm_keys(), values, max_size=2), max_size=2)),
+            "affinity": draw(st.dictionaries(helm_keys(), values, max_size=2)),
+        },
+    }
+
+
+@given(spec=jobs(), note=texts())
+def test_both_forms_agree_whatever_the_text(
+    spec: dict[str, Any], note: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    item = compiled(spec, annotations={"note": note})
+    assert_same(by_helm(_chart(tmp_path_factory, item), item), written(item.objects))
+
+
+@given(data=st.data())
+def test_both_forms_agree_whatever_the_values(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    item = _plain_job()
+    text, any_json = helm_texts(), json_values(helm_texts(), helm_keys())
+    values = data.draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "image": text.filter(bool),
+                "args": st.lists(text, max_size=3),
+                "env": st.fixed_dictionaries(
+                    {"A": text | floats() | st.integers(-(2**53), 2**53) | st.booleans()}
+                ),
+                "params": st.fixed_dictionaries({"a": any_json}, optional={"more": any_json}),
+                "nodeSelector": st.dictionaries(helm_keys(), text, max_size=2),
+                "tolerations": st.lists(st.dictionaries(helm_keys(), any_json, max_size=2), max_size=2),
+                "affinity": st.dictionaries(helm_keys(), any_json, max_size=2),
+                "runtimeClassName": text,
+                "output": st.fixed_dictionaries({"storageClassName": text}),
+            },
+        )
+    )
+    effective = effective_values(item.app, [{"work": values}])
+    assert check_values(item.app, effective) == []
+    chart = _chart(tmp_path_factory, item)
+    assert_same(by_helm(chart, item, values), written(item.app.render(effective)))
+    chart = _chart(tmp_path_factory, item, effective)
+    assert_same(by_helm(chart, item), written(item.app.render(effective)))
+
+
+def _plain_job() -> Compiled:
+    return compiled(
+        {
+            "image": "i",
+            "env": {"A": "a"},
+            "params": {"a": 1},
+            "output": {"volume": {"size": "1Gi"}},
+        }
+    )
+
+
+def _chart(factory: pytest.TempPathFactory, item: Compiled, values: dict[str, Any] | None = None) -> Path:
+    """Always the same folder, so that hundreds of charts leave no hundreds of folders."""
+    folder = factory.getbasetemp() / "digest"
+    shutil.rmtree(folder, ignore_errors=True)
+    return write_chart(folder, item, values)
+
+
+@pytest.mark.parametrize(
+    "app_case",
+    [case for case in app_cases() if any(o.hashed for o in case.compiled.app.objects)],
+    ids=lambda c: c.name,
+)
+def test_the_name_changes_with_what_runs_and_with_nothing_else(app_case: AppCase) -> None:
+    app = app_case.compiled.app
+    hashed = next(o.hashed for o in app.objects if o.hashed)
+    assert hashed is not None
+    fixed = {key: node for key, node in hashed.spec.items() if key not in MUTABLE_JOB_FIELDS}
+    decisive = {setting.path for setting in find_settings(fixed)}
+    assert {"retries", "deadlineSeconds", "networkPolicy.enabled"}.isdisjoint(decisive)
+    before = job_name(app, app_case.effective({}))
+    for setting in app.settings:
+        value: Any = filled(app)
+        for key in setting.keys:
+            value = value[key]
+        for key in reversed(setting.keys):
+            value = {key: value}
+        changed = job_name(app, app_case.effective(value)) != before
+        assert changed == (setting.path in decisive), setting.path
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"retries": 7}, {"deadline": "2h"}, {"deadline": "1d12h"}],
+    ids=str,
+)
+def test_what_may_change_in_place_makes_no_new_run(change: dict[str, Any]) -> None:
+    spec = {"image": "i", "retries": 1, "deadline": "1h"}
+    assert job_name(compiled({**spec, **change}).app) == job_name(compiled(spec).app)
+
+
+@pytest.mark.parametrize("metadata", [{"labels": {"team": "a"}}, {"annotations": {"note": "b"}}], ids=str)
+def test_labels_and_annotations_make_no_new_run(metadata: dict[str, Any]) -> None:
+    assert job_name(compiled({"image": "i"}, **metadata).app) == job_name(compiled({"image": "i"}).app)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"image": "j"},
+        {"image": {"ref": "i", "pullPolicy": "Always"}},
+        {"image": {"ref": "i", "pullSecrets": ["s"]}},
+        {"command": ["c"]},
+        {"args": ["a"]},
+        {"env": {"A": "a"}},
+        {"params": {"a": 1}},
+        {"resources": {"gpus": 1}},
+        {"resources": {"cpu": "2"}},
+        {"resources": {"sharedMemory": "1Gi"}},
+        {"placement": {"nodeSelector": {"a": "b"}}},
+        {"placement": {"runtimeClassName": "r"}},
+        {"security": {"runAsUser": 5}},
+        {"security": {"podSecurity": "baseline"}},
+        {"security": {"readOnlyRootFilesystem": False}},
+        {"nodes": 2},
+        {"output": {"volume": {"size": "1Gi"}}},
+    ],
+    ids=str,
+)
+def test_what_runs_otherwise_is_a_new_run(change: dict[str, Any]) -> None:
+    assert job_name(compiled({"image": "i", **change}).app) != job_name(compiled({"image": "i"}).app)
+
+
+def test_a_parameter_makes_a_new_run() -> None:
+    """The ConfigMap that holds parameters keeps its name; the variables change the pod's template."""
+    names = {
+        job_name(compiled({"image": "i", "params": {"a": value}}).app) for value in (1, 2, "1", [1], {"b": 1})
+    }
+    assert len(names) == 4  # 1 and "1" are the same text in the variable

@@ -1,0 +1,136 @@
+"""Documentation says what is: generated pages are current, examples run, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kaigen.cli.main import COMMANDS, cli
+from kaigen.load.codes import codes
+from tools import docs
+
+ROOT = Path(__file__).parent.parent.parent
+LEFT_OUT = {".venv", ".git", "rendered", "golden", "scenario", "node_modules", "files"}
+PAGES = [
+    path.relative_to(ROOT).as_posix()
+    for path in sorted(ROOT.rglob("*.md"))
+    if LEFT_OUT.isdisjoint(path.relative_to(ROOT).parts) and not path.is_relative_to(ROOT / "shared")
+]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def generated() -> dict[str, str]:
+    return docs.generated_files()
+
+
+def test_generated_files_are_current(generated: dict[str, str]) -> None:
+    stale = [
+        path
+        for path, text in generated.items()
+        if not (ROOT / path).is_file() or (ROOT / path).read_text(encoding="utf-8") != text
+    ]
+    assert stale == [], "run `make docs`"
+
+
+def test_no_schema_is_left_of_a_kind_that_is_gone(generated: dict[str, str]) -> None:
+    there = {path.relative_to(ROOT).as_posix() for path in (ROOT / "schemas").glob("*.json")}
+    assert there == {path for path in generated if path.startswith("schemas/")}
+
+
+def code_blocks(page: str, language: str) -> list[str]:
+    """The blocks of a language in a page."""
+    return [
+        code for found, code in FENCE.findall((ROOT / page).read_text(encoding="utf-8")) if found == language
+    ]
+
+
+def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
+    blocks = code_blocks("README.md", "python")
+    assert len(blocks) == 1
+    code = (
+        "from kaigen.cli.main import run\n"
+        "assert run(['init', '.']) == 0\n"
+        "print('---')\n"
+        f"{blocks[0]}\n"
+        "assert len(files) > 20 and all(isinstance(content, bytes) for content in files.values())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "KAIGEN_CACHE_DIR": "off"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.split("---\n")[1].splitlines()
+    assert [line.split(" ")[0] for line in said] == ["evaluate", "qwen"]
+    assert "'Job'" in said[0]
+    assert not (tmp_path / "rendered").exists()
+
+
+def test_the_specs_of_the_readme_render_without_a_warning(tmp_path: Path) -> None:
+    from kaigen import compile_specs, load_specs
+
+    (block,) = code_blocks("README.md", "yaml")
+    (tmp_path / "ai.yaml").write_text(block, encoding="utf-8")
+    compilation = compile_specs(load_specs([str(tmp_path)]))
+    assert [item.message for item in compilation.diagnostics] == []
+    assert [item.app.kind for item in compilation.apps] == ["Job", "Model"]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as code hosts make them."""
+    headings = re.findall(r"^#+ +(.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_relative_link_leads_somewhere(page: str) -> None:
+    text = FENCE.sub("", (ROOT / page).read_text(encoding="utf-8"))
+    text = re.sub(r"`[^`\n]*`", "", text)
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (ROOT / page).parent / name if name else ROOT / page
+        if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors(path)):
+            broken.append(target)
+    assert broken == []
+
+
+def test_pages_are_found() -> None:
+    assert {"README.md", "docs/architecture.md", "docs/cli.md"} <= set(PAGES)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_each_command_says(name: str) -> None:
+    command = cli.get_command(cli.make_context("kaigen", ["--help"], resilient_parsing=True), name)
+    assert command is not None
+    assert command.name == name
+    assert command.help
+    assert command.help.split("\n\n")[0].replace("\n", " ") == COMMANDS[name]
+
+
+def test_every_command_and_option_is_on_the_page_of_commands() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    context = cli.make_context("kaigen", ["--help"], resilient_parsing=True)
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        assert command is not None
+        assert f"## kaigen {name}\n" in page
+        for parameter in command.params:
+            assert all(option in page for option in parameter.opts if option.startswith("-"))
+
+
+def test_every_code_that_the_pages_name_exists() -> None:
+    named = {
+        code for page in PAGES for code in re.findall(r"KG\d{4}", (ROOT / page).read_text(encoding="utf-8"))
+    }
+    assert named <= set(codes())

@@ -1,0 +1,91 @@
+"""What a command may import: start-up time is import time."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from benchmarks.importtime import Import, imports_of, read_imports
+from benchmarks.workload import write_repository
+
+ROOT = Path(__file__).parents[2]
+
+# Nothing but a cluster, the Hub or a person's own template needs these.
+NEVER = ("jinja2", "jsonschema", "kubernetes", "kubernetes_validate", "huggingface_hub", "torch")
+ONLINE = ("asyncio", "http.client", "http.server", "urllib.request", "ssl", "concurrent.futures")
+WHEN_SPECS_ARE_READ = ("pydantic", "pydantic_core", "yaml", "kaigen.kinds", "kaigen.dialects")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository of a Model and a Job that refers to it."""
+    return write_repository(tmp_path / "repository", 2)
+
+
+def imports(repository: Path, *arguments: str) -> list[Import]:
+    """What a call imports that ends well, without a cache of earlier calls."""
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(repository),
+        "PYTHONPATH": str(ROOT),
+        "KAIGEN_CACHE_DIR": str(repository / "cache"),
+    }
+    found, done = imports_of(sys.executable, arguments, repository, env)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert any(item.name == "kaigen.cli.main" for item in found)
+    return found
+
+
+def over(found: Iterable[Import], *forbidden: str) -> list[str]:
+    """How modules of the forbidden packages came in: who imported whom. Each package is told of once."""
+    told: dict[str, str] = {}
+    for item in found:
+        for name in forbidden:
+            if item.name == name or item.name.startswith(f"{name}."):
+                told.setdefault(name, " imports ".join(item.chain))
+    return list(told.values())
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["render", "--help"], ["validate", "--help"]]
+)
+def test_help_reads_no_specs_and_loads_no_kinds(repository: Path, arguments: list[str]) -> None:
+    found = imports(repository, *arguments)
+    assert over(found, *NEVER, *ONLINE, *WHEN_SPECS_ARE_READ, "kaigen.compile", "kaigen.pipeline") == []
+
+
+def test_help_of_one_command_imports_no_other(repository: Path) -> None:
+    found = imports(repository, "render", "--help")
+    others = [f"kaigen.cli.{path.stem}" for path in (ROOT / "kaigen" / "cli").glob("*.py")]
+    shared = {f"kaigen.cli.{name}" for name in ("__init__", "main", "console", "options", "render")}
+    assert over(found, *(set(others) - shared)) == []
+
+
+def test_validate_imports_nothing_that_only_writing_or_a_network_takes(repository: Path) -> None:
+    assert over(imports(repository, "validate"), *NEVER, *ONLINE, "difflib", "kaigen.emit.chart") == []
+
+
+def test_render_of_manifests_imports_no_template_engine_and_no_differ(repository: Path) -> None:
+    assert over(imports(repository, "render"), *NEVER, *ONLINE, "difflib", "kaigen.emit.chart") == []
+
+
+def test_an_import_is_told_with_the_chain_of_its_importers() -> None:
+    text = """\
+import time: self [us] | cumulative | imported package
+import time:       120 |        120 |   zipimport
+import time:        31 |         31 |     heavy.part
+import time:       204 |        235 |   heavy
+some other line that the program printed
+import time:        12 |        367 | light
+import time:         9 |          9 | last
+"""
+    found = read_imports(text)
+    assert [item.name for item in found] == ["zipimport", "heavy.part", "heavy", "light", "last"]
+    assert [item.own_us for item in found] == [120, 31, 204, 12, 9]
+    assert over(found, "heavy") == ["light imports heavy imports heavy.part"]
+    assert over(found, "heavy.part", "last") == ["light imports heavy imports heavy.part", "last"]
+    assert over(found, "heav") == []
