@@ -204,6 +204,7 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
         layers: the overrides, which may tell where they stand.
     """
     from jsonschema import Draft7Validator
+    from jsonschema.validators import extend
 
     from kaigen.emit.chart import values_schema
     from kaigen.load.paths import dotted
@@ -214,7 +215,8 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
         mark = _mark(app, layers, path, key=key)
         found.append(Diagnostic(code, f"`{dotted((app.name, *path))}`{message}", mark, hint))
 
-    for error in Draft7Validator(values_schema(app.settings)).iter_errors(dict(values)):
+    validator = extend(Draft7Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
+    for error in validator(values_schema(app.settings)).iter_errors(dict(values)):
         path = tuple(error.absolute_path)
         if error.validator == "additionalProperties":
             known = list(error.schema.get("properties", {}))
@@ -233,6 +235,14 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
         for place in _nulls(values, ()):
             say("KG0706", place, ": there is no default that null could take away", "delete it")
     return found
+
+
+def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
+    """JSON Schema's `pattern`, to which `$` is the end of the text and not of its last line."""
+    from jsonschema import ValidationError
+
+    if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
 _TYPES = {

@@ -270,7 +270,7 @@ def _in_process(
         mock.patch.multiple(sys, stdin=streams[0], stdout=streams[1], stderr=streams[2]),
     ):
         code = run(arguments)
-    out, err = (stream.buffer.getvalue() for stream in streams[1:])  # type: ignore[attr-defined]
+    out, err = (stream.buffer.getvalue() for stream in streams[1:])
     return _Outcome(code, out, err)
 
 

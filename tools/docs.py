@@ -21,7 +21,8 @@ def schema_files() -> dict[str, str]:
     schemas = {schema_file_name(entry): json_schema(entry) for entry in (*KINDS, CONFIG_ENTRY)}
     schemas["kaigen.json"] = combined_schema()
     return {
-        f"schemas/{name}": json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in schemas.items()
+        f"schemas/{name}": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+        for name, schema in schemas.items()
     }
 
 
@@ -37,7 +38,9 @@ def cli_page() -> str:
     for name in COMMANDS:
         command = cli.get_command(context, name)
         assert command is not None
-        own = click.Context(command, info_name=name, parent=context, max_content_width=100, terminal_width=100)
+        own = click.Context(
+            command, info_name=name, parent=context, max_content_width=100, terminal_width=100
+        )
         parts.append(f"## kaigen {name}\n\n```text\n{command.get_help(own)}\n```\n")
     return "\n".join(parts)
 

@@ -97,6 +97,4 @@ def _read_values(path: str) -> list[Overrides]:
                     )
                 )
     found.raise_errors()
-    return [
-        Layer(document.data, document.mark) for document in documents if isinstance(document.data, dict)
-    ]
+    return [Layer(document.data, document.mark) for document in documents if isinstance(document.data, dict)]

@@ -66,8 +66,9 @@ def command(
 ) -> None:
     """Write manifests and charts of the specs.
 
-    Of those in PATH (default: those of kaigen.yaml). One folder an app, one object a file. Files of apps whose spec is gone are removed; files that kaigen did not
-    write are never touched. Either the whole tree is written or nothing is.
+    Of those in PATH (default: those of kaigen.yaml). One folder an app, one object a file. Files of apps whose
+    spec is gone are removed; files that kaigen did not write are never touched. Either the whole tree is written
+    or nothing is.
     """
     if check and to_stdout:
         raise click.UsageError("--check and --stdout exclude each other")

@@ -28,6 +28,10 @@ class SpecIndex:
         """Names of the specs of a kind in a namespace."""
         return [name for known, place, name in self._keys() if known == kind and place == namespace]
 
+    def namespaces(self, kind: str, name: str) -> list[str]:
+        """Namespaces that have a spec of that kind and name."""
+        return [place for known, place, other in self._keys() if known == kind and other == name]
+
     def _find(self, key: Key) -> Any:
         return self._blocks.get(key)
 

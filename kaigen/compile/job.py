@@ -300,8 +300,7 @@ class _JobCompiler:
     def _shared_weights(self, name: str, folder: str, origin: SpecPath) -> _Weights:
         model = self.context.specs.get("Model", self.namespace, name)
         if not isinstance(model, Model):
-            known = self.context.specs.names("Model", self.namespace)
-            raise SpecProblem.unknown("KG0301", f"Model in namespace `{self.namespace}`", name, known, origin)
+            raise self._unknown_model(name, origin)
         modes = model.spec.store.volume.access_modes
         if self.spec.nodes > 1 and not {"ReadWriteMany", "ReadOnlyMany"} & set(modes):
             self.problems.error(
@@ -328,6 +327,19 @@ class _JobCompiler:
             mounts=[mount],
             volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
             permanent={},
+        )
+
+    def _unknown_model(self, name: str, origin: SpecPath) -> SpecProblem:
+        specs = self.context.specs
+        elsewhere = [place for place in specs.namespaces("Model", name) if place != self.namespace]
+        if elsewhere:
+            places = " and ".join(f"`{place}`" for place in elsewhere)
+            hint = f"it is in namespace {places}, and a pod can mount volumes of its own namespace only"
+            message = f"no Model `{name}` in namespace `{self.namespace}`"
+            return SpecProblem("KG0301", message, origin, hint)
+        where = f" in namespace `{self.namespace}`"
+        return SpecProblem.unknown(
+            "KG0301", "Model", name, specs.names("Model", self.namespace), origin, where=where
         )
 
     def _warn_of_pinned_volume(self, name: str, model: Model, origin: SpecPath) -> None:
@@ -381,7 +393,10 @@ class _JobCompiler:
         assert use.source is not None
         hub = use.source.hugging_face
         # As another user than the image's own, it has no home that it may write to but the volume.
-        env: list[Tree] = [{"name": "PYTHONUNBUFFERED", "value": "1"}, {"name": "HOME", "value": mount["mountPath"]}]
+        env: list[Tree] = [
+            {"name": "PYTHONUNBUFFERED", "value": "1"},
+            {"name": "HOME", "value": mount["mountPath"]},
+        ]
         if hub.token_secret:
             reference: Tree = {"name": hub.token_secret.name, "key": hub.token_secret.key}
             env.insert(0, {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}})
@@ -448,7 +463,9 @@ class _JobCompiler:
             "volumeMounts": mounts,
         }
         nothing: dict[str, Tree] = {}
-        placement = self.problems.attempt(lambda: placement_fields(spec.placement, self.context, granted), nothing)
+        placement = self.problems.attempt(
+            lambda: placement_fields(spec.placement, self.context, granted), nothing
+        )
         transfer_images = (
             [spec.model.transfer.image]
             if isinstance(spec.model, ModelUse) and spec.model.transfer.image
@@ -466,9 +483,7 @@ class _JobCompiler:
             ),
             **placement,
             **({"subdomain": Release("-nodes")} if spec.nodes > 1 else {}),
-            "securityContext": self.problems.attempt(
-                lambda: pod_security(spec.security), nothing
-            ),
+            "securityContext": self.problems.attempt(lambda: pod_security(spec.security), nothing),
             **(
                 {"resourceClaims": [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]}
                 if granted.device_class

@@ -26,14 +26,19 @@ class SpecProblem(Exception):
         self.hint = hint
 
     @classmethod
-    def unknown(cls, code: str, what: str, name: str, known: Iterable[str], path: SpecPath) -> SpecProblem:
+    def unknown(
+        cls, code: str, what: str, name: str, known: Iterable[str], path: SpecPath, *, where: str = ""
+    ) -> SpecProblem:
         """A name that is not in a list, with the nearest that is."""
         from kaigen.load.suggest import did_you_mean
 
         names = sorted(known)
         listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
         return cls(
-            code, f"unknown {what} `{name}`", path, did_you_mean(name, names) or f"known: {listed or 'none'}"
+            code,
+            f"unknown {what} `{name}`{where}",
+            path,
+            did_you_mean(name, names) or f"known: {listed or 'none'}",
         )
 
 

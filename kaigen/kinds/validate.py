@@ -23,6 +23,7 @@ _MAY_HOLD_NULL = (
 )
 """Where null is allowed. Not in parameters or Kubernetes fragments: Helm drops nulls from a chart's values."""
 
+
 class Positioned(Protocol):
     """What validation needs of a document."""
 

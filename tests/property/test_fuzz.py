@@ -108,7 +108,7 @@ def call(*arguments: str) -> tuple[int, str]:
     streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2)]
     with mock.patch.multiple(sys, stdout=streams[0], stderr=streams[1]):
         code = run(arguments)
-    return code, "".join(stream.buffer.getvalue().decode() for stream in streams)  # type: ignore[attr-defined]
+    return code, "".join(stream.buffer.getvalue().decode() for stream in streams)
 
 
 def check(folder: Path, name: str, content: bytes) -> None:

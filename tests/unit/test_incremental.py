@@ -332,7 +332,7 @@ def test_a_render_compiles_only_what_changed(repository: Repository, tmp_path: P
     assert compiled() == 2, "the Job in gamma.yaml reads it"
     assert compiled() == 0
     repository.specs["alpha.yaml"][0]["metadata"]["name"] = "omega"
-    assert repository.save() is None
+    repository.save()
     assert repository.render(output, use_cache=True)[0] is None, "gamma.yaml refers to nothing now"
     repository.specs["gamma.yaml"] = [job("gamma", model="omega")]
     assert compiled() == 2

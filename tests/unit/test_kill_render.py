@@ -41,7 +41,6 @@ class Repository:
         self.environment = {
             **{name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
             "PYTHONPATH": str(ROOT),
-            "PYTHONPYCACHEPREFIX": str(folder.parent / "pycache"),
             "KAIGEN_CACHE_DIR": str(folder.parent / "cache"),
         }
         (folder / "specs").mkdir(parents=True)
@@ -108,13 +107,16 @@ def test_a_killed_render_leaves_the_old_tree_or_the_new_one(repository: Reposito
         # All specs, or one of them: the tree is swapped as a whole, or only the app's folder.
         only = rng.choice([None, None, rng.randrange(SPECS)])
         repository.say(str(version), only=only)
+        begin = time.monotonic()
         process = repository.start()
         try:
             process.wait(moment(rng, took))
             finished += 1
+            took = 0.95 * (time.monotonic() - begin)
         except subprocess.TimeoutExpired:
             process.send_signal(signal.SIGKILL)
             killed += 1
+            took *= 1.02
         process.communicate()
         assert process.returncode in {0, -signal.SIGKILL}
         between = repository.tree()
@@ -133,9 +135,14 @@ def test_a_killed_render_leaves_the_old_tree_or_the_new_one(repository: Reposito
 
 
 def differences(between: dict[str, bytes], before: dict[str, bytes], after: dict[str, bytes]) -> str:
-    """Which files are of neither tree, for a message."""
-    return "\n".join(
-        f"{path}: {'old' if between.get(path) == before.get(path) else 'new' if between.get(path) == after.get(path) else 'neither'}"
-        for path in sorted({*between, *before, *after})
-        if before.get(path) != after.get(path)
-    )
+    """Which files are of which tree, for a message."""
+    told = []
+    for path in sorted({*between, *before, *after}):
+        if before.get(path) != after.get(path):
+            which = [
+                name
+                for name, other in (("old", before), ("new", after))
+                if between.get(path) == other.get(path)
+            ]
+            told.append(f"{path}: {which or 'neither'}")
+    return "\n".join(told)
