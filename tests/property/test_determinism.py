@@ -17,14 +17,24 @@ DEMO = ROOT / "examples" / "demo"
 SURROUNDINGS: dict[str, dict[str, str]] = {
     "plain": {},
     "other-hashes": {"PYTHONHASHSEED": "1"},
-    "turkish": {"LANG": "tr_TR.UTF-8", "LC_ALL": "tr_TR.UTF-8", "PYTHONHASHSEED": "77", "TZ": "Asia/Kathmandu"},
+    "turkish": {
+        "LANG": "tr_TR.UTF-8",
+        "LC_ALL": "tr_TR.UTF-8",
+        "PYTHONHASHSEED": "77",
+        "TZ": "Asia/Kathmandu",
+    },
     "ascii": {"LANG": "C", "LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "TZ": "UTC+11"},
     "optimised": {"PYTHONOPTIMIZE": "2", "PYTHONHASHSEED": "4294967295", "COLUMNS": "20", "FORCE_COLOR": "1"},
 }
 
 
 def kaigen(arguments: list[str], folder: Path, variables: Mapping[str, str], umask: int = 0o022) -> str:
-    base = {"PATH": os.environ["PATH"], "HOME": str(folder), "PYTHONPATH": str(ROOT), "KAIGEN_CACHE_DIR": "off"}
+    base = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "PYTHONPATH": str(ROOT),
+        "KAIGEN_CACHE_DIR": "off",
+    }
     done = subprocess.run(
         [sys.executable, "-m", "kaigen", *arguments],
         cwd=folder,

@@ -1,0 +1,90 @@
+"""The specs of the chart tests leave nothing out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from kaigen.compile.app import find_settings
+from kaigen.kinds.registry import KINDS, KindEntry
+from kaigen.kinds.schema import branches, deref, json_schema, walk
+from kaigen.load.yaml import JsonValue
+from tests.chart.cases import SPECS, AppCase, app_cases
+
+NOT_WRITTEN = {
+    "status",
+    *(
+        f"metadata.{name}"
+        for name in (
+            *("creationTimestamp", "deletionTimestamp", "generation", "resourceVersion", "uid", "selfLink"),
+            *("finalizers", "ownerReferences", "managedFields"),
+        )
+    ),
+}
+"""Fields of foreign documents that only a cluster writes."""
+
+
+def fields(root: dict[str, Any], node: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Every field that a schema names, entries of lists and open mappings as `*`."""
+    for branch in branches(root, node):
+        for name, inner in branch.get("properties", {}).items():
+            here = f"{path}.{name}" if path else name
+            yield here
+            yield from fields(root, deref(root, inner), here)
+        for keyword in ("items", "additionalProperties"):
+            inner = branch.get(keyword)
+            if isinstance(inner, dict):
+                yield from fields(root, deref(root, inner), f"{path}.*")
+
+
+def used(root: dict[str, Any], node: JsonValue, path: tuple[str | int, ...] = ()) -> Iterator[str]:
+    """Every field that a document has, named as `fields` names them."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield _generalised(root, (*path, key))
+            yield from used(root, value, (*path, key))
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from used(root, value, (*path, index))
+
+
+def _generalised(root: dict[str, Any], path: tuple[str | int, ...]) -> str:
+    parts = []
+    for length, part in enumerate(path):
+        at = walk(root, path[:length]) or {}
+        named = {name for branch in branches(root, at) for name in branch.get("properties", {})}
+        parts.append(part if isinstance(part, str) and part in named else "*")
+    return ".".join(parts)
+
+
+@pytest.mark.parametrize("entry", KINDS, ids=lambda entry: entry.key)
+def test_every_field_of_every_kind_is_in_some_spec(entry: KindEntry) -> None:
+    root = json_schema(entry)
+    documents = [
+        document
+        for file in SPECS.rglob("*.yaml")
+        for document in yaml.safe_load_all(file.read_text())
+        if (document["apiVersion"], document["kind"]) == (entry.api_version, entry.kind)
+    ]
+    seen = {name for document in documents for name in used(root, document)}
+    assert sorted(set(fields(root, root)) - seen - NOT_WRITTEN) == []
+
+
+@pytest.mark.parametrize("app_case", app_cases(), ids=lambda case: case.name)
+def test_every_setting_comes_from_a_field_of_the_kind_or_from_kaigen(app_case: AppCase) -> None:
+    item = app_case.compiled
+    assert item.spec is not None
+    entry = next(e for e in KINDS if e.system == "kaigen" and e.kind == item.spec.block.kind)
+    for setting in item.app.settings:
+        assert setting.origin == () or walk(json_schema(entry), setting.origin) is not None, setting.path
+        assert setting.doc.endswith("."), setting.path
+
+
+@pytest.mark.parametrize("app_case", app_cases(), ids=lambda case: case.name)
+def test_an_app_lists_the_settings_that_it_uses_and_no_other(app_case: AppCase) -> None:
+    app = app_case.compiled.app
+    uses = {s.path for o in app.objects for s in [*([o.when] if o.when else []), *find_settings(o.body)]}
+    assert sorted(uses) == sorted(setting.path for setting in app.settings)
