@@ -1,0 +1,1 @@
+"""How fast kaigen is, beside its peers: see README.md in this folder."""

@@ -1,0 +1,37 @@
+"""Many specs from nothing, as a first render or a machine in CI does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.bench import Bench
+from benchmarks.results import Table
+
+_KAIGEN = "kaigen, manifests"
+_PYTHON_OR_NODE = ("kapitan", "cdk8s-node", "cdk8s-node-files", "cdk8s-python")
+
+
+def many(bench: Bench) -> Iterator[Table]:
+    """All specs of a repository, beside each peer with the same objects."""
+    for specs in bench.specs:
+        yield _table(bench, specs)
+
+
+def _table(bench: Bench, specs: int) -> Table:
+    kaigen = bench.kaigen
+    folder = f"many-{specs}"
+    objects = bench.rendered(bench.repository(f"{folder}/objects", specs))
+    repository = bench.repository(f"{folder}/repository", specs)
+    contenders = [
+        kaigen.cold(_KAIGEN, repository, "render"),
+        kaigen.cold("kaigen, manifests, as one stream", repository, "render", "--stdout", prints=True),
+        kaigen.cold("kaigen, both forms", repository, "render", "--format", "both"),
+        *(each for name in bench.peers for each in bench.peer(name, folder, objects)),
+    ]
+    table = bench.compare(f"{specs} specs, {len(objects)} objects, from nothing", contenders, _KAIGEN)
+    if specs >= 1000:
+        for name in _PYTHON_OR_NODE:
+            if name in bench.peers:
+                title = bench.peers[name].title
+                table.expect(title, f"{title} beside kaigen, {specs} specs", 5, at_least=True)
+    return table

@@ -1,0 +1,98 @@
+"""Commands measured side by side: in rounds, each command once a round."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from benchmarks.command import Command, CommandFailed, Sample, discard, run
+from benchmarks.objects import NotTheSame
+
+PATIENCE_S = 60.0
+"""A peer that takes longer than this, in seconds, is run once and no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One row of a table.
+
+    Attributes:
+        name: what the row is called.
+        command: what is run.
+        before: what is put right before each run; not measured.
+        check: looks at the result of the first run; may raise `NotTheSame`.
+        is_peer: whether the others go on when it fails, or without it when it takes too long.
+    """
+
+    name: str
+    command: Command
+    before: Callable[[], None] | None = None
+    check: Callable[[], None] | None = None
+    is_peer: bool = False
+
+
+def fresh(command: Command) -> Callable[[], None]:
+    """Removes the result of the run before."""
+    return lambda: discard(command.output)
+
+
+def measure(contenders: Sequence[Contender], runs: int, about: str) -> Mapping[str, Sequence[Sample]]:
+    """Run every contender once to warm up, then `runs` rounds of all of them: A B C A B C.
+
+    What else the machine does in a round hits all of them alike, so that ratios within a round stay true.
+
+    Args:
+        contenders: who takes part.
+        runs: how many rounds.
+        about: what this is, for the line that tells how far it is.
+
+    Returns:
+        Samples by name, one a round. A peer that failed is left out; one that took longer than `PATIENCE_S`
+        has the one of its warm-up.
+
+    Raises:
+        CommandFailed: kaigen failed.
+        NotTheSame: kaigen wrote something else.
+    """
+    samples: dict[str, list[Sample]] = {}
+    steady = []
+    for contender in contenders:
+        _progress(f"{about}: warming up {contender.name}")
+        try:
+            first = _once(contender)
+            if contender.check is not None:
+                contender.check()
+        except (CommandFailed, NotTheSame) as error:
+            if not contender.is_peer:
+                raise
+            why = error.reason() if isinstance(error, CommandFailed) else str(error)
+            _say(f"{about}: left out {contender.name}: {why}")
+            continue
+        if contender.is_peer and first.wall_s > PATIENCE_S:
+            samples[contender.name] = [first]
+        else:
+            samples[contender.name] = []
+            steady.append(contender)
+    for number in range(1, runs + 1):
+        _progress(f"{about}: round {number} of {runs}")
+        for contender in steady:
+            samples[contender.name].append(_once(contender))
+    _progress("")
+    return samples
+
+
+def _once(contender: Contender) -> Sample:
+    if contender.before is not None:
+        contender.before()
+    return run(contender.command)
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text[:100]}", end="", file=sys.stderr, flush=True)
+
+
+def _say(text: str) -> None:
+    _progress("")
+    print(text, file=sys.stderr)

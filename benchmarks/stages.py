@@ -1,0 +1,70 @@
+"""How long each step of a render takes: `python -m benchmarks.stages REPOSITORY`, prints JSON."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+
+def main() -> None:
+    """Render a repository step by step in this process; print seconds by step."""
+    gc.set_threshold(50_000, 20, 100)  # as the command line does
+    seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        seconds[name] = time.perf_counter() - started
+
+    with step("import"):
+        from kaigen.check import check_object, check_policy
+        from kaigen.config import load_config
+        from kaigen.gitops.tree import write_tree
+        from kaigen.load.diagnostics import Diagnostics
+        from kaigen.load.sources import read_sources
+        from kaigen.load.yaml import parse
+        from kaigen.pipeline import compile_specs, load_specs
+
+    config = replace(load_config(Path(sys.argv[1])), passthrough=False)
+    _warm(config.root)
+    with step("read files"):
+        sources, _ = read_sources([str(config.root / path) for path in config.specs], root=config.root)
+    with step("parse YAML"):
+        for source in sources:
+            parse(source, Diagnostics())
+    with step("load"):
+        loaded = load_specs((), config)
+    with step("compile and check"):
+        compilation = compile_specs(loaded, config)
+    with step("check"):
+        for item in compilation.apps:
+            for rendered in item.objects:
+                check_object(rendered.body, target=config.kubernetes)
+                check_policy(rendered.body, pod_security=item.app.pod_security)
+    with step("emit manifests"):
+        manifests = compilation.files("manifests")
+    with step("emit charts"):
+        compilation.files("chart")
+    with step("write manifests"):
+        write_tree(config.root / config.output, manifests)
+    print(json.dumps(seconds))
+
+
+def _warm(root: Path) -> None:
+    """Import what the steps import on the way, and read kaigen's own data, so that a step is its own work."""
+    from kaigen.config import Config
+    from kaigen.pipeline import render
+
+    one = sorted(str(path) for path in (root / "specs").iterdir())
+    render([one[0], one[-1]], Config(root=root), form="both")
+
+
+if __name__ == "__main__":
+    main()
