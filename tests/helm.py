@@ -18,7 +18,17 @@ from tests import tools
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML as Helm and Kubernetes read it: `1e-05` is a number; `<<` and `=` that stand for values are text."""
+    """YAML as Helm and Kubernetes read it: `1e-05` is a number; `<<` and `=` that stand for values are text.
+
+    A key that is there twice is an error, as it is to kubectl, Argo CD and Flux.
+    """
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping, whose keys must differ."""
+        found = super().construct_mapping(node, deep)
+        if len(found) < len(node.value):
+            raise HelmError(f"a key is there twice, in the lines from {node.start_mark.line + 1} on")
+        return found
 
 
 def _text(loader: _Loader, node: yaml.ScalarNode) -> str:
@@ -66,10 +76,8 @@ def template(
         arguments = ["template", release, str(chart), "--namespace", namespace]
         for assignment in assignments:
             arguments += ["--set", assignment]
-        if values is None:
-            documents = [_helm(*arguments)]
-        else:
-            documents = [_helm(*arguments, "--values", "-", stdin=_json(values))]
+        given = {} if values is None else {"stdin": _json(values)}
+        documents = [_helm(*arguments, *(["--values", "-"] if given else []), **given)]
     objects = [
         found
         for document in documents

@@ -259,7 +259,10 @@ class Labels(Expr):
         return {**common, **own}
 
     def pipeline(self) -> str:
-        return f'include "{self.helper}" .'
+        common = f'include "{self.helper}" .'
+        taken = " ".join(go_json(key) for key in self.own if key in self.common)
+        # No key may be there twice: a label of the user's gives way to the object's own.
+        return f"omit ({common} | fromYaml) {taken} | toYaml" if taken else common
 
     def settings(self) -> Iterator[Setting]:
         yield from find_settings(self.own)

@@ -29,7 +29,11 @@ class ForeignMetadata(Block):
     annotations: Annotations = Field(
         {}, description="Annotations; those starting with `kaigen.dev/` direct kaigen."
     )
-    creation_timestamp: str | None = Field(None, description="Written by a cluster; left out.")
+    creation_timestamp: str | None = Field(
+        None,
+        description="Written by a cluster, and as null by its tools; left out.",
+        json_schema_extra={"type": ["string", "null"]},
+    )
     deletion_timestamp: str | None = Field(None, description="Written by a cluster; left out.")
     generation: int | None = Field(None, description="Written by a cluster; left out.")
     resource_version: str | None = Field(None, description="Written by a cluster; left out.")

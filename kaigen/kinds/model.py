@@ -34,7 +34,9 @@ class ModelSpec(Block):
     store: Store = Field(description="Where they rest: exactly one store.")
     transfer: Transfer = Field(default_factory=dict, validate_default=True, description="How they are moved.")
     placement: Placement = Field(
-        Placement(), description="Where the downloader runs; a volume of one node's disk is bound there."
+        default_factory=dict,
+        validate_default=True,
+        description="Where the downloader runs; a volume of one node's disk is bound there.",
     )
     security: Security = Field(
         default_factory=dict, validate_default=True, description="How far the downloader is locked in."

@@ -15,7 +15,7 @@ BASE_URL = "https://kaigen.dev/schemas"
 def json_schema(entry: KindEntry) -> dict[str, Any]:
     """The closed JSON Schema (2020-12) of a kind's documents."""
     schema = entry.model().model_json_schema(by_alias=True, mode="validation")
-    schema = _without_null(_without_titles(schema))
+    schema = _closed(_without_null(_without_titles(schema)))
     schema["required"] = list(dict.fromkeys(["apiVersion", "kind", *schema.get("required", [])]))
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -84,6 +84,18 @@ def _without_null(node: Any) -> Any:
         clean = {**rest[0], **clean} if len(rest) == 1 else {**clean, "anyOf": rest}
         if clean.get("default", 0) is None:
             del clean["default"]
+    return clean
+
+
+def _closed(node: Any) -> Any:
+    """Keys that match no pattern are errors; pydantic leaves that unsaid."""
+    if isinstance(node, list):
+        return [_closed(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    clean = {key: _closed(value) for key, value in node.items()}
+    if isinstance(clean.get("patternProperties"), dict):
+        clean["additionalProperties"] = False
     return clean
 
 

@@ -27,15 +27,74 @@ ROOT = Path(__file__).parents[2]
 
 JUNK: list[Any] = [
     *(None, True, False, 0, 1, -1, 7, 64, 65, 2**40, 0.5, -0.5, 1e30),
-    *("", "x", "X", "a b", " x", "x\n", "x-", "-x", "x.y", "x_y", "é", "5", "8Gi", "8 Gi", "0.5", "-1", "1e3", ".5Ki"),
-    *("1h", "1h30m", "h1", "/p", "/p:q", "p/q", "p//q", "http://h", "https://u@h", "ftp://h", "Always", "restricted"),
-    *("ReadWriteMany", "1g.10gb", "true", "kaigen.dev/v1alpha1", "Job", "x" * 54, "x" * 64, "x" * 254, "x" * 2000),
+    *(
+        "",
+        "x",
+        "X",
+        "a b",
+        " x",
+        "x\n",
+        "x-",
+        "-x",
+        "x.y",
+        "x_y",
+        "é",
+        "5",
+        "8Gi",
+        "8 Gi",
+        "0.5",
+        "-1",
+        "1e3",
+        ".5Ki",
+    ),
+    *(
+        "1h",
+        "1h30m",
+        "h1",
+        "/p",
+        "/p:q",
+        "p/q",
+        "p//q",
+        "http://h",
+        "https://u@h",
+        "ftp://h",
+        "Always",
+        "restricted",
+    ),
+    *(
+        "ReadWriteMany",
+        "1g.10gb",
+        "true",
+        "kaigen.dev/v1alpha1",
+        "Job",
+        "x" * 54,
+        "x" * 64,
+        "x" * 254,
+        "x" * 2000,
+    ),
     *([], {}, [1], ["x"], [[]], [{}], {"x": "y"}, {"name": "x"}, {"secret": {"name": "a", "key": "b"}}),
-    *({"huggingFace": {"repo": "a/b"}}, {"volume": {"size": 1}}, {"name": "x", "source": {}}, {"profile": "1g.5gb"}),
+    *(
+        {"huggingFace": {"repo": "a/b"}},
+        {"volume": {"size": 1}},
+        {"name": "x", "source": {}},
+        {"profile": "1g.5gb"},
+    ),
     {"secret": {"name": "a", "key": "b"}, "config": {"name": "a", "key": "b"}},
 ]
 
-KEYS = ["x", "name", "spec", "metadata", "source", "volume", "gpus", "image", "huggingFace", "hugging_face", "PARAM"]
+KEYS = [
+    "x",
+    "name",
+    "spec",
+    "metadata",
+    "source",
+    "volume",
+    "gpus",
+    "image",
+    "huggingFace",
+    "hugging_face",
+    "PARAM",
+]
 
 
 def kaigen_takes(entry: KindEntry, data: Any) -> bool:
@@ -136,6 +195,14 @@ def test_both_take_what_is_right(entry: KindEntry) -> None:
     for document in found:
         assert kaigen_takes(entry, document)
         assert schema_takes(entry, document)
+
+
+def test_both_take_the_null_that_clusters_write() -> None:
+    entry = next(entry for entry in KINDS if entry.system == "ai-operator")
+    metadata = {"name": "a", "creationTimestamp": None}
+    document = {"apiVersion": entry.api_version, "kind": entry.kind, "metadata": metadata, "spec": {}}
+    assert kaigen_takes(entry, document)
+    assert schema_takes(entry, document)
 
 
 @kinds
