@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import ssl
 import threading
 import time
@@ -155,7 +156,7 @@ class Client:
         """
         if params:
             path = f"{path}?{urlencode(params)}"
-        data = None if body is None else json.dumps(body).encode()
+        data = None if body is None else _json(body).encode()
         kept = self._connections.kept
         connection = kept
         if connection is None:
@@ -270,7 +271,6 @@ class Client:
         params = {"fieldManager": manager, "fieldValidation": "Strict", "force": str(force).lower()}
         if dry_run:
             params["dryRun"] = "All"
-        # JSON is YAML; what is sent is what was given.
         answer = self.request(
             "PATCH", self.path_of(obj, namespace), obj, params, "application/apply-patch+yaml"
         )
@@ -380,6 +380,12 @@ def is_true(obj: Object, condition: str) -> bool:
     """Whether a condition of this type stands in an object's status and is true."""
     conditions = obj.get("status", {}).get("conditions") or []
     return any(entry["type"] == condition and entry["status"] == "True" for entry in conditions)
+
+
+def _json(body: Object | list[Object]) -> str:
+    """JSON that is YAML too: no character as two escapes, and none raw that YAML does not take as it is."""
+    text = json.dumps(body, ensure_ascii=False)
+    return re.sub("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _group_path(group_version: str) -> str:

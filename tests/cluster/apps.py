@@ -1,0 +1,90 @@
+"""What kaigen makes of the examples, as files and objects for a namespace of a test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import yaml
+
+from kaigen.config import load_config
+from kaigen.pipeline import Compilation, Compiled, compile_specs, load_specs
+from tests.chart.cases import EXAMPLES, Case
+from tests.cluster import world
+from tests.cluster.client import Object
+from tests.cluster.plane import Plane
+
+JOB = "batch/v1/Job"
+CLAIM = "v1/PersistentVolumeClaim"
+POD = "v1/Pod"
+_DEMO = EXAMPLES / "demo"
+
+
+def demo(namespace: str) -> dict[str, Compiled]:
+    """The demo repository's apps by name, for another namespace."""
+    config = replace(load_config(_DEMO), namespace=namespace)
+    return _by_name(compile_specs(load_specs((), config), config))
+
+
+def demo_specs() -> dict[str, Object]:
+    """The demo's specs as they were written, by name."""
+    specs = [yaml.safe_load(file.read_text()) for file in sorted((_DEMO / "specs").glob("*.yaml"))]
+    return {spec["metadata"]["name"]: spec for spec in specs}
+
+
+def case(found: Case, namespace: str) -> dict[str, Compiled]:
+    """The apps of a case by name; those whose spec names no namespace go to this one."""
+    return _by_name(replace(found, config=replace(found.config, namespace=namespace)).compile())
+
+
+def compiled(
+    folder: Path, specs: Sequence[Object], namespace: str, profile: str = "k3s"
+) -> dict[str, Compiled]:
+    """The apps of specs by name.
+
+    Args:
+        folder: where their files are written; those of earlier calls go.
+        specs: the specs.
+        namespace: where the apps go.
+        profile: kind of cluster.
+    """
+    for file in folder.glob("*.yaml"):
+        file.unlink()
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, spec in enumerate(specs):
+        (folder / f"{number}.yaml").write_text(yaml.safe_dump(spec))
+    config = replace(
+        load_config(_DEMO), root=folder, namespace=namespace, profile=profile, specs=(".",), values=()
+    )
+    return _by_name(compile_specs(load_specs((str(folder),), config), config))
+
+
+def _by_name(compilation: Compilation) -> dict[str, Compiled]:
+    return {item.app.name: item for item in compilation.apps}
+
+
+def job_name(item: Compiled) -> str:
+    """The name of an app's Job."""
+    (name,) = [str(found.body["metadata"]["name"]) for found in item.objects if found.body["kind"] == "Job"]
+    return name
+
+
+def add_gpu_node(plane: Plane) -> None:
+    """A node as k3s has it: GPUs, and no taint that keeps other pods away. Those of the world have one."""
+    name = "k3s-gpu"
+    if plane.client.find("v1/Node", name) is None:
+        capacity = {
+            "cpu": "192",
+            "memory": "2Ti",
+            "ephemeral-storage": "8Ti",
+            "pods": "500",
+            "nvidia.com/gpu": "8",
+        }
+        plane.add_node(world.node(name, capacity=capacity))
+
+
+def find(item: Compiled, kind: str) -> Object:
+    """The only object of a kind in an app."""
+    (body,) = [found.body for found in item.objects if found.body["kind"] == kind]
+    return body

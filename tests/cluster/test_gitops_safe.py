@@ -1,0 +1,108 @@
+"""Finished work and GitOps: nothing is run again, nothing comes back, and a change touches what it means to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from kaigen.pipeline import Compiled
+from tests.cluster.apps import CLAIM, JOB, POD, add_gpu_node, compiled, demo_specs, job_name
+from tests.cluster.client import Object, is_true
+from tests.cluster.plane import Plane
+from tests.cluster.syncers import Syncer, make_syncer
+
+RECONCILIATIONS = 10
+
+
+@pytest.fixture(params=["argocd", "flux"])
+def syncer(request: pytest.FixtureRequest, plane: Plane, namespace: str, tmp_path: Path) -> Iterator[Syncer]:
+    """Argo CD, then Flux; what it syncs is taken from it at the end."""
+    found = make_syncer(request, request.param, plane, namespace, tmp_path)
+    add_gpu_node(plane)
+    yield found
+    for app in list(found.synced):
+        found.remove(app)
+
+
+def changed(spec: Object, **fields: object) -> Object:
+    return {**spec, "spec": {**spec["spec"], **fields}}
+
+
+def named(spec: Object, name: str) -> Object:
+    return {**spec, "metadata": {**spec["metadata"], "name": name}}
+
+
+def uids(plane: Plane, kind: str, namespace: str) -> dict[str, str]:
+    """What is there and stays there: names and uids."""
+    return {
+        found["metadata"]["name"]: found["metadata"]["uid"]
+        for found in plane.client.objects(kind, namespace)
+        if "deletionTimestamp" not in found["metadata"]
+    }
+
+
+def reap(plane: Plane, namespace: str) -> None:
+    """Do what a reaper does: delete the pods that are finished."""
+    for pod in plane.client.objects(POD, namespace):
+        if pod["status"]["phase"] in {"Succeeded", "Failed"}:
+            plane.client.delete(POD, pod["metadata"]["name"], namespace)
+            plane.client.wait_gone(POD, pod["metadata"]["name"], namespace)
+
+
+def test_finished_work_is_left_alone_and_a_change_is_one_new_run(
+    plane: Plane, syncer: Syncer, namespace: str, tmp_path: Path
+) -> None:
+    specs = demo_specs()
+    model, first_spec = specs["qwen"], specs["finetune"]
+    second_spec = named(first_spec, "second")
+
+    def apps(*found: Object) -> dict[str, Compiled]:
+        return compiled(tmp_path / "specs", found, namespace)
+
+    before = apps(model, first_spec, second_spec)
+    names = {app: job_name(item) for app, item in before.items()}
+    syncer.publish(before)
+    for name in names.values():
+        plane.client.wait(JOB, name, namespace, partial(is_true, condition="Complete"), "complete")
+    jobs, claims = uids(plane, JOB, namespace), uids(plane, CLAIM, namespace)
+    assert set(jobs) == set(names.values())
+
+    # Finished and reaped: nothing is written, run again or made anew.
+    reap(plane, namespace)
+    mark = plane.audit.mark()
+    syncer.let_pass(before, RECONCILIATIONS)
+    assert syncer.writes(mark) == []
+    assert (uids(plane, JOB, namespace), uids(plane, CLAIM, namespace)) == (jobs, claims)
+    assert uids(plane, POD, namespace) == {}
+
+    # A changed spec is one new run. The old one goes, the volumes stay, and the others are not touched.
+    mark = plane.audit.mark()
+    after = apps(model, changed(first_spec, args=["--epochs=2"]), second_spec)
+    names["finetune"] = job_name(after["finetune"])
+    old = job_name(before["finetune"])
+    assert names["finetune"] != old
+    syncer.publish(after)
+    plane.client.wait_gone(JOB, old, namespace)
+    plane.client.wait(JOB, names["finetune"], namespace, partial(is_true, condition="Complete"), "complete")
+    assert set(uids(plane, JOB, namespace)) == set(names.values())
+    assert uids(plane, CLAIM, namespace) == claims
+    assert {write.rpartition("/")[2] for write in syncer.writes(mark)} == {old, names["finetune"]}
+
+    # Without its spec all goes but what is to be kept. The others are not touched.
+    reap(plane, namespace)
+    mark = plane.audit.mark()
+    without = apps(model, second_spec)
+    syncer.remove("finetune")
+    syncer.publish(without)
+    plane.client.wait_gone(JOB, names.pop("finetune"), namespace)
+    assert set(uids(plane, JOB, namespace)) == set(names.values())
+    assert uids(plane, CLAIM, namespace) == claims, "finetune-output is kept"
+    touched = {write.rpartition("/")[2] for write in syncer.writes(mark)}
+    assert touched <= {rendered.body["metadata"]["name"] for rendered in after["finetune"].objects}
+    policies = plane.client.objects("networking.k8s.io/v1/NetworkPolicy", namespace)
+    assert [found["metadata"]["name"] for found in policies] == ["qwen", "second"]
+    syncer.let_pass(without, 1)
+    assert uids(plane, POD, namespace) == {}

@@ -1,0 +1,173 @@
+"""What kaigen's service accounts may do is what their programs do: no less, and no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import helm
+from tests.chart.cases import write_chart
+from tests.cluster.apps import JOB, POD, add_gpu_node, demo, find, job_name
+from tests.cluster.client import ApiError, Client, Object, is_true
+from tests.cluster.downloader import account_variables, finish, hub_of, running, variables
+from tests.cluster.plane import Plane
+from tests.cluster.processes import wait_until
+from tests.cluster.simulate import Course, set_course
+
+CONFIG_MAP = "v1/ConfigMap"
+
+
+def granted(role: Object) -> set[tuple[str, str, str]]:
+    """Verb, resource and name (empty for any) of everything that a Role grants."""
+    return {
+        (verb, resource, name)
+        for rule in role["rules"]
+        for verb in rule["verbs"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
+    }
+
+
+def used(plane: Plane, mark: int, account: str, role: Object) -> set[tuple[str, str, str]]:
+    """The same of everything that an account has asked for since a mark; nothing of it may have been refused."""
+    anything = {(verb, resource) for verb, resource, name in granted(role) if not name}
+    found = set()
+    for request in plane.audit.requests(mark):
+        if request.user == account:
+            assert request.code != 403, request
+            named = "" if (request.verb, request.resource) in anything else request.name
+            found.add((request.verb, request.resource, named))
+    return found
+
+
+def is_refused(client: Client, method: str, path: str, body: Object | None = None) -> bool:
+    try:
+        client.request(
+            method,
+            path,
+            body,
+            content_type="application/merge-patch+json" if method == "PATCH" else "application/json",
+        )
+    except ApiError as error:
+        return error.code == 403
+    return False
+
+
+def test_the_downloader_can_write_its_facts_and_nothing_else(
+    plane: Plane, namespace: str, tmp_path: Path
+) -> None:
+    item = demo(namespace)["qwen"]
+    for rendered in item.objects:
+        plane.client.apply(rendered.body)
+    job = plane.client.get(JOB, job_name(item), namespace)
+    wait_until(lambda: bool(plane.client.objects(POD, namespace)), "the Job's pod is there")
+    (pod,) = plane.client.objects(POD, namespace)
+    account = pod["spec"]["serviceAccountName"]
+    (container,) = pod["spec"]["containers"]
+    env = variables(container, pod) | account_variables(plane, namespace, account, tmp_path / "account")
+    mark = plane.audit.mark()
+
+    with hub_of(container) as hub:
+
+        def fetch() -> str:
+            with running(container, tmp_path / "model", env, f"--endpoint={hub.url}") as process:
+                return finish(process)
+
+        assert "created ConfigMap" in fetch()
+        facts = plane.client.get(CONFIG_MAP, "qwen-facts", namespace)
+        (owner,) = facts["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"], owner["uid"]) == (
+            "Job",
+            job["metadata"]["name"],
+            job["metadata"]["uid"],
+        )
+        assert facts["data"]["files"] == "2"
+        # A fact that is no longer right is put right.
+        plane.client.patch(CONFIG_MAP, "qwen-facts", namespace, {"data": {"files": "3"}})
+        assert "updated ConfigMap" in fetch()
+        assert plane.client.get(CONFIG_MAP, "qwen-facts", namespace)["data"] == facts["data"]
+
+    role = find(item, "Role")
+    user = f"system:serviceaccount:{namespace}:{account}"
+    assert used(plane, mark, user, role) == granted(role)
+
+    plane.client.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}}, namespace)
+    client = plane.as_service_account(namespace, account)
+    maps = client.path(CONFIG_MAP, namespace=namespace)
+    change: Object = {"data": {"key": "value"}}
+    assert is_refused(client, "GET", maps)
+    assert is_refused(client, "GET", f"{maps}/other")
+    assert is_refused(client, "PATCH", f"{maps}/other", change)
+    assert is_refused(client, "DELETE", f"{maps}/qwen-facts")
+    assert is_refused(client, "GET", client.path("v1/Secret", namespace=namespace))
+    assert is_refused(client, "GET", client.path("v1/Secret", "hf-token", namespace))
+    assert is_refused(client, "GET", client.path(JOB, job["metadata"]["name"], namespace))
+    assert is_refused(client, "GET", client.path(POD, namespace=namespace))
+    elsewhere = client.path(CONFIG_MAP, namespace="default")
+    assert is_refused(
+        client, "POST", elsewhere, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}}
+    )
+
+
+def test_the_facts_go_with_the_job(plane: Plane, namespace: str, tmp_path: Path) -> None:
+    item = demo(namespace)["qwen"]
+    for rendered in item.objects:
+        plane.client.apply(rendered.body)
+    wait_until(lambda: bool(plane.client.objects(POD, namespace)), "the Job's pod is there")
+    (pod,) = plane.client.objects(POD, namespace)
+    (container,) = pod["spec"]["containers"]
+    account = account_variables(plane, namespace, pod["spec"]["serviceAccountName"], tmp_path / "account")
+    with (
+        hub_of(container) as hub,
+        running(
+            container, tmp_path / "model", variables(container, pod) | account, f"--endpoint={hub.url}"
+        ) as process,
+    ):
+        finish(process)
+    assert plane.client.find(CONFIG_MAP, "qwen-facts", namespace) is not None
+    plane.client.delete(JOB, job_name(item), namespace)
+    plane.client.wait_gone(CONFIG_MAP, "qwen-facts", namespace)
+
+
+def test_helm_test_can_wait_for_its_job_and_nothing_else(
+    plane: Plane, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_gpu_node(plane)
+    apps = demo(namespace)
+    item = apps["finetune"]
+    chart = write_chart(tmp_path, item)
+    hooks = {
+        found["kind"]: found
+        for found in helm.template(chart, item.app.name, namespace)
+        if "helm.sh/hook" in found["metadata"].get("annotations", {})
+    }
+    for kind in ("ServiceAccount", "Role", "RoleBinding"):
+        plane.client.apply(hooks[kind])
+    pod = hooks["Pod"]
+    account = pod["spec"]["serviceAccountName"]
+    (container,) = pod["spec"]["containers"]
+    client = plane.as_service_account(namespace, account)
+    kubeconfig = plane.kubeconfig_of(client, namespace=namespace)
+
+    # It has to wait for a while, so that it watches.
+    set_course(plane.client, namespace, Course(state="completed", delay=3))
+    for name in ("qwen", "finetune"):
+        for rendered in apps[name].objects:
+            plane.client.apply(rendered.body)
+    mark = plane.audit.mark()
+    printed = plane.run("kubectl", *container["args"], kubeconfig=kubeconfig).stdout
+    name = job_name(item)
+    assert f"job.batch/{name} condition met" in printed
+    assert is_true(plane.client.get(JOB, name, namespace), "Complete")
+    # Against an API server that cannot stream lists, kubectl lists before it watches.
+    monkeypatch.setenv("KUBE_FEATURE_WatchListClient", "false")
+    plane.run("kubectl", *container["args"], kubeconfig=kubeconfig)
+    role = hooks["Role"]
+    assert used(plane, mark, f"system:serviceaccount:{namespace}:{account}", role) == granted(role)
+
+    assert is_refused(client, "GET", client.path(JOB, namespace=namespace))
+    assert is_refused(client, "GET", client.path(JOB, job_name(apps["qwen"]), namespace))
+    assert is_refused(client, "DELETE", client.path(JOB, name, namespace))
+    assert is_refused(client, "GET", client.path(POD, namespace=namespace))
+    assert is_refused(client, "GET", client.path("v1/Secret", namespace=namespace))

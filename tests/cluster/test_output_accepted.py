@@ -1,0 +1,206 @@
+"""A strict API server takes everything that kaigen writes, in both forms, and Helm's whole life of a release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kaigen.pipeline import Compiled
+from tests import helm
+from tests.chart.cases import cases, write_chart
+from tests.cluster.apps import CLAIM, JOB, POD, add_gpu_node, case, demo, job_name
+from tests.cluster.client import Object, is_true
+from tests.cluster.plane import Plane
+
+LEVELS = ("restricted", "baseline", "privileged")
+
+
+@pytest.fixture
+def spaces(plane: Plane, namespace: str) -> Iterator[dict[str, str]]:
+    """A namespace for each Pod Security level; what else a test makes in here goes with it."""
+    made = {level: namespace if level == "restricted" else f"{namespace}-{level}" for level in LEVELS}
+    for level in LEVELS[1:]:
+        plane.make_namespace(made[level], pod_security=level)
+    yield made
+    for level in LEVELS[1:]:
+        plane.client.delete("v1/Namespace", made[level])
+
+
+def pod_of(obj: Object) -> Object | None:
+    """The pod that an object's controller makes, as far as the object says."""
+    template = obj.get("spec", {}).get("template")
+    if template is None or "containers" not in template.get("spec", {}):
+        return None
+    metadata = template.get("metadata", {}) | {"generateName": "probe-"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+
+
+def is_hook(obj: Object) -> bool:
+    return "helm.sh/hook" in obj["metadata"].get("annotations", {})
+
+
+def make_what_it_names(plane: Plane, pod: Object) -> None:
+    """Classes that the pod names are the cluster's own; without them it would be refused for a wrong reason."""
+    named: dict[str, tuple[str | None, dict[str, Any]]] = {
+        "scheduling.k8s.io/v1/PriorityClass": (pod["spec"].get("priorityClassName"), {"value": 10}),
+        "node.k8s.io/v1/RuntimeClass": (pod["spec"].get("runtimeClassName"), {"handler": "simulated"}),
+    }
+    for kind, (name, fields) in named.items():
+        if name and plane.client.find(kind, name) is None:
+            version, _, short = kind.rpartition("/")
+            plane.client.create({"apiVersion": version, "kind": short, "metadata": {"name": name}, **fields})
+
+
+def apply_quietly(plane: Plane, obj: Object) -> Object | None:
+    """Apply an object and the pods it stands for, which must be taken without a warning.
+
+    Returns:
+        The object as it is kept, or None when it was made by this.
+    """
+    applied = plane.client.apply(obj)
+    assert applied.warnings == (), f"{obj['kind']} {obj['metadata']['name']}"
+    pod = pod_of(obj)
+    if pod is not None:
+        make_what_it_names(plane, pod)
+        plane.client.create(pod, obj["metadata"]["namespace"], dry_run=True)
+    return None if applied.created else applied.object
+
+
+def generations(objects: list[Object]) -> dict[tuple[str, str], int]:
+    return {
+        (found["kind"], found["metadata"]["name"]): found["metadata"].get("generation", 0)
+        for found in objects
+    }
+
+
+def check_both_forms(plane: Plane, item: Compiled, folder: Path) -> None:
+    bodies = [rendered.body for rendered in item.objects]
+    # Accounts and claims first, as in a folder that is applied file by file in the order of its kustomization.
+    for body in bodies:
+        assert apply_quietly(plane, body) is None, "it was there before"
+    made = [plane.client.apply(body).object for body in bodies]
+
+    templated = helm.template(write_chart(folder, item), item.app.name, item.app.namespace)
+    plain = [found for found in templated if not is_hook(found)]
+    kept = [apply_quietly(plane, found) for found in plain]
+    assert len(plain) == len(bodies)
+    assert None not in kept, "the chart makes an object that the manifests do not have"
+    assert generations([found for found in kept if found]) == generations(made)
+    hooks = [found for found in templated if is_hook(found)]
+    assert hooks, "no `helm test`"
+    for found in sorted(
+        hooks, key=lambda hook: int(hook["metadata"]["annotations"].get("helm.sh/hook-weight", 0))
+    ):
+        apply_quietly(plane, found)
+
+
+@pytest.mark.parametrize("name", sorted(cases()))
+def test_every_object_is_taken_in_both_forms(
+    plane: Plane, spaces: dict[str, str], tmp_path: Path, name: str
+) -> None:
+    checked = 0
+    made = set(spaces.values())
+    for level in LEVELS:
+        apps = case(cases()[name], spaces[level]).values()
+        for item in apps:
+            if item.app.pod_security != level:
+                continue
+            if item.app.namespace not in made:
+                plane.make_namespace(item.app.namespace, pod_security=level)
+                made.add(item.app.namespace)
+            check_both_forms(plane, item, tmp_path)
+            checked += 1
+    assert checked == len(case(cases()[name], "any"))
+    for other in made - set(spaces.values()):
+        plane.client.delete("v1/Namespace", other)
+
+
+def test_a_pod_that_is_not_restricted_is_refused(plane: Plane, namespace: str) -> None:
+    """What the other tests rest on: the namespace refuses what it should."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "root"},
+        "spec": {"containers": [{"name": "main", "image": "registry.invalid/root:1"}]},
+    }
+    with pytest.raises(Exception, match="violates PodSecurity"):
+        plane.client.create(pod, namespace)
+
+
+class Release:
+    """A release of an app's chart."""
+
+    def __init__(self, plane: Plane, item: Compiled, folder: Path) -> None:
+        self.plane = plane
+        self.name, self.namespace = item.app.name, item.app.namespace
+        self.chart = write_chart(folder, item)
+
+    def helm(self, command: str, *arguments: str) -> str:
+        """Run a command of Helm on this release."""
+        return self.plane.run("helm", command, self.name, *arguments, "--namespace", self.namespace).stdout
+
+    def jobs(self) -> list[str]:
+        """The names of its Jobs that are not being deleted."""
+        found = self.plane.client.objects(JOB, self.namespace, f"app.kubernetes.io/instance={self.name}")
+        return [job["metadata"]["name"] for job in found if "deletionTimestamp" not in job["metadata"]]
+
+
+# A setting that the pod depends on, and a value.
+CHANGES = {
+    "qwen": "download.image=registry.invalid/downloader:2",
+    "finetune": "image=registry.invalid/tune:2",
+    "finetune-job": "image=registry.invalid/tune:2",
+}
+
+
+@pytest.mark.parametrize("name", sorted(demo("any")))
+def test_helm_installs_upgrades_rolls_back_and_uninstalls(
+    plane: Plane, namespace: str, tmp_path: Path, name: str
+) -> None:
+    add_gpu_node(plane)
+    apps = demo(namespace)
+    item = apps[name]
+    if name == "finetune":
+        for rendered in apps["qwen"].objects:
+            plane.client.apply(rendered.body)
+    release = Release(plane, item, tmp_path)
+    first = job_name(item)
+
+    release.helm("install", str(release.chart))
+    assert release.jobs() == [first]
+    plane.client.wait(JOB, first, namespace, partial(is_true, condition="Complete"), "complete")
+    tested = json.loads(release.helm("status", "--output=json")) if release.helm("test") else {}
+    assert tested["info"]["status"] == "deployed"
+    assert {hook["last_run"]["phase"] for hook in tested["hooks"]} == {"Succeeded"}
+    # What the test made is gone again.
+    assert plane.client.find(POD, f"{name}-test", namespace) is None
+
+    # The same once more is no new run.
+    uid = plane.client.get(JOB, first, namespace)["metadata"]["uid"]
+    release.helm("upgrade", str(release.chart))
+    assert plane.client.get(JOB, first, namespace)["metadata"]["uid"] == uid
+
+    release.helm("upgrade", str(release.chart), "--set", CHANGES[name])
+    plane.client.wait_gone(JOB, first, namespace)
+    (second,) = release.jobs()
+    assert second.startswith(f"{name}-")
+    plane.client.wait(JOB, second, namespace, partial(is_true, condition="Complete"), "complete")
+
+    release.helm("rollback", "2")
+    plane.client.wait_gone(JOB, second, namespace)
+    assert release.jobs() == [first]
+
+    release.helm("uninstall")
+    plane.client.wait_gone(JOB, first, namespace)
+    claims = plane.client.objects(CLAIM, namespace, f"app.kubernetes.io/instance={name}")
+    kept = {found["metadata"]["name"] for found in claims if "deletionTimestamp" not in found["metadata"]}
+    assert kept == {
+        rendered.body["metadata"]["name"]
+        for rendered in item.objects
+        if rendered.body["metadata"].get("annotations", {}).get("helm.sh/resource-policy") == "keep"
+    }
