@@ -33,7 +33,7 @@ def cli_page() -> str:
     from kaigen.cli.main import COMMANDS, cli
 
     parts = ["# Commands\n\nGenerated from `--help` by `make docs`.\n"]
-    context = click.Context(cli, info_name="kaigen", max_content_width=100, terminal_width=100)
+    context = click.Context(cli, info_name="kaigen", terminal_width=100, **cli.context_settings)
     parts.append(f"## kaigen\n\n```text\n{cli.get_help(context)}\n```\n")
     for name in COMMANDS:
         command = cli.get_command(context, name)
