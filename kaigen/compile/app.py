@@ -167,17 +167,25 @@ class Item(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Text(Expr):
-    """A value as text: a string as it is, anything else as JSON."""
+    """A value as text: a string as it is, anything else as JSON.
+
+    Attributes:
+        of: the value.
+        verbatim: Kubernetes shall not replace `$(NAME)` in it: each `$` is doubled, as it wants it.
+    """
 
     of: Expr
+    verbatim: bool = False
 
     def value(self, scope: Scope) -> str:
         value = self.of.value(scope)
-        return value if isinstance(value, str) else go_json(value)
+        text = value if isinstance(value, str) else go_json(value)
+        return text.replace("$", "$$") if self.verbatim else text
 
     def pipeline(self) -> str:
         inner = self.of.pipeline()
-        return f'kindIs "string" {inner} | ternary {inner} (toJson {inner})'
+        text = f'kindIs "string" {inner} | ternary {inner} (toJson {inner})'
+        return f'{text} | replace "$" "$$"' if self.verbatim else text
 
     def settings(self) -> Iterator[Setting]:
         return self.of.settings()
@@ -275,7 +283,7 @@ class Object:
     Attributes:
         role: file name without its ending, unique in the app and stable: `job-run`, `pvc-output`.
         body: the object; key order is the order in which it is written.
-        wave: 0 storage and config, 1 acquisition, 2 conversion, 3 workloads, 4 routes.
+        wave: 0 config, 1 acquisition, 2 conversion, 3 workloads, 4 routes; a claim that of its first pod.
         when: the object exists only while this setting is true.
         test: part of `helm test`; in the chart only.
     """

@@ -267,7 +267,9 @@ class _JobCompiler:
                 variables.append({"name": name, "value": Text(setting)})
         params = self._params
         for name in spec.params:
-            variables.append({"name": f"PARAM_{name.upper()}", "value": Text(Item(params, name))})
+            variables.append(
+                {"name": f"PARAM_{name.upper()}", "value": Text(Item(params, name), verbatim=True)}
+            )
         if spec.nodes > 1:
             label = "metadata.labels['{}']"
             variables += [

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _MAY_HOLD_NULL = (
     ("metadata", "creationTimestamp"),  # Kubernetes' own tools write it as null.
     ("metadata", "managedFields"),
+    ("metadata", "ownerReferences"),
     ("status",),
     ("values",),  # In kaigen.yaml, where null takes a default away.
     ("environments", "*", "values"),

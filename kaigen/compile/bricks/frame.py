@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -57,6 +58,12 @@ class Frame:
         own = {"app.kubernetes.io/component": component} if component else {}
         return Labels(self.selector_labels, own, f"{self.name}.selectorLabels")
 
+    @property
+    def _first_wave(self) -> int:
+        """A wave among the user's annotations moves all of the app's, so that their order stays."""
+        given = self.annotations.get(WAVE, "")
+        return int(given) if re.fullmatch(r"[-+]?[0-9]{1,9}", given) else 0
+
     def metadata(
         self,
         suffix: str,
@@ -70,7 +77,7 @@ class Frame:
         """An object's metadata; its name is the release's with `suffix` unless `name` is given."""
         notes: dict[str, Tree] = {**self.annotations, **(annotations or {})}
         if wave:
-            notes[WAVE] = str(wave)
+            notes[WAVE] = str(self._first_wave + wave)
         return {
             "name": Release(suffix) if name is None else name,
             "namespace": Namespace(),

@@ -1,0 +1,45 @@
+"""Every object of every app is one that an API server takes and that kaigen wants to see in Git."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaigen.check import check_object, check_policy, supported_targets
+from kaigen.compile.app import Scope, resolve
+from kaigen.compile.bricks.frame import WAVE
+from tests.chart.cases import AppCase, app_cases
+
+TARGETS = [target for target in supported_targets() if tuple(map(int, target.split("."))) >= (1, 34)]
+"""Versions that serve all that kaigen writes: `resource.k8s.io/v1` is there since 1.34."""
+
+every_app = pytest.mark.parametrize("app_case", app_cases(), ids=lambda case: case.name)
+
+
+def test_there_are_targets() -> None:
+    assert len(TARGETS) >= 3
+
+
+@every_app
+def test_nothing_is_found_in_any_object_for_any_target(app_case: AppCase) -> None:
+    app = app_case.compiled.app
+    scope = Scope(app.name, app.namespace, app_case.compiled.values)
+    for item in app.objects:  # those of `helm test` too
+        body: Any = resolve(item.body, scope)
+        for target in TARGETS:
+            found = check_object(body, target=target)
+            assert [f"{item.role} {one.where}: {one.message}" for one in found] == [], target
+        policy = check_policy(body, pod_security=app.pod_security)
+        assert [f"{item.role} {one.where}: {one.message}" for one in policy] == []
+
+
+@every_app
+def test_objects_are_of_one_namespace_and_in_waves(app_case: AppCase) -> None:
+    item = app_case.compiled
+    assert item.spec is not None
+    first = int(item.spec.block.metadata.annotations.get(WAVE, "0"))
+    for rendered in item.objects:
+        metadata = rendered.body["metadata"]
+        assert metadata["namespace"] == item.app.namespace
+        assert int(metadata.get("annotations", {}).get(WAVE, "0")) == first + rendered.object.wave

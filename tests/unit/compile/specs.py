@@ -1,0 +1,67 @@
+"""Specs of the tests beside this file, and what they compile to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kaigen.catalog.profiles import get_profile
+from kaigen.compile.context import Context, SpecIndex
+from kaigen.compile.job import compile_job
+from kaigen.compile.model import compile_model
+from kaigen.compile.problems import Problems
+from kaigen.config import default_images
+from kaigen.kinds.job import Job
+from kaigen.kinds.model import Model
+
+Object = dict[str, Any]
+SOURCE: Object = {"huggingFace": {"repo": "a/b", "revision": "0" * 40}}
+
+
+def context(profile: str = "generic", models: Mapping[str, Model] | None = None) -> Context:
+    """What specs are compiled for, with some Models that they may name."""
+    specs = SpecIndex({("Model", "default", name): model for name, model in (models or {}).items()})
+    return Context(profile=get_profile(profile), images=default_images(), specs=specs)
+
+
+def model(**spec: Any) -> Model:
+    """A Model with as little as it needs, and these fields."""
+    whole = {"source": SOURCE, "store": {"volume": {"size": "1Gi"}}, **spec}
+    return Model.model_validate({"metadata": {"name": "m"}, "spec": whole}, by_alias=True)
+
+
+def job(**spec: Any) -> Job:
+    """A Job with as little as it needs, and these fields."""
+    return Job.model_validate({"metadata": {"name": "j"}, "spec": {"image": "i", **spec}}, by_alias=True)
+
+
+def objects(block: Job | Model, where: Context | None = None) -> dict[str, Object]:
+    """The objects of a spec that nothing is wrong with, by kind."""
+    problems = Problems()
+    where = where or context()
+    app = (
+        compile_job(block, where, problems)
+        if isinstance(block, Job)
+        else compile_model(block, where, problems)
+    )
+    assert [str(error) for error in problems.errors] == []
+    return {item.body["kind"]: item.body for item in app.render()}
+
+
+def pod(block: Job | Model, where: Context | None = None) -> Object:
+    """The pod of the spec's Job."""
+    spec: Object = objects(block, where)["Job"]["spec"]["template"]["spec"]
+    return spec
+
+
+def said(block: Job | Model, where: Context | None = None) -> list[tuple[str, str]]:
+    """Code and dotted path of every error, then of every warning."""
+    problems = Problems()
+    where = where or context()
+    if isinstance(block, Job):
+        compile_job(block, where, problems)
+    else:
+        compile_model(block, where, problems)
+    return [
+        (problem.code, ".".join(map(str, problem.path))) for problem in [*problems.errors, *problems.warnings]
+    ]

@@ -1,0 +1,239 @@
+"""The rules that the bricks carry."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaigen.catalog.gpus import gpu_names
+from kaigen.catalog.profiles import profile_names
+from kaigen.compile.bricks.jobs import seconds
+from kaigen.compile.bricks.weights import PERMANENT_EXIT_CODES, identity
+from kaigen.kinds.blocks import Source
+from tests.unit.compile.specs import SOURCE, context, job, model, objects, pod, said
+
+
+@pytest.mark.parametrize(
+    ("duration", "expected"),
+    [
+        (None, 0),
+        ("0s", 0),
+        ("90s", 90),
+        ("1m", 60),
+        ("1h30m", 5400),
+        ("2d", 172800),
+        ("1d2h3m4s", 93784),
+        ("30m1h", 5400),
+        ("10s10s", 20),
+        ("007s", 7),
+    ],
+)
+def test_a_duration_is_the_sum_of_its_parts(duration: str | None, expected: int) -> None:
+    assert seconds(duration) == expected
+
+
+def identity_of(**fields: Any) -> str:
+    source = {"huggingFace": {"repo": "a/b", **fields}}
+    return identity(Source.model_validate(source, by_alias=True))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"repo": "a/c"},
+        {"revision": "v2"},
+        {"include": ["*.json"]},
+        {"exclude": ["*.json"]},
+        {"include": ["a", "b"]},
+        {"include": ["b", "a"]},
+        {"include": ["a,b"]},
+    ],
+    ids=str,
+)
+def test_other_files_have_another_identity(fields: dict[str, Any]) -> None:
+    assert identity_of(**fields) != identity_of()
+    others = [{"include": ["a", "b"]}, {"include": ["a,b"]}, {"exclude": ["*.json"]}, {"include": ["*.json"]}]
+    assert len({identity_of(**other) for other in others}) == len(others)
+
+
+def test_the_way_files_take_does_not_change_their_identity() -> None:
+    assert identity_of(tokenSecret={"name": "t"}, endpoint="https://mirror") == identity_of()
+    assert identity_of(revision="main", include=[], exclude=[]) == identity_of()
+    assert len(identity_of()) == 16
+
+
+def test_consumers_look_for_the_identity_that_the_downloader_writes() -> None:
+    block = model()
+    wanted = f"--identity={identity(block.spec.source)}"
+    fetched = pod(block)["containers"][0]["args"]
+    awaited = pod(job(model="m"), context(models={"m": block}))["initContainers"][0]["args"]
+    assert wanted in fetched
+    assert wanted in awaited
+
+
+def test_an_eviction_is_no_failure_and_a_hopeless_download_is_not_tried_again() -> None:
+    policy = objects(model())["Job"]["spec"]["podFailurePolicy"]["rules"]
+    assert policy[0] == {
+        "action": "Ignore",
+        "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+    }
+    assert policy[1]["action"] == "FailJob"
+    assert policy[1]["onExitCodes"]["values"] == list(PERMANENT_EXIT_CODES)
+    names = {container["name"] for container in pod(model())["containers"]}
+    assert policy[1]["onExitCodes"]["containerName"] in names
+    assert len(objects(job())["Job"]["spec"]["podFailurePolicy"]["rules"]) == 1
+
+
+def test_the_policy_names_the_init_container_that_fetches() -> None:
+    block = job(model={"source": SOURCE, "mountPath": "/output/m"}, output={"volume": {"size": "1Gi"}})
+    rules = objects(block)["Job"]["spec"]["podFailurePolicy"]["rules"]
+    assert rules[1]["onExitCodes"]["containerName"] == pod(block)["initContainers"][0]["name"]
+
+
+@pytest.mark.parametrize(
+    ("security", "expected"),
+    [
+        (
+            {},
+            {"runAsNonRoot": True, "runAsUser": 65532, "runAsGroup": 65532, "fsGroup": 65532},
+        ),
+        (
+            {"runAsUser": 1000},
+            {"runAsNonRoot": True, "runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 1000},
+        ),
+        (
+            {"runAsUser": 1000, "fsGroup": 7},
+            {"runAsNonRoot": True, "runAsUser": 1000, "runAsGroup": 1000, "fsGroup": 7},
+        ),
+        ({"podSecurity": "baseline"}, {}),
+        ({"podSecurity": "baseline", "fsGroup": 7}, {"fsGroup": 7}),
+        ({"podSecurity": "baseline", "runAsUser": 0}, {"runAsUser": 0, "runAsGroup": 0, "fsGroup": 0}),
+        ({"podSecurity": "baseline", "runAsUser": 5}, {"runAsUser": 5, "runAsGroup": 5, "fsGroup": 5}),
+    ],
+    ids=str,
+)
+def test_who_a_pod_runs_as(security: dict[str, Any], expected: dict[str, Any]) -> None:
+    policy = {"fsGroupChangePolicy": "OnRootMismatch"} if "fsGroup" in expected else {}
+    wanted = {**expected, **policy, "seccompProfile": {"type": "RuntimeDefault"}}
+    assert pod(job(security=security))["securityContext"] == wanted
+    assert pod(model(security=security))["securityContext"] == wanted
+
+
+def test_root_must_be_asked_for() -> None:
+    wrong = {"runAsUser": 0}
+    assert said(job(security=wrong)) == [("KG0305", "spec.security.runAsUser")]
+    assert said(model(security=wrong)) == [("KG0305", "spec.security.runAsUser")]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, True),
+        ({"resources": {"gpus": 1}}, False),
+        ({"resources": {"gpus": 0}}, True),
+        ({"resources": {"gpus": {"profile": "1g.5gb"}}}, False),
+        ({"resources": {"gpus": 1}, "security": {"readOnlyRootFilesystem": True}}, True),
+        ({"security": {"readOnlyRootFilesystem": False}}, False),
+    ],
+    ids=str,
+)
+def test_the_root_file_system_is_read_only_but_with_a_gpu(spec: dict[str, Any], expected: bool) -> None:
+    container = pod(job(**spec))["containers"][0]
+    assert container["securityContext"]["readOnlyRootFilesystem"] is expected
+
+
+@pytest.mark.parametrize(
+    ("resources", "requests", "limits"),
+    [
+        ({}, {"cpu": "1", "memory": "4Gi"}, {"memory": "4Gi"}),
+        (
+            {"gpus": 2},
+            {"cpu": "4", "memory": "16Gi", "nvidia.com/gpu": 2},
+            {"memory": "16Gi", "nvidia.com/gpu": 2},
+        ),
+        (
+            {"gpus": {"profile": "1g.10gb", "count": 3}, "cpu": "2", "memory": "8Gi"},
+            {"cpu": "2", "memory": "8Gi", "nvidia.com/mig-1g.10gb": 3},
+            {"memory": "8Gi", "nvidia.com/mig-1g.10gb": 3},
+        ),
+        (
+            {"ephemeralStorage": "10Gi"},
+            {"cpu": "1", "memory": "4Gi", "ephemeral-storage": "10Gi"},
+            {"memory": "4Gi", "ephemeral-storage": "10Gi"},
+        ),
+        ({"cpu": 2, "memory": 1073741824.0}, {"cpu": "2", "memory": "1073741824"}, {"memory": "1073741824"}),
+        ({"cpu": 0.5, "memory": 1e9}, {"cpu": "0.5", "memory": "1000000000"}, {"memory": "1000000000"}),
+    ],
+    ids=str,
+)
+def test_what_a_container_is_given(
+    resources: dict[str, Any], requests: dict[str, Any], limits: dict[str, Any]
+) -> None:
+    given = pod(job(resources=resources))["containers"][0]["resources"]
+    assert given == {"requests": requests, "limits": limits}
+
+
+def test_a_device_claim_is_made_named_and_used() -> None:
+    block = job(resources={"gpus": {"deviceClassName": "gpu.example.com", "count": 4}})
+    template, spec = objects(block)["ResourceClaimTemplate"], pod(block)
+    (request,) = template["spec"]["spec"]["devices"]["requests"]
+    assert request["exactly"] == {"deviceClassName": "gpu.example.com", "count": 4}
+    (claim,) = spec["resourceClaims"]
+    assert claim["resourceClaimTemplateName"] == template["metadata"]["name"]
+    assert spec["containers"][0]["resources"]["claims"] == [{"name": claim["name"]}]
+
+
+@pytest.mark.parametrize("profile", profile_names())
+@pytest.mark.parametrize("gpu", gpu_names())
+def test_every_gpu_is_found_by_its_label_or_refused_with_a_reason(profile: str, gpu: str) -> None:
+    where, block = context(profile), job(resources={"gpuType": gpu})
+    label = where.profile.gpu_label
+    if said(block, where):
+        assert said(block, where) == [("KG0307", "spec.resources.gpuType")]
+    else:
+        assert pod(block, where)["nodeSelector"][label]
+
+
+def test_an_unknown_gpu_is_refused() -> None:
+    assert said(job(resources={"gpuType": "L5"})) == [("KG0306", "spec.resources.gpuType")]
+
+
+def test_the_users_node_labels_win() -> None:
+    block = job(
+        resources={"gpuType": "L4", "instanceType": "g2"},
+        placement={"nodeSelector": {"nvidia.com/gpu.product": "mine", "pool": "a"}},
+    )
+    assert pod(block)["nodeSelector"] == {
+        "nvidia.com/gpu.product": "mine",
+        "node.kubernetes.io/instance-type": "g2",
+        "pool": "a",
+    }
+
+
+@pytest.mark.parametrize("profile", profile_names())
+def test_spot_nodes_are_selected_where_the_profile_knows_them(profile: str) -> None:
+    where, block = context(profile), job(placement={"spot": True})
+    spot = where.profile.spot
+    if spot is None:
+        assert said(block, where) == [("KG0308", "spec.placement.spot")]
+    else:
+        spec = pod(block, where)
+        assert spot.node_selector.items() <= spec["nodeSelector"].items()
+        assert list(spot.tolerations) == spec.get("tolerations", [])
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"resources": {"gpus": 1}}, "nvidia"),
+        ({}, None),
+        ({"resources": {"gpus": 1}, "placement": {"runtimeClassName": ""}}, None),
+        ({"placement": {"runtimeClassName": "gvisor"}}, "gvisor"),
+    ],
+    ids=str,
+)
+def test_the_runtime_class_is_the_profiles_for_gpus_unless_named(
+    spec: dict[str, Any], expected: str | None
+) -> None:
+    assert pod(job(**spec), context("k3s")).get("runtimeClassName") == expected
