@@ -45,7 +45,7 @@ from kaigen.compile.bricks.weights import (
 )
 from kaigen.compile.carried import report_uncarried
 from kaigen.compile.context import Context
-from kaigen.compile.model import claim_name, frame_of
+from kaigen.compile.model import chart_version, claim_name, frame_of
 from kaigen.compile.problems import Problems, SpecProblem
 from kaigen.kinds.blocks import EnvSource, Resources
 from kaigen.kinds.compat import Naming
@@ -191,7 +191,7 @@ class _JobCompiler:
             settings=found,
             pod_security=spec.security.pod_security,
             summary="Runs to completion once for each content of its spec.",
-            version=self.metadata.annotations.get("kaigen.dev/version", "0.1.0"),
+            version=chart_version(self.metadata, self.problems),
             labels=frame.common_labels,
             selector_labels=frame.selector_labels,
         )

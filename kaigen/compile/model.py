@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from kaigen.compile.app import App, Object, Release, Tree, collect_settings
 from kaigen.compile.bricks import settings
 from kaigen.compile.bricks.access import facts_access
@@ -19,6 +21,12 @@ from kaigen.kinds.blocks import ImageBlock
 from kaigen.kinds.model import Model
 
 FOLDER = "/model"
+_PART = "(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_SEMVER = re.compile(
+    r"(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){2}"
+    rf"(?:-{_PART}(?:\.{_PART})*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+"""Source: semver.org, version 2.0.0."""
 _WAVE = 1
 _ORDER = ("storage", "download", "retries", "deadlineSeconds", "networkPolicy")
 
@@ -32,6 +40,18 @@ def frame_of(metadata: Metadata) -> Frame:
     """The frame of a spec's app; annotations that direct kaigen stay out of the objects."""
     kept = {key: value for key, value in metadata.annotations.items() if not key.startswith("kaigen.dev/")}
     return Frame(metadata.name, metadata.labels, kept)
+
+
+def chart_version(metadata: Metadata, problems: Problems) -> str:
+    """The chart's version: that of the annotation `kaigen.dev/version`, which Helm wants to be a SemVer."""
+    given = metadata.annotations.get("kaigen.dev/version")
+    if given is not None and not _SEMVER.fullmatch(given):
+        problems.error(
+            "KG0406",
+            f"`kaigen.dev/version` must be a version such as `1.2.3`, not `{given}`",
+            ("metadata", "annotations", "kaigen.dev/version"),
+        )
+    return given or "0.1.0"
 
 
 def _field(path: str) -> dict[str, Tree]:
@@ -164,7 +184,7 @@ def compile_model(model: Model, context: Context, problems: Problems) -> App:
         settings=found,
         pod_security=spec.security.pod_security,
         summary=f"Fetches {hub.repo} from the Hugging Face Hub into a volume and proves it complete.",
-        version=metadata.annotations.get("kaigen.dev/version", "0.1.0"),
+        version=chart_version(metadata, problems),
         app_version=commit,
         labels=frame.common_labels,
         selector_labels=frame.selector_labels,

@@ -17,7 +17,7 @@ from kaigen.compile.app import (
     Object,
     Setting,
 )
-from kaigen.emit.files import app_folder, header
+from kaigen.emit.files import app_folder, header, shown_source
 from kaigen.emit.yaml import dump, dump_template, entry_lines
 
 if TYPE_CHECKING:
@@ -180,4 +180,8 @@ def _text(name: str, app: App, values: Mapping[str, Json]) -> str:
         shown = json.dumps(here, ensure_ascii=False).replace("|", "\\|").replace("`", "'")
         rows.append({"path": setting.path, "doc": setting.doc, "default": shown})
     objects = [item for item in app.objects if not item.test]
-    return _environment().get_template(name).render(app=app, settings=rows, objects=objects)
+    return (
+        _environment()
+        .get_template(name)
+        .render(app=app, source=shown_source(app), settings=rows, objects=objects)
+    )

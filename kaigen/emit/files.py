@@ -10,7 +10,12 @@ def app_folder(app: App) -> str:
     return f"{app.namespace}/{app.name}"
 
 
+def shown_source(app: App) -> str:
+    """The spec's file as it may stand on one line of YAML or Markdown."""
+    return "".join(char if char.isprintable() and char != "`" else "?" for char in app.source)
+
+
 def header(app: App) -> str:
     """First line of a file that kaigen writes."""
-    origin = f" from {app.source}" if app.source else ""
+    origin = f" from {shown_source(app)}" if app.source else ""
     return f"# Rendered by kaigen{origin}. Change the spec, not this file.\n"

@@ -11,6 +11,8 @@ from kaigen.catalog.profiles import profile_names
 from kaigen.compile.bricks.jobs import seconds
 from kaigen.compile.bricks.weights import PERMANENT_EXIT_CODES, identity
 from kaigen.kinds.blocks import Source
+from kaigen.kinds.job import Job
+from kaigen.kinds.model import Model
 from tests.unit.compile.specs import SOURCE, context, job, model, objects, pod, said
 
 
@@ -237,3 +239,31 @@ def test_the_runtime_class_is_the_profiles_for_gpus_unless_named(
     spec: dict[str, Any], expected: str | None
 ) -> None:
     assert pod(job(**spec), context("k3s")).get("runtimeClassName") == expected
+
+
+@pytest.mark.parametrize("version", ["1.2.3", "0.0.0", "1.2.3-rc.1", "1.2.3-rc.1+build.5", "10.20.30--x"])
+def test_a_chart_may_have_any_version_of_semver(version: str) -> None:
+    metadata = {"name": "j", "annotations": {"kaigen.dev/version": version}}
+    assert said(Job.model_validate({"metadata": metadata, "spec": {"image": "i"}}, by_alias=True)) == []
+
+
+@pytest.mark.parametrize(
+    "version", ["", "1", "1.0", "v1.2.3", "01.2.3", "1.2.3 ", "1.2.3-", "1.2.3-01", "latest"]
+)
+def test_a_version_that_helm_would_refuse_is_refused(version: str) -> None:
+    metadata = {"name": "j", "annotations": {"kaigen.dev/version": version}}
+    block = Job.model_validate({"metadata": metadata, "spec": {"image": "i"}}, by_alias=True)
+    assert said(block) == [("KG0406", "metadata.annotations.kaigen.dev/version")]
+
+
+def test_a_wave_among_the_annotations_moves_the_whole_app() -> None:
+    wave = "argocd.argoproj.io/sync-wave"
+
+    def waves(**annotations: str) -> dict[str, int]:
+        whole = {"source": SOURCE, "store": {"volume": {"size": "1Gi"}}}
+        metadata = {"name": "m", "annotations": annotations}
+        made = objects(Model.model_validate({"metadata": metadata, "spec": whole}, by_alias=True))
+        return {kind: int(o["metadata"].get("annotations", {}).get(wave, 0)) for kind, o in made.items()}
+
+    assert waves(**{wave: "10"}) == {kind: number + 10 for kind, number in waves().items()}
+    assert waves(**{wave: "-5"}) == {kind: number - 5 for kind, number in waves().items()}

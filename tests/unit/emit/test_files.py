@@ -1,0 +1,53 @@
+"""Files of kaigen's own say whose they are, whatever the spec's file is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kaigen.config import Config
+from kaigen.pipeline import render
+from tests import helm
+
+SPEC = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Job
+metadata: {name: work}
+spec: {image: i}
+"""
+
+NAMES = [
+    "plain.yaml",
+    "sp ace.yaml",
+    "näme–カ.yaml",
+    "new\nline: x.yaml",
+    "tab\t.yaml",
+    "a`b|c{{d}}.yaml",
+    "\x85\u2028.yaml",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_file_is_readable_whatever_the_spec_is_called(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(SPEC)
+    files = render([str(tmp_path)], Config(root=tmp_path), form="both")
+    for path, content in files.items():
+        (tmp_path / "out" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "out" / path).write_bytes(content)
+        if path.endswith(".yaml") and "/templates/" not in path:
+            assert content.startswith(b"# Rendered by kaigen from ")
+            assert isinstance(yaml.safe_load(content), dict)
+        if path.endswith("README.md"):
+            assert content.decode().split("\n")[4].endswith("(Job). Change the spec, not this chart.")
+    objects = helm.template(tmp_path / "out/default/work/chart", "work", "default", fast=True)
+    assert "Job" in {found["kind"] for found in objects}
+    helm.lint(tmp_path / "out/default/work/chart")
+
+
+def test_the_name_is_there_as_it_is_where_it_can_be(tmp_path: Path) -> None:
+    (tmp_path / "näme.yaml").write_text(SPEC)
+    files = render([str(tmp_path)], Config(root=tmp_path))
+    header = files["default/work/manifests/job.yaml"].decode().split("\n")[0]
+    assert header == "# Rendered by kaigen from näme.yaml. Change the spec, not this file."
