@@ -26,12 +26,14 @@ class Unreadable(Exception):
     """Text that is refused before YAML comes into it.
 
     Attributes:
-        index: of the character to blame.
+        index: of the first character to blame.
+        length: how many characters are to blame.
     """
 
-    def __init__(self, index: int, code: str, message: str, hint: str) -> None:
+    def __init__(self, index: int, code: str, message: str, hint: str, length: int = 1) -> None:
         super().__init__(message)
         self.index = index
+        self.length = length
         self.code = code
         self.hint = hint
 

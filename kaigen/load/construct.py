@@ -28,6 +28,7 @@ _TAGS = "tag:yaml.org,2002:"
 _COLLECTION_TAGS: dict[type[Node], str] = {MappingNode: _TAGS + "map", SequenceNode: _TAGS + "seq"}
 _OPENING = frozenset("0123456789-+.yYnNoO~tTfF")
 _MERGE = "<<"
+_ALIAS = r"(?:[^*#]|(?<=\s)#[^\n]*+|(?<!\s)#)*+(\*[^\s,\[\]{}]*)"
 
 
 class Problem(NamedTuple):
@@ -227,23 +228,29 @@ class Constructor:
     def _inspect(self, root: Node) -> None:
         """Measure what aliases add before anything is copied; find tags that leave no trace in the tree."""
         sizes: dict[int, tuple[int, int]] = {}
-        copied = 0
 
-        def measure(node: Node) -> tuple[int, int]:
-            nonlocal copied
+        def measure(node: Node, parent: Node | None = None, number: int = 0) -> tuple[int, int]:
             known = sizes.get(id(node))
             if known is not None:
                 if known[0] == 0:
-                    raise Unreadable(
-                        node.start_mark.index, "KG0135", "an alias inside what it stands for", "remove it"
+                    raise self._alias(
+                        parent, number, "KG0135", "an alias inside what it stands for", "remove it"
                     )
-                copied += known[0]
+                self._copied += known[0]
+                if self._copied > MAX_COPIED:
+                    raise self._alias(
+                        parent,
+                        number,
+                        "KG0134",
+                        f"aliases make this document larger by more than {MAX_COPIED} values",
+                        "write out what is meant, or put it into fewer levels of aliases",
+                    )
                 return known
             sizes[id(node)] = (0, 0)
             size, depth = 1, 1
             if node.__class__ is not ScalarNode:
-                for child in _children(node):
-                    below = measure(child)
+                for place, child in enumerate(_children(node)):
+                    below = measure(child, node, place)
                     size += below[0]
                     depth = max(depth, below[1] + 1)
             sizes[id(node)] = (size, depth)
@@ -261,20 +268,33 @@ class Constructor:
 
         # An alias only refers to what stands before it, so this goes no deeper than the tree as written.
         measure(root)
-        self._copied += copied
-        if self._copied > MAX_COPIED:
-            raise Unreadable(
-                root.start_mark.index,
-                "KG0134",
-                f"aliases make this document larger by more than {MAX_COPIED} values",
-                "write out what is meant, or put it into fewer levels of aliases",
-            )
+
+    def _alias(self, parent: Node | None, number: int, code: str, message: str, hint: str) -> Unreadable:
+        assert parent is not None, "a document's root is no alias"
+        start, stop = _alias_place(self._text, parent, number)
+        return Unreadable(start, code, message, hint, stop - start)
 
 
 def _children(node: Node) -> Iterable[Node]:
     if node.__class__ is MappingNode:
         return (child for pair in node.value for child in pair)
     return node.value  # type: ignore[no-any-return]
+
+
+def _alias_place(text: str, parent: Node, number: int) -> tuple[int, int]:
+    """Where the child of that number, an alias, is written: it leaves no node of its own, only neighbours."""
+    at = parent.start_mark.index
+    for place, child in enumerate(_children(parent)):
+        if child.start_mark.index >= at and child is not parent and place < number:
+            at = child.end_mark.index
+            continue
+        found = re.compile(_ALIAS).match(text, at)
+        if found is None:
+            break
+        if place == number:
+            return found.span(1)
+        at = found.end()
+    return parent.start_mark.index, parent.start_mark.index + 1
 
 
 def _short(text: str) -> str:

@@ -1,4 +1,5 @@
-"""How the path of a field is written in messages: `spec.command[2]`, `metadata.labels["kaigen.dev/app"]`."""
+"""How the path of a field is written in messages: `spec.command[2]`, `spec.containers[run].image`,
+`metadata.labels["kaigen.dev/app"]`."""
 
 from __future__ import annotations
 
@@ -8,11 +9,17 @@ from collections.abc import Iterable
 _SIMPLE = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*")
 
 
+class At(str):
+    """A step of a path into a list: the element's name, or its number when it has none."""
+
+    __slots__ = ()
+
+
 def dotted(path: Iterable[str | int]) -> str:
     """The path as text; empty for the document itself."""
     text = ""
     for step in path:
-        if isinstance(step, int):
+        if isinstance(step, (int, At)):
             text += f"[{step}]"
         elif _SIMPLE.fullmatch(step):
             text += f".{step}" if text else step

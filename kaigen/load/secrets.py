@@ -6,6 +6,7 @@ What stands in a spec stands in Git, for everyone who can read the repository an
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -14,12 +15,17 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from kaigen.load.diagnostics import Diagnostic, Mark
 from kaigen.load.paths import dotted
+from kaigen.load.sources import Source
 from kaigen.load.tokens import looks_like_secret, may_hold_secret
 from kaigen.load.yaml import Document
 
 _WORD = re.compile(r"[^\s\"'`,;\[\](){}]+")
 _RUN = re.compile(r"[A-Za-z0-9/+_=-]{16,}")
 _KEY_BLOCK = re.compile(r"(-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----)(.*)", re.DOTALL)
+_ENCRYPTED = re.compile(
+    r"ENC\[AES256_GCM,data:[A-Za-z0-9+/=]*,iv:[A-Za-z0-9+/=]+,tag:[A-Za-z0-9+/=]+,type:[a-z]+\]"
+)
+_ONLY_VALUES = "encrypt the values only: `sops encrypt --encrypted-regex '^(data|stringData)$' FILE`"
 _WAYS = "refer to a Secret by name; make it with External Secrets, Sealed Secrets or SOPS"
 
 _Path = tuple[str | int, ...]
@@ -55,7 +61,8 @@ def redact_diagnostic(item: Diagnostic) -> Diagnostic:
 def find_secrets(document: Document) -> list[Diagnostic]:
     """Credentials in keys and values of a document (KG0150), and Secret objects with data in them (KG0151).
 
-    A Secret that SOPS has encrypted is no finding: that is one of the ways in.
+    A Secret that SOPS has encrypted is no finding: that is one of the ways in. One that it encrypted in part, or
+    whose very kind it encrypted, is (KG0152).
     """
     node, source = document.node, document.source
     written = source.text[node.start_mark.index : node.end_mark.index]
@@ -67,7 +74,95 @@ def find_secrets(document: Document) -> list[Diagnostic]:
             found.append(Diagnostic("KG0150", f"this looks like {kind}", _hidden(mark), _WAYS, path=where))
     if "Secret" in written:
         found.extend(_secret_objects(document))
+    if "sops" in written and str(document.apiVersion).startswith("ENC["):
+        found.append(
+            Diagnostic(
+                "KG0152",
+                "SOPS encrypted all of this file, so that nobody can tell what it is",
+                document.mark(("apiVersion",)),
+                _ONLY_VALUES,
+                path="apiVersion",
+            )
+        )
     return found
+
+
+def is_sops(data: object) -> bool:
+    """Whether a document is a Secret that SOPS encrypted."""
+    return (
+        isinstance(data, dict)
+        and (data.get("apiVersion"), data.get("kind")) == ("v1", "Secret")
+        and isinstance(data.get("sops"), dict)
+    )
+
+
+def holds_values(data: object) -> bool:
+    """Whether a document is a Secret with its values, which `find_secrets` tells."""
+    return (
+        isinstance(data, dict)
+        and (data.get("apiVersion"), data.get("kind")) == ("v1", "Secret")
+        and any(isinstance(data.get(field), dict) and data[field] for field in ("data", "stringData"))
+    )
+
+
+def find_shared_files(documents: Sequence[Document]) -> list[Diagnostic]:
+    """Secrets that SOPS encrypted in a file that holds more (KG0153)."""
+    if len(documents) < 2:
+        return []
+    return [
+        Diagnostic(
+            "KG0153",
+            "a file that SOPS encrypted holds one document: its checksum is over the whole file",
+            document.mark(("kind",)),
+            "encrypt each Secret in a file of its own",
+        )
+        for document in documents
+        if is_sops(document.data)
+    ]
+
+
+def find_in_comments(source: Source, documents: Sequence[Document]) -> list[Diagnostic]:
+    """Credentials in the comments of a text (KG0150).
+
+    Args:
+        source: the text.
+        documents: what was read from it; where one could not be, what looks like a comment counts as one.
+    """
+    source = replace(source, text=source.text.removeprefix("\ufeff"))
+    text = source.text
+    if "#" not in text or not may_hold_secret(text):
+        return []
+    # A `#` inside a value is none that starts a comment.
+    values = sorted(
+        (node.start_mark.index, node.end_mark.index)
+        for document in documents
+        for node in _scalars(document.node)
+    )
+    found: list[Diagnostic] = []
+    at = 0
+    while start := re.compile(r"(?<!\S)#").search(text, at):
+        before = bisect_right(values, (start.start(), len(text))) - 1
+        at = max(start.end(), values[before][1] if before >= 0 else 0)
+        if at > start.end():
+            continue
+        line = text.find("\n", at)
+        at = len(text) if line < 0 else line
+        comment = text[start.end() : at]
+        if kind := looks_like_secret(comment):
+            word = next((each for each in _WORD.finditer(comment) if looks_like_secret(each.group())), None)
+            first, last = word.span() if word else (0, len(comment))
+            mark = source.mark_at(start.end() + first, start.end() + last)
+            hint = "delete it: a comment stands in Git too"
+            found.append(Diagnostic("KG0150", f"this looks like {kind}", _hidden(mark), hint))
+    return found
+
+
+def _scalars(root: Node) -> Iterator[Node]:
+    for _, node in _nodes(root):
+        if isinstance(node, ScalarNode):
+            yield node
+        elif isinstance(node, MappingNode):
+            yield from (key for key, _ in node.value if isinstance(key, ScalarNode))
 
 
 def _masked(word: str) -> str:
@@ -125,11 +220,22 @@ def _secret_objects(document: Document) -> Iterator[Diagnostic]:
         }
         if _scalar(fields, "kind") != "Secret" or _scalar(fields, "apiVersion") != "v1":
             continue
+        if "sops" in fields and not _has_checksum(fields["sops"][1]):
+            start = fields["sops"][0]
+            mark = document.source.mark_at(start.start_mark.index, start.end_mark.index)
+            yield Diagnostic(
+                "KG0152",
+                "`sops` has no `mac`, so SOPS will not decrypt this",
+                mark,
+                _ONLY_VALUES,
+                path="sops",
+            )
         for name in ("data", "stringData"):
             key, value = fields.get(name, (None, None))
             if key is None or not isinstance(value, MappingNode) or not value.value:
                 continue
-            if "sops" in fields and all(_encrypted(item) for _, item in value.value):
+            if "sops" in fields:
+                yield from _left_open(document, (*path, name), value)
                 continue
             mark = document.source.mark_at(key.start_mark.index, key.end_mark.index)
             stop = mark.column - 1 + mark.length
@@ -148,8 +254,32 @@ def _scalar(fields: Mapping[str, tuple[Node, Node]], name: str) -> str | None:
     return value.value if isinstance(value, ScalarNode) else None
 
 
+def _has_checksum(block: Node) -> bool:
+    return isinstance(block, MappingNode) and any(
+        isinstance(key, ScalarNode) and key.value == "mac" and _encrypted(value) for key, value in block.value
+    )
+
+
+def _left_open(document: Document, path: _Path, values: MappingNode) -> Iterator[Diagnostic]:
+    """The values that SOPS did not encrypt, each at its key."""
+    for key, value in values.value:
+        # SOPS leaves an empty text as it is.
+        if _encrypted(value) or (isinstance(value, ScalarNode) and not value.value):
+            continue
+        mark = document.source.mark_at(key.start_mark.index, key.end_mark.index)
+        stop = mark.column - 1 + mark.length
+        name = redact(key.value) if isinstance(key, ScalarNode) else "?"
+        yield Diagnostic(
+            "KG0152",
+            f"SOPS left the value of `{name}` readable for all",
+            replace(mark, text=redact(mark.text[:stop]) + re.sub(r"[^\s:{}\[\],]", "…", mark.text[stop:])),
+            _ONLY_VALUES,
+            path=dotted((*path, name)),
+        )
+
+
 def _encrypted(node: Node) -> bool:
-    return isinstance(node, ScalarNode) and node.value.startswith("ENC[") and node.value.endswith("]")
+    return isinstance(node, ScalarNode) and _ENCRYPTED.fullmatch(node.value) is not None
 
 
 def _nodes(root: Node) -> Iterator[tuple[_Path, Node]]:

@@ -115,7 +115,8 @@ class _Reader:
         self._root_as_named = os.path.abspath(root)
         self._stdin = stdin
         self._limits = limits
-        self._seen: set[str] = {os.path.realpath(folder) for folder in exclude}
+        self._excluded = frozenset(os.path.realpath(folder) for folder in exclude)
+        self._seen: set[str] = set(self._excluded)
         self._full = False
 
     def _problem(
@@ -142,16 +143,24 @@ class _Reader:
         if inside and not _within(real, self._root):
             self._refuse_link(shown)
         elif os.path.isdir(path):
+            if real in self._excluded:
+                self._problem(
+                    "KG0109",
+                    "no spec is read from this folder",
+                    shown,
+                    "it is the output, or holds kinds or patches: name another",
+                )
+                return
             before = len(self.sources), len(self.found)
+            seen = real in self._seen
             self._search(path, real, self._root if inside else real)
-            if before == (len(self.sources), len(self.found)) and real not in self._seen:
+            if before == (len(self.sources), len(self.found)) and not seen:
                 self._problem(
                     "KG0109",
                     f"no {', '.join(SUFFIXES)} file in this folder",
                     shown,
                     severity=Severity.WARNING,
                 )
-            self._seen.add(real)
         else:
             self._take_file(path, real, explicit=True)
 
@@ -166,9 +175,11 @@ class _Reader:
     def _search(self, folder: str, real_folder: str, base: str) -> None:
         if real_folder in self._seen:
             return
+        self._seen.add(real_folder)
         try:
             with os.scandir(folder) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+                # What has several names is known by its own, not by that of a link to it.
+                entries = sorted(found, key=lambda entry: (entry.is_symlink(), entry.name))
         except OSError as error:
             self._problem("KG0102", f"cannot list this folder: {_reason(error)}", _shown(folder))
             return
@@ -196,7 +207,6 @@ class _Reader:
                 if not os.path.exists(os.path.join(path, TREE_INDEX)):
                     folders.append(path)
                     self._search(path, real, base)
-                    self._seen.add(real)
             elif is_file or linked:
                 self._take_file(path, real, explicit=False)
 
@@ -245,9 +255,9 @@ class _Reader:
         text = self._decode(path, data)
         if text is None:
             return
-        if not _CONTENT.search(text):
+        if not _CONTENT.search(text) and not _may_hold_secret(text):
             if explicit:
-                self._problem("KG0108", "holds no document", path, "write a spec, or remove the file")
+                self._problem("KG0108", "holds no document", path, "fill it, or leave it out")
             return
         if _count_documents(text, limits.documents) > limits.documents:
             self._problem(
@@ -305,6 +315,13 @@ def _count_documents(text: str, enough: int) -> int:
     """How many documents are opened by `---`; a quick count from above where that is not over `enough`."""
     quick = text.count("\n---") + 1
     return quick if quick <= enough else len(re.findall(r"^---(?=[ \t\r\n]|\Z)", text, re.MULTILINE))
+
+
+def _may_hold_secret(text: str) -> bool:
+    # Comments alone are no spec, but what stands in them stands in Git.
+    from kaigen.load.tokens import may_hold_secret
+
+    return may_hold_secret(text)
 
 
 def _within(path: str, folder: str) -> bool:

@@ -104,7 +104,7 @@ def missing_colon(place: Place) -> Finding:
     return Finding("KG0118", "`:` is missing: this is neither a key nor a value", "write `key: value`", start)
 
 
-def _open_brackets(place: Place) -> list[int]:
+def open_brackets(place: Place) -> list[int]:
     """Where brackets are open at the place, as far as a look at quotes and comments can tell."""
     open_at: list[int] = []
     text = place.text
@@ -126,6 +126,17 @@ def _open_brackets(place: Place) -> list[int]:
     return open_at
 
 
+def item_of(text: str) -> str:
+    """The first value of a text between brackets: what stands before a comma or bracket that ends it."""
+    depth = 0
+    for found in re.finditer(r"[\[\]{},]", text):
+        char = found.group()
+        depth += 1 if char in CLOSING_OF else -1 if char in OPENING_OF else 0
+        if depth < 0 or (depth == 0 and char == ","):
+            return text[: found.start()].rstrip()
+    return text
+
+
 def _closed_later(place: Place, closing: str) -> bool:
     """Whether a bracket closes behind the place that none behind it opens."""
     depth = 0
@@ -141,7 +152,7 @@ def _closed_later(place: Place, closing: str) -> bool:
 def in_brackets(place: Place) -> Finding:
     """Something wrong between brackets."""
     at = place.at
-    open_at = _open_brackets(place)
+    open_at = open_brackets(place)
     if open_at:
         last = open_at[-1]
     elif place.context is not None and place.text[place.context : place.context + 1] in CLOSING_OF:
@@ -163,7 +174,8 @@ def in_brackets(place: Place) -> Finding:
     if place.char == ",":
         return Finding("KG0113", "a value is missing before `,`", "remove the comma", at, at + 1)
     if place.char == ":" and place.text[at + 1 : at + 2].isspace():
-        start = place.line_start(at) + len(place.line(at)) - len(place.line(at).lstrip())
+        before = place.before(at).rstrip()
+        start = at - len(place.before(at)) + max(before.rfind(char) for char in " \t,[{") + 1
         return Finding(
             "KG0113", f"`,` or `{closing}` is expected before this", "a comma may be missing", start, at
         )

@@ -6,6 +6,14 @@ from collections.abc import Iterable
 
 _LONGEST = 80
 
+_SHORT_FORMS = {
+    "rwo": "ReadWriteOnce",
+    "rox": "ReadOnlyMany",
+    "rwx": "ReadWriteMany",
+    "rwop": "ReadWriteOncePod",
+}
+"""What kubectl prints for access modes; no letter-wise nearness leads from one to the other."""
+
 
 def _folded(word: str) -> str:
     return word.lower().replace("-", "").replace("_", "")
@@ -37,13 +45,17 @@ def nearest(word: str, candidates: Iterable[str], *, limit: int = 1) -> list[str
     """The candidates a person may have meant, nearest first, at most `limit`.
 
     Case, dashes and underscores do not count. A third of the letters may differ, at least one; of a longer
-    name its first three letters or more are enough.
+    name its first three letters or more are enough. Short forms that Kubernetes' tools print are known.
     """
     wanted = _folded(word)
     if not wanted or len(wanted) > _LONGEST:
         return []
     ranked: list[tuple[int, bool, bool, str]] = []
+    full = _SHORT_FORMS.get(wanted)
     for candidate in dict.fromkeys(candidates):
+        if candidate == full:
+            ranked.append((0, False, False, candidate))
+            continue
         known = _folded(candidate)
         if not known or len(known) > _LONGEST:
             continue

@@ -17,8 +17,10 @@ from kaigen.load.structure import (
     directive_at,
     in_block,
     in_brackets,
+    item_of,
     misplaced_colon,
     missing_colon,
+    open_brackets,
     stray_bracket,
     unclosed_quote,
 )
@@ -197,6 +199,8 @@ def _template(place: Place) -> Finding | None:
 def _start(start: int, char: str, place: Place) -> Finding:
     value = place.text[start : place.line_start(start) + len(place.line(start))].strip()
     value = re.split(r"\s#", value, maxsplit=1)[0].rstrip()
+    if open_brackets(place):
+        value = item_of(value)
     quoted = f"'{value}'" if '"' in value or "\\" in value else f'"{value}"'
     hint = f"quote it: {quoted}" if 0 < len(value) <= 40 else "quote it"
     shown = "a backtick" if char == "`" else f"`{char}`"

@@ -166,7 +166,7 @@ def _construct(
 
 def _unreadable(source: Source, offset: int, error: Unreadable) -> Diagnostic:
     index = offset + error.index
-    return Diagnostic(error.code, str(error), source.mark_at(index, index + 1), error.hint)
+    return Diagnostic(error.code, str(error), source.mark_at(index, index + error.length), error.hint)
 
 
 def _diagnostic(source: Source, path: tuple[Step, ...], problem: Problem) -> Diagnostic:

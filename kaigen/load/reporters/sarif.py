@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from kaigen.load.codes import codes
-from kaigen.load.diagnostics import Diagnostic, Mark
-from kaigen.load.reporters.summary import LONGEST_LINE
+from kaigen.load.diagnostics import Diagnostic, Mark, Severity
+from kaigen.load.reporters.summary import LONGEST_LINE, fingerprints
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 _Object = dict[str, Any]
+_PROBLEMS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "recommendation"}
+_GROUPS = {"KG01": "syntax", "KG02": "fields", "KG03": "references", "KG04": "dialects", "KG05": "kubernetes"}
 
 
 def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Sequence[str] = ()) -> str:
@@ -20,35 +22,51 @@ def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Seq
 
     codes = sorted({item.code for item in diagnostics})
     rules = {code: place for place, code in enumerate(codes)}
-    driver: _Object = {"name": "kaigen", "rules": [_rule(code) for code in codes]}
+    from kaigen import __version__
+
+    driver: _Object = {
+        "name": "kaigen",
+        "semanticVersion": __version__,
+        "rules": [_rule(code, diagnostics) for code in codes],
+    }
+    marks = fingerprints(diagnostics)
     run: _Object = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
         "artifacts": [{"location": {"uri": uri(file)}} for file in dict.fromkeys(files)],
-        "results": [_result(item, rules[item.code]) for item in diagnostics],
+        "results": [
+            _result(item, rules[item.code], mark) for item, mark in zip(diagnostics, marks, strict=True)
+        ],
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 
 
-def _rule(code: str) -> _Object:
+def _rule(code: str, diagnostics: Sequence[Diagnostic]) -> _Object:
+    """What a code stands for; code scanning sorts rules by the worst that they were found with."""
     known = codes().get(code)
     if known is None:
         return {"id": code}
+    worst = max(item.severity for item in diagnostics if item.code == code)
     return {
         "id": code,
+        "name": code,
         "shortDescription": {"text": known.title},
         "fullDescription": {"text": known.explanation},
-        "help": {"text": known.explanation},
+        "help": {"text": known.explanation, "markdown": f"**{known.title}**\n\n{known.explanation}"},
+        "defaultConfiguration": {"level": worst.label},
+        "properties": {"tags": [_GROUPS.get(code[:4], "checks")], "problem.severity": _PROBLEMS[worst]},
     }
 
 
-def _result(item: Diagnostic, rule: int) -> _Object:
+def _result(item: Diagnostic, rule: int, fingerprint: str) -> _Object:
     text = item.message + (f"; {item.hint}" if item.hint else "")
     result: _Object = {
         "ruleId": item.code,
         "ruleIndex": rule,
         "level": item.severity.label,
         "message": {"text": text},
+        # By this, code scanning knows a problem again when lines above it come or go.
+        "partialFingerprints": {"primaryLocationLineHash": fingerprint},
     }
     if item.mark:
         location: _Object = {"physicalLocation": _physical(item.mark)}

@@ -37,3 +37,21 @@ def printable(text: str, replacement: str = "�") -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in "\t\n" else replacement for char in text)
+
+
+def fingerprints(diagnostics: Sequence[Diagnostic]) -> list[str]:
+    """What tells each problem from every other, and stays when lines above it come or go: 32 hex digits each.
+
+    Of the code, the file, the field and the text of the line, and of how many like it came before.
+    """
+    from hashlib import sha256
+
+    seen: dict[str, int] = {}
+    found = []
+    for item in diagnostics:
+        mark = item.mark
+        parts = (item.code, mark.file if mark else "", item.path, mark.text.strip() if mark else "")
+        key = "\0".join(parts if any(parts[2:]) else (*parts, item.message))
+        number = seen[key] = seen.get(key, 0) + 1
+        found.append(sha256(f"{key}\0{number}".encode("utf-8", "surrogatepass")).hexdigest()[:32])
+    return found

@@ -32,7 +32,7 @@ def test_every_registered_code_is_in_use() -> None:
 def test_codes_are_in_order_and_say_something() -> None:
     assert list(codes()) == sorted(codes())
     for code, entry in codes().items():
-        assert re.fullmatch(r"KG0[0-9]{3}", code)
+        assert re.fullmatch(r"KG[01][0-9]{3}", code)
         assert 3 <= len(entry.title) <= 60, code
         assert not entry.title.endswith("."), code
         assert entry.explanation.endswith("."), code

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.load.diagnostics import Diagnostic
-from kaigen.load.secrets import find_secrets, redact
+from kaigen.load.diagnostics import Diagnostic, Diagnostics
+from kaigen.load.secrets import find_in_comments, find_secrets, redact
+from kaigen.load.sources import Source
+from kaigen.load.yaml import parse
 from tests.unit.load.texts import SPEC, read
 
 TOKEN = "hf_" + "aB3dE5gH7jK9mN1pQ3sT5vX7zA9cE1gH3j"
@@ -70,6 +72,7 @@ def test_an_alias_is_told_once() -> None:
     assert len(secrets(f"a: &t [{TOKEN}]\nb: *t\nc: {{d: *t}}\n")) == 1
 
 
+CIPHER = "ENC[AES256_GCM,data:p673w+a=,iv:I9gXNi38kYQ=,tag:LsUkxFELB0Q=,type:str]"
 SECRET = """\
 apiVersion: v1
 kind: Secret
@@ -101,7 +104,7 @@ def test_a_secret_object_inside_another_is_refused() -> None:
         "apiVersion: v1\nkind: Secret\n",
         "apiVersion: v1\nkind: Secret\ndata: {}\n",
         "apiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\ndata: {a: b}\n",
-        "apiVersion: v1\nkind: Secret\ndata: {a: 'ENC[AES256_GCM,data:x]'}\nsops: {mac: x}\n",
+        f"apiVersion: v1\nkind: Secret\ndata: {{a: '{CIPHER}', b: ''}}\nsops: {{mac: '{CIPHER}'}}\n",
         "kind: Secret\nname: data\n",
     ],
 )
@@ -109,9 +112,34 @@ def test_a_secret_without_readable_content_is_none(text: str) -> None:
     assert secrets(text) == []
 
 
-def test_a_secret_that_sops_left_partly_open_is_refused() -> None:
-    text = "apiVersion: v1\nkind: Secret\ndata: {a: 'ENC[AES256_GCM,data:x]', b: Yg==}\nsops: {mac: x}\n"
-    assert [found.code for found in secrets(text)] == ["KG0151"]
+def test_a_secret_that_sops_left_partly_open_is_refused_with_the_key() -> None:
+    text = f"apiVersion: v1\nkind: Secret\ndata:\n  a: '{CIPHER}'\n  b: c2VjcmV0\nsops: {{mac: '{CIPHER}'}}\n"
+    (found,) = secrets(text)
+    assert (found.code, found.message, str(found.mark), found.path) == (
+        "KG0152",
+        "SOPS left the value of `b` readable for all",
+        "a.yaml:5:3",
+        "data.b",
+    )
+    assert found.mark is not None
+    assert found.mark.text == "  b: " + "…" * len("c2VjcmV0")
+
+
+@pytest.mark.parametrize("value", ["ENC[hunter2]", "ENC[AES256_GCM,data:hunter2]", f"x{CIPHER}"])
+def test_text_that_only_looks_encrypted_is_refused(value: str) -> None:
+    text = f"apiVersion: v1\nkind: Secret\ndata: {{a: '{value}'}}\nsops: {{mac: '{CIPHER}'}}\n"
+    assert [found.code for found in secrets(text)] == ["KG0152"]
+
+
+def test_a_secret_that_sops_never_signed_is_refused() -> None:
+    for block in ("sops: {version: 3.13.3}", "sops: {mac: x}", "sops: yes-please"):
+        (found,) = secrets(f"apiVersion: v1\nkind: Secret\ndata: {{a: '{CIPHER}'}}\n{block}\n")
+        assert (found.code, found.message) == ("KG0152", "`sops` has no `mac`, so SOPS will not decrypt this")
+
+
+def test_a_file_that_sops_encrypted_whole_is_told_so() -> None:
+    (found,) = secrets(f"apiVersion: {CIPHER}\nkind: {CIPHER}\nsops: {{mac: '{CIPHER}'}}\n")
+    assert (found.code, found.path, str(found.mark)) == ("KG0152", "apiVersion", "a.yaml:1:13")
 
 
 def test_redaction_keeps_length_and_everything_else() -> None:
@@ -125,3 +153,44 @@ def test_redaction_keeps_length_and_everything_else() -> None:
 def test_redaction_sees_a_key_beside_its_name() -> None:
     assert AWS_SECRET not in redact(f"aws_secret_access_key: {AWS_SECRET}")
     assert "MIIEow" not in redact("-----BEGIN PRIVATE KEY-----\nMIIEowIBAAKCAQEA\n")
+
+
+def in_comments(text: str) -> list[str]:
+    source = Source("a.yaml", text)
+    marks = [found.mark for found in find_in_comments(source, parse(source, Diagnostics()))]
+    assert all(mark and TOKEN not in mark.text for mark in marks)
+    return [f"{mark.line}:{mark.column}+{mark.length}" for mark in marks if mark]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        (f"# {TOKEN}\na: 1\n", "1:3+37"),
+        (f"#{TOKEN}\na: 1\n", "1:2+37"),
+        (f"a: b # {TOKEN}\n", "1:8+37"),
+        (f"a: 'b # c' # {TOKEN}\n", "1:14+37"),
+        (f"a: |\n  # b\n# {TOKEN}\nc: d\n", "3:3+37"),
+        (f"a: 1\n---\n# {TOKEN}\n---\nb: 1\n", "3:3+37"),
+        (f"a: [\n  b, # {TOKEN}\n", "2:8+37"),
+        (f"\ufeffa: b # '{TOKEN}', mine\r\nc: d\r\n", "1:9+37"),
+        (f"# only comments {TOKEN}\n", "1:17+37"),
+        (f"a: 1 # aws_secret_access_key: {AWS_SECRET}\n", "1:7+64"),
+    ],
+)
+def test_a_credential_is_found_in_a_comment(text: str, place: str) -> None:
+    assert in_comments(text) == [place]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"a: 'b # {TOKEN}'\n",
+        f"a: |\n  # {TOKEN}\n",
+        f"a: b#{TOKEN}\n",
+        f'"a # {TOKEN}": 1\n',
+        "a: 1 # the token is hf_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n",
+        "# a key, a secret and nothing more\n",
+    ],
+)
+def test_what_stands_in_a_value_is_no_comment(text: str) -> None:
+    assert in_comments(text) == []

@@ -157,6 +157,21 @@ def test_links_inside_the_repository_are_followed_and_may_go_round(root: Path) -
     assert read(root, "specs") == (["specs/a.yaml", "specs/common/base.yaml"], [])
 
 
+def test_what_has_several_names_is_known_by_its_own(root: Path) -> None:
+    lay(root, "specs/a.yaml", "specs/z/b.yaml", "more/c.yaml")
+    (root / "specs" / "again").symlink_to(".")
+    (root / "specs" / "0.yaml").symlink_to("a.yaml")
+    (root / "specs" / "up").symlink_to("..")
+    assert read(root, "specs") == (["specs/a.yaml", "specs/z/b.yaml", "specs/up/more/c.yaml"], [])
+
+
+def test_a_folder_that_is_left_out_cannot_be_named(root: Path) -> None:
+    lay(root, "rendered/a.yaml", "specs/b.yaml")
+    sources, found = read_sources([str(root / "rendered"), str(root)], root=root, exclude=[root / "rendered"])
+    assert [item.code for item in found] == ["KG0109"]
+    assert [source.path for source in sources] == [f"{root}/specs/b.yaml"]
+
+
 def test_links_out_of_the_repository_are_refused(root: Path) -> None:
     lay(root.parent, "outside/x.yaml")
     lay(root, "specs/a.yaml")
@@ -227,10 +242,10 @@ def test_an_empty_file_is_wrong_only_when_it_was_named(root: Path, content: byte
     (root / "a.yaml").write_bytes(content)
     assert read(root, "a.yaml") == (
         [],
-        ["a.yaml KG0108 holds no document (write a spec, or remove the file)"],
+        ["a.yaml KG0108 holds no document (fill it, or leave it out)"],
     )
     assert read(root, "-", stdin=content)[1] == [
-        "<stdin> KG0108 holds no document (write a spec, or remove the file)"
+        "<stdin> KG0108 holds no document (fill it, or leave it out)"
     ]
     lay(root, "b.yaml")
     assert read(root, ".") == (["b.yaml"], [])

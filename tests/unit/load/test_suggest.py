@@ -31,6 +31,22 @@ def test_a_slip_finds_its_name(word: str, meant: str) -> None:
     assert did_you_mean(word, FIELDS) == f"did you mean `{meant}`?"
 
 
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("RWO", "ReadWriteOnce"),
+        ("ROX", "ReadOnlyMany"),
+        ("RWX", "ReadWriteMany"),
+        ("rwx", "ReadWriteMany"),
+        ("RWOP", "ReadWriteOncePod"),
+    ],
+)
+def test_an_access_mode_is_known_by_what_kubectl_prints_for_it(word: str, meant: str) -> None:
+    modes = ["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
+    assert nearest(word, modes) == [meant]
+    assert nearest(word, FIELDS) == []
+
+
 @pytest.mark.parametrize("word", ["", "-", "x", "zz", "namespace", "token", "volume", "q" * 1_000_000])
 def test_a_word_that_is_not_near_finds_nothing(word: str) -> None:
     assert nearest(word, FIELDS) == []

@@ -58,6 +58,34 @@ def test_an_alias_inside_itself_is_refused(text: str, parser: type[Parser] | Non
     assert found.code == "KG0135"
 
 
+@pytest.mark.parametrize("parser", PARSERS)
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("a: &a [*a]", "1:8 *a"),
+        ("&a {b: {c: *a}}", "1:12 *a"),
+        ("a: &a\n  b: &b\n    - *b # *a\n", "3:7 *b"),
+        ("a: &one\n  b: &b [1]\n  c: [*b, '*', *b, # *b\n    *one]\n", "4:5 *one"),
+        ("a: &a {? *a : 1}", "1:10 *a"),
+    ],
+)
+def test_the_alias_itself_is_the_place(text: str, place: str, parser: type[Parser] | None) -> None:
+    _, (found,) = read(text, parser=parser)
+    mark = found.mark
+    assert mark is not None
+    shown = mark.text[mark.column - 1 : mark.column - 1 + mark.length]
+    assert f"{mark.line}:{mark.column} {shown}" == place
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+def test_a_bomb_is_marked_where_it_goes_over_the_limit(parser: type[Parser] | None) -> None:
+    _, (found,) = read(bomb(6, 10), parser=parser)
+    assert found.mark is not None
+    before = found.mark.text[: found.mark.column - 1]
+    # Each of the first two adds 31,111 values to the 34,560 of the lines above.
+    assert (found.mark.line, before, found.mark.length) == (6, "a5: &a5 [*a4, *a4, ", len("*a4"))
+
+
 def bomb(levels: int, width: int) -> str:
     lines = ["a0: &a0 [x, x]"]
     for level in range(1, levels):

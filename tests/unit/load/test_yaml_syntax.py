@@ -121,6 +121,11 @@ BROKEN = [
     ("a: *.example.com\n", "1:4 KG0116 an unquoted value cannot start with `*`", 'quote it: "*.example.com"'),
     ("a: & b\n", "1:4 KG0116 an unquoted value cannot start with `&`", 'quote it: "& b"'),
     ("a: , b\n", "1:4 KG0116 an unquoted value cannot start with `,`", 'quote it: ", b"'),
+    ("a: [%s]\n", "1:5 KG0116 an unquoted value cannot start with `%`", 'quote it: "%s"'),
+    ("a: [b, %s c, d]\n", "1:8 KG0116 an unquoted value cannot start with `%`", 'quote it: "%s c"'),
+    ("a: {b: @{c}, d: e}\n", "1:8 KG0116 an unquoted value cannot start with `@`", 'quote it: "@{c}"'),
+    ("a: [*.b, c]\n", "1:5 KG0116 an unquoted value cannot start with `*`", 'quote it: "*.b"'),
+    ("a: [b] # [\nc: %s], d\n", "2:4 KG0116 an unquoted value cannot start with `%`", 'quote it: "%s], d"'),
     (
         "%foo\na: 1\n",
         "1:1 KG0116 a line that starts with `%` is a directive to the parser",
