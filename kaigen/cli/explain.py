@@ -1,4 +1,4 @@
-"""`kaigen explain`: what a field is, as `kubectl explain` tells it."""
+"""`kaigen explain`: what a field is, as `kubectl explain` tells it, or what an app is made from."""
 
 from __future__ import annotations
 
@@ -8,35 +8,92 @@ from typing import Any
 import click
 
 from kaigen.cli.console import Console
+from kaigen.cli.options import environment_option, override_options, read_config, read_overrides
 
 
 @click.command("explain")
-@click.argument("field", metavar="KIND[.PATH]")
+@click.argument("field", metavar="KIND[.PATH] | APP")
+@click.option(
+    "--effective", is_flag=True, help="Show what an app is made from, and where each value came from."
+)
+@environment_option
+@override_options
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["text", "yaml", "json"]),
+    default="text",
+    help="How an effective spec is told.",
+)
 @click.pass_obj
-def command(console: Console, field: str) -> None:
-    """Explain a field of a kind, as kubectl explain does.
+def command(
+    console: Console,
+    field: str,
+    effective: bool,
+    environment: str,
+    assignments: tuple[str, ...],
+    value_files: tuple[str, ...],
+    output: str,
+) -> None:
+    """Explain a field of a kind, or with --effective an app.
 
-    Its type, what it means, its default, and the fields below it. For example: kaigen explain Model.spec.source
+    Of a field, as kubectl explain does: its type, what it means, its default, and the fields below it. For
+    example: kaigen explain Model.spec.source
+
+    Of an app, NAME or NAMESPACE/NAME: its spec with overrides, pins and defaults, and beside each value the line
+    that it came from. For example: kaigen explain --effective qwen --env prod
     """
-    from kaigen.cli.kinds import find_entry
-    from kaigen.kinds.registry import KINDS
-    from kaigen.kinds.schema import field_names, json_schema, walk
-    from kaigen.load.suggest import did_you_mean
+    if effective:
+        _explain_app(console, field, environment, assignments, value_files, output)
+        return
+    if environment or assignments or value_files or output != "text":
+        raise click.UsageError("--env, --set, --values and --output go with --effective APP")
+    _explain_field(console, field)
 
+
+def _explain_app(
+    console: Console,
+    app: str,
+    environment: str,
+    assignments: tuple[str, ...],
+    value_files: tuple[str, ...],
+    output: str,
+) -> None:
+    from kaigen.cli.effective import effective_data, effective_text
+    from kaigen.effective import effective_spec
+
+    found = effective_spec(app, read_config(environment), read_overrides(assignments, value_files))
+    if output == "text":
+        console.write(effective_text(found, color=console.colored(err=False)))
+    else:
+        console.write(effective_data(found, output))
+
+
+def _explain_field(console: Console, field: str) -> None:
+    from kaigen.cli.kinds import find_entry, named_kinds
+    from kaigen.kinds.schema import field_names, json_schema, walk
+    from kaigen.load.suggest import did_you_mean, nearest
+
+    kinds = named_kinds(console)
     key = max(
-        (e.key for e in KINDS if f"{field.lower()}.".startswith(f"{e.key.lower()}.")), key=len, default=""
+        (name for name in kinds if f"{field.lower()}.".startswith(f"{name.lower()}.")), key=len, default=""
     )
     name = field[: len(key)] if key else field.split(".")[0]
-    entry = find_entry(name)
+    entry = find_entry(name, kinds)
     rest = field[len(name) :].strip(".")
     path = [part for part in rest.replace("[]", "").split(".") if part]
     root = json_schema(entry)
     for depth, part in enumerate(path):
         if walk(root, path[: depth + 1]) is None:
             known = field_names(root, path[:depth])
-            hint = did_you_mean(part, known) or (
-                "fields: " + ", ".join(known) if known else "it has no fields"
-            )
+            # What people ask for stands below `spec`, which is easily left out.
+            below = [] if depth else nearest(part, field_names(root, ["spec"]))
+            if below and not nearest(part, known):
+                hint = f"did you mean `{entry.key}.spec.{below[0]}`?"
+            else:
+                hint = did_you_mean(part, known) or (
+                    "fields: " + ", ".join(known) if known else "it has no fields"
+                )
             raise click.UsageError(f"{'.'.join([entry.key, *path[:depth]])} has no field {part}; {hint}")
     node = walk(root, path) or root
     console.out(f"KIND:     {entry.kind}")

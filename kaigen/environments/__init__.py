@@ -1,0 +1,1 @@
+"""What an environment changes in specs: overrides of kaigen.yaml, and the pins that promotion writes."""

@@ -1,0 +1,62 @@
+"""kaigen's own images: what kaigen.yaml and pins say, and the mirror they are pulled from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from kaigen.config import default_images
+from kaigen.kinds.base import NO_BLANKS, Block
+
+Image = Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS)]
+
+
+class Images(Block):
+    """Images that kaigen puts into pods itself."""
+
+    downloader: Image | None = Field(
+        None,
+        description="Fetches weights, waits for them, verifies them.",
+        examples=["registry.example/kaigen/downloader@sha256:…"],
+    )
+    kubectl: Image | None = Field(
+        None, description="Watches a Job in `helm test`.", examples=["registry.k8s.io/kubectl:v1.36.0"]
+    )
+
+
+def own_images(
+    named: Mapping[str, str], registry: str, pinned: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """kaigen's own images as pods name them, and as they are without a mirror.
+
+    Args:
+        named: as kaigen.yaml names them; these are never mirrored.
+        registry: the mirror; empty for none.
+        pinned: as they were promoted; they are mirrored like the ones that they are a version of.
+    """
+    defaults = default_images()
+    plain = {**defaults, **named, **pinned}
+    mirrored = {
+        name: _mirrored(ref, registry)
+        if registry and name not in named and _repository(ref) == _repository(defaults[name])
+        else ref
+        for name, ref in plain.items()
+    }
+    return mirrored, plain
+
+
+def _mirrored(ref: str, registry: str) -> str:
+    host, _, rest = ref.partition("/")
+    return (
+        f"{registry}/{rest}"
+        if rest and ("." in host or ":" in host or host == "localhost")
+        else f"{registry}/{ref}"
+    )
+
+
+def _repository(ref: str) -> str:
+    """An image reference without its tag and digest."""
+    name = ref.partition("@")[0]
+    return name[: name.rindex(":")] if ":" in name.rpartition("/")[2] else name

@@ -1,0 +1,174 @@
+"""Which overrides and pins a spec gets, and which of them find no spec."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from kaigen.config import FILE_NAME, Config, Override, pins_path
+from kaigen.environments.patch import Entries, Layer, PatchedDocument, reach
+from kaigen.environments.places import Place
+from kaigen.load.diagnostics import Diagnostic, Severity
+from kaigen.load.paths import dotted
+from kaigen.load.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from kaigen.kinds.registry import KindEntry
+    from kaigen.load.yaml import Document
+
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]+)\]")
+
+
+def patched(
+    document: Document, entry: KindEntry, config: Config
+) -> tuple[Document | PatchedDocument, list[Diagnostic]]:
+    """A document with what the environment changes in it, and what is to be said about that.
+
+    Args:
+        document: as it was written.
+        entry: its kind.
+        config: the settings of the run.
+    """
+    if not (config.overrides or config.pins) or not _is_patchable(document):
+        return document, []
+    found: list[Diagnostic] = []
+    matched: list[int | str] = []
+    layers: list[Layer] = []
+    for index, override in enumerate(config.overrides):
+        if _fits(override, document, entry, config.namespace):
+            matched.append(index)
+            place = Place(config.root / FILE_NAME, override.at)
+            layers.append(Layer(dict(override.patch), place, override.environment))
+    name = pin_name(document)
+    if name in config.pins:
+        matched.append(name)
+        place = Place(pins_path(config.root, config.environment), ("apps", name), flat=True)
+        here = PatchedDocument(document, tuple(layers), ()).data
+        patch = _pins_patch(here, config.pins[name], entry, place, found)
+        found += _hidden(config.pins[name], layers)
+        layers.append(Layer(patch, place, config.environment, pins=True))
+    if not layers:
+        return document, found
+    return PatchedDocument(document, tuple(layers), tuple(matched)), found
+
+
+def matched_by(document: object) -> tuple[int | str, ...]:
+    """Which overrides, by index, and pins, by name, a document got."""
+    return document.matched if isinstance(document, PatchedDocument) else ()
+
+
+def pin_name(document: Document) -> str:
+    """The app's name in a pins file: with its namespace only where the spec names one itself.
+
+    So one pins file serves a spec that each environment puts into a namespace of its own.
+    """
+    metadata: Any = document.data.get("metadata") if isinstance(document.data, dict) else None
+    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
+    return f"{namespace}/{document.name}" if isinstance(namespace, str) else document.name or ""
+
+
+def parse_dotted(name: str) -> tuple[str | int, ...]:
+    """The path that a dotted name such as `spec.image.ref` or `spec.roles[0].image` stands for."""
+    return tuple(int(index) if index else key for key, index in _STEP.findall(name))
+
+
+def _is_patchable(document: Document) -> bool:
+    """Whether a patch can be laid on it; what is no mapping where one must be is told by validation."""
+    data = document.data
+    return isinstance(data, dict) and all(
+        isinstance(data.get(name, {}), dict) for name in ("metadata", "spec")
+    )
+
+
+def _fits(override: Override, document: Document, entry: KindEntry, namespace: str) -> bool:
+    assert isinstance(document.data, dict)
+    metadata: Any = document.data.get("metadata", {})
+    own = metadata.get("namespace")
+    names = (document.name or "", f"{own if isinstance(own, str) else namespace}/{document.name}")
+    if override.apps and not any(fnmatchcase(name, glob) for glob in override.apps for name in names):
+        return False
+    if override.kinds and not _names(entry) & set(override.kinds):
+        return False
+    labels = metadata.get("labels")
+    labels = labels if isinstance(labels, dict) else {}
+    return all(labels.get(key) == value for key, value in override.labels.items())
+
+
+def _names(entry: KindEntry) -> set[str]:
+    """How a kind may be called: by its key, or by its kind alone where that is no key of kaigen's own."""
+    from kaigen.kinds.registry import KINDS
+
+    return {entry.key} | ({entry.kind} - {known.key for known in KINDS})
+
+
+def _pins_patch(
+    data: Any, pins: Mapping[str, str], entry: KindEntry, place: Place, found: list[Diagnostic]
+) -> dict[str, Any]:
+    from kaigen.kinds.promotable import SHORT, promotable_fields
+
+    fields = promotable_fields(entry.model())
+    patch: dict[str, Any] = {}
+    for name, value in pins.items():
+        path = parse_dotted(name)
+        if re.sub(r"\[[0-9]+\]", "[]", name) not in fields:
+            hint = did_you_mean(name, fields) or f"fields that are promoted: {', '.join(sorted(fields))}"
+            message = f"`{name}` is no field of `{entry.key}` that is promoted"
+            found.append(Diagnostic("KG0712", message, place.mark(path, key=True), hint))
+            continue
+        there, steps = reach(data, path)
+        if steps == len(path) and isinstance(there, dict):
+            path = (*path, SHORT)  # The spec has become a block since it was promoted.
+        elif steps == len(path) - 1 and path[-1] == SHORT and isinstance(there, str):
+            path = path[:-1]  # The spec's block has become its short form.
+        _put(patch, path, value)
+    return patch
+
+
+def _put(patch: dict[Any, Any], path: tuple[str | int, ...], value: str) -> None:
+    for step, following in pairwise(path):
+        patch = patch.setdefault(step, Entries() if isinstance(following, int) else {})
+    patch[path[-1]] = value
+
+
+def _hidden(pins: Iterable[str], layers: Iterable[Layer]) -> list[Diagnostic]:
+    """The environment's own overrides that pins lie over."""
+    found = []
+    for name in pins:
+        path = parse_dotted(name)
+        for layer in layers:
+            if layer.environment and layer.sets(path):
+                found.append(
+                    Diagnostic(
+                        "KG0710",
+                        f"`{name}` is pinned for {layer.environment}, so this has no effect",
+                        layer.place.mark(path),
+                        f"delete it; or delete the pin, as the next promotion to {layer.environment} does",
+                        Severity.WARNING,
+                        name,
+                    )
+                )
+    return found
+
+
+def explained(
+    document: Document | PatchedDocument, diagnostics: Sequence[Diagnostic]
+) -> Sequence[Diagnostic]:
+    """Diagnostics of a patched document; a field that an override took away is missing there, not in the spec."""
+    if not diagnostics or not isinstance(document, PatchedDocument):
+        return diagnostics
+    removed = {dotted(path): path for path in document.removed()}
+    told = []
+    for item in diagnostics:
+        wanted = {"KG0203": (item.path,), "KG0206": (item.path, f"{item.path}.")}.get(item.code, ())
+        path = next(
+            (path for name, path in removed.items() if name in wanted or name.startswith(wanted[1:])), None
+        )
+        if path is not None:
+            hint = "null takes the field away; give it a value"
+            item = replace(item, mark=document.mark(path), hint=hint)
+        told.append(item)
+    return told

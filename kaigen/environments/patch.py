@@ -1,0 +1,134 @@
+"""JSON merge patches (RFC 7396) on documents that still know where each of their values was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kaigen.environments.places import Place
+from kaigen.load.diagnostics import Mark
+from kaigen.load.yaml import Document
+
+Path = tuple[str | int, ...]
+
+
+class Entries(dict[int, Any]):
+    """Patches of single entries of a list, which a merge patch cannot name. Only pins hold them."""
+
+
+def merge(target: Any, patch: Any) -> Any:
+    """A value with a merge patch laid on it; neither of the two is changed.
+
+    Mappings are merged, null takes a member away, anything else replaces what was there (RFC 7396, section 2).
+    Entries of a list that is not there, or is shorter, are left out.
+    """
+    if isinstance(patch, Entries):
+        if not isinstance(target, list):
+            return target
+        return [merge(item, patch[index]) if index in patch else item for index, item in enumerate(target)]
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merge(result.get(key), value)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One patch of a document.
+
+    Attributes:
+        patch: of the whole document.
+        place: where its values stand.
+        environment: whose it is; empty for one that all environments share.
+        pins: it holds what was promoted.
+    """
+
+    patch: dict[str, Any]
+    place: Place
+    environment: str = ""
+    pins: bool = False
+
+    def sets(self, path: Sequence[str | int]) -> bool:
+        """Whether it replaces the value of a path, and does not only merge into it."""
+        node, steps = reach(self.patch, path)
+        return not isinstance(node, dict) if steps == len(path) else not isinstance(node, dict | None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PatchedDocument:
+    """A document with patches laid on it.
+
+    Attributes:
+        base: the document as it was written.
+        layers: the patches, later ones on top.
+        matched: which overrides (by index) and pins (by name) are among them.
+        data: what it says now.
+    """
+
+    base: Document
+    layers: tuple[Layer, ...]
+    matched: tuple[int | str, ...]
+    data: Any = field(init=False)
+    _below: tuple[Any, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        states = [self.base.data]
+        for layer in self.layers:
+            states.append(merge(states[-1], layer.patch))
+        object.__setattr__(self, "data", states[-1])
+        object.__setattr__(self, "_below", tuple(states))
+
+    def layer(self, path: Sequence[str | int]) -> Layer | None:
+        """The patch that decided a path, also when it took it away; None for the document itself."""
+        for layer, below in zip(reversed(self.layers), reversed(self._below[:-1]), strict=True):
+            node, steps = reach(layer.patch, path)
+            if not isinstance(node, dict):
+                return layer
+            there, depth = reach(below, path[:steps])
+            merged = list if isinstance(node, Entries) else dict
+            if depth < steps or not isinstance(there, merged):
+                return layer
+        return None
+
+    def mark(self, path: Sequence[str | int] = (), *, key: bool = False) -> Mark:
+        """Place of a path, or of the key at its end: in the document, or where it was overridden."""
+        layer = self.layer(path)
+        return layer.place.mark(tuple(path), key=key) if layer else self.base.mark(path, key=key)
+
+    def raw(self, path: Sequence[str | int]) -> str | None:
+        """A scalar as it was written."""
+        layer = self.layer(path)
+        return layer.place.raw(tuple(path)) if layer else self.base.raw(path)
+
+    def removed(self) -> Iterator[Path]:
+        """Paths that a patch takes away and that nothing brings back."""
+        for layer in self.layers:
+            for path in _nulls(layer.patch, ()):
+                _, steps = reach(self.data, path)
+                if steps < len(path):
+                    yield path
+
+
+def reach(node: Any, path: Sequence[str | int]) -> tuple[Any, int]:
+    """The value that a path leads to, as far as it goes, and how many steps that were."""
+    for count, step in enumerate(path):
+        here = step in node if isinstance(node, dict) else isinstance(node, list) and step in range(len(node))
+        if not here:
+            return node, count
+        node = node[step]
+    return node, len(path)
+
+
+def _nulls(node: Any, path: Path) -> Iterator[Path]:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if value is None:
+                yield (*path, key)
+            else:
+                yield from _nulls(value, (*path, key))

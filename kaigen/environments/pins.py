@@ -1,0 +1,82 @@
+"""Pins: what was promoted to an environment, in `pins/<environment>.yaml`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from kaigen.config import pins_path
+from kaigen.environments.files import read_document, validated
+from kaigen.environments.images import Images
+from kaigen.kinds.base import API_VERSION, NO_BLANKS, Block
+from kaigen.kinds.registry import KindEntry
+from kaigen.load.diagnostics import Diagnostics
+
+HEADER = """\
+# What was promoted to this environment; it lies over the specs and over kaigen.yaml.
+# Written by `kaigen promote`: review it, and change it by promoting again.
+"""
+
+PinName = Annotated[str, Field(pattern=NO_BLANKS, max_length=117)]
+PinField = Annotated[str, Field(pattern=NO_BLANKS, max_length=512)]
+PinValue = Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS)]
+
+
+class Pins(Block):
+    """What was promoted to an environment."""
+
+    api_version: Literal["kaigen.dev/v1alpha1"] = Field(description="Version of kaigen's kinds.")
+    kind: Literal["Pins"] = Field(description="The kind.")
+    apps: dict[PinName, dict[PinField, PinValue]] = Field(
+        {},
+        description="Values by app and by the dotted name of a field. An app is named `NAME`, or "
+        "`NAMESPACE/NAME` where its spec names the namespace.",
+        examples=[{"qwen": {"spec.source.huggingFace.revision": "7ae557604adf67be50417f59c2c2f167def9a775"}}],
+    )
+    images: Images = Field(
+        default_factory=dict,
+        validate_default=True,
+        description="Images that kaigen puts into pods itself, as they are without a mirror.",
+        examples=[{"kubectl": "registry.k8s.io/kubectl:v1.36.0"}],
+    )
+
+
+PINS_ENTRY = KindEntry(
+    API_VERSION, "Pins", "kaigen.environments.pins", "Pins", "what was promoted to an environment"
+)
+
+
+def pins_text(apps: Mapping[str, Mapping[str, str]], images: Mapping[str, str]) -> str:
+    """The pins file that holds these, sorted."""
+    from kaigen.emit.yaml import dump
+
+    data: dict[str, Any] = {"apiVersion": API_VERSION, "kind": "Pins"}
+    pinned = {name: dict(sorted(fields.items())) for name, fields in sorted(apps.items()) if fields}
+    if pinned:
+        data["apps"] = pinned
+    if images:
+        data["images"] = dict(sorted(images.items()))
+    return HEADER + dump(data)
+
+
+def read_pins(root: Path, environment: str) -> Pins | None:
+    """What was promoted to an environment; None when nothing was.
+
+    Raises:
+        InputError: when its pins file is wrong.
+    """
+    path = pins_path(root, environment)
+    if not path.is_file():
+        return None
+    found = Diagnostics()
+    document = read_document(path, "KG0711", found)
+    if document is None:
+        found.raise_errors()
+        return None
+    model = validated(document, PINS_ENTRY, found)
+    found.raise_errors()
+    assert isinstance(model, Pins)
+    return model

@@ -1,0 +1,64 @@
+"""Where overrides and pins stand: their files are read again only when a place is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from kaigen.load.diagnostics import Diagnostics, Mark
+from kaigen.load.paths import dotted
+from kaigen.load.sources import Source
+from kaigen.load.yaml import Document, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An entry of a file.
+
+    Attributes:
+        file: the file.
+        at: the entry's path in it.
+        flat: its fields stand under their dotted names, as in a pins file.
+    """
+
+    file: Path
+    at: tuple[str | int, ...]
+    flat: bool = False
+
+    def mark(self, path: tuple[str | int, ...] = (), *, key: bool = False) -> Mark:
+        """The place of a path below the entry, or of the key at its end; only the file when it has changed."""
+        document = document_of(self.file)
+        if document is None:
+            return Mark(str(self.file))
+        return document.mark(self._path(document, path), key=key)
+
+    def raw(self, path: tuple[str | int, ...]) -> str | None:
+        """A scalar as it was written."""
+        document = document_of(self.file)
+        return document.raw(self._path(document, path)) if document else None
+
+    def _path(self, document: Document, path: tuple[str | int, ...]) -> tuple[str | int, ...]:
+        if not self.flat:
+            return (*self.at, *path)
+        entry: Any = document.data
+        for step in self.at:
+            entry = entry.get(step, {}) if isinstance(entry, dict) else {}
+        for length in range(len(path), 0, -1):
+            if dotted(path[:length]) in entry:
+                return (*self.at, dotted(path[:length]))
+        return self.at
+
+
+def document_of(file: Path) -> Document | None:
+    """The first document of a file; None when there is none that can be read."""
+    try:
+        return _parsed(str(file), file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+@lru_cache(maxsize=8)
+def _parsed(path: str, text: str) -> Document | None:
+    return next(iter(parse(Source(path, text), Diagnostics())), None)

@@ -1,0 +1,79 @@
+"""Overrides and pins that find no spec. Every render asks, so nothing is imported until one is found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+from kaigen.config import FILE_NAME, Config, Override, pins_path
+from kaigen.load.diagnostics import Diagnostic, Severity
+from kaigen.load.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from kaigen.environments.places import Place
+
+
+def unmatched(
+    config: Config, matched: Collection[int | str], apps: Iterable[tuple[str, str]]
+) -> list[Diagnostic]:
+    """Overrides and pins that no spec got.
+
+    Args:
+        config: the settings of the run.
+        matched: overrides by index and pins by name that some spec got.
+        apps: namespace and name of every app.
+    """
+    found = []
+    known = {form for namespace, name in apps for form in (name, f"{namespace}/{name}")}
+    listed = "apps: " + (", ".join(sorted(name for name in known if "/" not in name)) or "none")
+    for index, override in enumerate(config.overrides):
+        if index in matched and len(override.apps) < 2:
+            continue
+        wrong = [
+            (number, name)
+            for number, name in enumerate(override.apps)
+            if not set("*?") & set(name) and name not in known
+        ]
+        if not wrong and index in matched:
+            continue
+        from kaigen.environments.places import Place
+
+        place = Place(config.root / FILE_NAME, override.at)
+        for number, name in wrong:
+            mark = place.mark(("match", "app", number) if len(override.apps) > 1 else ("match", "app"))
+            found.append(
+                Diagnostic(
+                    "KG0707", f"no app `{name}` to override", mark, did_you_mean(name, known) or listed
+                )
+            )
+        if not wrong:
+            found.append(_matches_none(override, place, listed))
+    for name in config.pins:
+        if name not in matched:
+            from kaigen.environments.places import Place
+
+            pins = pins_path(config.root, config.environment)
+            mark = Place(pins, ("apps", name)).mark(key=True)
+            hint = did_you_mean(name, known) or "its spec is gone; the next `kaigen promote` drops it"
+            found.append(
+                Diagnostic(
+                    "KG0713", f"`{name}` is pinned, but there is no such app", mark, hint, Severity.WARNING
+                )
+            )
+    return found
+
+
+def _matches_none(override: Override, place: Place, listed: str) -> Diagnostic:
+    from kaigen.kinds.registry import KINDS
+
+    every = [entry.key for entry in KINDS]
+    for kind in override.kinds:
+        meant = did_you_mean(kind, every) if kind not in every else ""
+        if meant:
+            mark = place.mark(("match", "kind"))
+            return Diagnostic("KG0709", f"there is no spec of kind `{kind}`", mark, meant, Severity.WARNING)
+    hint = listed if override.apps else "labels are those that the specs themselves have"
+    if override.kinds and not override.apps and not override.labels:
+        hint = f"there is no spec of {' or '.join(override.kinds)}"
+    mark = place.mark(("match",))
+    return Diagnostic("KG0709", "this override matches no spec", mark, hint, Severity.WARNING)

@@ -1,0 +1,118 @@
+"""Fields that move from one environment to the next: what a spec runs and fetches, as distinct from how.
+
+A field is promotable when its type carries the marker `PROMOTABLE`, here or in a branch of a union.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel
+
+from kaigen.load.paths import dotted
+
+Path = tuple[str | int, ...]
+Need = Literal["commit", "digest", ""]
+
+SHORT = "ref"
+"""An image is a reference, or a block with the reference under this name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promotable:
+    """Marks a field's type.
+
+    Attributes:
+        needs: what makes its value name one thing for ever; empty when any value does.
+    """
+
+    needs: Need = ""
+
+
+REVISION = Promotable("commit")
+IMAGE = Promotable("digest")
+NAME = Promotable()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A promotable field of a document.
+
+    Attributes:
+        path: the field.
+        value: what it says.
+        marker: its marker.
+    """
+
+    path: Path
+    value: str
+    marker: Promotable
+
+    @property
+    def name(self) -> str:
+        """Its name in pins files: dotted, and the same for an image's short form and its block."""
+        return dotted(self.path[:-1] if self.path[-1] == SHORT else self.path)
+
+
+def promotable_values(block: BaseModel) -> list[Found]:
+    """Every promotable field of a document that has a value, defaults included."""
+    return [*_values(block, ())]
+
+
+def _values(node: Any, path: Path) -> Iterator[Found]:
+    if isinstance(node, BaseModel):
+        for name, alias, marker in _fields(type(node)):
+            value = getattr(node, name)
+            if marker is not None and isinstance(value, str):
+                yield Found((*path, alias), value, marker)
+            else:
+                yield from _values(value, (*path, alias))
+    elif isinstance(node, list):
+        for index, item in enumerate(node):
+            yield from _values(item, (*path, index))
+
+
+@cache
+def _fields(model: type[BaseModel]) -> tuple[tuple[str, str, Promotable | None], ...]:
+    found = []
+    for name, info in model.model_fields.items():
+        marker = next((item for item in info.metadata if isinstance(item, Promotable)), None)
+        found.append((name, info.alias or name, marker or _marker(info.annotation)))
+    return tuple(found)
+
+
+def _marker(annotation: Any) -> Promotable | None:
+    """The marker in a type, looked for in its parts but not in other blocks."""
+    parts = get_args(annotation)
+    for part in parts:
+        found = part if isinstance(part, Promotable) else _marker(part)
+        if found is not None:
+            return found
+    return None
+
+
+@cache
+def promotable_fields(model: type[BaseModel]) -> frozenset[str]:
+    """Dotted names of every promotable field that a model's documents may have; `[]` stands for an entry."""
+    return frozenset(_names(model, "", ()))
+
+
+def _names(model: type[BaseModel], place: str, above: tuple[type[BaseModel], ...]) -> Iterator[str]:
+    for name, alias, marker in _fields(model):
+        here = f"{place}.{alias}".strip(".")
+        if marker is not None:
+            yield here
+        for inner, listed in _blocks(model.model_fields[name].annotation, ""):
+            if inner not in above:
+                yield from _names(inner, here + listed, (*above, model))
+
+
+def _blocks(annotation: Any, listed: str) -> Iterator[tuple[type[BaseModel], str]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation, listed
+    origin = getattr(annotation, "__origin__", None)
+    for part in get_args(annotation):
+        yield from _blocks(part, f"{listed}[]" if origin is list else listed)

@@ -1,0 +1,59 @@
+"""Which fields move between environments is said at the fields, and holds for every kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaigen.environments.match import parse_dotted
+from kaigen.kinds.promotable import promotable_fields, promotable_values
+from kaigen.kinds.registry import KINDS, KindEntry, find_kind
+from kaigen.kinds.schema import json_schema, walk
+from kaigen.load.paths import dotted
+
+
+@pytest.mark.parametrize("entry", KINDS, ids=lambda entry: entry.key)
+def test_a_promotable_field_is_a_field_of_the_kind(entry: KindEntry) -> None:
+    for name in promotable_fields(entry.model()):
+        path = [0 if part == "[]" else part for part in name.replace("[]", ".[]").split(".")]
+        assert walk(json_schema(entry), path) is not None, name
+
+
+@pytest.mark.parametrize("entry", KINDS, ids=lambda entry: entry.key)
+def test_every_image_and_every_revision_of_a_kind_is_promotable(entry: KindEntry) -> None:
+    text = str(sorted(promotable_fields(entry.model())))
+    for name in ("image", "revision"):
+        found = _named(json_schema(entry), name)
+        assert not found or name in text
+
+
+def _named(node: object, name: str) -> bool:
+    if isinstance(node, dict):
+        properties = node.get("properties", {})
+        return name in properties or any(_named(value, name) for value in node.values())
+    return any(_named(item, name) for item in node) if isinstance(node, list) else False
+
+
+def test_values_are_found_with_their_defaults_and_an_image_has_one_name_in_both_forms() -> None:
+    entry = find_kind("kaigen.dev/v1alpha1", "Job")
+    assert entry is not None
+    for image in ("a:1", {"ref": "a:1"}):
+        block = entry.model().model_validate(
+            {
+                "apiVersion": "kaigen.dev/v1alpha1",
+                "kind": "Job",
+                "metadata": {"name": "a"},
+                "spec": {"image": image, "model": {"source": {"huggingFace": {"repo": "a/b"}}}},
+            },
+            by_alias=True,
+            by_name=False,
+        )
+        assert {found.name: found.value for found in promotable_values(block)} == {
+            "spec.image": "a:1",
+            "spec.model.source.huggingFace.repo": "a/b",
+            "spec.model.source.huggingFace.revision": "main",
+        }
+
+
+@pytest.mark.parametrize("path", [("spec", "image"), ("spec", "roles", 0, "image", "ref"), ("a", 1, 2)])
+def test_a_dotted_name_is_read_back(path: tuple[str | int, ...]) -> None:
+    assert parse_dotted(dotted(path)) == path
