@@ -7,26 +7,53 @@ from typing import TYPE_CHECKING
 import click
 
 from kaigen.cli.console import Console, table
+from kaigen.cli.options import read_config
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from kaigen.kinds.registry import KindEntry
 
 
-def find_entry(name: str) -> KindEntry:
-    """The kind of a name as `kaigen kinds` lists it, whatever its case; `Config` is kaigen.yaml's.
+def added_kinds(console: Console) -> tuple[KindEntry, ...]:
+    """The kinds that the repository and installed packages add; what is wrong with others is told as a warning."""
+    from kaigen.extend.find import all_kinds
+    from kaigen.load.diagnostics import InputError
+
+    try:
+        found = all_kinds(read_config())
+    except InputError as error:
+        console.report([item.as_warning() for item in error.diagnostics])
+        return ()
+    if found.diagnostics:
+        console.report([item.as_warning() for item in found.diagnostics])
+    return found.entries
+
+
+def named_kinds(console: Console) -> dict[str, KindEntry]:
+    """Every kind by each of its names; those of kaigen.yaml, of pins and of kind.yaml among them."""
+    from kaigen.config_file import CONFIG_ENTRY
+    from kaigen.environments.pins import PINS_ENTRY
+    from kaigen.extend.definition import DEFINITION_ENTRY
+    from kaigen.kinds.registry import KINDS, names_of
+
+    own = {entry.key: entry for entry in (*KINDS, CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY)}
+    added = names_of(added_kinds(console))
+    return {**own, **{name: entry for name, entry in added.items() if name not in own}}
+
+
+def find_entry(name: str, kinds: Mapping[str, KindEntry]) -> KindEntry:
+    """The kind of a name as `kaigen kinds` lists it, whatever its case.
 
     Raises:
         UsageError: when there is none.
     """
-    from kaigen.config_file import CONFIG_ENTRY
-    from kaigen.kinds.registry import KINDS
     from kaigen.load.suggest import did_you_mean
 
-    entries = {entry.key: entry for entry in (*KINDS, CONFIG_ENTRY)}
-    for key, entry in entries.items():
+    for key, entry in kinds.items():
         if key.lower() == name.lower():
             return entry
-    hint = did_you_mean(name, entries) or "known: " + ", ".join(entries)
+    hint = did_you_mean(name, kinds) or "known: " + ", ".join({entry.key: 0 for entry in kinds.values()})
     raise click.UsageError(f"no kind {name}; {hint}")
 
 
@@ -38,19 +65,21 @@ def find_entry(name: str) -> KindEntry:
 def command(console: Console, output: str) -> None:
     """List the kinds and dialects that kaigen reads.
 
-    Its own kinds, and those of the systems whose resources it takes unchanged.
+    Its own kinds, those of the systems whose resources it takes unchanged, and those that the repository and
+    installed packages add.
     """
     from kaigen.kinds.registry import KINDS
 
+    kinds = (*KINDS, *added_kinds(console))
     if output == "json":
         import json
 
         described = [
             {"name": entry.key, "apiVersion": entry.api_version, "kind": entry.kind, "summary": entry.summary}
-            for entry in KINDS
+            for entry in kinds
         ]
         console.out(json.dumps(described, indent=2))
         return
-    rows = [(entry.key, entry.api_version, entry.kind, entry.summary) for entry in KINDS]
+    rows = [(entry.key, entry.api_version, entry.kind, entry.summary) for entry in kinds]
     for line in table([("NAME", "APIVERSION", "KIND", "WHAT IT IS"), *rows]):
         console.out(line)

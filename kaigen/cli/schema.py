@@ -17,8 +17,11 @@ def command(console: Console, kind: str | None) -> None:
     """
     import json
 
-    from kaigen.cli.kinds import find_entry
+    from kaigen.cli.kinds import added_kinds, find_entry, named_kinds
     from kaigen.kinds.schema import combined_schema, json_schema
 
-    schema = combined_schema(embedded=True) if kind is None else json_schema(find_entry(kind))
+    if kind is None:
+        schema = combined_schema(embedded=True, more=added_kinds(console))
+    else:
+        schema = json_schema(find_entry(kind, named_kinds(console)))
     console.out(json.dumps(schema, indent=2, ensure_ascii=False))

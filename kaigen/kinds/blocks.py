@@ -19,6 +19,7 @@ from kaigen.kinds.base import (
     Quantity,
     TokenSecret,
 )
+from kaigen.kinds.promotable import IMAGE, NAME, REVISION
 
 AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
 PodSecurity = Literal["restricted", "baseline"]
@@ -75,7 +76,10 @@ class Placement(Block):
     node_selector: Labels = Field({}, description="Labels that a node must have.")
     tolerations: list[Object] = Field([], description="Taints that are accepted, as in a pod.")
     affinity: Object | None = Field(None, description="Affinity, as in a pod.")
-    topology_spread: list[Object] = Field([], description="Topology spread constraints, as in a pod.")
+    topology_spread: list[Object] = Field(
+        [],
+        description="Topology spread constraints, as in a pod; one without `labelSelector` counts the app's own pods.",
+    )
     priority_class_name: ObjectName | None = Field(None, description="PriorityClass of the pods.")
     runtime_class_name: Annotated[str, Field(max_length=253)] | None = Field(
         None,
@@ -90,7 +94,7 @@ class Placement(Block):
 class ImageBlock(Block):
     """A container image, with how to pull it."""
 
-    ref: Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS)] = Field(
+    ref: Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS), IMAGE] = Field(
         description="Image reference; a digest is best.",
         examples=["ghcr.io/org/train@sha256:…", "python:3.12-slim"],
     )
@@ -101,7 +105,7 @@ class ImageBlock(Block):
 
 
 Image = Annotated[
-    Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS), Tag("short")]
+    Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS), IMAGE, Tag("short")]
     | Annotated[ImageBlock, Tag("block")],
     Discriminator(_shape),
 ]
@@ -160,10 +164,10 @@ class HuggingFace(Block):
     """A repository on the Hugging Face Hub."""
 
     repo: Annotated[
-        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)
+        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200), NAME
     ] = Field(description="Repository, `owner/name`.", examples=["Qwen/Qwen2.5-0.5B-Instruct"])
     revision: Annotated[
-        str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")
+        str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$"), REVISION
     ] = Field(
         "main",
         description="Commit (best), tag or branch.",

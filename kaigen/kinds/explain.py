@@ -102,7 +102,9 @@ def nearest_form(value: str, pattern: str) -> str:
         meant = re.sub(r"[^a-z0-9.]+", "-", value.lower()).strip("-.")
     elif pattern == base.ENV_NAME:
         meant = re.sub(r"[^A-Za-z0-9_]+", "_", f"_{value}" if value[:1].isdigit() else value)
-    return f"did you mean `{meant}`?" if meant and re.fullmatch(pattern, meant) else ""
+    return (
+        f"did you mean `{meant}`?" if re.search("[A-Za-z0-9]", meant) and re.fullmatch(pattern, meant) else ""
+    )
 
 
 def shown(value: Any) -> str:
@@ -116,6 +118,15 @@ def shown(value: Any) -> str:
     if isinstance(value, list):
         return "a list"
     return f"the number {value}"
+
+
+def _whole(written: str) -> int | None:
+    """The whole number that other languages read in a text: `1_000`, `1,000`, `1e3`, `3.0`, `007`."""
+    if re.fullmatch(r"-?0*[0-9]{1,15}|-?[0-9]{1,3}([_,][0-9]{3}){1,4}", written):
+        return int(re.sub("[_,]", "", written))
+    if re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,9})?([eE][+]?[0-9])?", written) and float(written).is_integer():
+        return int(float(written))
+    return None
 
 
 def _first_sentence(text: str) -> str:
@@ -274,6 +285,8 @@ class _Explainer:
             return self._listed(known) if known else "write `NAME: VALUE`, one a line"
         mark = self._document.mark(path)
         quoted = mark.text[mark.column - 1 : mark.column] in {'"', "'"}
+        if kind == "int_type" and not quoted and (number := _whole(written)) is not None:
+            return f"write {number}"
         right = r"true|false" if kind == "bool_type" else r"-?[0-9]+"
         return "take the quotes away" if quoted and re.fullmatch(right, written) else ""
 

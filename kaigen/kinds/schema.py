@@ -16,6 +16,12 @@ def json_schema(entry: KindEntry) -> dict[str, Any]:
     """The closed JSON Schema (2020-12) of a kind's documents."""
     schema = entry.model().model_json_schema(by_alias=True, mode="validation")
     schema = _closed(_without_null(_without_titles(schema)))
+    spec = entry.spec_schema()
+    if spec is not None:
+        fields = schema["properties"]
+        fields |= {"spec": dict(spec), "apiVersion": {**fields["apiVersion"], "const": entry.api_version}}
+        fields["kind"] = {**fields["kind"], "const": entry.kind}
+        schema["description"] = entry.summary[:1].upper() + entry.summary[1:].rstrip(".") + "."
     schema["required"] = list(dict.fromkeys(["apiVersion", "kind", *schema.get("required", [])]))
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -31,12 +37,14 @@ def schema_file_name(entry: KindEntry) -> str:
 
 
 @cache
-def combined_schema(*, embedded: bool = False) -> dict[str, Any]:
+def combined_schema(*, embedded: bool = False, more: tuple[KindEntry, ...] = ()) -> dict[str, Any]:
     """One schema for every document that kaigen reads, told apart by `apiVersion` and `kind`; for editors.
 
     Args:
         embedded: hold the kinds' schemas instead of naming their files.
+        more: kinds of the user's.
     """
+    kinds = (*KINDS, *more)
     branches = [
         {
             "if": {
@@ -45,7 +53,7 @@ def combined_schema(*, embedded: bool = False) -> dict[str, Any]:
             },
             "then": {"$ref": schema_file_name(entry)},
         }
-        for entry in KINDS
+        for entry in kinds
     ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -54,7 +62,7 @@ def combined_schema(*, embedded: bool = False) -> dict[str, Any]:
         "type": "object",
         "required": ["apiVersion", "kind"],
         "allOf": branches,
-        **({"$defs": {entry.key: json_schema(entry) for entry in KINDS}} if embedded else {}),
+        **({"$defs": {entry.key: json_schema(entry) for entry in kinds}} if embedded else {}),
     }
 
 

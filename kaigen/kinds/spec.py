@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kaigen.kinds.job import Job
     from kaigen.kinds.model import Model
     from kaigen.kinds.registry import KindEntry
+    from kaigen.kinds.user import UserDocument
     from kaigen.kinds.validate import Positioned
 
 Path = tuple[str | int, ...]
@@ -21,7 +22,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One of kaigen's own kinds, written by a person or lowered from a dialect.
+    """One of kaigen's own kinds or of a user's, written by a person or lowered from a dialect.
 
     Attributes:
         block: the validated kind.
@@ -31,19 +32,21 @@ class Spec:
         origins: for a lowered spec, which field of the document each of its fields came from; the longest
             prefix of a path decides.
         naming: names of a foreign system to keep; None for kaigen's own.
+        matched: which overrides of kaigen.yaml, by index, and pins, by name, changed the document.
     """
 
-    block: Model | Job
+    block: Model | Job | UserDocument
     entry: KindEntry
     document: Positioned
     source: str
     origins: Mapping[Path, Path] = field(default_factory=dict)
     naming: Naming | None = None
+    matched: tuple[int | str, ...] = ()
 
     def document_path(self, path: Sequence[str | int]) -> Path:
         """The document's field that a field of the kind came from."""
         wanted = tuple(path)
-        if self.entry.system == "kaigen":
+        if not self.entry.lower:
             return wanted
         for length in range(len(wanted), 0, -1):
             origin = self.origins.get(wanted[:length])

@@ -21,6 +21,12 @@ _MAY_HOLD_NULL = (
     ("status",),
     ("values",),  # In kaigen.yaml, where null takes a default away.
     ("environments", "*", "values"),
+    ("overrides", "*", "spec"),  # In kaigen.yaml, where null takes a field away.
+    ("overrides", "*", "metadata"),
+    ("patches", "*", "patch"),
+    ("environments", "*", "patches", "*", "patch"),
+    ("environments", "*", "overrides", "*", "spec"),
+    ("environments", "*", "overrides", "*", "metadata"),
 )
 """Where null is allowed. Not in parameters or Kubernetes fragments: Helm drops nulls from a chart's values."""
 
@@ -81,7 +87,9 @@ def _holds_null(node: Any) -> bool:
 
 
 def _nulls(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    general = ("environments", "*", *path[2:]) if path[:1] == ("environments",) else path
+    general = tuple("*" if isinstance(part, int) else part for part in path)
+    if path[:1] == ("environments",):
+        general = ("environments", "*", *general[2:])
     if general in _MAY_HOLD_NULL:
         return
     if node is None:

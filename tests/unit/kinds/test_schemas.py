@@ -13,6 +13,8 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
 from kaigen.config_file import CONFIG_ENTRY
+from kaigen.environments.pins import PINS_ENTRY
+from kaigen.extend.definition import DEFINITION_ENTRY
 from kaigen.kinds.registry import KINDS, KindEntry
 from kaigen.kinds.schema import BASE_URL, combined_schema, deref, json_schema, schema_file_name
 from kaigen.load.diagnostics import Diagnostics
@@ -21,8 +23,13 @@ from kaigen.load.yaml import parse
 
 ROOT = Path(__file__).parents[3]
 SCHEMAS = ROOT / "schemas"
-ENTRIES = (*KINDS, CONFIG_ENTRY)
-EXAMPLES = [path for path in sorted((ROOT / "examples").rglob("*.yaml")) if "rendered" not in path.parts]
+ENTRIES = (*KINDS, CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY)
+EXAMPLES = [
+    path
+    for path in sorted((ROOT / "examples").rglob("*.yaml"))
+    # Patches and the schemas of users' kinds are no documents of kaigen's.
+    if {"rendered", "patches"}.isdisjoint(path.parts) and path.name != "schema.yaml"
+]
 
 every_entry = pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.key)
 

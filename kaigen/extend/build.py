@@ -1,0 +1,227 @@
+"""An app of objects that a user's kind makes: what every app of kaigen has is added to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kaigen.compile.app import (
+    App,
+    Expr,
+    HashedName,
+    Joined,
+    Labels,
+    Namespace,
+    Object,
+    Place,
+    Release,
+    Scope,
+    Setting,
+    Tree,
+    collect_settings,
+)
+from kaigen.compile.bricks.frame import WAVE
+from kaigen.compile.carried import report_uncarried
+from kaigen.compile.context import Context
+from kaigen.compile.model import chart_version, frame_of
+from kaigen.compile.problems import Problems
+from kaigen.kinds.base import Metadata
+
+_WAVES = {
+    **dict.fromkeys(("PersistentVolumeClaim", "Job"), 2),
+    **dict.fromkeys(
+        [
+            "CronJob",
+            "DaemonSet",
+            "Deployment",
+            "HorizontalPodAutoscaler",
+            "InferencePool",
+            "JobSet",
+            "LeaderWorkerSet",
+            "Pod",
+            "PodDisruptionBudget",
+            "RayCluster",
+            "RayJob",
+            "RayService",
+            "ReplicaSet",
+            "ScaledJob",
+            "ScaledObject",
+            "StatefulSet",
+        ],
+        3,
+    ),
+    **dict.fromkeys(("Gateway", "GRPCRoute", "HTTPRoute", "Ingress", "TCPRoute"), 4),
+}
+"""Waves of kinds that are not configuration."""
+
+RUN = Release("\0run")
+"""Stands for an object's name that ends in a hash of its own `spec`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One object that a kind makes.
+
+    Attributes:
+        role: file name without its ending, unique in the app.
+        body: the object, with expressions; `metadata` needs a name and no more.
+        place: tells where a part of it was written; None where that is not known.
+    """
+
+    role: str
+    body: Mapping[str, Tree]
+    place: Place | None = None
+
+
+def build_app(
+    kind: str,
+    metadata: Metadata,
+    context: Context,
+    problems: Problems,
+    parts: Sequence[Part],
+    *,
+    summary: str = "",
+    pod_security: str = "restricted",
+) -> App:
+    """The app of some objects. Namespace, common labels, the user's annotations and sync waves are added.
+
+    Args:
+        kind: of the document.
+        metadata: the document's.
+        context: what it is compiled for.
+        problems: takes what is wrong.
+        parts: the objects.
+        summary: what the app is, one sentence.
+        pod_security: the level its pods must satisfy.
+    """
+    from kaigen.check import is_cluster_scoped
+
+    frame = frame_of(metadata)
+    objects = []
+    for part in parts:
+        body = dict(part.body)
+        own: dict[str, Any] = dict(body.pop("metadata"))  # type: ignore[arg-type]
+        object_kind, version = str(body["kind"]), str(body["apiVersion"])
+        wave = _WAVES.get(object_kind, 0)
+        annotations: Any = own.get("annotations", {})
+        given = annotations.get(WAVE)
+        if isinstance(given, str) and re.fullmatch("-?[0-9]{1,6}", given):
+            wave = int(given)
+        name = own["name"]
+        if name == RUN:
+            name = HashedName(body["spec"], f"{metadata.name}.{part.role}.digest")  # type: ignore[arg-type]
+        elif object_kind == "Job" and isinstance(name, Expr) and not isinstance(name, HashedName):
+            problems.warning(
+                "KG1009",
+                f"a Job of the kind `{kind}` keeps its name, so the API server refuses each change to what it runs",
+                ("metadata", "name"),
+                "name it `{{ run }}`: the app's name with a hash of the Job's spec",
+            )
+        common = frame.metadata("", "", wave=wave, name=name if isinstance(name, Expr) else None)
+        labels: Any = common["labels"]
+        labels = Labels(labels.common, dict(own.get("labels", {})), labels.helper)
+        notes = {**common.get("annotations", {}), **{k: v for k, v in annotations.items() if k != WAVE}}  # type: ignore[dict-item]
+        scoped = is_cluster_scoped(version, object_kind)
+        full: dict[str, Tree] = {
+            "name": name,
+            **({} if scoped else {"namespace": own.get("namespace", Namespace())}),
+            "labels": labels,
+            **({"annotations": dict(sorted(notes.items()))} if notes else {}),
+            **{key: value for key, value in own.items() if key not in _OWN},
+        }
+        rest = {key: node for key, node in body.items() if key not in {"apiVersion", "kind"}}
+        objects.append(
+            Object(
+                role=part.role,
+                body={"apiVersion": version, "kind": object_kind, "metadata": full, **rest},
+                wave=wave,
+                place=part.place,
+            )
+        )
+    objects.sort(key=lambda item: item.wave)
+    settings = _settings(objects, problems)
+    report_uncarried(settings, problems)
+    return App(
+        name=metadata.name,
+        namespace=metadata.namespace or context.namespace,
+        kind=kind,
+        source="",
+        objects=tuple(objects),
+        settings=settings,
+        pod_security=pod_security,
+        summary=summary,
+        version=chart_version(metadata, problems),
+        labels=frame.common_labels,
+        selector_labels=frame.selector_labels,
+    )
+
+
+_OWN = frozenset({"name", "namespace", "labels", "annotations"})
+
+
+def _settings(objects: Sequence[Object], problems: Problems) -> tuple[Setting, ...]:
+    from kaigen.compile.app import find_settings
+
+    found: dict[str, Setting] = {}
+    for item in objects:
+        for setting in find_settings(item.body):
+            known = found.setdefault(setting.path, setting)
+            if known.default != setting.default:
+                problems.error(
+                    "KG1007",
+                    f"the setting `{setting.path}` has two defaults, {known.default!r} and {setting.default!r}",
+                    setting.origin or ("metadata", "name"),
+                    "give one of the two another name",
+                )
+                return ()
+    for path in found:
+        inner = next((other for other in found if other.startswith(f"{path}.")), None)
+        if inner:
+            problems.error(
+                "KG1007",
+                f"the setting `{path}` cannot hold a value and `{inner}` as well",
+                ("metadata", "name"),
+                "give one of the two another name",
+            )
+            return ()
+    return collect_settings(objects)
+
+
+def joined(parts: Sequence[str | Expr]) -> str | Expr:
+    """Text and expressions as the simplest expression that means the same."""
+    flat: list[str | Expr] = []
+    for part in parts:
+        if isinstance(part, str):
+            if flat and isinstance(flat[-1], str):
+                flat[-1] += part
+            elif part:
+                flat.append(part)
+        elif isinstance(part, Joined):
+            flat.extend(part.parts)
+        else:
+            flat.append(part)
+    if not flat:
+        return ""
+    if len(flat) == 1:
+        return flat[0]
+    first, second = flat[0], flat[1]
+    alone = len(flat) == 2 and isinstance(first, Release) and not first.suffix
+    if alone and isinstance(second, str) and re.fullmatch(r"[A-Za-z0-9.-]+", second):
+        return Release(second)
+    return Joined(tuple(flat))
+
+
+def plain(tree: Tree, app: str, namespace: str) -> Any:
+    """A tree with the values that its expressions have by default."""
+    from kaigen.compile.app import find_settings, resolve
+
+    values: dict[str, Any] = {}
+    for setting in find_settings(tree):
+        here = values
+        *parents, last = setting.keys
+        for key in parents:
+            here = here.setdefault(key, {})
+        here[last] = setting.default
+    return resolve(tree, Scope(app, namespace, values))

@@ -1,0 +1,231 @@
+"""Folders that define kinds: `kind.yaml`, `schema.yaml` and `templates/`, read as data."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+
+from kaigen.kinds.base import API_VERSION, Block
+from kaigen.kinds.registry import KindEntry
+from kaigen.load.diagnostics import Diagnostic, Diagnostics, Mark
+
+if TYPE_CHECKING:
+    from kaigen.load.sources import Source
+    from kaigen.load.yaml import Document
+
+FILE = "kind.yaml"
+SCHEMAS = ("schema.yaml", "schema.json")
+TEMPLATES = "templates"
+SUFFIX = ".yaml.jinja"
+"""Of templates that make objects; other files ending in `.jinja` are there to be included."""
+
+GROUP_VERSION = (
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/v[0-9]+((alpha|beta)[0-9]+)?$"
+)
+
+
+class Defined(Block):
+    """How documents of the kind begin."""
+
+    api_version: Annotated[str, Field(pattern=GROUP_VERSION, max_length=253)] = Field(
+        description="Group and version, as in `acme.example/v1`.", examples=["acme.example/v1"]
+    )
+    kind: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=63)] = Field(
+        description="Name of the kind.", examples=["Scorer"]
+    )
+
+
+class KindFile(Block):
+    """A kind of the user's own: what documents of it are called and what it is for."""
+
+    api_version: Literal["kaigen.dev/v1alpha1"] = Field(description="Version of kaigen's kinds.")
+    kind: Literal["KindDefinition"] = Field(description="The kind.")
+    defines: Defined = Field(description="How documents of the kind begin.")
+    summary: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\n]*$")] = Field(
+        description="What the kind is for, a few words.", examples=["a model that scores rows"]
+    )
+    pod_security: Literal["restricted", "baseline", "privileged"] = Field(
+        "restricted", description="Level of the Pod Security Standards that its pods keep."
+    )
+
+
+DEFINITION_ENTRY = KindEntry(
+    API_VERSION, "KindDefinition", "kaigen.extend.definition", "KindFile", "a kind of the user's own"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A kind that a folder defines.
+
+    Attributes:
+        folder: as shown in messages.
+        api_version: of its documents.
+        kind: of its documents.
+        summary: what it is for.
+        pod_security: the level its pods must satisfy.
+        schema: JSON Schema of `spec`.
+        templates: source by name, the path below `templates/`.
+        mark: where it says what it defines.
+        signature: what tells this text of it from any other.
+    """
+
+    folder: str
+    api_version: str
+    kind: str
+    summary: str
+    pod_security: str
+    schema: Mapping[str, Any] = field(compare=False)
+    templates: Mapping[str, Source] = field(compare=False)
+    mark: Mark = field(compare=False)
+    signature: str
+
+    def objects(self) -> list[str]:
+        """Names of the templates that make objects, in order."""
+        return [name for name in self.templates if name.endswith(SUFFIX)]
+
+
+def files_of(root: Path, folders: tuple[str, ...]) -> list[Path]:
+    """Every file below some folders, sorted; links to folders are not followed."""
+    found: list[Path] = []
+    for folder in folders:
+        for base, inner, names in os.walk(root / folder):
+            inner[:] = sorted(name for name in inner if not name.startswith("."))
+            found += [Path(base, name) for name in names if not name.startswith(".")]
+    return sorted(set(found))
+
+
+Name = tuple[str, str]
+"""apiVersion and kind."""
+
+
+def read_definitions(
+    root: Path, folders: tuple[str, ...]
+) -> tuple[list[Definition], list[Diagnostic], set[Name | None]]:
+    """The kinds that folders define.
+
+    Args:
+        root: the repository.
+        folders: each holds `kind.yaml`, or folders that do.
+
+    Returns:
+        Those that are right, what is wrong with the others, and what these define; None for one that does not
+        say it.
+    """
+    found = Diagnostics()
+    definitions = []
+    broken: set[Name | None] = set()
+    for folder in folders:
+        base = root / folder
+        if not base.is_dir():
+            found.add(
+                Diagnostic(
+                    "KG1001", "no such folder of kinds", Mark(_shown(base)), "see `kinds` in kaigen.yaml"
+                )
+            )
+            broken.add(None)
+            continue
+        for place in _kind_folders(base):
+            definition, name = _read(place, root, found)
+            if definition is not None:
+                definitions.append(definition)
+            else:
+                broken.add(name)
+    return definitions, found.sorted(), broken
+
+
+def _shown(path: Path) -> str:
+    return os.path.normpath(path).replace(os.sep, "/")
+
+
+def _kind_folders(base: Path) -> Iterator[Path]:
+    if (base / FILE).exists():
+        yield base
+        return
+    for inner in sorted(base.iterdir()):
+        if inner.is_dir() and not inner.name.startswith("."):
+            yield inner
+
+
+def _read(folder: Path, root: Path, found: Diagnostics) -> tuple[Definition | None, Name | None]:
+    from kaigen.extend.schemas import check_schema
+    from kaigen.kinds.validate import validate_document
+
+    own = Diagnostics()
+    head = _document(folder / FILE, root, own)
+    file: Any = None
+    if head is not None:
+        file, problems = validate_document(head, DEFINITION_ENTRY)
+        own.extend(problems)
+    schema_path = next((folder / name for name in SCHEMAS if (folder / name).exists()), folder / SCHEMAS[0])
+    schema = _document(schema_path, root, own)
+    if schema is not None:
+        own.extend(check_schema(schema))
+    templates = _templates(folder / TEMPLATES, root, own)
+    if templates and not own.has_errors:
+        from kaigen.extend.templates import check_templates
+
+        own.extend(check_templates(templates))
+    found.extend(own)
+    name = (file.defines.api_version, file.defines.kind) if file else None
+    if own.has_errors or head is None or schema is None:
+        return None, name
+    from hashlib import sha256
+
+    texts = [head.source.text, schema.source.text, *(f"{name}\0{s.text}" for name, s in templates.items())]
+    assert isinstance(schema.data, dict)
+    definition = Definition(
+        folder=_shown(folder),
+        api_version=file.defines.api_version,
+        kind=file.defines.kind,
+        summary=file.summary,
+        pod_security=file.pod_security,
+        schema=schema.data,
+        templates=templates,
+        mark=head.mark(("defines", "kind")),
+        signature=sha256("\0\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest(),
+    )
+    return definition, name
+
+
+def _document(path: Path, root: Path, found: Diagnostics) -> Document | None:
+    from kaigen.load.sources import read_sources
+    from kaigen.load.yaml import parse
+
+    sources, problems = read_sources([str(path)], root=root)
+    found.extend(problems)
+    documents = [document for source in sources for document in parse(source, found)]
+    if not documents or problems.has_errors:
+        return None
+    if len(documents) > 1:
+        found.add(Diagnostic("KG1001", f"{path.name} holds more than one document", documents[1].mark(())))
+    if not isinstance(documents[0].data, dict):
+        found.add(Diagnostic("KG1001", f"{path.name} must hold a mapping", documents[0].mark(())))
+        return None
+    return documents[0]
+
+
+def _templates(folder: Path, root: Path, found: Diagnostics) -> dict[str, Source]:
+    from kaigen.load.sources import read_sources
+
+    templates: dict[str, Source] = {}
+    before = len(found)
+    for path in files_of(folder, (".",)):
+        name = path.relative_to(folder).as_posix()
+        if not name.endswith(".jinja"):
+            hint = f"name it `{name}.jinja`, or move it away"
+            found.add(Diagnostic("KG1004", "this file is no template", Mark(_shown(path)), hint))
+            continue
+        sources, problems = read_sources([str(path)], root=root)
+        found.extend(problems)
+        if sources:
+            templates[name] = sources[0]
+    if len(found) == before and not any(name.endswith(SUFFIX) for name in templates):
+        hint = f"a kind makes its objects with files such as `{TEMPLATES}/deployment{SUFFIX}`"
+        found.add(Diagnostic("KG1004", f"no file ends in `{SUFFIX}`", Mark(_shown(folder)), hint))
+    return templates

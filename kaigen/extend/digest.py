@@ -1,0 +1,33 @@
+"""What tells one state of a repository's kinds and patches from another."""
+
+from __future__ import annotations
+
+import os
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kaigen.config import Config
+
+
+def extension_digest(config: Config) -> str:
+    """Digest of every file of the repository's kinds and patches; empty when it has neither."""
+    files = [patch["patch"] for patch in config.patches if isinstance(patch["patch"], str)]
+    folders = (*config.kinds, *files)
+    if not folders:
+        return ""
+    total = sha256()
+    for name in sorted(set(folders)):
+        top = os.path.join(config.root, name)
+        paths = [top]
+        for base, inner, names in os.walk(top):
+            inner.sort()
+            paths += [os.path.join(base, each) for each in sorted(names)]
+        for path in paths:
+            total.update(f"{os.path.relpath(path, config.root)}\0".encode("utf-8", "surrogateescape"))
+            try:
+                with open(path, "rb") as file:
+                    total.update(sha256(file.read()).digest())
+            except OSError:
+                continue
+    return total.hexdigest()

@@ -1,0 +1,178 @@
+"""The kinds that users add: which there are for a repository, and what is wrong with those that cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kaigen.extend.definition import Definition, files_of, read_definitions
+from kaigen.extend.plugins import plugin_kinds, read_by_schema
+from kaigen.extend.schemas import embedded
+from kaigen.kinds.base import API_VERSION
+from kaigen.kinds.registry import KINDS, KindEntry
+from kaigen.load.diagnostics import Diagnostic, Diagnostics, Mark
+
+if TYPE_CHECKING:
+    from kaigen.compile.app import App
+    from kaigen.compile.context import Context
+    from kaigen.compile.problems import Problems
+    from kaigen.config import Config
+    from kaigen.kinds.base import Block
+    from kaigen.kinds.validate import Positioned
+
+
+@dataclass(frozen=True, slots=True)
+class FolderKind(KindEntry):
+    """The entry of a folder's kind.
+
+    Attributes:
+        definition: what the folder says.
+    """
+
+    definition: Definition | None = field(default=None)
+
+    def read(self, document: Positioned) -> tuple[Block | None, list[Diagnostic]]:
+        """A document as the kind's model, or what is wrong with it."""
+        assert self.definition is not None
+        return read_by_schema(self, document, self.definition.schema)
+
+    def spec_schema(self) -> Mapping[str, Any] | None:
+        """The folder's schema."""
+        assert self.definition is not None
+        schema: dict[str, Any] = embedded(dict(self.definition.schema))
+        return schema
+
+    def compiler(self) -> Callable[..., Any]:
+        """Renders the folder's templates."""
+        return self._compile
+
+    def _compile(self, block: Any, context: Context, problems: Problems) -> App | None:
+        from kaigen.extend.folder import compile_document
+
+        assert self.definition is not None
+        return compile_document(self.definition, block, context, problems)
+
+
+@dataclass(frozen=True, slots=True)
+class UserKinds:
+    """Kinds that users add.
+
+    Attributes:
+        entries: those that can be used.
+        diagnostics: what is wrong with the others.
+        broken: apiVersion and kind of the others; None for one that does not say it.
+    """
+
+    entries: tuple[KindEntry, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    broken: frozenset[tuple[str, str] | None] = frozenset()
+
+
+def folder_kinds(config: Config) -> UserKinds:
+    """The kinds of a repository's own folders."""
+    if not config.kinds:
+        return UserKinds()
+    files = []
+    for path in files_of(config.root, config.kinds):
+        try:
+            found = path.stat()
+            files.append((str(path), found.st_mtime_ns, found.st_size, found.st_ino))
+        except OSError:
+            files.append((str(path), 0, 0, 0))
+    return _folder_kinds(config.root, str(config.root.absolute()), config.kinds, tuple(files))
+
+
+@lru_cache(maxsize=8)
+def _folder_kinds(root: Path, place: str, folders: tuple[str, ...], files: object) -> UserKinds:
+    definitions, problems, broken = read_definitions(root, folders)
+    entries = [
+        (
+            FolderKind(
+                item.api_version,
+                item.kind,
+                "kaigen.kinds.user",
+                "UserDocument",
+                item.summary,
+                system=item.api_version.rpartition("/")[0],
+                definition=item,
+            ),
+            item.mark,
+        )
+        for item in definitions
+    ]
+    kinds = _free(entries, problems)
+    return replace(kinds, broken=kinds.broken | broken)
+
+
+def all_kinds(config: Config) -> UserKinds:
+    """The kinds of a repository's folders and of installed packages; what a folder defines goes first."""
+    own = folder_kinds(config)
+    plugins, problems = plugin_kinds()
+    taken = _free([(entry, None) for entry in plugins], problems, own.entries)
+    return UserKinds(
+        (*own.entries, *taken.entries), (*own.diagnostics, *taken.diagnostics), own.broken | taken.broken
+    )
+
+
+def _free(
+    entries: Sequence[tuple[KindEntry, Mark | None]],
+    problems: Sequence[Diagnostic],
+    known: Sequence[KindEntry] = (),
+) -> UserKinds:
+    """Those whose names nobody else has."""
+    from kaigen.check import is_cluster_scoped
+
+    kept: list[KindEntry] = list(known)
+    refused: set[tuple[str, str] | None] = set()
+    found = Diagnostics(problems)
+    for entry, mark in entries:
+        name = f"`{entry.kind}` of `{entry.api_version}`"
+        package = getattr(entry, "package", "")
+        whose = f"{name} of the package {package}" if package else name
+        before = len(found)
+        if entry.api_version.rpartition("/")[0] == API_VERSION.rpartition("/")[0] or any(
+            (other.api_version, other.kind) == (entry.api_version, entry.kind) for other in KINDS
+        ):
+            found.add(
+                Diagnostic(
+                    "KG1002", f"{whose}: that name is kaigen's own", mark, "choose a group of your own"
+                )
+            )
+        elif is_cluster_scoped(entry.api_version, entry.kind) is not None:
+            hint = "choose a group of your own"
+            found.add(Diagnostic("KG1002", f"{whose}: that is a Kubernetes object", mark, hint))
+        elif any(other.key == entry.key for other in kept):
+            hint = "a group has each kind once, in one version"
+            found.add(Diagnostic("KG1002", f"{whose} is defined twice", mark, hint))
+        else:
+            kept.append(entry)
+        if len(found) > before:
+            refused.add((entry.api_version, entry.kind))
+    return UserKinds(tuple(kept[len(known) :]), tuple(found.sorted()), frozenset(refused))
+
+
+def find_user_kind(
+    api_version: str | None, kind: str | None, config: Config, found: Diagnostics
+) -> tuple[KindEntry | None, UserKinds]:
+    """The user's kind of a document, or None; and what kinds there are.
+
+    Args:
+        api_version: as the document says it.
+        kind: likewise.
+        config: the repository's settings.
+        found: takes what is wrong with kinds that cannot be used, when it may be one of them.
+    """
+    from kaigen.kinds.registry import find_kind
+
+    own = folder_kinds(config)
+    entry = find_kind(api_version, kind, own.entries)
+    if entry is not None:
+        return entry, own
+    every = all_kinds(config)
+    entry = find_kind(api_version, kind, every.entries)
+    if entry is None:
+        found.extend(every.diagnostics)
+    return entry, every

@@ -1,0 +1,73 @@
+"""`patches` of kaigen.yaml as people write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import Discriminator, Field, JsonValue, Tag
+
+from kaigen.kinds.base import NO_BLANKS, RELATIVE_PATH, Block
+
+
+def _form(value: Any) -> str:
+    return "file" if isinstance(value, str) else "operations" if isinstance(value, list) else "merge"
+
+
+class Target(Block):
+    """Which objects are changed: those that all of this fits."""
+
+    app: Annotated[str, Field(pattern=r"^([-a-z0-9*?]+/)?[-a-z0-9*?]+$", max_length=117)] = Field(
+        description="App, `NAME` or `NAMESPACE/NAME`; `*` and `?` stand for any characters.",
+        examples=["qwen", "ml/*"],
+    )
+    kind: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=63)] | None = Field(
+        None, description="Kind of the objects.", examples=["Deployment"]
+    )
+    name: Annotated[str, Field(min_length=1, max_length=253, pattern=NO_BLANKS)] | None = Field(
+        None,
+        description="Name of the objects, or of their files in the output, with `*` and `?` for any characters.",
+        examples=["*-weights", "job"],
+    )
+
+
+class PatchEntry(Block):
+    """A change of objects."""
+
+    target: Target = Field(description="Which objects are changed.")
+    patch: Annotated[
+        Annotated[
+            str,
+            Field(min_length=1, pattern=RELATIVE_PATH, description="A file that holds the patch."),
+            Tag("file"),
+        ]
+        | Annotated[
+            Annotated[list[dict[str, JsonValue]], Field(min_length=1, description="Operations (RFC 6902).")],
+            Tag("operations"),
+        ]
+        | Annotated[dict[str, JsonValue], Field(description="A merge patch (RFC 7396)."), Tag("merge")],
+        Discriminator(_form),
+    ] = Field(
+        description="A JSON patch (RFC 6902), which is a list of operations; a JSON merge patch (RFC 7396), which is "
+        "a mapping; or a file that holds one of them.",
+        examples=["patches/qwen.yaml"],
+    )
+
+
+def plain_patches(
+    layers: Sequence[tuple[Sequence[PatchEntry], tuple[str, ...]]],
+) -> tuple[Mapping[str, Any], ...]:
+    """The patches of all layers in their order, as plain data: `target`, `patch`, and `at`, the path in kaigen.yaml.
+
+    Args:
+        layers: the entries of each with the path of the block that holds them.
+    """
+    return tuple(
+        {
+            "target": entry.target.model_dump(exclude_none=True),
+            "patch": entry.patch,
+            "at": [*place, "patches", index],
+        }
+        for entries, place in layers
+        for index, entry in enumerate(entries)
+    )

@@ -1,0 +1,252 @@
+"""Kinds of installed packages: objects under the entry point group `kaigen.kinds`."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from kaigen.extend.schemas import embedded, spec_problems, with_defaults
+from kaigen.kinds.registry import KindEntry
+from kaigen.load.diagnostics import Diagnostic, Mark
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+    from kaigen.compile.app import App
+    from kaigen.compile.context import Context
+    from kaigen.compile.problems import Problems
+    from kaigen.kinds.base import Block
+    from kaigen.kinds.validate import Positioned
+
+GROUP = "kaigen.kinds"
+
+
+@dataclass(frozen=True, slots=True)
+class PythonKind:
+    """A kind that a package offers.
+
+    Attributes:
+        api_version: of its documents.
+        kind: of its documents.
+        summary: what it is for, a few words.
+        compile: makes the app of a document: `compile(document, context, problems) -> App`. The document is
+            the model's, or with `schema` a `kaigen.kinds.user.UserDocument`.
+        model: pydantic model of a whole document, a `kaigen.kinds.base.Block` with `metadata: Metadata`.
+        schema: JSON Schema (2020-12) of `spec`, instead of a model.
+    """
+
+    api_version: str
+    kind: str
+    summary: str
+    compile: Callable[[Any, Context, Problems], App]
+    model: type[Block] | None = None
+    schema: Mapping[str, Any] | None = None
+
+    def problem(self) -> str:
+        """What is wrong with it; empty for nothing."""
+        import re
+
+        from kaigen.extend.definition import GROUP_VERSION
+        from kaigen.kinds.base import Block
+
+        for name in ("api_version", "kind", "summary"):
+            if not isinstance(getattr(self, name), str) or not getattr(self, name):
+                return f"`{name}` must be a text"
+        if not re.fullmatch(GROUP_VERSION, self.api_version):
+            return f"`{self.api_version}` is no group and version such as `acme.example/v1`"
+        if not callable(self.compile):
+            return "`compile` must be a function"
+        if (self.model is None) == (self.schema is None):
+            return "it needs one of `model` and `schema`"
+        if self.model is not None and not (isinstance(self.model, type) and issubclass(self.model, Block)):
+            return "`model` must be a class derived from `kaigen.kinds.base.Block`"
+        if self.model is not None and not {"metadata", "spec"} <= self.model.model_fields.keys():
+            return "`model` needs the fields `metadata` and `spec`"
+        return "" if self.schema is None else _schema_problem(self.schema)
+
+
+def _schema_problem(schema: Mapping[str, Any]) -> str:
+    from kaigen.extend.schemas import check_schema
+
+    found = check_schema(_Unplaced(dict(schema)))
+    return found[0].message if found else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unplaced:
+    """Data of a package, which has no places."""
+
+    data: Any
+
+    def mark(self, path: object, *, key: bool = False) -> Mark:
+        return Mark("")
+
+    def raw(self, path: object) -> str | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class PluginKind(KindEntry):
+    """The entry of a package's kind.
+
+    Attributes:
+        offered: what the package offers.
+        package: its name and version.
+    """
+
+    offered: PythonKind | None = field(default=None, compare=False)
+    package: str = ""
+
+    def model(self) -> type[Block]:
+        """The model of a whole document."""
+        from kaigen.kinds.user import UserDocument
+
+        assert self.offered is not None
+        return self.offered.model or UserDocument
+
+    def spec_schema(self) -> Mapping[str, Any] | None:
+        """JSON Schema of `spec`, when the package gives one instead of a model."""
+        assert self.offered is not None
+        schema = self.offered.schema
+        return None if schema is None else embedded(dict(schema))
+
+    def read(self, document: Positioned) -> tuple[Block | None, list[Diagnostic]]:
+        """A document as the kind's model, or what is wrong with it."""
+        assert self.offered is not None
+        return read_by_schema(self, document, self.offered.schema)
+
+    def compiler(self) -> Callable[..., Any]:
+        """The package's function, guarded."""
+        return self._compile
+
+    def _compile(self, block: Any, context: Context, problems: Problems) -> App | None:
+        from kaigen.compile.app import App
+        from kaigen.compile.problems import SpecProblem
+
+        assert self.offered is not None
+        try:
+            app = self.offered.compile(block, context, problems)
+        except SpecProblem as problem:
+            problems.errors.append(problem)
+            return None
+        except Exception as error:
+            where = f"the kind `{self.kind}` of the package {self.package} failed"
+            problems.tell(failure(error, where, "KG1011"))
+            return None
+        if isinstance(app, App) or problems.failed:
+            return app if isinstance(app, App) else None
+        problems.error(
+            "KG1011",
+            f"the kind `{self.kind}` of the package {self.package} gives a {type(app).__name__} instead of an App",
+            ("kind",),
+        )
+        return None
+
+    @property
+    def volatile(self) -> bool:
+        """A package may be replaced by another version at any time."""
+        return True
+
+
+def read_by_schema(
+    entry: KindEntry, document: Positioned, schema: Mapping[str, Any] | None
+) -> tuple[Any, list[Diagnostic]]:
+    """A document by the entry's model and then the schema of its `spec`, whose defaults are filled in."""
+    from kaigen.kinds.validate import validate_document
+
+    block, found = validate_document(document, entry)
+    if schema is None:
+        return block, found
+    root = dict(schema)
+    data = document.data.get("spec")
+    if isinstance(data, dict):
+        wrong = spec_problems(document, root, data)
+        told = {item.path for item in found}
+        found += [item for item in wrong if item.path not in told]
+    if block is None or found:
+        return None, found
+    filled = with_defaults(root, root, data)
+    return block.model_copy(update={"spec": filled}), []
+
+
+def failure(error: BaseException, what: str, code: str) -> Diagnostic:
+    """An error of somebody else's code: what it says, and the line that raised it."""
+    own = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "/kaigen/" not in frame.filename.replace("\\", "/") and not frame.filename.startswith("<")
+    ]
+    last = own[-1] if own else None
+    text = " ".join(str(error).split())[:300]
+    mark = None
+    if last is not None and last.lineno:
+        text_of_line = linecache.getline(last.filename, last.lineno).rstrip("\n")
+        column = len(text_of_line) - len(text_of_line.lstrip())
+        mark = Mark(last.filename, last.lineno, column + 1, max(1, len(text_of_line) - column), text_of_line)
+    message = f"{what}: {type(error).__name__}{f': {text}' if text else ''}"
+    return Diagnostic(code, message, mark, "this is a mistake of that package; tell its authors, or mend it")
+
+
+def plugin_kinds() -> tuple[list[PluginKind], list[Diagnostic]]:
+    """The kinds of all installed packages, and what is wrong with those that cannot be used."""
+    return _plugin_kinds(tuple(sys.path))
+
+
+@lru_cache(maxsize=4)
+def _plugin_kinds(path: tuple[str, ...]) -> tuple[list[PluginKind], list[Diagnostic]]:
+    from importlib.metadata import entry_points
+
+    kinds: list[PluginKind] = []
+    found: list[Diagnostic] = []
+    points = {(point.name, point.value): point for point in entry_points(group=GROUP)}
+    for _, point in sorted(points.items()):
+        package = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+        offered = _load(point, package, found)
+        for item in offered:
+            problem = item.problem()
+            if problem:
+                found.append(_unusable(point, package, f"{type(item).__name__}: {problem}"))
+                continue
+            kinds.append(
+                PluginKind(
+                    item.api_version,
+                    item.kind,
+                    point.value,
+                    "",
+                    item.summary,
+                    system=item.api_version.rpartition("/")[0],
+                    offered=item,
+                    package=package,
+                )
+            )
+    return kinds, found
+
+
+def _load(point: EntryPoint, package: str, found: list[Diagnostic]) -> list[PythonKind]:
+    try:
+        offered = point.load()
+    except Exception as error:
+        where = f"the kind `{point.name}` of the package {package} cannot be loaded"
+        found.append(failure(error, where, "KG1010"))
+        return []
+    items = list(offered) if isinstance(offered, list | tuple) else [offered]
+    wrong = next((item for item in items if not isinstance(item, PythonKind)), None)
+    if wrong is not None:
+        found.append(
+            _unusable(point, package, f"`{point.value}` is a {type(wrong).__name__}, not a PythonKind")
+        )
+        return []
+    return items
+
+
+def _unusable(point: EntryPoint, package: str, reason: str) -> Diagnostic:
+    return Diagnostic(
+        "KG1010",
+        f"the kind `{point.name}` of the package {package} cannot be used: {reason}",
+        hint="this is a mistake of that package; tell its authors, or mend it",
+    )

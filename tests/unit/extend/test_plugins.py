@@ -1,0 +1,202 @@
+"""Kinds of installed packages: real distributions on the path, with entry points."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kaigen.emit.chart import chart_files
+from tests.unit.extend.repository import SPEC, compiled, repository, told
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+QUOTA = """\
+apiVersion: acme.example/v1
+kind: GpuQuota
+metadata: {name: search}
+spec: {gpus: 8}
+"""
+MINIMAL = """\
+from kaigen.compile.app import Release
+from kaigen.extend import Part, PythonKind, build_app
+
+def compile_it(document, context, problems):
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": Release()}, "data": {"a": document.spec["a"]}}
+    return build_app(document.kind, document.metadata, context, problems, [Part("map", body)])
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "default": "b"}}, "additionalProperties": False}
+KIND = PythonKind("plug.example/v1", "Plug", "a plug", compile_it, schema=SCHEMA)
+"""
+PLUG = "apiVersion: plug.example/v1\nkind: Plug\nmetadata: {name: one}\nspec: {}\n"
+
+
+@pytest.fixture(autouse=True)
+def _modules() -> Iterator[None]:
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith("acme"):
+            del sys.modules[name]
+
+
+def install(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    code: str,
+    points: dict[str, str],
+    name: str = "acme-kaigen",
+) -> None:
+    """A distribution in a folder of its own on the path."""
+    site = folder / "site"
+    info = site / f"{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / f"{name.replace('-', '_')}.py").write_text(code, encoding="utf-8")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
+    lines = "".join(f"{key} = {value}\n" for key, value in points.items())
+    (info / "entry_points.txt").write_text(f"[kaigen.kinds]\n{lines}", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(site))
+
+
+def of_the_page(language: str) -> str:
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    return str(block)
+
+
+def quota_repository(folder: Path, monkeypatch: pytest.MonkeyPatch, spec: str = QUOTA) -> Path:
+    """A repository with a document of the kind of docs/extending.md, whose package is installed."""
+    project = tomllib.loads(of_the_page("toml"))["project"]
+    install(
+        folder, monkeypatch, of_the_page("python"), project["entry-points"]["kaigen.kinds"], project["name"]
+    )
+    return repository(folder / "repository", {"kaigen.yaml": "namespace: ml\n", "specs/one.yaml": spec})
+
+
+def test_the_package_of_the_docs_makes_both_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    item = compiled(quota_repository(tmp_path, monkeypatch))
+    (quota,) = item.objects
+    assert quota.body["metadata"]["name"] == "search-gpus"
+    assert quota.body["spec"] == {"hard": {"requests.nvidia.com/gpu": 8}}
+    chart = chart_files(item.app, item.values)
+    assert b"{{ .Values.gpus | toJson }}" in chart["ml/search/chart/templates/quota.yaml"]
+    assert item.app.kind == "GpuQuota"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("{gpus: 65}", "specs/one.yaml:4:14 e KG0210 65 GPUs are more than we have"),
+        ("{gpu: 65}", "specs/one.yaml:4:8 e KG0201 unknown field `gpu` (did you mean `gpus`?)"),
+        ("{gpus: -1}", "specs/one.yaml:4:14 e KG0208 `gpus` is -1; it must be at least 0"),
+    ],
+)
+def test_its_documents_are_checked_as_others_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str, message: str
+) -> None:
+    assert told(quota_repository(tmp_path, monkeypatch, QUOTA.replace("{gpus: 8}", spec))) == [message]
+
+
+def plug(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, code: str, point: str = "acme_kaigen:KIND"
+) -> list[str]:
+    """What is told of a document of a package's kind."""
+    install(folder, monkeypatch, code, {"plug": point})
+    return told(repository(folder / "repository", {"specs/one.yaml": PLUG}))
+
+
+def test_a_package_may_give_a_schema_instead_of_a_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert plug(tmp_path, monkeypatch, MINIMAL) == []
+    (item,) = compiled(tmp_path / "repository").objects
+    assert item.body["data"] == {"a": "b"}
+
+
+@pytest.mark.parametrize(
+    ("code", "point", "message"),
+    [
+        (
+            "import nothing_of_the_kind\n",
+            "acme_kaigen:KIND",
+            "cannot be loaded: ModuleNotFoundError: No module named",
+        ),
+        ("x = = 1\n", "acme_kaigen:KIND", "cannot be loaded: SyntaxError"),
+        (MINIMAL, "acme_kaigen:KID", "cannot be loaded: AttributeError"),
+        (MINIMAL, "acme_kaigen:SCHEMA", "`acme_kaigen:SCHEMA` is a dict, not a PythonKind"),
+        (MINIMAL.replace("plug.example/v1", "v1"), "acme_kaigen:KIND", "`v1` is no group and version"),
+        (MINIMAL.replace(", schema=SCHEMA", ""), "acme_kaigen:KIND", "it needs one of `model` and `schema`"),
+        (
+            MINIMAL.replace("schema=SCHEMA", "model=int"),
+            "acme_kaigen:KIND",
+            "`model` must be a class derived from",
+        ),
+        (MINIMAL.replace('"object"', '"objct"'), "acme_kaigen:KIND", "no JSON Schema"),
+        (
+            MINIMAL.replace("plug.example/v1", "kaigen.dev/v3"),
+            "acme_kaigen:KIND",
+            "that name is kaigen's own",
+        ),
+    ],
+)
+def test_a_package_that_cannot_be_used_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, point: str, message: str
+) -> None:
+    found = plug(tmp_path, monkeypatch, code, point)
+    assert any("the package acme-kaigen 1.0" in item and message in item for item in found), found
+
+
+def test_a_package_that_fails_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = plug(tmp_path, monkeypatch, MINIMAL.replace('document.spec["a"]', 'document.spec["z"]'))
+    assert (
+        "acme_kaigen.py:5:5 e KG1011 the kind `Plug` of the package acme-kaigen 1.0 failed: KeyError: 'z'"
+        in found
+    )
+
+
+def test_a_package_that_gives_no_app_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = plug(tmp_path, monkeypatch, MINIMAL.replace("return build_app", "return str"))
+    assert " e KG1011 the kind `Plug` of the package acme-kaigen 1.0 " in found
+
+
+def test_a_broken_package_does_not_matter_to_those_who_do_not_use_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(tmp_path, monkeypatch, "raise SystemError('no')\n", {"plug": "acme_kaigen:KIND"})
+    assert told(repository(tmp_path / "repository")) == []
+
+
+def test_a_folder_goes_before_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(
+        tmp_path,
+        monkeypatch,
+        MINIMAL.replace("plug.example/v1", "acme.example/v1").replace("Plug", "Thing"),
+        {"a": "acme_kaigen:KIND"},
+    )
+    folder = repository(tmp_path / "repository", {"specs/one.yaml": SPEC})
+    assert compiled(folder).objects[0].body["data"] == {"text": "hello"}
+
+
+def test_documents_of_packages_are_compiled_at_every_render(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kaigen.config import load_config
+    from kaigen.incremental import render_incrementally
+
+    monkeypatch.setenv("KAIGEN_CACHE_DIR", str(tmp_path / "cache"))
+    plug(tmp_path, monkeypatch, MINIMAL)
+    folder = tmp_path / "repository"
+    (folder / "specs/two.yaml").write_text(SPEC.replace("one", "two"), encoding="utf-8")
+    config = load_config(folder)
+    counts = []
+    for _ in range(2):
+        from kaigen.gitops.tree import write_tree
+
+        result = render_incrementally(config, (), "manifests", folder / "rendered")
+        write_tree(folder / "rendered", result.files, state=result.state)
+        result.keep()
+        counts.append(result.compiled)
+    assert counts == [2, 1]

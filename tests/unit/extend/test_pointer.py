@@ -1,0 +1,161 @@
+"""RFC 6901, 6902 and 7396: what operations do, and why some cannot be done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaigen.compile.app import Labels, Release, Scope, Setting, resolve
+from kaigen.extend.pointer import Fails, apply, merge, same, steps, thaw
+
+SCOPE = Scope("app", "ml", {"count": 3, "res": {"limits": {"cpu": "1"}}, "none": ""})
+COUNT = Setting("count", 3, "How many.", {"type": "integer"})
+RES = Setting("res", {"limits": {"cpu": "1"}}, "Resources.", {"type": "object"})
+NONE = Setting("none", "", "Nothing.", {"type": "string"}, optional=True)
+
+
+def done(body: Any, *operations: dict[str, Any]) -> Any:
+    tree = thaw(body)
+    for operation in operations:
+        tree, _ = apply(tree, operation, SCOPE)
+    return tree
+
+
+def op(name: str, path: str, **rest: Any) -> dict[str, Any]:
+    return {"op": name, "path": path, **rest}
+
+
+@pytest.mark.parametrize(
+    ("body", "operation", "result"),
+    [
+        ({"a": 1}, op("add", "/b", value=2), {"a": 1, "b": 2}),
+        ({"a": 1}, op("add", "/a", value=2), {"a": 2}),
+        ({"a": [1, 2]}, op("add", "/a/1", value=9), {"a": [1, 9, 2]}),
+        ({"a": [1, 2]}, op("add", "/a/2", value=9), {"a": [1, 2, 9]}),
+        ({"a": [1, 2]}, op("add", "/a/-", value=[3]), {"a": [1, 2, [3]]}),
+        ({"a": 1}, op("add", "", value={"b": 2}), {"b": 2}),
+        ({"": 1}, op("replace", "/", value=2), {"": 2}),
+        ({"a/b": 1, "m~n": 2}, op("remove", "/a~1b"), {"m~n": 2}),
+        ({"a/b": 1, "m~n": 2}, op("replace", "/m~0n", value=3), {"a/b": 1, "m~n": 3}),
+        ({"a": [1, 2, 3]}, op("remove", "/a/1"), {"a": [1, 3]}),
+        ({"a": {"b": 1}}, op("replace", "/a/b", value=None), {"a": {"b": None}}),
+        ({"a": {"b": 1}, "c": {}}, op("move", "/c/d", **{"from": "/a/b"}), {"a": {}, "c": {"d": 1}}),
+        ({"a": [1, 2, 3]}, op("move", "/a/0", **{"from": "/a/2"}), {"a": [3, 1, 2]}),
+        ({"a": 1}, op("move", "/a", **{"from": "/a"}), {"a": 1}),
+        ({"a": {"b": 1}}, op("copy", "/c", **{"from": "/a"}), {"a": {"b": 1}, "c": {"b": 1}}),
+        ({"a": {"b": [1, "x"]}}, op("test", "/a", value={"b": [1.0, "x"]}), {"a": {"b": [1, "x"]}}),
+        ({"0": 1}, op("replace", "/0", value=2), {"0": 2}),
+    ],
+)
+def test_operations_do_what_the_rfc_says(body: Any, operation: dict[str, Any], result: Any) -> None:
+    before = thaw(body)
+    assert done(body, operation) == result
+    assert body == before
+
+
+def test_a_copy_is_independent() -> None:
+    copied = done({"a": {"b": 1}}, op("copy", "/c", **{"from": "/a"}), op("replace", "/c/b", value=2))
+    assert copied == {"a": {"b": 1}, "c": {"b": 2}}
+
+
+@pytest.mark.parametrize(
+    ("body", "operation", "message", "hint"),
+    [
+        (
+            {"spec": {"replicas": 1}},
+            op("replace", "/spec/replica", value=1),
+            "/spec has no `replica`",
+            "`replicas`?",
+        ),
+        ({"spec": {"a": 1}}, op("remove", "/spec/xyz"), "/spec has no `xyz`", "it has `a`"),
+        ({"a": {}}, op("add", "/a/b/c", value=1), "/a has no `b`", "it is empty"),
+        ({"x": 1}, op("remove", "/y"), "the object has no `y`", "it has `x`"),
+        ({"c": [{"name": "main"}]}, op("remove", "/c/1"), "/c has 1 entry, so there is no 1", "0 is `main`"),
+        ({"c": ["x", 1]}, op("replace", "/c/main", value=1), "/c is a list", "name an entry: 0 is `x`, 1"),
+        ({"c": [1]}, op("remove", "/c/01"), "/c is a list, so `01` leads nowhere", ""),
+        ({"c": [1]}, op("add", "/c/2", value=1), "/c has 1 entry, so there is no 2", ""),
+        ({"c": [1]}, op("remove", "/c/-"), "`-` is behind the end of /c", "only `add`"),
+        ({"c": 1}, op("add", "/c/d", value=1), "/c is `1`, so nothing can be put into it", ""),
+        ({"c": "x"}, op("remove", "/c/d/e"), "/c is `x`, so there is no `d` in it", ""),
+        ({"c": True}, op("test", "/c", value=1), "`/c` is `true`, not `1`", ""),
+        ({"c": {"d": 1}}, op("test", "/c", value={}), "`/c` is a mapping, not a mapping", ""),
+        ({"a": {"b": 1}}, op("move", "/a/b/c", **{"from": "/a"}), "nothing can be moved into itself", ""),
+        ({"a": 1}, op("copy", "/b", **{"from": "/c"}), "the object has no `c`", ""),
+        ({"a": 1}, op("remove", ""), "the whole object cannot be taken away", ""),
+        (
+            {"a": NONE},
+            op("replace", "/a", value="x"),
+            "the object has no `a`",
+            "left out while its setting is empty",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_told_with_what_there_is(
+    body: Any, operation: dict[str, Any], message: str, hint: str
+) -> None:
+    with pytest.raises(Fails) as failed:
+        done(body, operation)
+    assert message in str(failed.value)
+    assert hint in failed.value.hint
+
+
+def test_a_patch_beside_an_expression_keeps_it_and_a_patch_of_it_does_not() -> None:
+    body = {"name": Release("-x"), "n": COUNT, "res": RES}
+    kept = done(
+        body, op("add", "/other", value=1), op("test", "/n", value=3), op("test", "/name", value="app-x")
+    )
+    assert kept["name"] is body["name"]
+    assert kept["n"] is COUNT
+    assert kept["res"] is RES
+    assert done(body, op("replace", "/n", value=5))["n"] == 5
+
+
+def test_a_setting_and_labels_are_opened_up_where_a_part_of_them_is_patched() -> None:
+    labels = Labels({"a": Release(), "b": "c"}, {"d": "e"})
+    body = {"labels": labels, "res": RES}
+    opened = done(body, op("replace", "/res/limits/cpu", value="2"), op("remove", "/labels/b"))
+    assert opened == {"labels": {"a": Release(), "d": "e"}, "res": {"limits": {"cpu": "2"}}}
+    assert RES.default == {"limits": {"cpu": "1"}}
+    assert resolve(merge(thaw(body), {"labels": {"a": "z"}}, SCOPE), SCOPE) == {
+        "labels": {"a": "z", "b": "c", "d": "e"},
+        "res": {"limits": {"cpu": "1"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "patch", "result"),
+    [
+        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
+        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
+        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
+        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
+        ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
+        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
+        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
+        ({"a": 1}, {"a": {"b": {"c": None, "d": 2}}}, {"a": {"b": {"d": 2}}}),
+        ({"a": COUNT}, {"a": {"b": 1}}, {"a": {"b": 1}}),
+    ],
+)
+def test_a_merge_patch_does_what_the_rfc_says(body: Any, patch: Any, result: Any) -> None:
+    assert merge(thaw(body), patch, SCOPE) == result
+
+
+def test_what_a_merge_patch_wanted_to_take_away_and_was_not_there_is_known() -> None:
+    missed: list[tuple[str | int, ...]] = []
+    merge({"a": {"b": NONE}}, {"a": {"b": None, "c": None}}, SCOPE, missed=missed)
+    assert missed == [("a", "b"), ("a", "c")]
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "equal"),
+    [(1, 1.0, True), (1, True, False), (0, False, False), ([1], [1.0], True), ({"a": 1}, {"a": True}, False)],
+)
+def test_values_are_compared_as_json(left: Any, right: Any, equal: bool) -> None:
+    assert same(left, right) is equal
+
+
+@pytest.mark.parametrize("pointer", ["a", "#/a", "/a~2b", "/a~"])
+def test_what_is_no_pointer_is_refused(pointer: str) -> None:
+    with pytest.raises(ValueError, match=r"`~` is written|does not start"):
+        steps(pointer)
