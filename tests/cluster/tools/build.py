@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.cluster.registry import PACKAGE as REGISTRY
+from tests.cluster.registry import program
 from tests.cluster.tools.parts import PARTS, REDIS, Part, ToolsMissing, cache, find, go_version, place
 
 # Seconds between two lines that say a build still goes on.
@@ -135,3 +137,4 @@ def ensure() -> None:
         _say(f"{part.name} {part.version}: {next(iter(programs.values())).parent}")
     install_redis()
     _say(f"{REDIS}: {shutil.which(REDIS)}")
+    _say(f"{REGISTRY}: {program()}")

@@ -142,6 +142,16 @@ PARTS = (
         packages={"kustomize-controller": "github.com/fluxcd/kustomize-controller"},
         cold=2.3,
     ),
+    Part(
+        name="sops",
+        module="github.com/getsops/sops/v3",
+        packages={
+            "sops": "github.com/getsops/sops/v3/cmd/sops",
+            "age-keygen": "filippo.io/age/cmd/age-keygen",
+        },
+        asks={"sops": ["--version", "--disable-version-check"]},
+        cold=2,
+    ),
 )
 
 REDIS = "redis-server"

@@ -1,0 +1,140 @@
+"""`kaigen secrets`: what the apps expect, and how to make it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kaigen.cli.console import Console, table
+from kaigen.cli.options import environment_option, read_config
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kaigen.config import Config
+    from kaigen.pipeline import Compilation
+    from kaigen.secrets.expected import ExpectedSecret
+    from kaigen.secrets.provider import External
+
+
+@click.command("secrets")
+@click.argument("apps", nargs=-1, metavar="[APP]...")
+@environment_option
+@click.option(
+    "--output",
+    "-o",
+    type=click.Choice(["table", "json", "yaml", "kubectl", "externalsecret"]),
+    default="table",
+    help="A list, or what makes the Secrets that nothing in the repository makes.",
+)
+@click.option(
+    "--store",
+    metavar="[KIND/]NAME",
+    help="Store that ExternalSecrets read from, a ClusterSecretStore unless KIND says otherwise. "
+    "Default: the one in kaigen.yaml.",
+)
+@click.pass_obj
+def command(
+    console: Console, apps: tuple[str, ...], environment: str, output: str, store: str | None
+) -> None:
+    """List the Secrets that apps expect, with their keys.
+
+    Of each APP (default: all), `NAME` or `NAMESPACE/NAME`. `-o kubectl` prints a script that asks for each value
+    and makes the Secrets; no value is in it, nor in a command line that it runs. `-o externalsecret` prints an
+    ExternalSecret for each.
+    """
+    from kaigen.pipeline import compile_specs, load_specs
+    from kaigen.secrets.expected import expected_secrets
+
+    if store is not None and output != "externalsecret":
+        raise click.UsageError("--store goes with -o externalsecret")
+    config = read_config(environment)
+    compilation = compile_specs(load_specs((), config), config)
+    _check_names(apps, compilation)
+    secrets = expected_secrets(compilation, apps)
+    if output == "table":
+        _table(console, secrets)
+    elif output in {"json", "yaml"}:
+        from kaigen.secrets.listing import render_json, render_yaml
+
+        console.write(render_json(secrets) if output == "json" else render_yaml(secrets))
+    else:
+        todo = [secret for secret in secrets if secret.maker is None]
+        if len(todo) < len(secrets):
+            console.say(f"{len(secrets) - len(todo)} of {len(secrets)} left out: the repository makes them")
+        if output == "kubectl":
+            from kaigen.secrets.commands import script
+
+            console.write(script(todo))
+        else:
+            from kaigen.secrets.listing import render_external
+
+            console.write(render_external(todo, _external(config, store)))
+
+
+def _check_names(apps: Sequence[str], compilation: Compilation) -> None:
+    from kaigen.load.suggest import did_you_mean
+
+    full = [f"{item.app.namespace}/{item.app.name}" for item in compilation.apps]
+    known = {*full, *(item.app.name for item in compilation.apps)}
+    for name in apps:
+        if name not in known:
+            hint = did_you_mean(name, full if "/" in name else sorted(known - set(full)))
+            raise click.UsageError(f"no app {name}; {hint or 'known: ' + (', '.join(full) or 'none')}")
+
+
+def _table(console: Console, secrets: Sequence[ExpectedSecret]) -> None:
+    if not secrets:
+        console.say("the apps expect no Secrets")
+        return
+    rows = [("NAMESPACE", "NAME", "KEYS", "TYPE", "MADE BY", "USED BY", "SPEC")]
+    for secret in secrets:
+        keys = ", ".join((*secret.keys, *(["all"] if secret.whole else [])))
+        maker = secret.maker.way if secret.maker else "optional" if secret.optional else "-"
+        rows.append(
+            (
+                secret.namespace,
+                secret.name,
+                keys,
+                secret.type.removeprefix("kubernetes.io/"),
+                maker,
+                ", ".join(app.removeprefix(f"{secret.namespace}/") for app in secret.apps),
+                ", ".join(dict.fromkeys(_place(str(use.mark)) for use in secret.uses if use.mark)),
+            )
+        )
+    for line in table(rows):
+        console.out(line)
+    missing = sum(secret.maker is None and not secret.optional for secret in secrets)
+    if missing:
+        console.say("")
+        noun = "Secret is" if missing == 1 else "Secrets are"
+        console.say(
+            f"{missing} {noun} yours to make: `kaigen secrets -o kubectl` or `-o externalsecret` helps"
+        )
+
+
+def _place(mark: str) -> str:
+    """File and line, less the column."""
+    return mark.rpartition(":")[0] if mark.count(":") > 1 else mark
+
+
+def _external(config: Config, store: str | None) -> External:
+    from dataclasses import replace
+
+    from kaigen.secrets.provider import KIND, External, external_of
+
+    known = external_of(config)
+    if store is None:
+        if known is None:
+            raise click.UsageError(
+                "which store? Give --store NAME, or set `secrets.externalSecrets.store` in kaigen.yaml"
+            )
+        return known
+    kind, _, name = store.rpartition("/")
+    if kind not in {"", "ClusterSecretStore", "SecretStore"} or not name:
+        raise click.UsageError(
+            f"--store {store}: [KIND/]NAME, with the kind ClusterSecretStore or SecretStore"
+        )
+    given = External(name, environment=config.environment) if known is None else known
+    return replace(given, store=name, kind=kind or KIND)

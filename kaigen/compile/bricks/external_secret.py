@@ -1,0 +1,62 @@
+"""ExternalSecrets: what the External Secrets operator makes Secrets from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kaigen.compile.app import Tree
+
+API_VERSION = "external-secrets.io/v1"
+
+
+def external_secret(
+    metadata: Mapping[str, Tree],
+    *,
+    secret: str,
+    kind: str,
+    store: Tree,
+    store_kind: Tree,
+    refresh: Tree,
+    values: Sequence[tuple[str, str, str]],
+    everything: str = "",
+) -> dict[str, Tree]:
+    """An ExternalSecret.
+
+    Args:
+        metadata: its metadata.
+        secret: name of the Secret that it makes.
+        kind: type of that Secret.
+        store: name of the store.
+        store_kind: kind of the store.
+        refresh: how often the store is read again.
+        values: key in the Secret, key in the store, and property there, empty for none.
+        everything: key in the store of which every property becomes a key; empty for none.
+    """
+    spec: dict[str, Tree] = {
+        "refreshInterval": refresh,
+        "secretStoreRef": {"kind": store_kind, "name": store},
+        # With a template, even an empty one, the operator does not copy this object's labels and annotations to the
+        # Secret, among them those by which Argo CD knows what is its own.
+        "target": {
+            "name": secret,
+            "creationPolicy": "Owner",
+            "deletionPolicy": "Retain",
+            "template": {"type": kind},
+        },
+    }
+    if values:
+        spec["data"] = [{"secretKey": key, "remoteRef": _remote(place, prop)} for key, place, prop in values]
+    if everything:
+        spec["dataFrom"] = [{"extract": _remote(everything, "")}]
+    return {"apiVersion": API_VERSION, "kind": "ExternalSecret", "metadata": dict(metadata), "spec": spec}
+
+
+def _remote(place: str, prop: str) -> dict[str, Tree]:
+    # The defaults of its CRD, written out: in a list, Argo CD would take them for a difference.
+    return {
+        "key": place,
+        **({"property": prop} if prop else {}),
+        "conversionStrategy": "Default",
+        "decodingStrategy": "None",
+        "metadataPolicy": "None",
+    }

@@ -1,0 +1,109 @@
+"""ExternalSecrets for what apps expect: an app of their own in each namespace.
+
+A Secret that several apps read belongs to none of them: were its ExternalSecret part of one, deleting that app
+would take the Secret from the others. So the ExternalSecrets of a namespace stand in one app, from which a
+Secret goes when nobody reads it any more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from kaigen.compile.app import App, Object, Setting, Tree, collect_settings
+from kaigen.compile.bricks import settings
+from kaigen.compile.bricks.external_secret import external_secret
+from kaigen.compile.bricks.frame import Frame
+from kaigen.secrets.expected import ExpectedSecret
+from kaigen.secrets.provider import External
+
+APP_NAME = "kaigen-secrets"
+"""Name of the app in each namespace."""
+KIND = "ExternalSecrets"
+
+
+def wanted(secrets: Iterable[ExpectedSecret]) -> list[ExpectedSecret]:
+    """The Secrets that an ExternalSecret is to make: those that somebody needs and nothing else makes."""
+    return [item for item in secrets if item.maker is None and not item.optional]
+
+
+def secret_apps(secrets: Iterable[ExpectedSecret], external: External, source: str) -> list[App]:
+    """An app for each namespace that needs Secrets, with an ExternalSecret for each.
+
+    Args:
+        secrets: what is to be made.
+        external: how.
+        source: the file that asks for it.
+    """
+    spaces: dict[str, list[ExpectedSecret]] = {}
+    for item in secrets:
+        spaces.setdefault(item.namespace, []).append(item)
+    return [_app(namespace, items, external, source) for namespace, items in sorted(spaces.items())]
+
+
+def _app(namespace: str, secrets: list[ExpectedSecret], external: External, source: str) -> App:
+    frame = Frame(APP_NAME)
+    metadata = frame.metadata("", "secrets")
+    objects = tuple(
+        Object(_role(item.name), _body(item, external, _settings(external), {**metadata, "name": item.name}))
+        for item in secrets
+    )
+    count = "one Secret" if len(secrets) == 1 else f"{len(secrets)} Secrets"
+    return App(
+        name=APP_NAME,
+        namespace=namespace,
+        kind=KIND,
+        source=source,
+        objects=objects,
+        settings=collect_settings(objects, ("secretStore", "refreshInterval")),
+        summary=f"ExternalSecrets for {count} that the apps of {namespace} read.",
+        labels=frame.common_labels,
+        selector_labels=frame.selector_labels,
+    )
+
+
+def skeleton(secret: ExpectedSecret, external: External) -> dict[str, Tree]:
+    """An ExternalSecret of plain values for one Secret."""
+    metadata: dict[str, Tree] = {"name": secret.name, "namespace": secret.namespace}
+    given = (external.store, external.kind, external.refresh)
+    return _body(secret, external, given, metadata)
+
+
+def untold(secrets: Iterable[ExpectedSecret], external: External) -> list[ExpectedSecret]:
+    """The Secrets of which not all keys can be read: the store has a place for each, and nobody names them."""
+    return [item for item in secrets if external.by_key and item.whole]
+
+
+def _role(name: str) -> str:
+    return f"externalsecret-{re.sub(r'[^a-z0-9.-]+', '-', name.lower())}"
+
+
+def _body(
+    secret: ExpectedSecret, external: External, given: tuple[Tree, Tree, Tree], metadata: Mapping[str, Tree]
+) -> dict[str, Tree]:
+    store, kind, refresh = given
+    everything = ""
+    named = secret.keys
+    if secret.whole and not external.by_key:
+        everything, _ = external.place(secret.namespace, secret.name, None)
+        named = ()
+    return external_secret(
+        metadata,
+        secret=secret.name,
+        kind=secret.type,
+        store=store,
+        store_kind=kind,
+        refresh=refresh,
+        values=[(key, *external.place(secret.namespace, secret.name, key)) for key in named],
+        everything=everything,
+    )
+
+
+def _settings(external: External) -> tuple[Setting, Setting, Setting]:
+    kinds = {"type": "string", "enum": ["ClusterSecretStore", "SecretStore"]}
+    often = "How often the store is read again; 0 for once."
+    return (
+        settings.text("secretStore.name", external.store, "Store that values are read from."),
+        Setting("secretStore.kind", external.kind, "Kind of the store.", kinds),
+        settings.text("refreshInterval", external.refresh, often),
+    )

@@ -1,0 +1,69 @@
+"""The Secrets that apps expect as data, and as ExternalSecrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kaigen.secrets.expected import ExpectedSecret, Use
+from kaigen.secrets.provider import External
+
+
+def described(secret: ExpectedSecret) -> dict[str, Any]:
+    """A Secret as plain data."""
+    maker = secret.maker
+    return {
+        "namespace": secret.namespace,
+        "name": secret.name,
+        "type": secret.type,
+        "keys": list(secret.keys),
+        "allKeys": secret.whole,
+        "optional": secret.optional,
+        "madeBy": (
+            {"kind": maker.way, "app": maker.app, **({"place": str(maker.mark)} if maker.mark else {})}
+            if maker
+            else None
+        ),
+        "uses": [_use(use) for use in secret.uses],
+    }
+
+
+def _use(use: Use) -> dict[str, Any]:
+    return {
+        "app": use.app,
+        "object": use.object,
+        "keys": list(use.keys),
+        "purpose": use.purpose,
+        "optional": use.optional,
+        **({"place": str(use.mark)} if use.mark else {}),
+        **({"field": use.field} if use.field else {}),
+    }
+
+
+def render_json(secrets: Iterable[ExpectedSecret]) -> str:
+    """A JSON list."""
+    import json
+
+    return json.dumps([described(secret) for secret in secrets], indent=2, ensure_ascii=False) + "\n"
+
+
+def render_yaml(secrets: Iterable[ExpectedSecret]) -> str:
+    """The same as YAML."""
+    from kaigen.emit.yaml import dump
+
+    return dump([described(secret) for secret in secrets])
+
+
+def render_external(secrets: Iterable[ExpectedSecret], external: External) -> str:
+    """An ExternalSecret for each, as one YAML stream; keys that nobody names are left for a person to add."""
+    from kaigen.emit.yaml import dump
+    from kaigen.secrets.commands import comment
+    from kaigen.secrets.external import skeleton
+
+    parts = []
+    for secret in secrets:
+        lines = comment(secret)
+        if secret.whole and external.by_key:
+            lines.append("# Its keys are nobody's to tell but yours: add an entry to `spec.data` for each.")
+        parts.append("---\n" + "".join(f"{line}\n" for line in lines) + dump(skeleton(secret, external)))
+    return "".join(parts)

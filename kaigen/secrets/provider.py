@@ -1,0 +1,66 @@
+"""Who makes the Secrets that apps refer to: by default a person, or the External Secrets operator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kaigen.config import Config
+
+KIND = "ClusterSecretStore"
+REFRESH = "1h"
+KEY_TEMPLATE = "{namespace}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """How ExternalSecrets are written.
+
+    Attributes:
+        store: name of the store.
+        kind: `ClusterSecretStore` or `SecretStore`.
+        refresh: how often the store is read again.
+        template: where in the store a Secret's values are.
+        environment: fills in `{environment}`.
+    """
+
+    store: str
+    kind: str = KIND
+    refresh: str = REFRESH
+    template: str = KEY_TEMPLATE
+    environment: str = ""
+
+    def place(self, namespace: str, name: str, key: str | None) -> tuple[str, str]:
+        """Key and property of a value in the store; the property is empty when the key says it all.
+
+        Args:
+            namespace: of the Secret.
+            name: of the Secret.
+            key: of the value; None for all values.
+        """
+        given = {"environment": self.environment, "namespace": namespace, "name": name, "key": key or ""}
+        place = self.template
+        for word, value in given.items():
+            place = place.replace(f"{{{word}}}", value)
+        return place, "" if "{key}" in self.template else key or ""
+
+    @property
+    def by_key(self) -> bool:
+        """Whether the store has a place of its own for each key."""
+        return "{key}" in self.template
+
+
+def external_of(config: Config) -> External | None:
+    """How a run writes ExternalSecrets; None when it writes none."""
+    given = config.secrets
+    if not given:
+        return None
+    store = given["store"]
+    return External(
+        store=store["name"],
+        kind=store.get("kind", KIND),
+        refresh=given.get("refreshInterval", REFRESH),
+        template=given.get("keyTemplate", KEY_TEMPLATE),
+        environment=config.environment,
+    )
