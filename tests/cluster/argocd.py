@@ -44,6 +44,9 @@ class ArgoCD:
         self.namespace = namespace
         self._folder = plane.folder / "argocd"
         self._links = self._make_links()
+        self._has_sets = False
+        self._plugins = self._folder / "plugins"
+        self._plugins.mkdir()
         redis, repo, repo_metrics, metrics = free_ports(4)
         self._repo, self._redis = f"{_HOST}:{repo}", f"{_HOST}:{redis}"
         plane.make_namespace(namespace)
@@ -88,6 +91,7 @@ class ArgoCD:
             "argocd-application-controller",
             "argocd-repo-server",
             "argocd-applicationset-controller",
+            "argocd-cmp-server",
         ):
             (folder / name).symlink_to(self._plane.program("argocd"))
         for name in ("helm", "kustomize"):
@@ -143,6 +147,7 @@ class ArgoCD:
             "ARGOCD_GPG_ENABLED": "false",
             "ARGOCD_TLS_DATA_PATH": str(self._folder),
             "ARGOCD_SSH_DATA_PATH": str(self._folder),
+            "ARGOCD_PLUGINSOCKFILEPATH": str(self._plugins),
             "KUBECONFIG": str(self._plane.kubeconfig_for(name)),
             "HOME": str(folder),
             "TMPDIR": str(folder),
@@ -151,7 +156,10 @@ class ArgoCD:
         self._plane.start(name, str(self._links / name), *arguments, env=env)
 
     def start_application_sets(self) -> None:
-        """Start the controller of ApplicationSets too."""
+        """Start the controller of ApplicationSets too, if it does not run yet."""
+        if self._has_sets:
+            return
+        self._has_sets = True
         metrics, probe, webhook = free_ports(3)
         self._start(
             "argocd-applicationset-controller",
@@ -166,6 +174,26 @@ class ArgoCD:
         self._plane.processes.wait_until(
             partial(listening, probe), "the controller of ApplicationSets listens"
         )
+
+    def start_plugin(self, config: Path, programs: Path) -> None:
+        """Start a Config Management Plugin beside the repository server, as a sidecar would be.
+
+        Args:
+            config: Folder of its plugin.yaml.
+            programs: Folder of the programs that it calls; it finds no others but those of the system.
+        """
+        folder = self._plane.folder / "data" / "argocd-cmp-server"
+        folder.mkdir()
+        env = {
+            "ARGOCD_PLUGINSOCKFILEPATH": str(self._plugins),
+            "ARGOCD_CMP_WORKDIR": str(folder),
+            "HOME": "/nonexistent",
+            "TMPDIR": str(folder),
+            "PATH": f"{programs}{os.pathsep}/usr/bin{os.pathsep}/bin",
+        }
+        program = str(self._links / "argocd-cmp-server")
+        self._plane.start("argocd-cmp-server", program, "--config-dir-path", str(config), env=env)
+        self._plane.processes.wait_until(lambda: any(self._plugins.glob("*.sock")), "the plugin listens")
 
     def application(
         self,

@@ -40,7 +40,7 @@ class Request:
     """One request that the API server answered.
 
     Attributes:
-        user: Who asked, as authentication knows them.
+        user: Who asked, as authentication knows them; for whom, when they asked in another's name.
         agent: The user agent they gave.
         verb: Kubernetes verb.
         group: API group; empty for the core.
@@ -150,7 +150,7 @@ def _request(event: Object) -> Request:
     if "subresource" in target:
         resource = f"{resource}/{target['subresource']}"
     return Request(
-        user=event["user"].get("username", ""),
+        user=(event.get("impersonatedUser") or event["user"]).get("username", ""),
         agent=event.get("userAgent", ""),
         verb=event["verb"],
         group=target.get("apiGroup", ""),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kaigen.gitops.diff.model import ABSENT, At, FieldChange, Json
+from kaigen.gitops.diff.model import ABSENT, FieldChange, Json
+from kaigen.load.paths import At
 
 _KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
     # Kubernetes' own merge keys; `name` alone does not tell volume mounts apart.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, TypeAlias
+
+from kaigen.load.paths import dotted
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Level: TypeAlias = Literal["info", "notice", "danger"]
@@ -14,7 +15,6 @@ ObjectStatus: TypeAlias = Literal["added", "removed", "changed", "replaced"]
 AppStatus: TypeAlias = Literal["added", "removed", "changed", "moved"]
 
 _RANK: dict[Level, int] = {"info": 0, "notice": 1, "danger": 2}
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class Absent(Enum):
@@ -27,25 +27,6 @@ class Absent(Enum):
 
 
 ABSENT: Final = Absent.ABSENT
-
-
-class At(str):
-    """A step of a field's path into a list: the element's name, or its number when it has none."""
-
-    __slots__ = ()
-
-
-def format_path(keys: tuple[str, ...]) -> str:
-    """A path as people write it: `spec.containers[run].image`, `metadata.labels["a.b/c"]`."""
-    text = ""
-    for key in keys:
-        if isinstance(key, At):
-            text += f"[{key}]"
-        elif _PLAIN_KEY.fullmatch(key):
-            text += f".{key}" if text else key
-        else:
-            text += f'["{key}"]'
-    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +68,7 @@ class FieldChange:
     @property
     def path(self) -> str:
         """The way to it as people write it, as in `spec.template.spec.containers[run].env[EPOCHS].value`."""
-        return format_path(self.keys)
+        return dotted(self.keys)
 
 
 @dataclass(frozen=True, slots=True)

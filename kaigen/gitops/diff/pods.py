@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
-from kaigen.gitops.diff.model import Json
+from kaigen.check import pods
 from kaigen.gitops.diff.objects import JsonMap, Obj, get, get_map, get_text
 
-_TEMPLATES: dict[str, tuple[str, ...]] = {
-    # Dotted ways to pod templates; `[]` steps into each element of a list.
-    "Deployment.apps": ("spec.template",),
-    "StatefulSet.apps": ("spec.template",),
-    "DaemonSet.apps": ("spec.template",),
-    "ReplicaSet.apps": ("spec.template",),
-    "Job.batch": ("spec.template",),
-    "CronJob.batch": ("spec.jobTemplate.spec.template",),
-    "LeaderWorkerSet.leaderworkerset.x-k8s.io": (
-        "spec.leaderWorkerTemplate.leaderTemplate",
-        "spec.leaderWorkerTemplate.workerTemplate",
-    ),
-    "JobSet.jobset.x-k8s.io": ("spec.replicatedJobs.[].template.spec.template",),
-    "RayCluster.ray.io": ("spec.headGroupSpec.template", "spec.workerGroupSpecs.[].template"),
-    "RayService.ray.io": (
-        "spec.rayClusterConfig.headGroupSpec.template",
-        "spec.rayClusterConfig.workerGroupSpecs.[].template",
-    ),
-    "ScaledJob.keda.sh": ("spec.jobTargetRef.template",),
-}
+_ROLES = {"leaderTemplate": "leader", "workerTemplate": "worker", "headGroupSpec": "head"}
 
 
 class PodTemplate(NamedTuple):
@@ -64,29 +45,14 @@ def pod_templates(obj: Obj | None) -> dict[str, PodTemplate]:
     """Every pod template of an object by its role; empty for a kind that makes no pods."""
     if obj is None:
         return {}
-    if obj.type == "Pod":
-        return {"": PodTemplate("", obj.data)}
     found: dict[str, PodTemplate] = {}
-    for way in _TEMPLATES.get(obj.type, ()):
-        steps = way.split(".")
-        role = _ROLES.get(steps[-1], _ROLES.get(steps[-2], ""))
-        for name, item in _walk(obj.data, steps, role):
-            if isinstance(item, dict):
-                found[name] = PodTemplate(name, item)
+    for template in pods.pod_templates(cast("pods.Object", obj.data)):
+        role, data = "", obj.data
+        for step in template.path:
+            data = data[step]  # type: ignore[index, assignment]
+            if isinstance(step, int):
+                role = get_text(data, "name") or get_text(data, "groupName") or str(step)
+            else:
+                role = _ROLES.get(step, role)
+        found[role] = PodTemplate(role, data)
     return found
-
-
-_ROLES = {"leaderTemplate": "leader", "workerTemplate": "worker", "headGroupSpec": "head"}
-
-
-def _walk(item: Json, steps: list[str], role: str) -> Iterator[tuple[str, Json]]:
-    for number, step in enumerate(steps):
-        if step == "[]":
-            for index, child in enumerate(item if isinstance(item, list) else []):
-                name = get_text(child, "name") or get_text(child, "groupName") or str(index)
-                yield from _walk(child, steps[number + 1 :], name)
-            return
-        if not isinstance(item, dict):
-            return
-        item = item.get(step)
-    yield role, item

@@ -1,49 +1,19 @@
 """Where a pod is looser than Pod Security "restricted", check by check.
 
-The checks and their allowed values are those of `k8s.io/pod-security-admission` v0.36 (`policy/check_*.go`).
-Windows pods (`os.name: windows`) are exempt from the checks that mean nothing there, as in the original.
+What is allowed stands in `kaigen.check.podsecurity`, which judges what an object says at each of its places; this tells
+what that comes to for each container. Windows pods (`os.name: windows`) are exempt from the checks that mean nothing
+there, as in the original.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kaigen.check import podsecurity
 from kaigen.gitops.diff.model import ABSENT
 from kaigen.gitops.diff.objects import JsonMap, get, get_list, get_map, get_text
 from kaigen.gitops.diff.pods import PodTemplate
 
-_VOLUMES = frozenset(
-    {
-        "configMap",
-        "csi",
-        "downwardAPI",
-        "emptyDir",
-        "ephemeral",
-        "image",
-        "name",
-        "persistentVolumeClaim",
-        "projected",
-        "secret",
-    }
-)
-_SAFE_SYSCTLS = frozenset(
-    {
-        "kernel.shm_rmid_forced",
-        "net.ipv4.ip_local_port_range",
-        "net.ipv4.ip_local_reserved_ports",
-        "net.ipv4.ip_unprivileged_port_start",
-        "net.ipv4.ping_group_range",
-        "net.ipv4.tcp_fin_timeout",
-        "net.ipv4.tcp_keepalive_intvl",
-        "net.ipv4.tcp_keepalive_probes",
-        "net.ipv4.tcp_keepalive_time",
-        "net.ipv4.tcp_rmem",
-        "net.ipv4.tcp_syncookies",
-        "net.ipv4.tcp_wmem",
-    }
-)
-_SELINUX_TYPES = frozenset({"", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"})
-_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 _HANDLERS = ("httpGet", "tcpSocket")
 
 
@@ -72,16 +42,16 @@ def _pod(spec: JsonMap, annotations: JsonMap) -> Iterator[str]:
         if "hostPath" in volume:
             yield f"pod reads the node's disk (hostPath {get_text(volume, 'hostPath', 'path')})"
         else:
-            for source in sorted(set(volume) - _VOLUMES):
+            for source in sorted(set(volume) - podsecurity.RESTRICTED_VOLUMES - {"name"}):
                 yield f"pod mounts a volume of kind {source}"
     context = get_map(spec, "securityContext")
     for sysctl in get_list(context, "sysctls"):
         name = get_text(sysctl, "name")
-        if name not in _SAFE_SYSCTLS:
+        if name not in podsecurity.SAFE_SYSCTLS:
             yield f"pod sets the unsafe sysctl {name}"
     yield from (f"pod {words}" for words in _context(context))
     for key, item in annotations.items():
-        if key.startswith("container.apparmor.security.beta.kubernetes.io/") and item == "unconfined":
+        if key.startswith(podsecurity.APPARMOR_ANNOTATION) and item == "unconfined":
             yield f"pod switches AppArmor off for container {key.rpartition('/')[2]}"
 
 
@@ -91,7 +61,7 @@ def _context(context: JsonMap) -> Iterator[str]:
         yield "switches AppArmor off"
     selinux = get_map(context, "seLinuxOptions")
     if (
-        get_text(selinux, "type") not in _SELINUX_TYPES
+        get_text(selinux, "type") not in podsecurity.SELINUX_TYPES
         or get_text(selinux, "user")
         or get_text(selinux, "role")
     ):
@@ -113,7 +83,9 @@ def _container(container: JsonMap, spec: JsonMap) -> Iterator[str]:
             yield "runs as root (runAsUser: 0)"
         elif context.get("runAsNonRoot", pod.get("runAsNonRoot")) is not True:
             yield "may run as root (runAsNonRoot is not true)"
-    added = {str(item) for item in get_list(context, "capabilities", "add")} - {"NET_BIND_SERVICE"}
+    added = {
+        str(item) for item in get_list(context, "capabilities", "add")
+    } - podsecurity.RESTRICTED_CAPABILITIES
     if added:
         yield f"gains capabilities {', '.join(sorted(added))}"
     if context.get("procMount", "Default") != "Default":
@@ -126,13 +98,13 @@ def _container(container: JsonMap, spec: JsonMap) -> Iterator[str]:
         seccomp = get(context, "seccompProfile", "type")
         if seccomp is ABSENT:
             seccomp = get(pod, "seccompProfile", "type")
-        if seccomp not in ("RuntimeDefault", "Localhost"):
+        if seccomp not in podsecurity.PROFILES:
             yield "runs without a seccomp profile"
     for port in get_list(container, "ports"):
         if get(port, "hostPort") not in (ABSENT, 0):
             yield f"takes port {get_text(port, 'hostPort')} of the node"
     for probe in (
-        *(get_map(container, name) for name in _PROBES),
+        *(get_map(container, name) for name in podsecurity.PROBES),
         *(get_map(container, "lifecycle", hook) for hook in ("postStart", "preStop")),
     ):
         for handler in _HANDLERS:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from kaigen.gitops.diff import ABSENT, FieldChange, Json, quantity
 from kaigen.gitops.diff.fields import diff_fields
-from kaigen.gitops.diff.model import At
 from kaigen.gitops.diff.words import clean, clip, listing, plural, value
+from kaigen.load.paths import At
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),

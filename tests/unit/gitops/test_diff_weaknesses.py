@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from kaigen.check import pods as checked
+from kaigen.check.podsecurity import security_findings
 from kaigen.gitops.diff.objects import Obj
 from kaigen.gitops.diff.pods import PodTemplate, pod_templates
 from kaigen.gitops.diff.weaknesses import weaknesses
@@ -17,6 +19,13 @@ RUN = "spec/containers/0"
 
 def found(pod: dict[str, Any]) -> list[str]:
     return weaknesses(PodTemplate("", pod))
+
+
+def refused(pod: dict[str, Any]) -> list[str]:
+    """What the check of a spec's objects says of the same pod, in other words."""
+    metadata = {"name": "p", **pod.get("metadata", {})}
+    (template,) = checked.pod_templates({"apiVersion": "v1", "kind": "Pod", **pod, "metadata": metadata})
+    return [one.message for one in security_findings(template, checked.containers(template), "restricted")]
 
 
 def test_a_hardened_pod_has_none() -> None:
@@ -95,7 +104,9 @@ def test_a_hardened_pod_has_none() -> None:
     ],
 )
 def test_each_looseness_is_found(way: str, value: Any, expected: str) -> None:
-    assert found(with_(template(), way, value)) == [expected]
+    pod = with_(template(), way, value)
+    assert found(pod) == [expected]
+    assert refused(pod) != []
 
 
 @pytest.mark.parametrize(
@@ -116,7 +127,8 @@ def test_each_looseness_is_found(way: str, value: Any, expected: str) -> None:
     ],
 )
 def test_what_restricted_allows_is_not_held_against_it(way: str, value: Any) -> None:
-    assert found(with_(template(), way, value)) == []
+    pod = with_(template(), way, value)
+    assert found(pod) == refused(pod) == []
 
 
 def test_init_containers_are_looked_at_too() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kaigen.gitops.diff.fields import diff_fields
-from kaigen.gitops.diff.model import ABSENT, Absent, Json, format_path
+from kaigen.gitops.diff.model import ABSENT, Absent, Json
 from kaigen.gitops.diff.objects import JsonMap, Obj, get, get_map
 from kaigen.gitops.diff.rules.case import Case, Finding, is_forced
 from kaigen.gitops.diff.words import listing, value
@@ -216,9 +216,7 @@ def _service(old: Obj, new: Obj) -> Iterator[str]:
     was, now = before.get("clusterIP"), after.get("clusterIP")
     # Leaving it out keeps what there is, so only another value is refused.
     if now and was != now:
-        yield format_path(("spec", "clusterIP")) + (
-            " (an address was given by the cluster)" if not was else ""
-        )
+        yield "spec.clusterIP" + (" (an address was given by the cluster)" if not was else "")
     kind = before.get("type"), after.get("type")
     if kind == ("LoadBalancer", "LoadBalancer") and before.get("loadBalancerClass") != after.get(
         "loadBalancerClass"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from kaigen.gitops.diff.model import ABSENT, Absent, At, FieldChange
+from kaigen.gitops.diff.model import ABSENT, Absent, FieldChange
 from kaigen.gitops.diff.objects import Obj, get, get_map, get_text
 from kaigen.gitops.diff.rules.case import Case, Finding, under
 from kaigen.gitops.diff.words import listing, plural, value
+from kaigen.load.paths import At
 
 LWS = "LeaderWorkerSet.leaderworkerset.x-k8s.io"
 JOBSET = "JobSet.jobset.x-k8s.io"

@@ -1,0 +1,154 @@
+"""How Argo CD and Flux learn that an object is well whose kind they do not know: Lua for one, CEL for the other.
+
+Both come from the same table of conditions, `health.yaml`, so that they agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What the conditions of one kind mean.
+
+    Attributes:
+        api_version: of the kind.
+        kind: its name.
+        healthy: types of conditions that mean it when they are True.
+        degraded: likewise.
+        suspended: likewise.
+        broken: types of conditions that mean degraded when they are False.
+        at: list in the status whose entries hold the conditions; empty for the status itself.
+    """
+
+    api_version: str
+    kind: str
+    healthy: tuple[str, ...]
+    degraded: tuple[str, ...] = ()
+    suspended: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    at: str = ""
+
+    @property
+    def argocd_key(self) -> str:
+        """Key of its script in the ConfigMap `argocd-cm`."""
+        return f"resource.customizations.health.{self.api_version.rpartition('/')[0]}_{self.kind}"
+
+    def lua(self) -> str:
+        """A script that gives Argo CD the health of `obj`."""
+        return _LUA.format(
+            holders=f"obj.status.{self.at} or {{}}" if self.at else "{obj.status}",
+            true_degraded=_lua_set(self.degraded),
+            false_degraded=_lua_set(self.broken),
+            suspended=_lua_set(self.suspended),
+            healthy=_lua_set(self.healthy),
+        )
+
+    def cel(self) -> dict[str, str]:
+        """An entry of `healthCheckExprs`. A suspended object is as it shall be: Flux has no word for it."""
+        failed = [self._exists(self.degraded, "True"), self._exists(self.broken, "False")]
+        entry = {
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "current": self._exists((*self.healthy, *self.suspended), "True"),
+        }
+        told = " || ".join(part for part in failed if part)
+        return {**entry, "failed": told} if told else entry
+
+    def _exists(self, types: Sequence[str], status: str) -> str:
+        if not types:
+            return ""
+        names = ", ".join(f"'{name}'" for name in types)
+        test = f"exists(c, c.type in [{names}] && c.status == '{status}')"
+        if self.at:
+            return f"(has(status.{self.at}) && status.{self.at}.exists(p, has(p.conditions) && p.conditions.{test}))"
+        return f"(has(status.conditions) && status.conditions.{test})"
+
+
+def _lua_set(names: Iterable[str]) -> str:
+    return "{" + ", ".join(f"{name} = true" for name in names) + "}"
+
+
+_LUA = """\
+local health = {{status = "Progressing", message = "waiting for its controller"}}
+if obj.status == nil then
+  return health
+end
+if obj.status.observedGeneration ~= nil and obj.metadata.generation ~= nil
+    and obj.status.observedGeneration < obj.metadata.generation then
+  return health
+end
+local true_degraded, false_degraded = {true_degraded}, {false_degraded}
+local suspended, healthy = {suspended}, {healthy}
+local rank = {{Progressing = 0, Healthy = 1, Suspended = 2, Degraded = 3}}
+local function is_known(status, condition)
+  if rank[status] > rank[health.status] then
+    health = {{status = status, message = condition.message or condition.reason or condition.type}}
+  end
+end
+for _, holder in ipairs({holders}) do
+  for _, condition in ipairs(holder.conditions or {{}}) do
+    if condition.status == "True" then
+      if true_degraded[condition.type] then is_known("Degraded", condition) end
+      if suspended[condition.type] then is_known("Suspended", condition) end
+      if healthy[condition.type] then is_known("Healthy", condition) end
+    elseif condition.status == "False" and false_degraded[condition.type] then
+      is_known("Degraded", condition)
+    end
+  end
+end
+return health
+"""
+
+APPLICATION_HEALTH_KEY = "resource.customizations.health.argoproj.io_Application"
+APPLICATION_HEALTH = """\
+local health = {status = "Progressing", message = ""}
+if obj.status ~= nil and obj.status.health ~= nil then
+  health.status = obj.status.health.status or health.status
+  health.message = obj.status.health.message or ""
+end
+return health
+"""
+"""Health of an Application is that of what it syncs, so that sync waves between Applications wait for it.
+
+Source: Argo CD's documentation, "App of apps".
+"""
+
+
+@cache
+def known() -> tuple[Health, ...]:
+    """Every kind of `health.yaml`."""
+    import yaml
+
+    data = yaml.safe_load((Path(__file__).parent / "health.yaml").read_text(encoding="utf-8"))
+    found = []
+    for name, entry in data.items():
+        api_version, _, kind = name.rpartition("/")
+        lists = {part: tuple(entry.get(part, ())) for part in ("healthy", "degraded", "suspended", "broken")}
+        found.append(Health(api_version, kind, **lists, at=entry.get("at", "")))
+    return tuple(found)
+
+
+def health_of(kinds: Iterable[tuple[str, str]]) -> list[Health]:
+    """What is known of some kinds, given by apiVersion and kind; of any version of their groups."""
+    wanted = {(version.rpartition("/")[0], kind): version for version, kind in kinds}
+    found = []
+    for health in known():
+        version = wanted.get((health.api_version.rpartition("/")[0], health.kind))
+        if version is not None:
+            found.append(
+                Health(
+                    version,
+                    health.kind,
+                    health.healthy,
+                    health.degraded,
+                    health.suspended,
+                    health.broken,
+                    health.at,
+                )
+            )
+    return found
