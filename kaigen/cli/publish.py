@@ -1,0 +1,204 @@
+"""`kaigen publish`: what was rendered goes to where it is synced from."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from kaigen.cli.console import Console
+from kaigen.cli.options import read_config
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kaigen.config import Config
+    from kaigen.publish.plan import Plan
+    from kaigen.publish.results import ArtifactResult, BranchResult, TreeResult
+
+MOST_APPS = 20
+"""Apps of one kind of change that are listed; all with `-v`."""
+
+
+@click.command("publish")
+@click.option(
+    "--env",
+    "environments",
+    multiple=True,
+    metavar="NAME",
+    help="Environment of kaigen.yaml; may be repeated. Default: all of them.",
+)
+@click.option("--remote", metavar="NAME|URL", help="Git remote to push to. Default: origin.")
+@click.option("--branch", metavar="NAME", help="Deploy branch; {env} is filled in. Default: deploy.")
+@click.option(
+    "--path",
+    metavar="DIR",
+    help="Folder in the branch, . for its top; {env} is filled in. Default: the output folder's path.",
+)
+@click.option(
+    "--pull-request", is_flag=True, default=None, help="Push to a new branch, to be reviewed and merged."
+)
+@click.option(
+    "--charts",
+    metavar="oci://…",
+    help="Push charts below this OCI repository; {env}, {namespace} are filled in.",
+)
+@click.option(
+    "--version-suffix", is_flag=True, default=None, help="Append a digest of its content to each version."
+)
+@click.option(
+    "--manifests",
+    metavar="oci://…",
+    help="Push manifests for Flux to this OCI repository; {env} is filled in.",
+)
+@click.option(
+    "--plain-http", is_flag=True, help="Speak to the registry without TLS, also when it is elsewhere."
+)
+@click.option(
+    "-m", "--message", default="", metavar="TEXT", help="Message of the commit, before its trailers."
+)
+@click.option("--sign/--no-sign", default=None, help="Sign the commit. Default: git's commit.gpgSign.")
+@click.option("--allow-dirty", is_flag=True, help="Publish changes that are not committed.")
+@click.option(
+    "--allow-older",
+    is_flag=True,
+    help="Publish also over what was rendered from a commit that is not in this one.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be published; push nothing.")
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="How it is told.")
+@click.pass_obj
+def command(
+    console: Console,
+    environments: tuple[str, ...],
+    remote: str | None,
+    branch: str | None,
+    path: str | None,
+    pull_request: bool | None,
+    charts: str | None,
+    version_suffix: bool | None,
+    manifests: str | None,
+    plain_http: bool,
+    message: str,
+    sign: bool | None,
+    allow_dirty: bool,
+    allow_older: bool,
+    dry_run: bool,
+    output: str,
+) -> None:
+    """Commit what is rendered to a deploy branch, or push it to an OCI registry.
+
+    Renders every spec and commits the tree on top of the deploy branch of the remote, beside the files of others.
+    With --charts or --manifests it is packed and pushed to a registry instead. Where nothing changed, nothing is
+    done. Nothing is ever overwritten by force: when someone else was faster, it begins again from what they pushed;
+    when they published a newer commit, it stops. The working folder stays as it is.
+    """
+    from kaigen.publish.branch import Wishes
+    from kaigen.publish.plan import destination, make_plan
+
+    for name, value in (
+        ("--remote", remote),
+        ("--branch", branch),
+        ("--path", path),
+        ("--charts", charts),
+        ("--manifests", manifests),
+    ):
+        if value == "":
+            raise click.UsageError(f"{name} is empty")
+    base = read_config()
+    settings = base.publish
+    given = {
+        "remote": remote,
+        "branch": branch,
+        "path": path,
+        "charts": charts,
+        "manifests": manifests,
+        "version_suffix": version_suffix,
+        "plain_http": plain_http,
+    }
+    where = destination(settings, given)
+    names = list(dict.fromkeys(environments)) or settings.get("environments") or [""]
+    configs: list[Config] = [read_config(name) for name in names]
+    plan = make_plan(configs, where, allow_dirty=allow_dirty)
+    if plan.diagnostics and console.verbosity >= 0:
+        console.report(plan.diagnostics)
+    wishes = Wishes(
+        message=message,
+        sign=settings.get("sign") if sign is None else sign,
+        pull_request=bool(settings.get("pull_request") if pull_request is None else pull_request),
+        allow_older=allow_older,
+        dry_run=dry_run,
+    )
+    done: list[BranchResult | ArtifactResult] = []
+    try:
+        for result in plan.carry_out(wishes):
+            done.append(result)
+            if output == "text":
+                _tell(console, plan, result)
+    finally:
+        # Also when a later part fails: what is published is published.
+        if output == "json":
+            _write_json(console, plan, done)
+
+
+def _write_json(console: Console, plan: Plan, done: Sequence[BranchResult | ArtifactResult]) -> None:
+    import json
+
+    from kaigen.publish.results import BranchResult
+
+    source = plan.source
+    branches = [asdict(item) for item in done if isinstance(item, BranchResult)]
+    for tree in (tree for item in branches for tree in item["trees"]):
+        tree["files"] = dict(zip(("added", "changed", "removed"), tree["files"], strict=True))
+    data = {
+        "source": {"commit": source.commit, "repository": source.repository, "dirty": source.dirty},
+        "branches": branches,
+        "artifacts": [asdict(item) for item in done if not isinstance(item, BranchResult)],
+    }
+    console.out(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def _tell(console: Console, plan: Plan, result: BranchResult | ArtifactResult) -> None:
+    from kaigen.publish.results import BranchResult
+    from kaigen.publish.source import is_checked_out
+
+    if not isinstance(result, BranchResult):
+        words = {"published": "pushed", "unchanged": "is there already:", "planned": "would push"}
+        console.out(f"{words[result.status]} {result.reference} {result.digest}")
+        return
+    place = f"{result.branch} on {result.remote}"
+    if result.status == "unchanged":
+        what = "has this change already" if result.branch != result.base else "is up to date"
+        console.out(f"{place} {what}" + (f" ({result.commit[:12]})" if result.commit else ""))
+        return
+    if result.status == "planned":
+        console.out(f"would commit to {place}:")
+        console.out("")
+        for line in result.message.rstrip("\n").split("\n"):
+            console.out(f"    {line}".rstrip())
+    else:
+        console.out(f"pushed {result.commit[:12]} to {place}")
+        for tree in result.trees:
+            for line in _lines(tree, console.verbosity > 0):
+                console.out(line)
+    if result.status == "proposed":
+        console.out(
+            f"open a pull request: {result.url}"
+            if result.url
+            else f"open a pull request from {result.branch} to {result.base}"
+        )
+    elif result.status == "published" and is_checked_out(plan.git, plan.source, result.branch):
+        console.say(f"{result.branch} is checked out here: `git pull` takes the commit")
+    if result.attempts > 1:
+        console.say(f"{result.base} moved meanwhile; it took {result.attempts} attempts", level=1)
+
+
+def _lines(tree: TreeResult, everything: bool) -> list[str]:
+    where = tree.path or "."
+    lines = []
+    for sign, apps in (("+", tree.apps.added), ("~", tree.apps.changed), ("-", tree.apps.removed)):
+        shown = apps if everything else apps[:MOST_APPS]
+        lines += [f"  {sign} {where}/{app}" if where != "." else f"  {sign} {app}" for app in shown]
+        if len(shown) < len(apps):
+            lines.append(f"  {sign} and {len(apps) - len(shown)} more")
+    return lines

@@ -1,0 +1,59 @@
+"""Where an artifact comes from, as an in-toto statement with SLSA provenance, in a form that does not change.
+
+Formats: in-toto Statement v1 (github.com/in-toto/attestation), SLSA Provenance v1 (slsa.dev/provenance/v1).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from kaigen.publish.source import Source
+
+STATEMENT = "application/vnd.in-toto+json"
+BUILD_TYPE = "https://kaigen.dev/publish/v1"
+
+
+def provenance(
+    source: Source, name: str, digest: str, parameters: Mapping[str, str], materials: Mapping[str, str]
+) -> bytes:
+    """The statement about one artifact.
+
+    Args:
+        source: what it was rendered from.
+        name: the artifact's reference.
+        digest: `sha256:` and hexadecimal digits of its manifest.
+        parameters: what was asked for, such as the environment.
+        materials: SHA-256 in hexadecimal of each file that was read, by its path in the repository.
+    """
+    from kaigen import __version__
+
+    origin: dict[str, Any] = {"digest": {"gitCommit": source.commit}}
+    if source.repository:
+        origin["uri"] = f"git+{source.repository}"
+    if source.dirty:
+        origin["annotations"] = {"state": "uncommitted changes"}
+    files = [{"name": path, "digest": {"sha256": digest}} for path, digest in sorted(materials.items())]
+    algorithm, _, value = digest.partition(":")
+    statement = {
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [{"name": name, "digest": {algorithm: value}}],
+        "predicateType": "https://slsa.dev/provenance/v1",
+        "predicate": {
+            "buildDefinition": {
+                "buildType": BUILD_TYPE,
+                "externalParameters": dict(sorted(parameters.items())),
+                "resolvedDependencies": [origin, *files],
+            },
+            "runDetails": {
+                "builder": {"id": "https://kaigen.dev/kaigen", "version": {"kaigen": __version__}}
+            },
+        },
+    }
+    return encode(statement)
+
+
+def encode(data: Mapping[str, Any]) -> bytes:
+    """JSON whose bytes depend on the content only."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,104 @@
+"""The images that an app's pods run, as a software bill of materials: CycloneDX 1.6 (ECMA-424), JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+from kaigen.publish.attestation import encode
+
+BOM = "application/vnd.cyclonedx+json"
+_CONTAINERS = frozenset({"containers", "initContainers", "ephemeralContainers"})
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+def images_of(objects: Iterable[Any]) -> list[str]:
+    """Every image that pods in these objects would run or mount, sorted, each once.
+
+    Pod templates are found wherever they stand, so also in kinds of others (LeaderWorkerSet, RayCluster).
+    """
+    return sorted({image for item in objects for image in _images(item)})
+
+
+def _images(node: Any, key: str = "") -> Iterator[str]:
+    if isinstance(node, dict):
+        for name, value in node.items():
+            if name == "volumes" and isinstance(value, list):
+                yield from _mounted(value)
+            yield from _images(value, name)
+    elif isinstance(node, list):
+        for value in node:
+            if key in _CONTAINERS and isinstance(value, dict) and isinstance(value.get("image"), str):
+                yield value["image"]
+            yield from _images(value)
+
+
+def _mounted(volumes: list[Any]) -> Iterator[str]:
+    """Images that are mounted as volumes (`volumes[].image.reference`)."""
+    for volume in volumes:
+        image = volume.get("image") if isinstance(volume, dict) else None
+        if isinstance(image, dict) and isinstance(image.get("reference"), str):
+            yield image["reference"]
+
+
+def bill_of_images(name: str, version: str, digest: str, images: Iterable[str]) -> bytes:
+    """The bill of one artifact.
+
+    Args:
+        name: of the chart or of the manifests.
+        version: of it.
+        digest: of its manifest; the bill's own number comes from it.
+        images: as the pods name them.
+    """
+    from uuid import NAMESPACE_URL, uuid5
+
+    components = [_component(image) for image in sorted(set(images))]
+    bom = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, f'https://kaigen.dev/bom/{digest}')}",
+        "version": 1,
+        "metadata": {
+            "component": {
+                "type": "application",
+                "bom-ref": f"{name}@{version}",
+                "name": name,
+                "version": version,
+            }
+        },
+        "components": components,
+        "dependencies": [
+            {"ref": f"{name}@{version}", "dependsOn": [component["bom-ref"] for component in components]}
+        ],
+    }
+    return encode(bom)
+
+
+def _component(image: str) -> dict[str, Any]:
+    rest, _, digest = image.partition("@")
+    path, colon, tag = rest.rpartition(":")
+    if not colon or "/" in tag:
+        path, tag = rest, ""
+    component: dict[str, Any] = {"type": "container", "bom-ref": image, "name": path}
+    known = _DIGEST.fullmatch(digest) is not None
+    if tag or known:
+        component["version"] = tag or digest
+    if known:
+        component["hashes"] = [{"alg": "SHA-256", "content": digest.partition(":")[2]}]
+        # A package URL of type oci is versioned by digest only (purl-spec, types/oci).
+        last = path.rpartition("/")[2].lower()
+        qualifiers = f"repository_url={quote(_whole(path), safe='')}" + (
+            f"&tag={quote(tag, safe='')}" if tag else ""
+        )
+        component["purl"] = f"pkg:oci/{last}@{quote(digest, safe='')}?{qualifiers}"
+    return component
+
+
+def _whole(path: str) -> str:
+    """The repository with its registry, Docker Hub when none is named."""
+    host, slash, _ = path.partition("/")
+    if slash and ("." in host or ":" in host or host == "localhost"):
+        return path.lower()
+    return f"docker.io/{path if slash else f'library/{path}'}".lower()

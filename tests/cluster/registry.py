@@ -1,0 +1,125 @@
+"""A real OCI registry on loopback with a password: Debian's `docker-registry` (CNCF Distribution 2.8)."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from tests.cluster.processes import Command, Processes, free_ports, listening
+from tests.cluster.tools.parts import ToolsMissing, cache
+
+PACKAGE = "docker-registry"
+USER = "ada"
+PASSWORD = "correct-horse"
+# bcrypt of the password, which the registry asks for and Python's own library cannot make.
+_HTPASSWD = "ada:$2b$05$abcdefghijklmnopqrstuuZ0Fx87Pb/Aqb0E90lfvCwzXnaFKUHpS\n"
+_CONFIGURATION = """\
+version: 0.1
+log: {{level: error, accesslog: {{disabled: true}}}}
+storage: {{filesystem: {{rootdirectory: {folder}/data}}}}
+http: {{addr: "127.0.0.1:{port}"}}
+auth: {{htpasswd: {{realm: test, path: {folder}/htpasswd}}}}
+"""
+
+
+def program() -> Path:
+    """The registry's program: on the PATH, or taken out of Debian's package, which needs no root.
+
+    Raises:
+        ToolsMissing: it is not to be had.
+    """
+    found = shutil.which(PACKAGE)
+    if found is not None:
+        return Path(found)
+    kept = cache() / PACKAGE / "usr" / "bin" / PACKAGE
+    if kept.exists():
+        return kept
+    if shutil.which("apt-get") is None or shutil.which("dpkg") is None:
+        raise ToolsMissing(f"{PACKAGE} is not on the PATH: install CNCF Distribution under that name")
+    cache().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache(), prefix=f".{PACKAGE}-") as scratch:
+        done = _apt("download", PACKAGE, folder=scratch)
+        if done.returncode != 0:
+            _apt("update", "-q", folder=scratch)
+            done = _apt("download", PACKAGE, folder=scratch)
+        packages = list(Path(scratch).glob("*.deb"))
+        if not packages:
+            raise ToolsMissing(f"{PACKAGE} could not be fetched: {done.stderr.strip()[-300:]}")
+        unpacked = Path(scratch, "unpacked")
+        subprocess.run(["dpkg", "-x", packages[0], unpacked], check=True)
+        if not kept.exists():
+            unpacked.rename(cache() / PACKAGE)
+    return kept
+
+
+def _apt(*arguments: str, folder: str) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"LC_ALL": "C"}
+    return subprocess.run(
+        ["apt-get", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+
+
+class LocalRegistry:
+    """A registry that runs until `close`.
+
+    Attributes:
+        host: its address and port.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Start one.
+
+        Args:
+            folder: a folder that does not exist yet, for what is pushed.
+        """
+        folder.mkdir()
+        (port,) = free_ports(1)
+        self.host = f"127.0.0.1:{port}"
+        (folder / "htpasswd").write_text(_HTPASSWD)
+        configuration = folder / "registry.yaml"
+        configuration.write_text(_CONFIGURATION.format(folder=folder, port=port))
+        self._processes = Processes(folder, folder / "scratch")
+        argv = [str(program()), "serve", str(configuration)]
+        self._processes.start(Command("registry", argv, {"OTEL_TRACES_EXPORTER": "none"}))
+        self._processes.wait_until(lambda: listening(port), "the registry listens")
+
+    def close(self) -> None:
+        """End it."""
+        self._processes.close()
+
+    def login(self, folder: Path, password: str = PASSWORD) -> None:
+        """Write credentials as `docker login` keeps them."""
+        folder.mkdir(exist_ok=True)
+        auth = base64.b64encode(f"{USER}:{password}".encode()).decode()
+        (folder / "config.json").write_text(json.dumps({"auths": {self.host: {"auth": auth}}}))
+
+    def get(self, path: str) -> bytes | None:
+        """What stands at a path below `/v2/`; None when nothing does."""
+        auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        kinds = ("manifest", "index")
+        accept = ", ".join(f"application/vnd.oci.image.{kind}.v1+json" for kind in kinds)
+        headers = {"Authorization": f"Basic {auth}", "Accept": accept}
+        try:
+            with urllib.request.urlopen(
+                urllib.request.Request(f"http://{self.host}/v2/{path}", headers=headers)
+            ) as done:
+                content: bytes = done.read()
+                return content
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code == 404:
+                    return None
+                raise
+
+    def manifest(self, repository: str, name: str) -> dict[str, object] | None:
+        """A manifest or index; None when there is none."""
+        content = self.get(f"{repository}/manifests/{name}")
+        found: dict[str, object] | None = json.loads(content) if content is not None else None
+        return found

@@ -1,0 +1,105 @@
+"""Clones of a repository of specs, as people and pipelines have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from kaigen.config import Config
+from kaigen.publish.branch import Tree, Wishes, publish_branch
+from kaigen.publish.git import Git
+from kaigen.publish.results import BranchResult
+from kaigen.publish.source import read_source
+from tests.unit.publish.gitserver import git
+
+JOB = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Job
+metadata: {{name: {name}, namespace: ml}}
+spec:
+  image: python:3.12-slim
+  command: [python, train.py]
+  params: {{version: "{version}"}}
+"""
+
+
+def app(name: str, content: str = "1") -> dict[str, bytes]:
+    """A tree of one app."""
+    return {f"ml/{name}/manifests/job.yaml": f"{name} {content}\n".encode()}
+
+
+class Clone:
+    """A clone of the repository that the specs are in."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def make(cls, folder: Path, url: str, first: Path | None) -> Clone:
+        """A new repository with a commit, or a clone of the first one; `origin` is the deploy repository."""
+        if first is None:
+            folder.mkdir()
+            git(folder, "init", "--quiet", "--initial-branch=main")
+            git(folder, "remote", "add", "origin", url)
+        else:
+            git(first.parent, "clone", "--quiet", str(first), str(folder))
+            git(folder, "remote", "set-url", "origin", url)
+        made = cls(folder)
+        made.git("config", "user.name", "Ada")
+        made.git("config", "user.email", "ada@example.com")
+        if first is None:
+            made.write("kaigen.yaml", "kind: Config\n")
+            made.job("qwen")
+            # Two that are made within the same second must not be the same repository.
+            made.commit(f"First of {url}")
+        return made
+
+    def git(self, *arguments: str) -> str:
+        """What git prints in it."""
+        return git(self.folder, *arguments).removesuffix("\n")
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file."""
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+
+    def job(self, name: str, version: str = "1") -> None:
+        """Write the spec of a Job."""
+        self.write(f"specs/{name}.yaml", JOB.format(name=name, version=version))
+
+    def commit(self, message: str) -> str:
+        """Commit everything; the commit."""
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message", message)
+        return self.git("rev-parse", "HEAD")
+
+    def publish(
+        self,
+        files: Mapping[str, bytes],
+        *,
+        remote: str = "origin",
+        branch: str = "deploy",
+        path: str = "rendered",
+        environment: str = "",
+        allow_dirty: bool = False,
+        wishes: Wishes | None = None,
+    ) -> BranchResult:
+        """Publish one tree as it would be rendered from the commit that is checked out."""
+        config = Config(root=self.folder)
+        at = Git.of(self.folder, remote)
+        source = read_source(at, [config], allow_dirty=allow_dirty)
+        trees = [Tree(environment, path, files)]
+        return publish_branch(at, source, branch, trees, wishes, pause=lambda seconds: None)
+
+    def state(self) -> dict[str, str]:
+        """What a publication must leave alone: working tree, index, branches, HEAD, configuration."""
+        parts = {
+            "status": self.git("status", "--porcelain", "--ignored", "--untracked-files=all"),
+            "branches": self.git("for-each-ref", "refs/heads", "refs/tags"),
+            "head": self.git("symbolic-ref", "HEAD"),
+            "stash": self.git("stash", "list"),
+        }
+        for name in ("config", "index"):
+            parts[name] = (self.folder / ".git" / name).read_bytes().hex()
+        return parts

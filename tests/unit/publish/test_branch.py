@@ -1,0 +1,505 @@
+"""Trees on a branch of a real Git server over HTTP with a password."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kaigen.gitops.index import INDEX_NAME
+from kaigen.load.diagnostics import CheckFailed, InputError, SystemFailure
+from kaigen.publish.branch import ATTEMPTS, Wishes
+from kaigen.publish.message import read_trailers
+from tests.unit.publish.clones import Clone, app
+from tests.unit.publish.gitserver import PASSWORD, Bare, GitServer, git
+
+MakeClone = Callable[[str], Clone]
+
+
+def without_index(files: dict[str, str]) -> dict[str, str]:
+    return {path: text for path, text in files.items() if not path.endswith(INDEX_NAME)}
+
+
+def codes(error: pytest.ExceptionInfo[InputError]) -> set[str]:
+    return {item.code for item in error.value.diagnostics}
+
+
+def test_the_first_publication_makes_the_branch(clone: Clone, bare: Bare) -> None:
+    result = clone.publish(app("qwen"), environment="prod")
+    assert (result.status, result.attempts) == ("published", 1)
+    assert bare.branches() == {"deploy": result.commit}
+    assert without_index(bare.files()) == {"rendered/ml/qwen/manifests/job.yaml": "qwen 1\n"}
+    assert bare.message().startswith("Render prod: ml/qwen\n\nprod (rendered):\n- added ml/qwen\n\n")
+    trailers = read_trailers(bare.git("log", "-1", "--format=%(trailers)", "deploy"))
+    assert trailers["Source-Commit"] == clone.git("rev-parse", "HEAD")
+    assert trailers["Source-Repository"].startswith("http://127.0.0.1")
+    assert PASSWORD not in bare.message()
+
+
+def test_nothing_is_done_when_nothing_changed(clone: Clone, bare: Bare, server: GitServer) -> None:
+    first = clone.publish(app("qwen"))
+    clone.commit("a change that renders to the same")
+    server.asked.clear()
+    again = clone.publish(app("qwen"))
+    assert (again.status, again.commit) == ("unchanged", first.commit)
+    assert bare.commits() == ["Render ml/qwen"]
+    assert not any("receive-pack" in request for request in server.asked)
+
+
+def test_a_changed_and_a_removed_app_are_told_and_files_of_others_stay(
+    clone: Clone, bare: Bare, tmp_path: Path
+) -> None:
+    clone.publish({**app("qwen"), **app("old"), **app("same")})
+    others = tmp_path / "others"
+    git(tmp_path, "clone", "--quiet", "--branch=deploy", str(bare.path), str(others))
+    (others / "README.md").write_text("ours\n")
+    (others / "rendered" / "ml" / "old" / "notes.txt").write_text("keep\n")
+    git(others, "add", ".")
+    git(others, "-c", "user.name=B", "-c", "user.email=b@example.com", "commit", "--quiet", "--message=notes")
+    git(others, "push", "--quiet")
+    clone.commit("second")
+    result = clone.publish({**app("qwen", "2"), **app("same"), **app("new")})
+    tree = result.trees[0]
+    assert (tree.apps.added, tree.apps.changed, tree.apps.removed) == (("ml/new",), ("ml/qwen",), ("ml/old",))
+    assert tree.files == (1, 1, 1)
+    assert bare.message().startswith(
+        "Render ml/new, ml/old, ml/qwen\n\nrendered:\n- added ml/new\n- changed ml/qwen\n- removed ml/old\n"
+    )
+    assert without_index(bare.files()) == {
+        "README.md": "ours\n",
+        "rendered/ml/old/notes.txt": "keep\n",
+        "rendered/ml/new/manifests/job.yaml": "new 1\n",
+        "rendered/ml/qwen/manifests/job.yaml": "qwen 2\n",
+        "rendered/ml/same/manifests/job.yaml": "same 1\n",
+    }
+
+
+def test_a_tree_that_becomes_empty_leaves_nothing_of_kaigens(clone: Clone, bare: Bare) -> None:
+    clone.publish(app("qwen"))
+    clone.publish(app("other"), path="elsewhere")
+    clone.commit("none")
+    clone.publish({})
+    assert set(bare.files()) == {f"elsewhere/{INDEX_NAME}", "elsewhere/ml/other/manifests/job.yaml"}
+
+
+def test_the_top_of_a_branch_can_be_the_tree(clone: Clone, bare: Bare) -> None:
+    clone.publish(app("qwen"), branch="env/prod", path="")
+    assert set(bare.files("env/prod")) == {INDEX_NAME, "ml/qwen/manifests/job.yaml"}
+    clone.commit("second")
+    assert clone.publish(app("qwen", "2"), branch="env/prod", path="").status == "published"
+
+
+def test_the_clone_is_left_as_it_was(clone: Clone, bare: Bare) -> None:
+    clone.write("notes.txt", "mine, not committed\n")
+    clone.write("staged.txt", "staged\n")
+    clone.git("add", "staged.txt")
+    before = clone.state()
+    clone.publish(app("qwen"))
+    assert clone.state() == before
+    clone.git("fsck", "--strict")
+
+
+def test_two_files_of_others_in_the_way_are_both_told(clone: Clone, bare: Bare, tmp_path: Path) -> None:
+    clone.publish(app("first"), path="elsewhere")
+    others = tmp_path / "others"
+    git(tmp_path, "clone", "--quiet", "--branch=deploy", str(bare.path), str(others))
+    (others / "rendered" / "ml" / "qwen" / "manifests").mkdir(parents=True)
+    (others / "rendered" / "ml" / "qwen" / "manifests" / "job.yaml").write_text("by hand\n")
+    (others / "rendered" / "ml" / "other").write_text("a file\n")
+    git(others, "add", ".")
+    git(others, "-c", "user.name=B", "-c", "user.email=b@example.com", "commit", "--quiet", "--message=mine")
+    git(others, "push", "--quiet")
+    tip = bare.branches()
+    with pytest.raises(InputError) as error:
+        clone.publish({**app("qwen"), **app("other")})
+    assert codes(error) == {"KG0601"}
+    assert {str(item.mark) for item in error.value.diagnostics} == {
+        "rendered/ml/other",
+        "rendered/ml/qwen/manifests/job.yaml",
+    }
+    assert bare.branches() == tip
+
+
+def test_a_link_in_place_of_a_folder_is_not_followed(clone: Clone, bare: Bare, tmp_path: Path) -> None:
+    clone.publish(app("first"), path="elsewhere")
+    others = tmp_path / "others"
+    git(tmp_path, "clone", "--quiet", "--branch=deploy", str(bare.path), str(others))
+    (others / "rendered").symlink_to("elsewhere")
+    git(others, "add", ".")
+    git(others, "-c", "user.name=B", "-c", "user.email=b@example.com", "commit", "--quiet", "--message=link")
+    git(others, "push", "--quiet")
+    with pytest.raises(InputError) as error:
+        clone.publish(app("qwen"))
+    assert codes(error) == {"KG0601"}
+
+
+def test_a_damaged_index_stops_it(clone: Clone, bare: Bare, tmp_path: Path) -> None:
+    clone.publish(app("qwen"))
+    others = tmp_path / "others"
+    git(tmp_path, "clone", "--quiet", "--branch=deploy", str(bare.path), str(others))
+    (others / "rendered" / INDEX_NAME).write_text("<<<<<<< ours\n")
+    git(
+        others,
+        "-c",
+        "user.name=B",
+        "-c",
+        "user.email=b@example.com",
+        "commit",
+        "--quiet",
+        "-a",
+        "--message=bad",
+    )
+    git(others, "push", "--quiet")
+    clone.commit("second")
+    with pytest.raises(InputError) as error:
+        clone.publish(app("qwen", "2"))
+    assert codes(error) == {"KG0605"}
+
+
+def test_what_is_newer_is_not_overwritten_by_what_is_older(clone: Clone, bare: Bare) -> None:
+    old = clone.git("rev-parse", "HEAD")
+    clone.commit("second")
+    clone.publish(app("qwen", "2"))
+    clone.git("checkout", "--quiet", old)
+    with pytest.raises(CheckFailed, match=r"which is newer than") as error:
+        clone.publish(app("qwen", "1"))
+    assert "--allow-older" in error.value.hint
+    assert bare.files()["rendered/ml/qwen/manifests/job.yaml"] == "qwen 2\n"
+    # The same content is no step back.
+    assert clone.publish(app("qwen", "2")).status == "unchanged"
+    assert clone.publish(app("qwen", "1"), wishes=Wishes(allow_older=True)).status == "published"
+
+
+def test_what_was_published_from_work_that_is_not_here_is_not_lost(make_clone: MakeClone, bare: Bare) -> None:
+    ours, theirs = make_clone("clone"), make_clone("theirs")
+    theirs.commit("their work")
+    theirs.publish({**app("qwen"), **app("theirs")})
+    with pytest.raises(CheckFailed, match="is not in this clone: its work would be lost"):
+        ours.publish({**app("qwen"), **app("ours")})
+    # Known, but not contained.
+    ours.git("fetch", "--quiet", str(theirs.folder), "main")
+    ours.commit("our work")
+    with pytest.raises(CheckFailed, match="does not contain: its work would be lost"):
+        ours.publish({**app("qwen"), **app("ours")})
+    ours.git("merge", "--quiet", "--no-edit", theirs.git("rev-parse", "HEAD"))
+    ours.publish({**app("qwen"), **app("ours"), **app("theirs")})
+    assert bare.commits() == ["Render ml/ours", "Render ml/qwen, ml/theirs"]
+
+
+def test_a_shallow_clone_says_that_it_cannot_tell(
+    clone: Clone, bare: Bare, tmp_path: Path, server: GitServer
+) -> None:
+    clone.publish(app("qwen"))
+    clone.commit("second")
+    shallow = tmp_path / "shallow"
+    git(tmp_path, "clone", "--quiet", "--depth=1", clone.folder.as_uri(), str(shallow))
+    pipeline = Clone(shallow)
+    for name, value in (
+        ("user.name", "CI"),
+        ("user.email", "ci@example.com"),
+        ("remote.origin.url", server.url("deploy")),
+    ):
+        pipeline.git("config", name, value)
+    with pytest.raises(CheckFailed, match="too shallow") as error:
+        pipeline.publish(app("qwen", "2"))
+    assert "fetch-depth: 0" in error.value.hint
+    pipeline.git("fetch", "--quiet", "--unshallow", clone.folder.as_uri())
+    assert pipeline.publish(app("qwen", "2")).status == "published"
+
+
+def test_the_output_of_another_repository_is_not_overwritten(
+    clone: Clone, bare: Bare, tmp_path: Path, server: GitServer
+) -> None:
+    clone.git("config", "remote.origin.url", "https://example.com/acme/one.git")
+    clone.publish(app("qwen"), remote=server.url("deploy"))
+    other = Clone.make(tmp_path / "other", "git@example.com:acme/two.git", None)
+    with pytest.raises(CheckFailed, match=r"rendered from https://example\.com/acme/one\.git"):
+        other.publish(app("else"), remote=server.url("deploy"))
+    assert other.publish(app("else"), remote=server.url("deploy"), path="teams/two").status == "published"
+
+
+def test_changes_that_are_not_committed_are_refused_or_said(clone: Clone, bare: Bare) -> None:
+    clone.write("README.md", "of no matter\n")
+    clone.publish(app("qwen"))
+    clone.job("new")
+    with pytest.raises(InputError, match="changes in specs are not committed") as error:
+        clone.publish(app("new"))
+    assert codes(error) == {"KG0901"}
+    clone.publish(app("new"), allow_dirty=True)
+    assert read_trailers(bare.message())["Source-State"] == "uncommitted changes"
+
+
+def test_a_pull_request_branch_is_named_by_its_content(clone: Clone, bare: Bare) -> None:
+    proposal = Wishes(pull_request=True)
+    with pytest.raises(InputError) as error:
+        clone.publish(app("qwen"), wishes=proposal)
+    assert codes(error) == {"KG0904"}
+    clone.publish(app("qwen"))
+    assert clone.publish(app("qwen"), wishes=proposal).status == "unchanged"
+    clone.commit("second")
+    first = clone.publish(app("qwen", "2"), wishes=proposal)
+    assert first.status == "proposed"
+    assert first.branch.startswith("kaigen/")
+    assert bare.files("deploy")["rendered/ml/qwen/manifests/job.yaml"] == "qwen 1\n"
+    assert bare.files(first.branch)["rendered/ml/qwen/manifests/job.yaml"] == "qwen 2\n"
+    again = clone.publish(app("qwen", "2"), wishes=proposal)
+    assert (again.status, again.branch, again.commit) == ("unchanged", first.branch, first.commit)
+    other = clone.publish(app("qwen", "3"), wishes=proposal)
+    assert other.branch != first.branch
+    # After it is merged the same change may be proposed once more.
+    bare.git("update-ref", "refs/heads/deploy", first.commit)
+    clone.publish(app("qwen", "1"))
+    assert clone.publish(app("qwen", "2"), wishes=proposal).branch != first.branch
+
+
+@pytest.mark.parametrize(
+    ("words", "url"),
+    [
+        (
+            "Create a pull request for 'x' on GitHub by visiting:\n     https://github.com/a/b/pull/new/x",
+            "https://github.com/a/b/pull/new/x",
+        ),
+        (
+            "To create a merge request for x, visit:\n  https://gitlab.com/a/b/-/merge_requests/new?x=1",
+            "https://gitlab.com/a/b/-/merge_requests/new?x=1",
+        ),
+        (
+            "Create a new pull request for 'x':\n  https://gitea.example.com/a/b/compare/main...x",
+            "https://gitea.example.com/a/b/compare/main...x",
+        ),
+        ("See https://example.com/status for maintenance", ""),
+    ],
+)
+def test_the_address_that_a_code_host_offers_is_found(clone: Clone, bare: Bare, words: str, url: str) -> None:
+    clone.publish(app("qwen"))
+    clone.commit("second")
+    bare.hook("post-receive", "cat <<'END'\n\n" + words + "\n\nEND")
+    assert clone.publish(app("qwen", "2"), wishes=Wishes(pull_request=True)).url == url
+
+
+def test_a_dry_run_pushes_nothing_and_writes_no_object(clone: Clone, bare: Bare) -> None:
+    before = clone.git("count-objects", "-v")
+    result = clone.publish(app("qwen"), wishes=Wishes(dry_run=True))
+    assert (result.status, result.commit) == ("planned", "")
+    assert result.message.startswith("Render ml/qwen\n")
+    assert bare.branches() == {}
+    assert clone.git("count-objects", "-v") == before
+
+
+def test_a_message_of_the_user_keeps_the_trailers(clone: Clone, bare: Bare) -> None:
+    clone.publish(app("qwen"), wishes=Wishes(message="Roll out\n\nTicket 12"))
+    assert bare.message().startswith("Roll out\n\nTicket 12\n\nSource-Commit: ")
+
+
+@pytest.mark.parametrize("way", ["url", "credentials in the remote"])
+def test_a_wrong_password_is_an_error_without_the_password(
+    clone: Clone, bare: Bare, server: GitServer, way: str
+) -> None:
+    url = server.url("deploy", user="eve", password="hunter2-hunter2")
+    if way != "url":
+        clone.git("config", "remote.origin.url", url)
+    with pytest.raises(SystemFailure, match="refuses the credentials") as error:
+        clone.publish(app("qwen"), remote=url if way == "url" else "origin")
+    assert "hunter2" not in f"{error.value} {error.value.hint}"
+    assert bare.branches() == {}
+
+
+def test_credentials_that_are_missing_are_not_asked_for(clone: Clone, bare: Bare, server: GitServer) -> None:
+    with pytest.raises(SystemFailure, match="refuses the credentials, or asks for some"):
+        clone.publish(app("qwen"), remote=server.url("deploy", user=""))
+
+
+def test_credentials_of_a_helper_and_of_a_header_are_used(
+    clone: Clone, bare: Bare, server: GitServer
+) -> None:
+    import base64
+
+    clone.git("config", "remote.origin.url", server.url("deploy", user=""))
+    clone.git("config", "credential.helper", f"!f() {{ echo username=ada; echo password={PASSWORD}; }}; f")
+    assert clone.publish(app("qwen")).status == "published"
+    clone.git("config", "--unset", "credential.helper")
+    header = base64.b64encode(f"ada:{PASSWORD}".encode()).decode()
+    clone.git("config", f"http.http://127.0.0.1:{server.port}/.extraHeader", f"Authorization: Basic {header}")
+    clone.commit("second")
+    assert clone.publish(app("qwen", "2")).status == "published"
+
+
+@pytest.mark.parametrize(
+    ("remote", "words"),
+    [
+        ("http://127.0.0.1:1/x.git", "cannot be reached"),
+        ("http://no-such-host.invalid/x.git", "cannot be reached"),
+        ("SERVER/none.git", "is not there"),
+    ],
+)
+def test_a_remote_that_is_not_there_is_told(clone: Clone, server: GitServer, remote: str, words: str) -> None:
+    with pytest.raises(SystemFailure, match=words):
+        clone.publish(app("qwen"), remote=remote.replace("SERVER", server.url("").removesuffix("/.git")))
+
+
+@pytest.mark.parametrize("remote", ["--upload-pack=touch pwned", "-x", "", "orgin", "a b"])
+def test_what_is_no_remote_is_refused(clone: Clone, bare: Bare, remote: str) -> None:
+    with pytest.raises(InputError) as error:
+        clone.publish(app("qwen"), remote=remote)
+    assert codes(error) == {"KG0902"}
+    assert not (clone.folder / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    "branch",
+    ["-d", "--delete", "a..b", "a b", "refs/heads/x", "+deploy", "x:y", "a~1", ".x", "x.lock", "@{-1}"],
+)
+def test_what_is_no_branch_is_refused(clone: Clone, bare: Bare, branch: str) -> None:
+    if branch == "+deploy":
+        # A branch may be called so; it is no order to force.
+        clone.publish(app("qwen"), branch=branch)
+        assert set(bare.branches()) == {"+deploy"}
+        return
+    with pytest.raises(InputError) as error:
+        clone.publish(app("qwen"), branch=branch)
+    assert codes(error) == {"KG0902"}
+    assert bare.branches() == {}
+
+
+def test_a_hook_that_refuses_is_quoted(clone: Clone, bare: Bare) -> None:
+    bare.hook("pre-receive", "echo 'Ticket missing in the message' >&2; exit 1")
+    with pytest.raises(SystemFailure, match="refused the push: pre-receive hook declined") as error:
+        clone.publish(app("qwen"))
+    assert "Ticket missing in the message" in error.value.hint
+    assert bare.branches() == {}
+
+
+def test_a_protected_branch_is_told_as_such(clone: Clone, bare: Bare) -> None:
+    # What GitHub prints.
+    bare.hook(
+        "update", "echo 'error: GH006: Protected branch update failed for refs/heads/deploy.' >&2; exit 1"
+    )
+    with pytest.raises(SystemFailure, match="protects the branch") as error:
+        clone.publish(app("qwen"))
+    assert "--pull-request" in error.value.hint
+
+
+def test_a_server_that_takes_no_pushes_is_told(clone: Clone, bare: Bare) -> None:
+    bare.git("config", "http.receivepack", "false")
+    with pytest.raises(SystemFailure, match="refuses the credentials"):
+        clone.publish(app("qwen"))
+
+
+def test_a_branch_that_moves_between_look_and_push_is_looked_at_again(
+    make_clone: MakeClone, bare: Bare
+) -> None:
+    ours, theirs = make_clone("clone"), make_clone("theirs")
+    ours.publish(app("base"), path="base")
+    # The clone's own hook runs just before the objects go: then the other publishes.
+    script = ours.folder / ".git" / "hooks" / "pre-push"
+    script.parent.mkdir(exist_ok=True)
+    mark = ours.folder.parent / "done"
+    theirs.git("fetch", "--quiet", "origin", "deploy:deploy")
+    tree = theirs.git("rev-parse", "deploy^{tree}")
+    script.write_text(
+        f"#!/bin/sh\n[ -e {mark} ] && exit 0\ntouch {mark}\ncd {theirs.folder}\nunset GIT_DIR\n"
+        f"new=$(git commit-tree -p deploy -m theirs {tree})\ngit push --quiet origin $new:refs/heads/deploy\n"
+    )
+    script.chmod(0o755)
+    result = ours.publish(app("qwen"))
+    assert (result.status, result.attempts) == ("published", 2)
+    assert bare.commits() == ["Render ml/qwen", "theirs", "Render ml/base"]
+
+
+def test_a_branch_that_never_rests_is_given_up(
+    clone: Clone, bare: Bare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clone.publish(app("base"), path="base")
+    script = clone.folder / ".git" / "hooks" / "pre-push"
+    script.parent.mkdir(exist_ok=True)
+    script.write_text(
+        f"#!/bin/sh\nunset GIT_DIR\ncd {bare.path}\n"
+        "new=$(git -c user.name=B -c user.email=b@example.com commit-tree -p deploy -m other 'deploy^{tree}')\n"
+        "git update-ref refs/heads/deploy $new\n"
+    )
+    script.chmod(0o755)
+    with pytest.raises(SystemFailure, match=f"moved {ATTEMPTS} times"):
+        clone.publish(app("qwen"))
+    assert len(bare.commits()) == ATTEMPTS + 1
+
+
+def test_a_missing_author_is_told(clone: Clone, bare: Bare) -> None:
+    clone.git("config", "--unset", "user.name")
+    clone.git("config", "--unset", "user.email")
+    with pytest.raises(InputError, match="git does not know who commits") as error:
+        clone.publish(app("qwen"))
+    assert codes(error) == {"KG0903"}
+
+
+@pytest.mark.parametrize("way", ["asked for", "configured"])
+def test_a_commit_is_signed_with_an_ssh_key(clone: Clone, bare: Bare, tmp_path: Path, way: str) -> None:
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    clone.git("config", "gpg.format", "ssh")
+    clone.git("config", "user.signingKey", str(key))
+    if way == "configured":
+        clone.git("config", "commit.gpgSign", "true")
+    clone.publish(app("qwen"), wishes=Wishes(sign=True if way == "asked for" else None))
+    allowed = tmp_path / "allowed"
+    allowed.write_text(f"ada@example.com {key.with_suffix('.pub').read_text()}")
+    bare.git("config", "gpg.ssh.allowedSignersFile", str(allowed))
+    bare.git("verify-commit", "deploy")
+    clone.commit("second")
+    clone.publish(app("qwen", "2"), wishes=Wishes(sign=False))
+    with pytest.raises(AssertionError):
+        bare.git("verify-commit", "deploy")
+
+
+def test_a_key_that_cannot_sign_stops_before_the_push(clone: Clone, bare: Bare, tmp_path: Path) -> None:
+    clone.git("config", "gpg.format", "ssh")
+    clone.git("config", "user.signingKey", str(tmp_path / "none"))
+    with pytest.raises(SystemFailure, match="cannot be signed"):
+        clone.publish(app("qwen"), wishes=Wishes(sign=True))
+    assert bare.branches() == {}
+
+
+def test_the_branch_that_is_checked_out_must_be_pushed_first_and_can_then_be_published_to(
+    clone: Clone, bare: Bare, server: GitServer
+) -> None:
+    with pytest.raises(InputError) as error:
+        clone.publish(app("qwen"), branch="main")
+    assert codes(error) == {"KG0904"}
+    elsewhere = server.make("clusters")
+    clone.publish(app("qwen"), branch="main", remote=server.url("clusters"))
+    assert set(elsewhere.branches()) == {"main"}
+    clone.git("push", "--quiet", "origin", "main")
+    before = clone.state()
+    clone.publish(app("qwen"), branch="main")
+    assert clone.state() == before
+    assert "specs/qwen.yaml" in bare.files("main")
+    clone.git("pull", "--quiet", "origin", "main")
+    assert clone.publish(app("qwen"), branch="main").status == "unchanged"
+
+
+def test_a_line_ending_filter_of_the_branch_changes_no_byte(clone: Clone, bare: Bare, tmp_path: Path) -> None:
+    clone.git("config", "core.autocrlf", "true")
+    clone.publish({"ml/qwen/manifests/job.yaml": b"one\r\ntwo\n"})
+    blob = subprocess.run(
+        ["git", "cat-file", "blob", "deploy:rendered/ml/qwen/manifests/job.yaml"],
+        cwd=bare.path,
+        capture_output=True,
+    )
+    assert blob.stdout == b"one\r\ntwo\n"
+
+
+def test_a_repository_of_sha256_objects_works(tmp_path: Path) -> None:
+    folder = tmp_path / "clone"
+    remote = tmp_path / "remote.git"
+    git(tmp_path, "init", "--quiet", "--bare", "--object-format=sha256", str(remote))
+    git(tmp_path, "init", "--quiet", "--object-format=sha256", "--initial-branch=main", str(folder))
+    clone = Clone(folder)
+    for name, value in (("user.name", "A"), ("user.email", "a@example.com")):
+        clone.git("config", name, value)
+    clone.job("qwen")
+    clone.commit("one")
+    result = clone.publish(app("qwen"), remote=str(remote))
+    assert Bare(remote).branches() == {"deploy": result.commit}
+    assert len(result.commit) == 64
+    assert clone.publish(app("qwen"), remote=str(remote)).status == "unchanged"

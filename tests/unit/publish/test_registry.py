@@ -1,0 +1,265 @@
+"""The client's manners: tokens, redirections, tries. What a real registry makes of it is in tests/cluster."""
+
+from __future__ import annotations
+
+import base64
+import json
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from kaigen.load.diagnostics import SystemFailure
+from kaigen.publish.credentials import Credentials, find_credentials
+from kaigen.publish.reference import Reference
+from kaigen.publish.registry import ATTEMPTS, Registry, digest_of
+
+Reply = tuple[int, dict[str, str], bytes]
+BASIC = "Basic " + base64.b64encode(b"ada:correct-horse").decode()
+
+
+@dataclass
+class Web:
+    """A web server whose answers a test chooses, on a port of its own."""
+
+    answer: Callable[[str, str, str], Reply] = lambda method, path, auth: (404, {}, b"")
+    asked: list[tuple[str, str, str]] = field(default_factory=list)
+    host: str = ""
+
+
+@pytest.fixture
+def make_web() -> Iterator[Callable[[], Web]]:
+    running: list[ThreadingHTTPServer] = []
+
+    def make() -> Web:
+        web = Web()
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _serve(self) -> None:
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                authorization = self.headers.get("Authorization") or ""
+                web.asked.append((self.command, self.path, authorization))
+                status, headers, body = web.answer(self.command, self.path, authorization)
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(body)
+
+            do_GET = do_HEAD = do_POST = do_PUT = _serve
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Says nothing."""
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        server.daemon_threads = True
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        running.append(server)
+        web.host = f"127.0.0.1:{server.server_address[1]}"
+        return web
+
+    yield make
+    for server in running:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def logged_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Writes Docker's configuration as `docker login` does."""
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.setenv("HELM_REGISTRY_CONFIG", str(tmp_path / "helm.json"))
+
+    def write(host: str) -> None:
+        auth = base64.b64encode(b"ada:correct-horse").decode()
+        (tmp_path / "config.json").write_text(json.dumps({"auths": {host: {"auth": auth}}}))
+
+    return write
+
+
+def registry(web: Web) -> Registry:
+    return Registry(Reference(web.host, "charts/qwen"), pause=lambda seconds: None)
+
+
+def test_a_token_is_fetched_with_the_credentials_and_used(
+    make_web: Callable[[], Web], logged_in: Callable[[str], None]
+) -> None:
+    web, tokens = make_web(), make_web()
+    logged_in(web.host)
+    tokens.answer = lambda method, path, auth: (
+        (200, {}, b'{"token": "t1"}') if auth == BASIC else (401, {}, b"")
+    )
+
+    def answer(method: str, path: str, auth: str) -> Reply:
+        if auth == "Bearer t1":
+            return (200, {}, b"{}")
+        return (401, {"WWW-Authenticate": f'Bearer realm="http://{tokens.host}/token",service="reg"'}, b"")
+
+    web.answer = answer
+    assert registry(web).manifest("1.0") == b"{}"
+    assert [path for _, path, _ in tokens.asked] == [
+        "/token?service=reg&scope=repository%3Acharts%2Fqwen%3Apull%2Cpush"
+    ]
+    assert all("correct-horse" not in path for _, path, _ in [*tokens.asked, *web.asked])
+
+
+def test_credentials_do_not_follow_a_redirection_to_another_host(
+    make_web: Callable[[], Web], logged_in: Callable[[str], None]
+) -> None:
+    web, elsewhere = make_web(), make_web()
+    logged_in(web.host)
+    elsewhere.answer = lambda method, path, auth: (200, {}, b"{}")
+
+    def answer(method: str, path: str, auth: str) -> Reply:
+        if auth != BASIC:
+            return (401, {"WWW-Authenticate": 'Basic realm="x"'}, b"")
+        return (307, {"Location": f"http://{elsewhere.host}/blob"}, b"")
+
+    web.answer = answer
+    assert registry(web).manifest("1.0") == b"{}"
+    assert [auth for _, _, auth in elsewhere.asked] == [""]
+
+
+def test_credentials_do_not_go_to_an_upload_elsewhere(
+    make_web: Callable[[], Web], logged_in: Callable[[str], None]
+) -> None:
+    web, elsewhere = make_web(), make_web()
+    logged_in(web.host)
+    elsewhere.answer = lambda method, path, auth: (201, {}, b"")
+
+    def answer(method: str, path: str, auth: str) -> Reply:
+        if auth != BASIC:
+            return (401, {"WWW-Authenticate": 'Basic realm="x"'}, b"")
+        return (
+            (202, {"Location": f"http://{elsewhere.host}/upload?state=1"}, b"")
+            if method == "POST"
+            else (404, {}, b"")
+        )
+
+    web.answer = answer
+    assert registry(web).push_blob(b"content") == digest_of(b"content")
+    assert [(method, path.partition("&")[0], auth) for method, path, auth in elsewhere.asked] == [
+        ("PUT", "/upload?state=1", "")
+    ]
+
+
+def test_wrong_credentials_are_told_without_them(
+    make_web: Callable[[], Web], logged_in: Callable[[str], None]
+) -> None:
+    web = make_web()
+    logged_in(web.host)
+    web.answer = lambda method, path, auth: (401, {"WWW-Authenticate": 'Basic realm="x"'}, b"")
+    with pytest.raises(SystemFailure, match="refuses the credentials to read charts/qwen") as error:
+        registry(web).manifest("1.0")
+    assert "correct-horse" not in f"{error.value}{error.value.hint}"
+    assert len(web.asked) == 2
+
+
+def test_missing_credentials_are_told(make_web: Callable[[], Web], logged_in: Callable[[str], None]) -> None:
+    web = make_web()
+    logged_in("other.example.com")
+    web.answer = lambda method, path, auth: (401, {"WWW-Authenticate": 'Basic realm="x"'}, b"")
+    with pytest.raises(
+        SystemFailure, match="asks for credentials to read charts/qwen, and there are none"
+    ) as error:
+        registry(web).manifest("1.0")
+    assert f"docker login {web.host}" in error.value.hint
+
+
+def test_a_registry_that_is_busy_is_asked_again(
+    make_web: Callable[[], Web], logged_in: Callable[[str], None]
+) -> None:
+    web = make_web()
+    logged_in("")
+    web.answer = lambda method, path, auth: (
+        (200, {}, b"{}") if len(web.asked) > 2 else (503, {"Retry-After": "1"}, b"")
+    )
+    assert registry(web).manifest("1.0") == b"{}"
+    assert len(web.asked) == 3
+
+
+def test_a_registry_that_stays_busy_is_given_up(
+    make_web: Callable[[], Web], logged_in: Callable[[str], None]
+) -> None:
+    web = make_web()
+    logged_in("")
+    said = json.dumps({"errors": [{"code": "UNAVAILABLE", "message": "come back later"}]}).encode()
+    web.answer = lambda method, path, auth: (503, {}, said)
+    with pytest.raises(SystemFailure, match="UNAVAILABLE: come back later"):
+        registry(web).manifest("1.0")
+    assert len(web.asked) == ATTEMPTS
+
+
+def test_an_upload_that_breaks_off_begins_anew(
+    make_web: Callable[[], Web], logged_in: Callable[[str], None]
+) -> None:
+    web = make_web()
+    logged_in("")
+
+    def answer(method: str, path: str, auth: str) -> Reply:
+        if method == "POST":
+            return (202, {"Location": f"/v2/charts/qwen/blobs/uploads/{len(web.asked)}"}, b"")
+        begun = sum(asked == "POST" for asked, _, _ in web.asked)
+        return (404, {}, b"") if method == "HEAD" else (500, {}, b"") if begun < 3 else (201, {}, b"")
+
+    web.answer = answer
+    registry(web).push_blob(b"content")
+    assert [method for method, _, _ in web.asked] == ["HEAD", *["POST", "PUT"] * 3]
+
+
+def test_nobody_there_is_told() -> None:
+    with pytest.raises(SystemFailure, match=r"the registry 127\.0\.0\.1:1 cannot be reached"):
+        Registry(Reference("127.0.0.1:1", "a"), pause=lambda seconds: None).manifest("1.0")
+
+
+def test_credentials_of_a_helper_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    helper = tmp_path / "docker-credential-demo"
+    helper.write_text(
+        '#!/bin/sh\nread host\ncase "$1 $host" in\n'
+        '"get one.example.com") echo \'{"Username": "ada", "Secret": "s1"}\';;\n'
+        '"get two.example.com") echo \'{"Username": "<token>", "Secret": "t2"}\';;\n'
+        "*) echo 'credentials not found in native keychain'; exit 1;;\nesac\n"
+    )
+    helper.chmod(helper.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.setenv("HELM_REGISTRY_CONFIG", str(tmp_path / "none"))
+    (tmp_path / "config.json").write_text(
+        json.dumps(
+            {
+                "credHelpers": {"one.example.com": "demo"},
+                "credsStore": "demo",
+                "auths": {"two.example.com": {}},
+            }
+        )
+    )
+    assert find_credentials("one.example.com") == Credentials("ada", "s1")
+    assert find_credentials("two.example.com") == Credentials(identity_token="t2")
+    assert find_credentials("three.example.com") is None
+    assert "s1" not in repr(find_credentials("one.example.com"))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "it is no JSON"),
+        ("[]", "holds no mapping"),
+        ('{"auths": {"h": {"auth": "?"}}}', "damaged `auth`"),
+        ('{"credHelpers": {"h": "../../bin/sh"}}', "cannot be a credential helper"),
+        ('{"credHelpers": {"h": "none-such"}}', "is not on the PATH"),
+    ],
+)
+def test_damaged_credentials_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, words: str
+) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    (tmp_path / "config.json").write_text(content)
+    with pytest.raises(SystemFailure, match=words):
+        find_credentials("h")
