@@ -1,0 +1,107 @@
+"""`kaigen graph`: what there is and what depends on what, to look at."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kaigen.cli.console import Console
+from kaigen.cli.options import read_config
+
+if TYPE_CHECKING:
+    from kaigen.graph import Form
+    from kaigen.graph.model import Graph
+
+SUFFIXES: dict[str, Form] = {".html": "html", ".htm": "html", ".svg": "svg"}
+"""Endings of `--output` that say a format; any other is Mermaid."""
+
+
+@click.command("graph")
+@click.argument("apps", nargs=-1, metavar="[APP]...")
+@click.option(
+    "--env",
+    "environment",
+    default="",
+    metavar="NAME",
+    help="Environment of kaigen.yaml. Default: its first.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["mermaid", "svg", "html"]),
+    help="What to draw. Default: what FILE's ending says, else mermaid.",
+)
+@click.option("-o", "--output", metavar="FILE", help="File to write. Default: standard output.")
+@click.option(
+    "--depth", type=click.IntRange(min=0), metavar="N", help="Go N steps from each APP. Default: all."
+)
+@click.option("--dependents", is_flag=True, help="Show what needs each APP, too.")
+@click.pass_obj
+def command(
+    console: Console,
+    apps: tuple[str, ...],
+    environment: str,
+    form: Form | None,
+    output: str | None,
+    depth: int | None,
+    dependents: bool,
+) -> None:
+    """Draw apps, their objects and what depends on what.
+
+    Each APP, `NAME` or `NAMESPACE/NAME`, with what it needs (default: all apps). Mermaid is for a pull request, SVG
+    for a document; HTML is one page to search and click in that needs no network.
+    """
+    from kaigen.graph import build_graph, render_graph
+    from kaigen.pipeline import compile_specs, load_specs
+
+    if not apps and (depth is not None or dependents):
+        raise click.UsageError("--depth and --dependents go with an APP")
+    chosen = form or SUFFIXES.get(Path(output or "").suffix.lower(), "mermaid")
+    if chosen == "html" and output is None and sys.stdout.isatty():
+        raise click.UsageError("a page is much to read in a terminal: name a file with -o")
+    config = read_config(environment)
+    if config.environments and not environment:
+        first, *others = config.environments
+        config = read_config(first)
+        if others:
+            console.say(f"drawn as in {first}; --env names another: {', '.join(others)}")
+    graph = build_graph(compile_specs(load_specs((), config), config))
+    if apps:
+        graph = graph.around(_chosen(apps, graph), depth=depth, dependents=dependents)
+    text = render_graph(graph, chosen)
+    if output is None:
+        console.write(text)
+        return
+    Path(output).write_text(text, encoding="utf-8", newline="\n")
+    objects = sum(len(app.objects) for app in graph.apps)
+    console.say(f"{output}: {_count(len(graph.apps), 'app')}, {_count(objects, 'object')}")
+
+
+def _chosen(names: Sequence[str], graph: Graph) -> list[str]:
+    """Ids of the apps that were named.
+
+    Raises:
+        UsageError: there is no such app.
+    """
+    from kaigen.load.suggest import did_you_mean
+
+    found: list[str] = []
+    full = [f"{app.namespace}/{app.name}" for app in graph.apps]
+    for name in names:
+        own = [app.id for app in graph.apps if name in (app.name, f"{app.namespace}/{app.name}")]
+        if not own:
+            known = full if "/" in name else sorted({app.name for app in graph.apps})
+            hint = did_you_mean(name, known) or (
+                f"known: {', '.join(full[:20])}" if full else "there are none"
+            )
+            raise click.UsageError(f"no app {name}; {hint}")
+        found += own
+    return found
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,0 +1,69 @@
+"""One line on a terminal that says how far long work is, and goes when the work is done."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kaigen.cli.console import Console
+    from kaigen.load.progress import Progress
+
+DELAY_S = 0.5
+"""Work that is done sooner says nothing."""
+INTERVAL_S = 0.1
+
+
+class _Line:
+    """What stands on the terminal's line. No escape sequence is needed: blanks cover what was there."""
+
+    def __init__(self) -> None:
+        self._next = monotonic() + DELAY_S
+        self._shown = 0
+
+    def tell(self, what: str, done: int, total: int) -> None:
+        now = monotonic()
+        if now < self._next:
+            return
+        self._next = now + INTERVAL_S
+        self._write(f"{what} {done:,} of {total:,} …")
+
+    def clear(self) -> None:
+        if self._shown:
+            self._write("")
+            sys.stderr.write("\r")
+            sys.stderr.flush()
+
+    def _write(self, text: str) -> None:
+        # The last column is left free: a terminal may begin a new line behind it.
+        text = text[: max(_columns() - 1, 0)]
+        sys.stderr.write("\r" + text.ljust(self._shown))
+        sys.stderr.flush()
+        self._shown = len(text)
+
+
+@contextmanager
+def progress_line(console: Console) -> Iterator[Progress | None]:
+    """What work is to tell its progress to; None where nobody would see it.
+
+    That is when standard error is no terminal, or one that cannot go back on its line, and with `--quiet`.
+    """
+    if console.verbosity < 0 or os.environ.get("TERM", "dumb") == "dumb" or not sys.stderr.isatty():
+        yield None
+        return
+    line = _Line()
+    try:
+        yield line.tell
+    finally:
+        line.clear()
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
