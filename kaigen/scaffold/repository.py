@@ -46,7 +46,7 @@ def repository_files(*, profile: str = "generic", namespace: str = "ml") -> dict
         found.append(Diagnostic("KG0703", f"`{namespace}` cannot be a namespace", hint=hint))
     if found:
         raise InputError(found)
-    words = {"profile": profile, "namespace": namespace, "version": __version__, **default_images()}
+    words = {"profile": profile, "namespace": namespace, "tag": f"v{__version__}", **default_images()}
     files = {}
     for name, target in TARGETS.items():
         text = (FILES / name).read_text(encoding="utf-8")

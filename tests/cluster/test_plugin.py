@@ -1,0 +1,127 @@
+"""kaigen as Argo CD's plugin: its repository server asks for manifests by its own protocol, and syncs them."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from kaigen.config import load_config
+from kaigen.pipeline import compile_specs, load_specs
+from tests.cluster.argocd import APPLICATION, ArgoCD
+from tests.cluster.client import Object
+from tests.cluster.git import Repository
+from tests.cluster.plane import Plane
+
+ROOT = Path(__file__).parents[2]
+CLAIM = "v1/PersistentVolumeClaim"
+SPEC = "specs/qwen.yaml"
+MODEL = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Model
+metadata:
+  name: qwen
+spec:
+  source:
+    huggingFace:
+      repo: Qwen/Qwen2.5-0.5B-Instruct
+      revision: 7ae557604adf67be50417f59c2c2f167def9a775
+  store:
+    volume: {size: 5Gi}
+"""
+
+
+@pytest.fixture(scope="module")
+def plugin(argocd: ArgoCD, tmp_path_factory: pytest.TempPathFactory) -> ArgoCD:
+    """Argo CD with the plugin beside its repository server."""
+    programs = tmp_path_factory.mktemp("programs")
+    kaigen = programs / "kaigen"
+    kaigen.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m kaigen "$@"\n')
+    kaigen.chmod(0o755)
+    argocd.start_plugin(ROOT / "gitops" / "argocd", programs)
+    return argocd
+
+
+def repository_files(namespace: str) -> dict[str, str]:
+    """A Model in an environment, and nothing rendered."""
+    config = f"""\
+apiVersion: kaigen.dev/v1alpha1
+kind: Config
+namespace: nowhere
+profile: k3s
+environments:
+  here: {{namespace: {namespace}}}
+"""
+    return {"ai/kaigen.yaml": config, f"ai/{SPEC}": MODEL}
+
+
+def application(
+    argocd: ArgoCD, name: str, repository: Repository, namespace: str, **source: object
+) -> Object:
+    found = argocd.application(name, repository.url, "ai", namespace)
+    found["spec"]["source"].update(source)
+    return found
+
+
+def test_an_application_with_the_plugin_is_synced_and_errors_are_told(
+    plane: Plane, plugin: ArgoCD, namespace: str, tmp_path: Path
+) -> None:
+    repository = Repository(tmp_path / "repository")
+    files = repository_files(namespace)
+    revision = repository.commit(files)
+    parameters = [
+        {"name": "environment", "string": "here"},
+        {"name": "set", "array": ["qwen.storage.size=7Gi"]},
+    ]
+    name = f"{namespace}-plugin"
+    chosen = {"plugin": {"name": "kaigen", "parameters": parameters}}
+    plane.client.apply(application(plugin, name, repository, namespace, **chosen))
+    plugin.wait_synced(name, revision, timeout=120)
+
+    # What is in the cluster is what the specs come to by hand, with the setting overridden.
+    config = load_config(repository.folder / "ai", "here")
+    compilation = compile_specs(load_specs((), config), config)
+    (app,) = compilation.apps
+    for rendered in app.objects:
+        body = rendered.body
+        kind = f"{body['apiVersion']}/{body['kind']}"
+        assert plane.client.find(kind, body["metadata"]["name"], namespace) is not None, kind
+    claim = plane.client.get(CLAIM, "qwen-weights", namespace)
+    assert claim["spec"]["resources"]["requests"]["storage"] == "7Gi"
+
+    # A spec that is wrong fails with its line, and what is there stays.
+    wrong = {**files, f"ai/{SPEC}": files[f"ai/{SPEC}"].replace("spec:\n", "spec:\n  sorce: {}\n", 1)}
+    repository.commit(wrong)
+    plugin.refresh(name)
+
+    def told(found: Object) -> bool:
+        conditions = found.get("status", {}).get("conditions", [])
+        return any("KG0201" in str(each.get("message")) and SPEC in str(each) for each in conditions)
+
+    plane.client.wait(APPLICATION, name, plugin.namespace, told, "the error is told", 60)
+    assert plane.client.get(CLAIM, "qwen-weights", namespace)["metadata"].get("deletionTimestamp") is None
+
+    revision = repository.commit(files)
+    plugin.wait_synced(name, revision, timeout=120)
+    plane.client.delete(APPLICATION, name, plugin.namespace)
+    plane.client.wait_gone(APPLICATION, name, plugin.namespace, 60)
+
+
+def test_the_plugin_is_found_by_kaigens_own_file(
+    plane: Plane, plugin: ArgoCD, namespace: str, tmp_path: Path
+) -> None:
+    repository = Repository(tmp_path / "repository")
+    revision = repository.commit(repository_files(namespace))
+    env = [{"name": "ENVIRONMENT", "value": "here"}]
+    name = f"{namespace}-found"
+    plane.client.apply(application(plugin, name, repository, namespace, plugin={"env": env}))
+    plugin.wait_synced(name, revision, timeout=120)
+    plane.client.wait(CLAIM, "qwen-weights", namespace, partial(_has_size, size="5Gi"), "there")
+    plane.client.delete(APPLICATION, name, plugin.namespace)
+    plane.client.wait_gone(APPLICATION, name, plugin.namespace, 60)
+
+
+def _has_size(claim: Object, size: str) -> bool:
+    return bool(claim["spec"]["resources"]["requests"]["storage"] == size)

@@ -1,0 +1,153 @@
+"""A checkout as a pipeline has it, and a pipeline's steps run in it as the forge would run them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[3]
+_FILES = {
+    "kaigen.yaml": """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Config
+profile: k3s
+namespace: ml
+format: both
+""",
+    "specs/qwen.yaml": """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Model
+metadata:
+  name: qwen
+spec:
+  source:
+    huggingFace:
+      repo: Qwen/Qwen2.5-0.5B-Instruct
+      revision: 7ae557604adf67be50417f59c2c2f167def9a775
+  store:
+    volume: {size: 5Gi}
+""",
+    "specs/finetune.yaml": """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Job
+metadata:
+  name: finetune
+spec:
+  image: example.com/tune:1
+  model: qwen
+  command: [tune, run]
+  output:
+    volume: {size: 50Gi}
+  resources:
+    memory: 24Gi
+""",
+}
+"""A Model and a Job that reads it, in a repository without environments."""
+
+_GIT = {
+    **{f"GIT_{role}_NAME": "Ada" for role in ("AUTHOR", "COMMITTER")},
+    **{f"GIT_{role}_EMAIL": "ada@example.com" for role in ("AUTHOR", "COMMITTER")},
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_NOSYSTEM": "1",
+}
+
+
+def read_yaml(path: Path) -> Any:
+    """The one document of a file."""
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def write_repository(folder: Path) -> None:
+    """Write kaigen.yaml and specs into a folder; nothing rendered."""
+    for name, text in _FILES.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+class Checkout:
+    """A clone on a branch of its own, of a small repository, with the branch that it is to be merged into."""
+
+    here: Path
+
+    def __init__(self, folder: Path, below: str = "") -> None:
+        """Make the origin with the repository, rendered, on `main`, and a clone of it on `change`.
+
+        Args:
+            folder: an empty one, for both.
+            below: where kaigen.yaml stands in the repository.
+        """
+        self.top = folder / "checkout"
+        self.temp = folder / "temp"
+        self.temp.mkdir()
+        origin = folder / "origin"
+        write_repository(origin / below)
+        self._programs()
+        self.here = origin / below
+        self.kaigen("-q", "render")
+        self._git(origin, "init", "--quiet", "--initial-branch=main")
+        self._git(origin, "add", "--all")
+        self._git(origin, "commit", "--quiet", "--message=Begin")
+        self._git(folder, "clone", "--quiet", str(origin), str(self.top))
+        self._git(self.top, "switch", "--quiet", "--create", "change")
+        self.here = self.top / below
+
+    def _git(self, folder: Path, *arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=folder, env={**os.environ, **_GIT}, check=True)
+
+    def _programs(self) -> None:
+        """What an install step leaves behind: kaigen of this tree, and the interpreter that it runs on."""
+        programs = self.temp / "kaigen" / "bin"
+        programs.mkdir(parents=True)
+        for name, extra in (("kaigen", "-m kaigen "), ("python", "")):
+            (programs / name).write_text(
+                f'#!/bin/sh\nexec "{sys.executable}" {extra}"$@"\n', encoding="utf-8"
+            )
+            (programs / name).chmod(0o755)
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Replace a text that is in a file."""
+        target = self.here / path
+        text = target.read_text(encoding="utf-8")
+        assert old in text
+        target.write_text(text.replace(old, new), encoding="utf-8")
+
+    def commit(self) -> None:
+        """Commit everything."""
+        self._git(self.top, "add", "--all")
+        self._git(self.top, "commit", "--quiet", "--message=Change")
+
+    def kaigen(self, *arguments: str) -> None:
+        """Run kaigen, which must succeed."""
+        done = self.run("kaigen " + " ".join(arguments), {})
+        assert done.returncode == 0, done.stderr
+
+    def run(
+        self,
+        script: str,
+        variables: Mapping[str, str],
+        shell: Sequence[str] = ("bash", "-eo", "pipefail", "-c"),
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a script in the folder of kaigen.yaml, with these variables and few others."""
+        return subprocess.run(
+            [*shell, script],
+            cwd=self.here,
+            env={
+                "PATH": f"{self.temp / 'kaigen' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+                "HOME": str(self.temp),
+                "PYTHONPATH": str(ROOT),
+                "KAIGEN_CACHE_DIR": "off",
+                "RUNNER_TEMP": str(self.temp),
+                **_GIT,
+                **variables,
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
