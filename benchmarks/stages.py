@@ -27,6 +27,7 @@ def main() -> None:
         from kaigen.check import check_object, check_policy
         from kaigen.config import load_config
         from kaigen.gitops.tree import write_tree
+        from kaigen.incremental import render_incrementally
         from kaigen.load.diagnostics import Diagnostics
         from kaigen.load.sources import read_sources
         from kaigen.load.yaml import parse
@@ -52,8 +53,16 @@ def main() -> None:
         manifests = compilation.files("manifests")
     with step("emit charts"):
         compilation.files("chart")
+    output = config.root / config.output
     with step("write manifests"):
-        write_tree(config.root / config.output, manifests)
+        write_tree(output, manifests)
+    # Once more and all at once, as `kaigen render` does: on all cores, and remembered for the next run.
+    output = output.with_name(f"{output.name}-again")
+    with step("whole"):
+        result = render_incrementally(config, (), "manifests", output)
+        write_tree(output, result.files, state=result.state)
+        with step("remember"):
+            result.keep()
     print(json.dumps(seconds))
 
 

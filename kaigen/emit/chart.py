@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import Any
 
 from kaigen.compile.app import (
     DIGEST_LENGTH,
@@ -17,11 +16,9 @@ from kaigen.compile.app import (
     Object,
     Setting,
 )
-from kaigen.emit.files import app_folder, header, shown_source
+from kaigen.emit.files import app_folder, header
+from kaigen.emit.readme import notes, readme
 from kaigen.emit.yaml import dump, dump_template, entry_lines
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
 
 KUBE_VERSION = ">=1.31.0-0"
 """Oldest Kubernetes that the objects work on: podFailurePolicy is stable since 1.31."""
@@ -39,13 +36,14 @@ def chart_files(app: App, values: Mapping[str, Json] | None = None) -> dict[str,
     files = {
         "Chart.yaml": header(app) + dump(_chart_yaml(app)),
         "values.yaml": header(app) + values_yaml(app, used),
-        "values.schema.json": json.dumps(values_schema(app.settings), indent=2, ensure_ascii=False) + "\n",
-        "README.md": _text("README.md.jinja", app, used),
+        "values.schema.json": values_schema(app.settings),
+        "README.md": readme(app, used),
         "templates/_helpers.tpl": _helpers(app),
-        "templates/NOTES.txt": _text("NOTES.txt.jinja", app, used),
+        "templates/NOTES.txt": notes(app),
     }
     for item in app.objects:
-        files[f"templates/{item.role}.yaml"] = template(app, item)
+        if not item.verbatim:
+            files[f"templates/{item.role}.yaml"] = template(app, item)
     return {f"{folder}/{path}": text.encode() for path, text in files.items()}
 
 
@@ -103,16 +101,21 @@ def _helpers(app: App) -> str:
 
 def values_yaml(app: App, values: Mapping[str, Json]) -> str:
     """`values.yaml`: every setting with its value, under a comment that says what it is."""
+    lines: list[str] = []
+    _value_lines(_nested(app.settings), values, "", lines)
+    return "\n".join(lines) + "\n"
+
+
+def _nested(settings: Sequence[Setting]) -> dict[str, Any]:
+    """The settings as the nested mapping that `values.yaml` is."""
     tree: dict[str, Any] = {}
-    for setting in app.settings:
+    for setting in settings:
         here = tree
         *parents, last = setting.keys
         for key in parents:
             here = here.setdefault(key, {})
         here[last] = setting
-    lines: list[str] = []
-    _value_lines(tree, values, "", lines)
-    return "\n".join(lines) + "\n"
+    return tree
 
 
 def _value_lines(tree: Mapping[str, Any], values: Mapping[str, Any], indent: str, lines: list[str]) -> None:
@@ -126,62 +129,42 @@ def _value_lines(tree: Mapping[str, Any], values: Mapping[str, Any], indent: str
             _value_lines(node, value if isinstance(value, Mapping) else {}, indent + "  ", lines)
 
 
-def values_schema(settings: Sequence[Setting]) -> dict[str, Any]:
-    """JSON Schema of `values.yaml`: closed, so that a mistyped key is an error; `global` stays open for parents."""
-    root: dict[str, Any] = {"$schema": "http://json-schema.org/draft-07/schema#", **_closed()}
-    for setting in settings:
-        here = root
-        *parents, last = setting.keys
-        for key in parents:
-            if key not in here["properties"]:
-                here["properties"][key] = _closed()
-                here["required"].append(key)
-            here = here["properties"][key]
-        here["properties"][last] = {"description": setting.doc, **setting.schema}
-        here["required"].append(last)
-    root["properties"]["global"] = {
-        "description": "Values of a parent chart; not used here.",
-        "type": "object",
-    }
-    return root
+_GLOBAL = {"description": "Values of a parent chart; not used here.", "type": "object"}
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def _closed() -> dict[str, Any]:
-    return {"type": "object", "additionalProperties": False, "required": [], "properties": {}}
+def values_schema(settings: Sequence[Setting]) -> str:
+    """JSON Schema of `values.yaml`, as text.
+
+    It is closed, so that a mistyped key is an error; `global` stays open for parents.
+    """
+    head = '{\n  "$schema": "http://json-schema.org/draft-07/schema#",\n'
+    last = f'"global": {_indented(_encode(_GLOBAL), "    ")}'
+    return head + _closed(_nested(settings), "  ", (last,)) + "\n}\n"
 
 
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    # NOTES.txt is itself a Go template, so the text templates use delimiters of their own.
-    return Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        undefined=StrictUndefined,
-        variable_start_string="<<",
-        variable_end_string=">>",
-        block_start_string="<%",
-        block_end_string="%>",
-        comment_start_string="<#",
-        comment_end_string="#>",
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # Markdown and plain text, not HTML.
-    )
-
-
-def _text(name: str, app: App, values: Mapping[str, Json]) -> str:
-    rows = []
-    for setting in app.settings:
-        here: Any = values
-        for key in setting.keys:
-            here = here.get(key) if isinstance(here, Mapping) else None
-        shown = json.dumps(here, ensure_ascii=False).replace("|", "\\|").replace("`", "'")
-        rows.append({"path": setting.path, "doc": setting.doc, "default": shown})
-    objects = [item for item in app.objects if not item.test]
+def _closed(tree: Mapping[str, Any], indent: str, more: tuple[str, ...] = ()) -> str:
+    """The members of the JSON of a closed object; all of its properties are required, but not `more`."""
+    inner = indent + "  "
+    names = [_encode(key) for key in tree]
+    properties = []
+    for name, node in zip(names, tree.values(), strict=True):
+        if isinstance(node, Setting):
+            leaf = _indented(_encode({"description": node.doc, **node.schema}), inner)
+            properties.append(f"{name}: {leaf}")
+        else:
+            properties.append(f"{name}: {{\n{_closed(node, inner + '  ')}\n{inner}}}")
+    comma = f",\n{inner}"
+    required = f"[\n{inner}{comma.join(names)}\n{indent}]" if names else "[]"
     return (
-        _environment()
-        .get_template(name)
-        .render(app=app, source=shown_source(app), settings=rows, objects=objects)
+        f'{indent}"type": "object",\n'
+        f'{indent}"additionalProperties": false,\n'
+        f'{indent}"required": {required},\n'
+        f'{indent}"properties": {{\n{inner}{comma.join((*properties, *more))}\n{indent}}}'
     )
+
+
+@lru_cache(maxsize=10_000)
+def _indented(text: str, indent: str) -> str:
+    """JSON with a line for each member. Remembered: the encoder that indents is slow, and apps share most settings."""
+    return json.dumps(json.loads(text), indent=2, ensure_ascii=False).replace("\n", "\n" + indent)

@@ -22,11 +22,13 @@ def manifest_files(
     folder = f"{app_folder(app)}/manifests"
     head = header(app) + "---\n"
     items = app.render(values) if rendered is None else rendered
-    files = {f"{folder}/{item.object.role}.yaml": (head + dump(item.body)).encode() for item in items}
+    files = {
+        f"{folder}/{_file(item)}": (item.object.verbatim or head + dump(item.body)).encode() for item in items
+    }
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
-        "resources": [f"{item.object.role}.yaml" for item in items],
+        "resources": [_file(item) for item in items],
     }
     files[f"{folder}/kustomization.yaml"] = (head + dump(kustomization)).encode()
     return files
@@ -34,4 +36,13 @@ def manifest_files(
 
 def manifest_stream(items: list[Rendered]) -> str:
     """Objects as one YAML stream, in the order in which they are to be applied."""
-    return "".join(f"---\n{dump(item.body)}" for item in sorted(items, key=lambda item: item.object.wave))
+    ordered = sorted(items, key=lambda item: item.object.wave)
+    return "".join(_document(item.object.verbatim or dump(item.body)) for item in ordered)
+
+
+def _file(item: Rendered) -> str:
+    return f"{item.object.role}.{item.object.ending}"
+
+
+def _document(text: str) -> str:
+    return f"---\n{text.removeprefix('---').lstrip()}" + ("" if text.endswith("\n") else "\n")

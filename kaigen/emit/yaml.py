@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kaigen.compile.app import Expr, Labels, Setting, Tree
+from kaigen.compile.app import Expr, Labels, Setting, Spread, Tree
 
 # Plain scalars: a conservative set that every parser reads as a string. A number with a unit and a flag are in it.
 _TAIL = r"[A-Za-z0-9_./()$@+=%~^,;<>*!?\\'\"-]"
@@ -42,9 +42,13 @@ _NUMERIC = re.compile(r"[-+]?(?:[0-9.]|0[xob])", re.IGNORECASE)
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 _NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\", "\0": "\\0"}
 _QUOTED = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]')
+_ATOMS = frozenset({bool, int, float, type(None)})
 _LITERAL_REFUSED = re.compile(r"[ \t](?:\n|\Z)|\A[ \t\n]|\t")
 
-_scalars: dict[str, str] = {}
+# The line of each text that was written, in plain YAML and in a template: most recur in object after object.
+_plain_lines: dict[str, str] = {}
+_template_lines: dict[str, str] = {}
+_MOST_LINES = 100_000
 
 
 def _escape(match: re.Match[str]) -> str:
@@ -65,19 +69,14 @@ def _quote(text: str) -> str:
 
 def scalar(text: str) -> str:
     """A string on one line: plain where that is safe, else in quotes."""
-    known = _scalars.get(text)
-    if known is None:
-        plain = (
-            _PLAIN.fullmatch(text)
-            and text.lower() not in _WORDS
-            and not text.endswith(":")
-            and not (text[0] == "." and _NUMERIC.match(text))
-            and text not in {"...", "---", "<<", "="}
-        )
-        known = text if plain else _quote(text)
-        if len(_scalars) < 100_000:
-            _scalars[text] = known
-    return known
+    plain = (
+        _PLAIN.fullmatch(text)
+        and text.lower() not in _WORDS
+        and not text.endswith(":")
+        and not (text[0] == "." and _NUMERIC.match(text))
+        and text not in {"...", "---", "<<", "="}
+    )
+    return text if plain else _quote(text)
 
 
 def _literal_lines(text: str) -> tuple[str, list[str]] | None:
@@ -116,51 +115,62 @@ def _inline(value: Any) -> str:
 class _Writer:
     """Writes one document's lines. `template` writes Helm's template instead of plain YAML."""
 
-    __slots__ = ("lines", "template")
+    __slots__ = ("known", "lines", "template")
 
     def __init__(self, template: bool) -> None:
         self.lines: list[str] = []
         self.template = template
+        self.known = _template_lines if template else _plain_lines
 
     def mapping(self, tree: Mapping[str, Tree], indent: str, first: str | None = None) -> None:
         """Write the entries of a mapping; `first` is the lead of the first line (a sequence's dash)."""
+        lines, known = self.lines, self.known
         lead = indent if first is None else first
+        node: Any
         for key, node in tree.items():
-            self.entry(self.key(key), node, indent, lead)
+            start = f"{lead}{known.get(key) or self.line(key)}:"
+            # By exact type, the commonest first: this runs for every node of every object.
+            kind = type(node)
+            if kind is str:
+                line = known.get(node)
+                if line is None:
+                    self.text(start + " ", node, indent)
+                else:
+                    lines.append(f"{start} {line}")
+            elif kind is dict:
+                if node:
+                    lines.append(start)
+                    self.mapping(node, indent + "  ")
+                else:
+                    lines.append(start + " {}")
+            elif kind is list or kind is tuple:
+                if node:
+                    lines.append(start)
+                    self.sequence(node, indent + "  ")
+                else:
+                    lines.append(start + " []")
+            elif kind not in _ATOMS and isinstance(node, Expr):
+                assert lead == indent or not (isinstance(node, Setting) and node.optional), (
+                    "an optional setting cannot be the first entry of a sequence's mapping"
+                )
+                self.expression(start, node, indent)
+            else:
+                lines.append(f"{start} {_inline(node)}")
             lead = indent
 
-    def key(self, key: str) -> str:
-        text = scalar(key)
-        return _shield(text) if self.template and "{{" in text else text
-
-    def entry(self, key: str, node: Any, indent: str, lead: str) -> None:
-        # By exact type: this runs for every node of every object.
-        lines = self.lines
-        kind = type(node)
-        if kind is str:
-            self.text(f"{lead}{key}: ", node, indent)
-        elif kind is dict:
-            if node:
-                lines.append(f"{lead}{key}:")
-                self.mapping(node, indent + "  ")
-            else:
-                lines.append(f"{lead}{key}: {{}}")
-        elif kind is list or kind is tuple:
-            if node:
-                lines.append(f"{lead}{key}:")
-                self.sequence(node, indent + "  ")
-            else:
-                lines.append(f"{lead}{key}: []")
-        elif isinstance(node, Expr):
-            self.expression(key, node, indent, lead)
-        else:
-            lines.append(f"{lead}{key}: {_inline(node)}")
+    def line(self, text: str) -> str:
+        """A text on one line, which is remembered; not one of several lines, which is another thing as a value."""
+        line = scalar(text)
+        if self.template and "{{" in line:
+            line = _shield(line)
+        if len(self.known) < _MOST_LINES and "\n" not in text:
+            self.known[text] = line
+        return line
 
     def text(self, lead: str, value: str, indent: str) -> None:
         block = _literal_lines(value) if "\n" in value else None
         if block is None:
-            line = scalar(value)
-            self.lines.append(lead + (_shield(line) if self.template and "{{" in line else line))
+            self.lines.append(lead + self.line(value))
             return
         header, body = block
         self.lines.append(lead + header)
@@ -192,28 +202,36 @@ class _Writer:
             else:
                 self.lines.append(lead + _inline(node))
 
-    def expression(self, key: str, node: Expr, indent: str, lead: str) -> None:
+    def expression(self, start: str, node: Expr, indent: str) -> None:
+        """Write an entry whose value is an expression; `start` is its key with all that stands before it."""
         lines = self.lines
         if isinstance(node, Labels):
-            lines.append(f"{lead}{key}:")
+            lines.append(start)
             lines.append(f"{indent}  {{{{- {node.pipeline()} | nindent {len(indent) + 2} }}}}")
             self.mapping(node.own, indent + "  ")
             return
+        if isinstance(node, Spread):
+            lines.append(f"{indent}{{{{- with {node.of.pipeline()} }}}}")
+            lines.append(start)
+            lines.append(f"{indent}  {{{{- range . }}}}")
+            lines.append(f"{indent}  - {node.inline()}")
+            lines.append(f"{indent}  {{{{- end }}}}")
+            lines.append(f"{indent}{{{{- end }}}}")
+            return
         block = isinstance(node, Setting) and isinstance(node.default, dict | list)
         if isinstance(node, Setting) and node.optional:
-            assert lead == indent, "an optional setting cannot be the first entry of a sequence's mapping"
             lines.append(f"{indent}{{{{- with {node.pipeline()} }}}}")
             if block:
-                lines.append(f"{indent}{key}:")
+                lines.append(start)
                 lines.append(f"{indent}  {{{{- toYaml . | nindent {len(indent) + 2} }}}}")
             else:
-                lines.append(f"{indent}{key}: {{{{ toJson . }}}}")
+                lines.append(f"{start} {{{{ toJson . }}}}")
             lines.append(f"{indent}{{{{- end }}}}")
         elif block:
-            lines.append(f"{lead}{key}:")
+            lines.append(start)
             lines.append(f"{indent}  {{{{- toYaml {node.pipeline()} | nindent {len(indent) + 2} }}}}")
         else:
-            lines.append(f"{lead}{key}: {node.inline()}")
+            lines.append(f"{start} {node.inline()}")
 
 
 def _shield(text: str) -> str:
@@ -253,5 +271,5 @@ def dump_template(tree: Tree) -> str:
 def entry_lines(key: str, value: Any, indent: str) -> list[str]:
     """The lines of one entry of a mapping of plain data."""
     writer = _Writer(template=False)
-    writer.entry(writer.key(key), value, indent, indent)
+    writer.mapping({key: value}, indent)
     return writer.lines

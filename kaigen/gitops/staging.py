@@ -23,7 +23,7 @@ import os
 import re
 from collections.abc import Mapping, Set
 from contextlib import suppress
-from stat import S_ISDIR
+from stat import S_IMODE, S_ISDIR
 
 from kaigen.gitops import exchange
 from kaigen.gitops.carry import OPEN_DIRECTORY, remove_directory
@@ -60,6 +60,7 @@ class Staging:
         self._root = root
         self._owned = owned
         self._half_done = False
+        self._chmod = True
         self._name = STAGING_PREFIX + os.urandom(8).hex()
         os.mkdir(self._name, 0o700, dir_fd=parent)
         self._fd = os.open(self._name, OPEN_DIRECTORY, dir_fd=parent)
@@ -142,7 +143,13 @@ class Staging:
     def _write_files(self, at: str, writes: Mapping[str, FileContent]) -> None:
         """Begin the next state of a directory with the files that are written."""
         made: set[str] = set()
-        self._make_directory("new")
+        os.mkdir("new", _DIRECTORY_MODE, dir_fd=self._fd)
+        # Most umasks leave 0755 as it is, and where this directory got its mode at once, all below it will: a call less
+        # for each. What else makes modes differ, a set-group-ID bit or a default ACL, is inherited too.
+        found = os.stat("new", dir_fd=self._fd, follow_symlinks=False)
+        self._chmod = S_IMODE(found.st_mode) != _DIRECTORY_MODE
+        if self._chmod:
+            os.chmod("new", _DIRECTORY_MODE, dir_fd=self._fd)
         start = len(at) + 1 if at else 0
         for path in sorted(writes):
             below = path[start:]
@@ -157,8 +164,9 @@ class Staging:
             self.written[path] = self._write("new/" + below, data_of(writes[path]))
 
     def _make_directory(self, target: str) -> None:
-        os.mkdir(target, 0o700, dir_fd=self._fd)
-        os.chmod(target, _DIRECTORY_MODE, dir_fd=self._fd)
+        os.mkdir(target, _DIRECTORY_MODE, dir_fd=self._fd)
+        if self._chmod:
+            os.chmod(target, _DIRECTORY_MODE, dir_fd=self._fd)
 
     def _write(self, target: str, data: bytes) -> Stamp:
         # Exclusive: whatever else happens, no byte goes into a file that the old tree shares.
@@ -168,8 +176,11 @@ class Staging:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(file, rest) :]
-            os.fchmod(file, _FILE_MODE)
-            return stamp_of(os.fstat(file))
+            found = os.fstat(file)
+            if S_IMODE(found.st_mode) != _FILE_MODE:
+                os.fchmod(file, _FILE_MODE)
+                found = os.fstat(file)
+            return stamp_of(found)
         finally:
             os.close(file)
 

@@ -1,0 +1,85 @@
+"""What a chart says to people: its README, and the notes that Helm prints after an install.
+
+Written by hand: a template engine would take longer to import than a small render takes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from kaigen.compile.app import App, Json
+from kaigen.emit.files import shown_source
+
+_README = """\
+# {name}
+
+{summary}
+
+Rendered by kaigen{source} ({kind}). Change the spec, not this chart.
+
+```sh
+helm install {name} . --namespace {namespace}
+helm test {name} --namespace {namespace}
+```
+
+Under another release name it is an independent copy.
+
+## Objects
+
+| kind | file | wave |
+| --- | --- | --- |
+{objects}
+## Settings
+
+| setting | default | what it is |
+| --- | --- | --- |
+{settings}"""
+
+_NOTES = """\
+{{{{ .Chart.Name }}}}: {{{{ .Chart.Description }}}}
+
+Release {{{{ .Release.Name }}}} in namespace {{{{ .Release.Namespace }}}}:
+{names}
+Watch it:
+  kubectl get jobs,pods,pvc -n {{{{ .Release.Namespace }}}} -l app.kubernetes.io/instance={{{{ .Release.Name }}}}
+Check it:
+  helm test {{{{ .Release.Name }}}} -n {{{{ .Release.Namespace }}}}
+"""
+
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def readme(app: App, values: Mapping[str, Json]) -> str:
+    """The README: what the app is, its objects, and every setting with its value."""
+    source = shown_source(app)
+    rows = []
+    for setting in app.settings:
+        shown = _encode(setting.within(values)).replace("|", "\\|").replace("`", "'")
+        rows.append(f"| `{setting.path}` | `{shown}` | {setting.doc} |\n")
+    text = _README.format(
+        name=app.name,
+        namespace=app.namespace,
+        summary=app.summary,
+        kind=app.kind,
+        source=f" from `{source}`" if source else "",
+        objects="".join(
+            f"| {item.kind} | `templates/{item.role}.yaml` | {item.wave} |\n"
+            for item in app.objects
+            if not item.test
+        ),
+        settings="".join(rows),
+    )
+    if app.notes:
+        text += "\n## Notes\n\n" + "".join(f"- {note.text}\n" for note in app.notes)
+    return text
+
+
+def notes(app: App) -> str:
+    """`NOTES.txt`, itself a template: the names that no one can guess, and how to look at what runs."""
+    names = [
+        f'  {{{{ .Release.Name }}}}-{{{{ include "{item.hashed.helper}" . }}}} ({item.kind})\n'
+        for item in app.objects
+        if item.hashed and not item.test
+    ]
+    return _NOTES.format(names="".join(names))
