@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 FILE_NAME = "kaigen.yaml"
+PINS_FOLDER = "pins"
 Format = Literal["manifests", "chart", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """A change of some specs that kaigen.yaml asks for. All that it matches by must fit.
+
+    Attributes:
+        apps: names or globs, `NAME` or `NAMESPACE/NAME`; any when empty.
+        kinds: as `kaigen kinds` lists them; any when empty.
+        labels: that the spec must have.
+        patch: a JSON merge patch of the whole document.
+        at: the entry's path in kaigen.yaml.
+    """
+
+    apps: tuple[str, ...]
+    kinds: tuple[str, ...]
+    labels: Mapping[str, str]
+    patch: Mapping[str, Any]
+    at: tuple[str | int, ...]
+
+    @property
+    def environment(self) -> str:
+        """Whose it is; empty for one that all environments share."""
+        return str(self.at[1]) if self.at[0] == "environments" else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +48,25 @@ class Config:
         profile: name of the profile.
         namespace: of specs that name none.
         images: kaigen's own images by name.
-        values: overrides by app, the environment's after the file's.
+        plain_images: the same as they are without a mirror.
+        named_images: names of those that the environment itself names in kaigen.yaml.
+        pinned_images: those of them that were promoted to the environment.
+        values: settings overridden by app, the environment's after the file's.
+        overrides: fields of specs overridden, the environment's after the file's.
+        pins: what was promoted to the environment: by app (`NAME`, or `NAMESPACE/NAME` where the spec names its
+            namespace) the value of each field, under its dotted name.
+        promotion: names of environments in the order in which changes reach them; empty when it is free.
+        origin: digest of the files that overrides and pins stand in, whose lines messages name; empty without.
         specs: files and folders.
         output: folder that is rendered into, the environment's name included.
         format: what is written.
         passthrough: let plain Kubernetes objects through.
+        secrets: how ExternalSecrets are written, as `kaigen.secrets.config` gives it; empty for none.
+        kinds: folders that define kinds of the user's own.
+        patches: changes of objects, as `kaigen.extend.patch_entries` gives them; the environment's after the file's.
+        environments: names of all that kaigen.yaml has.
+        gitops: what Argo CD and Flux are told, as `kaigen.gitops.sync.description.settled` gives it.
+        publish: where it is published, as `kaigen.publish_config.publish_settings` gives it.
     """
 
     root: Path = Path()
@@ -35,11 +75,32 @@ class Config:
     profile: str = "generic"
     namespace: str = "default"
     images: Mapping[str, str] = field(default_factory=dict)
+    plain_images: Mapping[str, str] = field(default_factory=dict)
+    named_images: tuple[str, ...] = ()
+    pinned_images: Mapping[str, str] = field(default_factory=dict)
     values: tuple[Mapping[str, Mapping[str, Any]], ...] = ()
+    overrides: tuple[Override, ...] = ()
+    pins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    promotion: tuple[str, ...] = ()
+    origin: str = ""
     specs: tuple[str, ...] = ("specs",)
     output: str = "rendered"
     format: Format = "manifests"
     passthrough: bool = False
+    secrets: Mapping[str, Any] = field(default_factory=dict)
+    kinds: tuple[str, ...] = ()
+    patches: tuple[Mapping[str, Any], ...] = ()
+    gitops: Mapping[str, Any] | None = None
+    environments: tuple[str, ...] = ()
+    publish: Mapping[str, Any] = field(default_factory=dict)
+
+
+def no_specs(config: Config) -> list[Path]:
+    """Files and folders among the specs that hold none: the output, kinds, and patches."""
+    files = [patch["patch"] for patch in config.patches if isinstance(patch["patch"], str)]
+    # The trees of all environments stand side by side.
+    trees = config.output.removesuffix(f"/{config.environment}") if config.environment else config.output
+    return [config.root / path for path in (trees, *config.kinds, *files)]
 
 
 def default_images() -> dict[str, str]:
@@ -50,10 +111,16 @@ def default_images() -> dict[str, str]:
     return {name: ref.replace("{version}", __version__) for name, ref in load("images").items()}
 
 
+def pins_path(root: Path, environment: str) -> Path:
+    """The file that holds what was promoted to an environment."""
+    return root / PINS_FOLDER / f"{environment}.yaml"
+
+
 def find_root(start: Path) -> Path:
     """The nearest folder, from `start` upwards, that holds `kaigen.yaml`; `start` itself when none does."""
     for folder in (start, *start.parents):
-        if (folder / FILE_NAME).is_file():
+        # A folder or a broken link of that name is told as wrong, and not passed over for the defaults.
+        if os.path.lexists(folder / FILE_NAME):
             return folder
     return start
 
@@ -70,7 +137,7 @@ def load_config(root: str | Path = ".", environment: str = "") -> Config:
     """
     root = Path(root)
     path = root / FILE_NAME
-    if not path.is_file() and not environment:
+    if not os.path.lexists(path) and not environment:
         return Config(root=root, images=default_images())
     known = _Known(path, environment)
     config = known.read(root)
@@ -80,6 +147,11 @@ def load_config(root: str | Path = ".", environment: str = "") -> Config:
         config = read_config_file(root, environment)
         known.write(config)
     return config
+
+
+def _override(raw: Mapping[str, Any]) -> Override:
+    lists = {name: tuple(raw[name]) for name in ("apps", "kinds", "at")}
+    return Override(**lists, labels=raw["labels"], patch=raw["patch"])
 
 
 class _Known:
@@ -93,8 +165,10 @@ class _Known:
         folder = cache_folder()
         self._path: Path | None = None
         if folder is not None and path.is_file() and path.stat().st_size < 1 << 20:
-            parts = (build_id().encode(), environment.encode(), path.read_bytes())
-            name = sha256(b"\0".join(parts)).hexdigest()
+            pins = pins_path(path.parent, environment)
+            pinned = pins.read_bytes() if environment and pins.is_file() else b""
+            parts = (build_id().encode(), environment.encode(), path.read_bytes(), pinned)
+            name = sha256(b"".join(sha256(part).digest() for part in parts)).hexdigest()
             self._path = folder / "config" / f"{name[:32]}.json"
 
     def read(self, root: Path) -> Config | None:
@@ -104,8 +178,9 @@ class _Known:
             data = json.loads(self._path.read_bytes()) if self._path else None
             if not isinstance(data, dict):
                 return None
-            for name in ("specs", "values"):
+            for name in ("specs", "values", "environments", "promotion", "named_images", "kinds", "patches"):
                 data[name] = tuple(data[name])
+            data["overrides"] = tuple(_override(raw) for raw in data["overrides"])
             return Config(**{**data, "root": root})
         except (OSError, ValueError, KeyError, TypeError):
             return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +18,18 @@ from kaigen.cache import build_id, cache_folder, replace_file
 from kaigen.compile.context import Key, SpecIndex
 from kaigen.gitops.contents import TreeState, digest
 from kaigen.load.diagnostics import Diagnostic, Diagnostics, Mark, Severity
+from kaigen.load.progress import counted
 
 if TYPE_CHECKING:
     from kaigen.config import Config, Format
     from kaigen.gitops.contents import FileContent
+    from kaigen.gitops.sync.delivery import AppFacts
     from kaigen.kinds.spec import Spec
+    from kaigen.load.progress import Progress
     from kaigen.load.sources import Source
+    from kaigen.load.yaml import Document
     from kaigen.overrides import Overrides
-    from kaigen.pipeline import Compilation
+    from kaigen.pipeline import Compilation, Compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class Entry:
         apps: its apps.
         files: digest of each of its files in the tree.
         warnings: what was said about it.
+        matched: which overrides and pins its specs got.
+        facts: what Argo CD and Flux must know of its apps; empty when kaigen.yaml does not ask for them.
     """
 
     text: str
@@ -60,6 +66,8 @@ class Entry:
     apps: list[AppRow]
     files: dict[str, str]
     warnings: list[Diagnostic]
+    matched: list[int | str] = field(default_factory=list)
+    facts: list[AppFacts] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -119,11 +127,13 @@ class Store:
 def _raw(entry: Entry) -> list[Any]:
     warnings = [asdict(item) for item in entry.warnings]
     apps = [[app.namespace, app.name, app.kind, app.objects, app.source] for app in entry.apps]
-    return [entry.text, entry.defines, entry.refers, entry.objects, apps, entry.files, warnings]
+    facts = [asdict(item) for item in entry.facts]
+    said = (warnings, entry.matched, facts)
+    return [entry.text, entry.defines, entry.refers, entry.objects, apps, entry.files, *said]
 
 
 def _entry(raw: Sequence[Any]) -> Entry:
-    text, defines, refers, objects, apps, files, warnings = raw
+    text, defines, refers, objects, apps, files, warnings, matched, facts = raw
     return Entry(
         text=text,
         defines=[(kind, namespace, name) for kind, namespace, name in defines],
@@ -132,7 +142,15 @@ def _entry(raw: Sequence[Any]) -> Entry:
         apps=[AppRow(*app) for app in apps],
         files=files,
         warnings=[_diagnostic(item) for item in warnings],
+        matched=matched,
+        facts=[_facts(item) for item in facts],
     )
+
+
+def _facts(raw: Mapping[str, Any]) -> AppFacts:
+    from kaigen.gitops.sync.delivery import facts_from
+
+    return facts_from(raw)
 
 
 def _diagnostic(raw: Mapping[str, Any]) -> Diagnostic:
@@ -143,7 +161,15 @@ def _diagnostic(raw: Mapping[str, Any]) -> Diagnostic:
 def run_id(config: Config, overrides: Sequence[Overrides], form: Format) -> str:
     """What all of a run's sources have in common: kaigen, the configuration, the overrides, the form."""
     meaning = {**asdict(config), "root": "", "overrides": overrides, "form": form, "build": build_id()}
+    if config.kinds or config.patches:
+        from kaigen.extend.digest import extension_digest
+
+        meaning["extensions"] = extension_digest(config)
     return digest(json.dumps(meaning, sort_keys=True, default=repr).encode())
+
+
+_SYNC = "gitops"
+"""Stands among the sources for the files for Argo CD and Flux, which come from all of them; no path is so."""
 
 
 class _Unclear(Exception):
@@ -180,8 +206,9 @@ def _read(source: Source, config: Config) -> tuple[list[Spec], list[Diagnostic]]
 
     specs: list[Spec] = []
     found = Diagnostics()
-    load_source(source, config, specs, [], found)
-    if found.has_errors:
+    plain: list[Document] = []
+    load_source(source, config, specs, plain, found)
+    if found.has_errors or plain:
         raise _Unclear
     return specs, found.sorted()
 
@@ -201,9 +228,16 @@ class _Known:
 class _Full:
     """The full way, gone once and only when it is needed."""
 
-    def __init__(self, config: Config, overrides: Sequence[Overrides], form: Format) -> None:
+    def __init__(
+        self,
+        config: Config,
+        overrides: Sequence[Overrides],
+        form: Format,
+        progress: Progress | None = None,
+    ) -> None:
         self._inputs = (config, overrides)
         self._form = form
+        self.progress = progress
         self._compilation: Compilation | None = None
         self._files: dict[str, bytes] | None = None
 
@@ -212,17 +246,26 @@ class _Full:
 
         if self._compilation is None:
             config, overrides = self._inputs
-            self._compilation = compile_specs(load_specs((), config), config, overrides)
+            loaded = load_specs((), config, progress=self.progress)
+            self._compilation = compile_specs(loaded, config, overrides, progress=self.progress)
         return self._compilation
 
     def files(self) -> dict[str, bytes]:
         if self._files is None:
-            self._files = self.compilation().files(self._form)
+            from kaigen.pipeline import output_files
+
+            self._files = output_files(self.compilation(), self._inputs[0], self._form)
         return self._files
 
 
 def render_incrementally(
-    config: Config, overrides: Sequence[Overrides], form: Format, root: Path, *, use_cache: bool = True
+    config: Config,
+    overrides: Sequence[Overrides],
+    form: Format,
+    root: Path,
+    *,
+    use_cache: bool = True,
+    progress: Progress | None = None,
 ) -> Result:
     """Render every configured spec, compiling only those that changed since the tree was last rendered.
 
@@ -232,12 +275,14 @@ def render_incrementally(
         form: what is written.
         root: the output tree.
         use_cache: False goes the full way and remembers nothing.
+        progress: is told how much is read and compiled.
 
     Raises:
         InputError: with every problem found.
     """
-    full = _Full(config, overrides, form)
-    folder = cache_folder() if use_cache and not config.passthrough else None
+    full = _Full(config, overrides, form, progress)
+    # ExternalSecrets come from all apps together, plain objects from no spec.
+    folder = cache_folder() if use_cache and not (config.passthrough or config.secrets) else None
     if folder is None:
         return _whole(full)
     store = Store(folder, root, run_id(config, overrides, form))
@@ -265,14 +310,19 @@ class _Run:
         self.full = full
 
     def result(self) -> Result:
+        from kaigen.config import no_specs
         from kaigen.load.sources import read_sources
+        from kaigen.pipeline import kind_problems
 
         config = self.config
         named = [str(config.root / path) for path in config.specs]
-        sources, problems = read_sources(named, root=config.root, exclude=[config.root / config.output])
+        sources, problems = read_sources(named, root=config.root, exclude=no_specs(config))
         if problems.has_errors:
             raise _Unclear
         known, state = self.store.read()
+        # A run that is remembered had no such problems, and its kinds were the same.
+        if not known and kind_problems(config):
+            raise _Unclear
         texts = {source.path: source.digest for source in sources}
         fresh = [
             source
@@ -282,7 +332,9 @@ class _Run:
         stale = {source.path for source in fresh}
         if len(fresh) == len(sources):
             known = {}
-        specs = {source.path: _read(source, config) for source in fresh}
+        specs = {
+            source.path: _read(source, config) for source in counted(fresh, "reading", self.full.progress)
+        }
         definers = self._definers(sources, specs, known)
         for source in sources:
             if source.path not in stale and any(
@@ -293,11 +345,15 @@ class _Run:
                 specs[source.path] = _read(source, config)
         entries, content = self._compile(sources, specs, known, definers, texts)
         self._check_names(entries)
+        if config.gitops is not None:
+            entries[_SYNC], files = self._sync(entries, known.get(_SYNC))
+            content.update(files)
         rows = sorted(
             (row for entry in entries.values() for row in entry.apps),
             key=lambda row: (row.namespace, row.name),
         )
-        warnings = Diagnostics([*problems, *(item for entry in entries.values() for item in entry.warnings)])
+        told = (item for entry in entries.values() for item in entry.warnings)
+        warnings = Diagnostics([*problems, *self._unmatched(entries), *told])
         return Result(
             files=dict(sorted(content.items())),
             apps=rows,
@@ -336,33 +392,53 @@ class _Run:
         definers: Mapping[Key, Source],
         texts: Mapping[str, str],
     ) -> tuple[dict[str, Entry], dict[str, FileContent]]:
-        from kaigen.pipeline import compile_spec, make_context, object_keys, spec_key
-
-        index = _LazyIndex(definers, self.config)
-        context = None
+        fresh = [source for source in sources if source.path in specs]
+        made = iter(self._make(fresh, specs, definers, texts))
         entries: dict[str, Entry] = {}
         content: dict[str, FileContent] = {}
         for source in sources:
-            if source.path not in specs:
-                entry = entries[source.path] = known[source.path]
-                for path, expected in entry.files.items():
-                    content[path] = _Known(path, expected, self.full)
+            if source.path in specs:
+                entries[source.path], files = next(made)
+                content.update(files)
                 continue
-            if context is None:
-                for own, _ in specs.values():
-                    index.add(own)
-                context = make_context(self.config, index)
+            entry = entries[source.path] = known[source.path]
+            for path, expected in entry.files.items():
+                content[path] = _Known(path, expected, self.full)
+        return entries, content
+
+    def _make(
+        self,
+        fresh: Sequence[Source],
+        specs: Mapping[str, tuple[list[Spec], list[Diagnostic]]],
+        definers: Mapping[Key, Source],
+        texts: Mapping[str, str],
+    ) -> list[tuple[Entry, dict[str, bytes]]]:
+        """What each source comes to, and its files, compiled on all cores when there are many."""
+        if not fresh:
+            return []
+        from kaigen.parallel import map_on_cores
+        from kaigen.pipeline import compile_spec, make_context, object_keys, spec_key
+
+        index = _LazyIndex(definers, self.config)
+        for own, _ in specs.values():
+            index.add(own)
+        context = make_context(self.config, index)
+
+        def make(source: Source) -> tuple[Entry, dict[str, bytes]]:
             own, said = specs[source.path]
             found = Diagnostics(said)
             index.asked.clear()
-            compiled = [compile_spec(spec, context, self.layers, found) for spec in own]
+            items = []
+            for spec in own:
+                asked = len(index.asked)
+                item = compile_spec(spec, context, self.layers, found)
+                if item is not None:
+                    items.append(replace(item, needs=index.found(asked)))
             if found.has_errors:
                 raise _Unclear
-            items = [item for item in compiled if item is not None]
             files = {path: data for item in items for path, data in item.files(self.form).items()}
-            content.update(files)
-            entries[source.path] = Entry(
-                text=texts[source.path],
+            entry = Entry(
+                text="" if any(spec.entry.volatile for spec in own) else texts[source.path],
                 defines=[spec_key(spec, self.config.namespace) for spec in own],
                 refers=[
                     (key, texts[definers[key].path] if key in definers else "")
@@ -377,8 +453,55 @@ class _Run:
                 ],
                 files={path: digest(data) for path, data in files.items()},
                 warnings=found.sorted(),
+                matched=[
+                    *(name for spec in own for name in spec.matched),
+                    *(name for item in items for name in item.patched),
+                ],
+                facts=self._facts_of(items),
             )
-        return entries, content
+            return entry, files
+
+        progress = self.full.progress
+        tell = None if progress is None else lambda done: progress("compiling", done, len(fresh))
+        return map_on_cores(make, fresh, tell)
+
+    def _unmatched(self, entries: Mapping[str, Entry]) -> list[Diagnostic]:
+        """Overrides and pins that no spec got; the full way tells when one of them is wrong."""
+        if not (self.config.overrides or self.config.pins or self.config.patches):
+            return []
+        from kaigen.environments.unmatched import unmatched
+
+        apps = [(row.namespace, row.name) for entry in entries.values() for row in entry.apps]
+        matched = {name for entry in entries.values() for name in entry.matched}
+        if self.config.patches:
+            from kaigen.extend.patches import read_patches
+
+            if read_patches(self.config).unmatched(matched, apps, partial=False):
+                raise _Unclear
+        found = Diagnostics(unmatched(self.config, matched, apps))
+        if found.has_errors:
+            raise _Unclear
+        return found.sorted()
+
+    def _facts_of(self, items: Sequence[Compiled]) -> list[AppFacts]:
+        if self.config.gitops is None:
+            return []
+        from kaigen.gitops.sync.delivery import facts_of
+
+        return [facts_of(item.app, item.objects, item.needs) for item in items]
+
+    def _sync(
+        self, entries: Mapping[str, Entry], known: Entry | None
+    ) -> tuple[Entry, Mapping[str, FileContent]]:
+        """The files that tell Argo CD and Flux of all apps; made anew only when something about an app is."""
+        from kaigen.pipeline import sync_tree
+
+        apps = sorted((item for entry in entries.values() for item in entry.facts), key=lambda item: item.key)
+        text = digest(json.dumps([asdict(item) for item in apps]).encode())
+        if known is not None and known.text == text:
+            return known, {path: _Known(path, value, self.full) for path, value in known.files.items()}
+        files = sync_tree(apps, self.config, self.form)
+        return Entry(text, [], [], [], [], {path: digest(data) for path, data in files.items()}, []), files
 
     def _check_names(self, entries: Mapping[str, Entry]) -> None:
         """Names are unique, and overrides name apps that exist; otherwise the full way tells."""

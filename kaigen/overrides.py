@@ -203,6 +203,8 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
         values: the settings with every override laid on.
         layers: the overrides, which may tell where they stand.
     """
+    import json
+
     from jsonschema import Draft7Validator
     from jsonschema.validators import extend
 
@@ -216,7 +218,8 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
         found.append(Diagnostic(code, f"`{dotted((app.name, *path))}`{message}", mark, hint))
 
     validator = extend(Draft7Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
-    for error in validator(values_schema(app.settings)).iter_errors(dict(values)):
+    schema = json.loads(values_schema(app.settings))
+    for error in validator(schema).iter_errors(dict(values)):
         path = tuple(error.absolute_path)
         if error.validator == "additionalProperties":
             known = list(error.schema.get("properties", {}))

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import click
 
 from kaigen.cli.console import Console
-from kaigen.cli.options import environment_option, override_options, read_config, read_overrides
+from kaigen.cli.options import environment_option, override_options, read_configs, read_overrides
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from kaigen.config import Config
 
 
@@ -44,14 +46,22 @@ def command(
     restart, a volume that is kept, a field that cannot change in place. The tree of GITREF is the one committed
     there; where none is, the specs of GITREF are rendered.
     """
+    from kaigen.environments.combined import for_each
     from kaigen.gitops.diff import compare, render_json, render_markdown, render_text
     from kaigen.gitops.git import merge_base
     from kaigen.pipeline import render
 
-    config = read_config(environment)
-    commit = merge_base(config.root, base)
-    new = render((), config, overrides=read_overrides(assignments, value_files))
-    change = compare(_tree_at(config, commit), new)
+    configs = read_configs(environment)
+    commit = merge_base(configs[0].root, base)
+    overrides = read_overrides(assignments, value_files)
+    trees = for_each(configs, lambda config: render((), config, overrides=overrides))
+    old: dict[str, bytes] = {}
+    new: dict[str, bytes] = {}
+    for config, tree in zip(configs, trees, strict=True):
+        place = f"{config.environment}/" if len(configs) > 1 else ""
+        old |= {f"{place}{path}": data for path, data in _tree_at(config, commit).items()}
+        new |= {f"{place}{path}": data for path, data in tree.items()}
+    change = compare(old, new)
     if output == "markdown":
         console.write(render_markdown(change))
     elif output == "json":
@@ -76,22 +86,28 @@ def _render_at(config: Config, commit: str) -> dict[str, bytes]:
     """The tree that the specs of a commit come to, for a repository that does not commit what it renders."""
     import tempfile
 
-    from kaigen.config import FILE_NAME, load_config
+    from kaigen.config import FILE_NAME, PINS_FOLDER, load_config
     from kaigen.gitops.git import read_tree_at
     from kaigen.pipeline import render
 
     files = read_tree_at(config.root, commit)
-    wanted = {
-        path: data
-        for path, data in files.items()
-        if path == FILE_NAME
-        or any(path == spec or path.startswith(f"{spec.rstrip('/')}/") for spec in config.specs)
-    }
-    if not any(path != FILE_NAME for path in wanted):
+    if not any(_is_below(path, config.specs) for path in files):
         return {}
     with tempfile.TemporaryDirectory() as folder:
-        for path, data in wanted.items():
+        _write(folder, files, (FILE_NAME, PINS_FOLDER))
+        before = load_config(Path(folder), config.environment)
+        patches = [patch["patch"] for patch in before.patches if isinstance(patch["patch"], str)]
+        _write(folder, files, (*before.specs, *before.kinds, *patches))
+        return render((), before)
+
+
+def _is_below(path: str, places: Iterable[str]) -> bool:
+    return any(place == "." or path == place or path.startswith(f"{place.rstrip('/')}/") for place in places)
+
+
+def _write(folder: str, files: Mapping[str, bytes], places: Iterable[str]) -> None:
+    for path, data in files.items():
+        if _is_below(path, places):
             target = Path(folder, path)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
-        return render((), load_config(Path(folder), config.environment))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -28,5 +29,5 @@ def command(console: Console, folder: str, profile: str, namespace: str) -> None
     root = Path(folder)
     for path in start_repository(root, profile=profile, namespace=namespace):
         console.say(f"wrote {root / path}")
-    where = "" if root.resolve() == Path.cwd() else f"cd {folder} && "
+    where = "" if root.resolve() == Path.cwd() else f"cd {shlex.quote(folder)} && "
     console.say(f"\nNext: {where}kaigen render, look at rendered/, and commit it all.")

@@ -20,7 +20,12 @@ COMMANDS: dict[str, str] = {
     "validate": "Tell every problem of every spec.",
     "render": "Write manifests and charts of the specs.",
     "diff": "Tell what a change does, object by object.",
-    "explain": "Explain a field of a kind, as kubectl explain does.",
+    "graph": "Draw apps, their objects and what depends on what.",
+    "publish": "Commit what is rendered to a deploy branch, or push it to an OCI registry.",
+    "check": "Check plain Kubernetes manifests, whoever made them.",
+    "secrets": "List the Secrets that apps expect, with their keys.",
+    "promote": "Move revisions and images from one environment to another.",
+    "explain": "Explain a field of a kind, or with --effective an app.",
     "schema": "Print the JSON Schema of a kind.",
     "kinds": "List the kinds and dialects that kaigen reads.",
     "completion": "Print a shell's completion script.",
@@ -43,7 +48,10 @@ class LazyGroup(click.Group):
         """Import a command's module and give the command."""
         if cmd_name not in COMMANDS:
             return None
-        return cast("click.Command", import_module(f"kaigen.cli.{cmd_name}").command)
+        command = cast("click.Command", import_module(f"kaigen.cli.{cmd_name}").command)
+        known = {parameter.name for parameter in command.params}
+        command.params += [option for option in voice_options() if option.name not in known]
+        return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """The command of these arguments; an unknown one is told with the nearest."""
@@ -51,6 +59,8 @@ class LazyGroup(click.Group):
             from kaigen.load.suggest import did_you_mean
 
             hint = did_you_mean(args[0], COMMANDS)
+            if args[0] in ("help", "version"):
+                hint = f"did you mean `kaigen --{args[0]}`?"
             raise click.UsageError(f"no such command: {args[0]}" + (f"; {hint}" if hint else ""), ctx)
         return super().resolve_command(ctx, args)
 
@@ -60,24 +70,43 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def voice_options() -> list[click.Option]:
+    """How much is said and in which colours; the same before a command's name and behind it."""
+
+    def option(*names: str, **attributes: Any) -> click.Option:
+        return click.Option(names, callback=_set_voice, expose_value=False, **attributes)
+
+    return [
+        option("-v", "--verbose", count=True, help="Say more."),
+        option("-q", "--quiet", is_flag=True, help="Say only what is wrong."),
+        option(
+            "--color",
+            type=click.Choice(["auto", "always", "never"]),
+            help="Colours in what is printed; auto respects NO_COLOR and the terminal.",
+        ),
+    ]
+
+
+def _set_voice(context: click.Context, option: click.Parameter, value: Any) -> None:
+    console = context.ensure_object(Console)
+    if option.name == "color":
+        console.color = value or console.color
+    elif value:
+        # Who asks for both wants silence, in either order.
+        console.verbosity = (
+            -1 if option.name == "quiet" or console.verbosity < 0 else console.verbosity + value
+        )
+
+
 @click.group(
     cls=LazyGroup,
+    params=voice_options(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 done; 1 a check found something; 2 bad input or usage; 3 the surroundings failed.",
 )
 @click.version_option(__version__, message="kaigen %(version)s")
-@click.option("-v", "--verbose", count=True, help="Say more.")
-@click.option("-q", "--quiet", is_flag=True, help="Say only what is wrong.")
-@click.option(
-    "--color",
-    type=click.Choice(["auto", "always", "never"]),
-    default="auto",
-    help="Colours in what is printed; auto respects NO_COLOR and the terminal.",
-)
-@click.pass_context
-def cli(ctx: click.Context, verbose: int, quiet: bool, color: str) -> None:
+def cli() -> None:
     """Compile YAML about AI work into Kubernetes manifests and Helm charts, for Argo CD and Flux to sync."""
-    ctx.obj = Console(verbosity=-1 if quiet else verbose, color=color)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -86,7 +115,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     gc.set_threshold(50_000, 20, 100)
     # Looking for pydantic plugins in every installed package takes a tenth of a render, and kaigen has none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    _open_streams()
     sys.exit(run(arguments))
+
+
+def _open_streams() -> None:
+    """Stand-ins for standard streams that the caller closed, before a file takes their numbers."""
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY), encoding="utf-8")
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -126,9 +166,18 @@ def run(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        _console(console).failure(KaigenError(f"{error.filename or 'system'}: {error.strerror or error}"))
+        _console(console).failure(_system_failure(error))
         return KaigenError.exit_code
     return 0
+
+
+def _system_failure(error: OSError) -> KaigenError:
+    try:
+        os.getcwd()
+    except OSError:
+        return KaigenError("the working folder is not there any more", hint="cd to one that is")
+    reason = error.strerror or str(error)
+    return KaigenError(f"{os.fsdecode(error.filename)}: {reason}" if error.filename else reason)
 
 
 def _console(fallback: Console) -> Console:

@@ -24,7 +24,7 @@ def paths_argument(function: Command) -> Command:
 def environment_option(function: Command) -> Command:
     """`--env NAME`."""
     return click.option(
-        "--env", "environment", default="", metavar="NAME", help="Environment of kaigen.yaml."
+        "--env", "environment", default="", metavar="NAME", help="Environment of kaigen.yaml. Default: all."
     )(function)
 
 
@@ -57,9 +57,41 @@ def read_config(environment: str = "", output: str | None = None) -> Config:
     return replace(config, output=output) if output is not None else config
 
 
+def read_configs(environment: str = "", output: str | None = None) -> list[Config]:
+    """The configuration of each environment that is meant: the named one, or all that `kaigen.yaml` has.
+
+    Args:
+        environment: as given by `--env`.
+        output: as given by `-o`; with several environments, each gets a folder of its name in it.
+
+    Raises:
+        InputError: when `kaigen.yaml` is wrong, with what is wrong in any environment.
+    """
+    first = read_config(environment, output)
+    if environment or not first.environments:
+        return [first]
+    from kaigen.environments.combined import for_each
+
+    named = [replace(first, environment=name) for name in first.environments]
+    below = {name: None if output is None else f"{output}/{name}" for name in first.environments}
+    return for_each(named, lambda config: read_config(config.environment, below[config.environment]))
+
+
 def output_folder(config: Config, output: str | None) -> Path:
     """Where the tree is: `-o` is relative to the working folder, the configured one to the repository."""
-    return Path(output) if output is not None else config.root / config.output
+    return Path(config.output) if output is not None else config.root / config.output
+
+
+def checkout_folder() -> str:
+    """The working folder as seen from the checkout of a pipeline; empty outside of one, or at its top."""
+    import os
+
+    top = os.environ.get("GITHUB_WORKSPACE") or os.environ.get("CI_PROJECT_DIR")
+    try:
+        below = Path.cwd().relative_to(Path(top).resolve()).as_posix() if top else ""
+    except (OSError, ValueError):
+        return ""
+    return "" if below == "." else below
 
 
 def read_overrides(assignments: tuple[str, ...], value_files: tuple[str, ...]) -> list[Overrides]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -14,9 +15,10 @@ from kaigen.cli.options import (
     output_folder,
     override_options,
     paths_argument,
-    read_config,
+    read_configs,
     read_overrides,
 )
+from kaigen.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from kaigen.gitops.tree import TreeChange
     from kaigen.incremental import AppRow
     from kaigen.load.diagnostics import Diagnostic
+    from kaigen.load.progress import Progress
     from kaigen.overrides import Overrides
     from kaigen.pipeline import Compilation
 
@@ -76,32 +79,80 @@ def command(
         raise click.UsageError("--stdout prints manifests; a chart is a folder")
     if to_stdout and output is not None:
         raise click.UsageError("--stdout and --output exclude each other")
-    config = read_config(environment, output)
-    overrides = read_overrides(assignments, value_files)
-    root = output_folder(config, output)
-    if not paths and not to_stdout:
-        from kaigen.incremental import render_incrementally
+    from kaigen.environments.combined import combined, for_each
 
-        chosen = cast("Format", form) if form else config.format
-        result = render_incrementally(config, overrides, chosen, root, use_cache=not no_cache)
-        _report(console, result.diagnostics)
-        if check:
-            _check(console, root, result.files, None, result.state)
-        else:
-            _write(console, root, result.files, None, result.apps, result.state)
-        result.keep()
-        return
-    compilation = _compile(paths, config, overrides)
-    _report(console, compilation.diagnostics)
-    if to_stdout:
-        console.write(compilation.stream())
-        return
-    files = compilation.files(cast("Format", form) if form else config.format)
-    scope = compilation.owns if paths else None
+    configs = read_configs(environment, output)
+    if to_stdout and len(configs) > 1:
+        names = ", ".join(config.environment for config in configs)
+        raise click.UsageError(f"--stdout prints one environment; name it with --env: {names}")
+    if form:
+        configs = [replace(config, format=cast("Format", form)) for config in configs]
+    overrides = read_overrides(assignments, value_files)
+    stdin = sys.stdin.buffer.read() if "-" in paths else None
+    with progress_line(console) as progress:
+
+        def work(config: Config) -> _Tree | Compilation:
+            root = output_folder(config, output)
+            if not paths and not to_stdout:
+                return _whole_tree(config, overrides, root, progress, use_cache=not no_cache)
+            found = _compile(paths, config, overrides, stdin, progress)
+            if to_stdout:
+                return found
+            scope = found.owns if paths else None
+            return _Tree(root, found.files(config.format), found.rows(), found.diagnostics, scope)
+
+        results = for_each(configs, work)
+    said = {config.environment: item.diagnostics for config, item in zip(configs, results, strict=True)}
+    _report(console, combined(said))
+    trees = [item for item in results if isinstance(item, _Tree)]
+    if configs[0].environments and not (environment or paths or to_stdout):
+        trees[:0] = _left_behind(output_folder(configs[0], output).parent, configs[0].environments)
     if check:
-        _check(console, root, files, scope)
-    else:
-        _write(console, root, files, scope, compilation.rows())
+        _check(console, trees)
+    for item in results:
+        if not isinstance(item, _Tree):
+            console.write(item.stream())
+    for tree in trees:
+        if not check:
+            _write(console, tree)
+        tree.keep()
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """What a tree shall hold."""
+
+    root: Path
+    files: Mapping[str, FileContent]
+    apps: Sequence[AppRow]
+    diagnostics: Sequence[Diagnostic]
+    scope: Callable[[str], bool] | None = None
+    state: TreeState | None = None
+    keep: Callable[[], None] = lambda: None
+
+
+def _left_behind(root: Path, environments: Sequence[str]) -> list[_Tree]:
+    """Trees that are no longer wanted: of environments that are gone, and of the time before there were any."""
+    from kaigen.gitops.index import INDEX_NAME
+
+    below = sorted(path for path in root.iterdir() if path.name not in environments) if root.is_dir() else []
+    return [_Tree(place, {}, (), ()) for place in (root, *below) if (place / INDEX_NAME).is_file()]
+
+
+def _whole_tree(
+    config: Config,
+    overrides: Sequence[Overrides],
+    root: Path,
+    progress: Progress | None,
+    *,
+    use_cache: bool,
+) -> _Tree:
+    from kaigen.incremental import render_incrementally
+
+    found = render_incrementally(
+        config, overrides, config.format, root, use_cache=use_cache, progress=progress
+    )
+    return _Tree(root, found.files, found.apps, found.diagnostics, None, found.state, found.keep)
 
 
 def _report(console: Console, diagnostics: Sequence[Diagnostic]) -> None:
@@ -114,52 +165,51 @@ def _report(console: Console, diagnostics: Sequence[Diagnostic]) -> None:
     console.say("")
 
 
-def _compile(paths: tuple[str, ...], config: Config, overrides: Sequence[Overrides]) -> Compilation:
+def _compile(
+    paths: tuple[str, ...],
+    config: Config,
+    overrides: Sequence[Overrides],
+    stdin: bytes | None,
+    progress: Progress | None,
+) -> Compilation:
+    from io import BytesIO
+
     from kaigen.pipeline import compile_specs, load_others, load_specs
 
-    loaded = load_specs(paths, config, stdin=sys.stdin.buffer if "-" in paths else None)
-    return compile_specs(loaded, config, overrides, others=load_others(loaded, config) if paths else None)
+    stream = BytesIO(stdin) if stdin is not None else None
+    loaded = load_specs(paths, config, stdin=stream, progress=progress)
+    others = load_others(loaded, config) if paths else None
+    return compile_specs(loaded, config, overrides, others=others, progress=progress)
 
 
-def _check(
-    console: Console,
-    root: Path,
-    files: Mapping[str, FileContent],
-    scope: Callable[[str], bool] | None,
-    state: TreeState | None = None,
-) -> None:
+def _check(console: Console, trees: Sequence[_Tree]) -> None:
     from kaigen.gitops.tree import diff_tree, plan_tree
     from kaigen.load.diagnostics import CheckFailed
 
-    change = plan_tree(root, files, scope=scope, state=state)
-    if change.is_empty:
-        console.say(f"{root} is up to date: {_counts(change)}")
-        return
-    for line in diff_tree(root, files, change, scope=scope):
-        console.out(line)
-    raise CheckFailed(
-        f"{root} is stale: {_counts(change)}", hint="run `kaigen render` and commit what it writes"
-    )
+    stale = []
+    for tree in trees:
+        change = plan_tree(tree.root, tree.files, scope=tree.scope, state=tree.state)
+        if change.is_empty:
+            console.say(f"{tree.root} is up to date: {_counts(change)}")
+            continue
+        for line in diff_tree(tree.root, tree.files, change, scope=tree.scope):
+            console.out(line)
+        stale.append(f"{tree.root} is stale: {_counts(change)}")
+    if stale:
+        raise CheckFailed("; ".join(stale), hint="run `kaigen render` and commit what it writes")
 
 
-def _write(
-    console: Console,
-    root: Path,
-    files: Mapping[str, FileContent],
-    scope: Callable[[str], bool] | None,
-    apps: Sequence[AppRow],
-    state: TreeState | None = None,
-) -> None:
+def _write(console: Console, tree: _Tree) -> None:
     from kaigen.gitops.tree import write_tree
 
-    change = write_tree(root, files, scope=scope, state=state)
+    change = write_tree(tree.root, tree.files, scope=tree.scope, state=tree.state)
     if console.verbosity < 0:
         return
     paths = (*change.added, *change.changed, *change.removed)
     touched = {"/".join(path.split("/")[:2]) for path in paths}
     rows = [
         (f"{row.namespace}/{row.name}", row.kind, str(row.objects), row.source)
-        for row in apps
+        for row in tree.apps
         if console.verbosity > 0 or f"{row.namespace}/{row.name}" in touched
     ]
     if rows:
@@ -167,7 +217,8 @@ def _write(
             console.say(line)
         if len(rows) > MOST_ROWS:
             console.say(f"… and {len(rows) - MOST_ROWS} more")
-    console.say(f"{root}: {len(apps)} {'app' if len(apps) == 1 else 'apps'}, {_counts(change)}")
+    apps = len(tree.apps)
+    console.say(f"{tree.root}: {apps} {'app' if apps == 1 else 'apps'}, {_counts(change)}")
 
 
 def _counts(change: TreeChange) -> str:

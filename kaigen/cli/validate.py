@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from kaigen.cli.console import Console
-from kaigen.cli.options import environment_option, paths_argument, read_config
+from kaigen.cli.options import checkout_folder, environment_option, paths_argument, read_configs
+
+if TYPE_CHECKING:
+    from kaigen.load.diagnostics import Diagnostic
 
 
 @click.command("validate")
@@ -16,7 +20,7 @@ from kaigen.cli.options import environment_option, paths_argument, read_config
 @click.option(
     "--output",
     "-o",
-    type=click.Choice(["text", "json", "sarif", "github", "junit"]),
+    type=click.Choice(["text", "json", "sarif", "github", "gitlab", "junit"]),
     default="text",
     help="How problems are told.",
 )
@@ -27,14 +31,23 @@ def command(console: Console, paths: tuple[str, ...], environment: str, output: 
     Of the specs in PATH (default: those of kaigen.yaml); exit 2 when one problem is an error. All checks of a
     render are made, and nothing is written.
     """
+    from io import BytesIO
+
+    from kaigen.environments.combined import combined
     from kaigen.load.diagnostics import Severity
     from kaigen.load.report import render_report
     from kaigen.pipeline import validate
 
-    stdin = sys.stdin.buffer if "-" in paths else None
-    found, files = validate(paths, read_config(environment), stdin=stdin)
+    stdin = sys.stdin.buffer.read() if "-" in paths else None
+    told: dict[str, list[Diagnostic]] = {}
+    files: tuple[str, ...] = ()
+    for config in read_configs(environment):
+        told[config.environment], files = validate(
+            paths, config, stdin=BytesIO(stdin) if stdin is not None else None
+        )
+    found = combined(told)
     if output != "text":
-        text = render_report(found, output, files=list(files)).rstrip("\n")
+        text = render_report(found, output, files=list(files), folder=checkout_folder()).rstrip("\n")
         if text:
             console.out(text)
     elif found:

@@ -11,18 +11,21 @@ Nothing else in an object differs between the two forms.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from kaigen.compile.gojson import go_json, sha256_hex
+from kaigen.load.diagnostics import Mark
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Tree: TypeAlias = "bool | int | float | str | Expr | Sequence[Tree] | Mapping[str, Tree] | None"
 """An object or a part of it: JSON with expressions in it; its mappings are dicts, its sequences lists or tuples."""
 
 SpecPath = tuple[str | int, ...]
+
+Place = Callable[[SpecPath], Mark | None]
+"""Tells where a part of an object was written; None where kaigen made it."""
 
 DIGEST_LENGTH = 8
 """Hex digits of a content hash in a name: 32 bits, compared only within one app's history."""
@@ -45,27 +48,37 @@ class Scope:
         release: the Helm release's name; the app's own name in plain manifests.
         namespace: where the app goes.
         values: the settings as a nested mapping, overrides applied.
-        specs: specs that a name was hashed from, resolved already; by identity.
+        shared: mappings that stand in several places, resolved already; by identity.
     """
 
     release: str
     namespace: str
     values: Mapping[str, Json]
-    specs: dict[int, dict[str, Json]] = field(default_factory=dict)
+    shared: dict[int, dict[str, Json]] = field(default_factory=dict)
+
+    def resolve_shared(self, tree: Mapping[str, Tree]) -> dict[str, Json]:
+        """A mapping that others use too: resolved once, and the same object each time."""
+        known = self.shared.get(id(tree))
+        if known is None:
+            known = self.shared[id(tree)] = resolve(tree, self)  # type: ignore[assignment]
+        return known  # type: ignore[return-value]
 
 
-class Expr(ABC):
-    """A leaf or subtree whose value is known only when the app is rendered."""
+class Expr:
+    """A leaf or subtree whose value is known only when the app is rendered.
+
+    Not an abstract base class: `isinstance` is asked of every expression of every object, and would take longer.
+    """
 
     __slots__ = ()
 
-    @abstractmethod
     def value(self, scope: Scope) -> Json:
         """What it is in this scope."""
+        raise NotImplementedError
 
-    @abstractmethod
     def pipeline(self) -> str:
         """Go template pipeline, without braces, of the same value."""
+        raise NotImplementedError
 
     def inline(self) -> str:
         """YAML text of the value in a template, on one line."""
@@ -133,11 +146,16 @@ class Setting(Expr):
         return tuple(self.path.split("."))
 
     def value(self, scope: Scope) -> Json:
-        here: Any = scope.values
-        for key in self.keys:
-            if not isinstance(here, Mapping) or key not in here:
-                return None
-            here = here[key]
+        return self.within(scope.values)
+
+    def within(self, values: Mapping[str, Json]) -> Json:
+        """Its value among nested values; None when it is not there."""
+        here: Any = values
+        try:
+            for key in self.path.split("."):
+                here = here[key]
+        except (KeyError, TypeError):
+            return None
         return here  # type: ignore[no-any-return]
 
     def pipeline(self) -> str:
@@ -240,10 +258,7 @@ class HashedName(Expr):
     helper: str
 
     def value(self, scope: Scope) -> str:
-        spec = scope.specs.get(id(self.spec))
-        if spec is None:
-            spec = scope.specs[id(self.spec)] = resolve(self.spec, scope)  # type: ignore[assignment]
-        return f"{scope.release}-{spec_digest(spec)}"  # type: ignore[arg-type]
+        return f"{scope.release}-{spec_digest(scope.resolve_shared(self.spec))}"
 
     def pipeline(self) -> str:
         return f'printf "%s-%s" .Release.Name (include "{self.helper}" .)'
@@ -261,10 +276,9 @@ class Labels(Expr):
     helper: str = "labels"
 
     def value(self, scope: Scope) -> dict[str, Json]:
-        common, own = resolve(self.common, scope), resolve(self.own, scope)
-        assert isinstance(common, dict)
+        own = resolve(self.own, scope)
         assert isinstance(own, dict)
-        return {**common, **own}
+        return {**scope.resolve_shared(self.common), **own}
 
     def pipeline(self) -> str:
         common = f'include "{self.helper}" .'
@@ -277,6 +291,42 @@ class Labels(Expr):
 
 
 @dataclass(frozen=True, slots=True)
+class Spread(Expr):
+    """Topology spread constraints; those that name no pods mean the app's own.
+
+    Kubernetes would let them mean none, and so spread nothing. Left out when there are no constraints.
+
+    Attributes:
+        of: the constraints, as in a pod.
+        selector: the labels that tell the app's pods.
+    """
+
+    of: Setting
+    selector: Labels
+
+    def value(self, scope: Scope) -> Json:
+        constraints = self.of.value(scope)
+        if not isinstance(constraints, list):
+            return constraints
+        default: dict[str, Json] = {"matchLabels": self.selector.value(scope)}
+        return [
+            {**item, "labelSelector": default}
+            if isinstance(item, dict) and item.get("labelSelector") is None
+            else item
+            for item in constraints
+        ]
+
+    def pipeline(self) -> str:
+        """The pipeline of one constraint, where `.` is what was given for it and `$` the chart's scope."""
+        default = f'dict "matchLabels" (include "{self.selector.helper}" $ | fromYaml)'
+        selector = f'kindIs "invalid" .labelSelector | ternary ({default}) .labelSelector'
+        return f'set (omit . "labelSelector") "labelSelector" ({selector})'
+
+    def settings(self) -> Iterator[Setting]:
+        yield self.of
+
+
+@dataclass(frozen=True, slots=True)
 class Object:
     """One Kubernetes object of an app, with expressions in it.
 
@@ -286,6 +336,9 @@ class Object:
         wave: 0 config, 1 acquisition, 2 conversion, 3 workloads, 4 routes; a claim that of its first pod.
         when: the object exists only while this setting is true.
         test: part of `helm test`; in the chart only.
+        verbatim: its file's text, which must stay as it is, byte for byte; such an object is in no chart.
+        ending: of its file's name.
+        place: where its parts were written, when a user's template or patch did.
     """
 
     role: str
@@ -293,6 +346,9 @@ class Object:
     wave: int = 0
     when: Setting | None = None
     test: bool = False
+    verbatim: str = ""
+    ending: str = "yaml"
+    place: Place | None = field(default=None, compare=False)
 
     @property
     def kind(self) -> str:
@@ -376,7 +432,9 @@ class App:
             if item.test or (item.when is not None and not item.when.value(scope)):
                 continue
             # The metadata come first, so a spec that the name was hashed from is there already.
-            body = {key: scope.specs.get(id(node)) or resolve(node, scope) for key, node in item.body.items()}
+            body = {
+                key: scope.shared.get(id(node)) or resolve(node, scope) for key, node in item.body.items()
+            }
             rendered.append(Rendered(item, body))
         return rendered
 
@@ -389,24 +447,33 @@ class Rendered:
     body: dict[str, Any] = field(hash=False)
 
 
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+# What walks trees below decides by exact type, leaves first, and looks at a node's children before it calls itself:
+# it runs for every node of every object.
+
+
 def resolve(tree: Tree, scope: Scope) -> Json:
     """The tree with every expression replaced by its value; empty optional settings leave their field out."""
-    # By exact type: this runs for every node of every object, and isinstance on abstract classes is slow.
     kind = type(tree)
     if kind is dict:
         result: dict[str, Json] = {}
+        node: Any
         for key, node in tree.items():  # type: ignore[union-attr]
-            if type(node) is str:
+            kind = type(node)
+            if kind in _LEAVES:
                 result[key] = node
-            elif type(node) is Setting and node.optional:
+            elif kind is Setting:
                 value = node.value(scope)
-                if value:
+                if value or not node.optional:
                     result[key] = value
             else:
-                result[key] = resolve(node, scope)
+                value = resolve(node, scope)
+                if value or kind is not Spread:
+                    result[key] = value
         return result
     if kind is list or kind is tuple:
-        return [resolve(node, scope) for node in tree]  # type: ignore[union-attr]
+        items: Any = tree
+        return [item if type(item) in _LEAVES else resolve(item, scope) for item in items]
     return tree.value(scope) if isinstance(tree, Expr) else tree  # type: ignore[return-value]
 
 
@@ -422,24 +489,23 @@ def spec_digest(spec: Mapping[str, Json]) -> str:
 def find_settings(tree: Tree) -> list[Setting]:
     """Every setting in a tree, in order, repeated as often as it is used."""
     found: list[Setting] = []
-    _find(tree, found)
+    _find((tree,), found)
     return found
 
 
-def _find(tree: Tree, found: list[Setting]) -> None:
-    kind = type(tree)
-    if kind is str:
-        return
-    if kind is dict:
-        for node in tree.values():  # type: ignore[union-attr]
-            if type(node) is not str:
-                _find(node, found)
-    elif kind is list or kind is tuple:
-        for node in tree:  # type: ignore[union-attr]
-            if type(node) is not str:
-                _find(node, found)
-    elif isinstance(tree, Expr):
-        found.extend(tree.settings())
+def _find(nodes: Iterable[Tree], found: list[Setting]) -> None:
+    for node in nodes:
+        kind = type(node)
+        if kind in _LEAVES:
+            continue
+        if kind is dict:
+            _find(node.values(), found)  # type: ignore[union-attr]
+        elif kind is list or kind is tuple:
+            _find(node, found)  # type: ignore[arg-type]
+        elif kind is Setting:
+            found.append(node)  # type: ignore[arg-type]
+        elif isinstance(node, Expr):
+            found.extend(node.settings())
 
 
 def collect_settings(objects: Sequence[Object], order: Sequence[str] = ()) -> tuple[Setting, ...]:
@@ -455,4 +521,4 @@ def collect_settings(objects: Sequence[Object], order: Sequence[str] = ()) -> tu
             known = found.setdefault(setting.path, setting)
             assert known.default == setting.default, f"two defaults for the setting {setting.path}"
     rank = {name: index for index, name in enumerate(order)}
-    return tuple(sorted(found.values(), key=lambda s: rank.get(s.keys[0], len(rank))))
+    return tuple(sorted(found.values(), key=lambda s: rank.get(s.path.partition(".")[0], len(rank))))

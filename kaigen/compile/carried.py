@@ -62,8 +62,24 @@ def uncarried(node: Any, path: SpecPath = ()) -> Iterator[Uncarried]:
         yield Uncarried(path, "KG0312", f"Helm would round {node}", "write 0")
 
 
+def _is_carried(node: Any) -> bool:
+    """A fast look, by exact type: True only when `uncarried` finds nothing."""
+    kind = type(node)
+    if kind is str:
+        return _UNCARRIED.search(node) is None
+    if kind is dict:
+        return "<<" not in node and all(map(_is_carried, node)) and all(map(_is_carried, node.values()))
+    if kind is list:
+        return all(map(_is_carried, node))
+    if kind is int:
+        return bool(abs(node) <= EXACT_MAX)
+    return kind is bool or node is None or (kind is float and bool(node))
+
+
 def report_uncarried(settings: Iterable[Setting], problems: Problems) -> None:
     """Tell of every default that Helm cannot carry, at the field of the spec that it came from."""
     for setting in settings:
+        if _is_carried(setting.default):
+            continue
         for item in uncarried(setting.default):
             problems.error(item.code, item.message, (*setting.origin, *item.path), item.hint)

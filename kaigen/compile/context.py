@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kaigen.catalog.profiles import Profile
+
+if TYPE_CHECKING:
+    from kaigen.extend.patches import Patches
 
 Key = tuple[str, str, str]
 """Kind, namespace and name of a spec."""
@@ -23,6 +26,11 @@ class SpecIndex:
         """The spec of that kind and name; None when there is none."""
         self.asked.append((kind, namespace, name))
         return self._find((kind, namespace, name))
+
+    def found(self, since: int = 0) -> tuple[tuple[str, str], ...]:
+        """Namespace and name of the specs that were asked for and are there, from that question on."""
+        keys = dict.fromkeys(key for key in self.asked[since:] if self._find(key) is not None)
+        return tuple((namespace, name) for _, namespace, name in keys)
 
     def names(self, kind: str, namespace: str) -> list[str]:
         """Names of the specs of a kind in a namespace."""
@@ -49,6 +57,7 @@ class Context:
         target: Kubernetes version, as in `1.36`.
         images: kaigen's own runtime images by name.
         specs: the specs of the run, for references between them.
+        patches: the user's, applied to what compilers make; None for none.
     """
 
     profile: Profile
@@ -56,3 +65,4 @@ class Context:
     target: str = "1.36"
     images: Mapping[str, str] = field(default_factory=dict)
     specs: SpecIndex = field(default_factory=SpecIndex)
+    patches: Patches | None = None

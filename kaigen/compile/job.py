@@ -466,7 +466,7 @@ class _JobCompiler:
         }
         nothing: dict[str, Tree] = {}
         placement = self.problems.attempt(
-            lambda: placement_fields(spec.placement, self.context, granted), nothing
+            lambda: placement_fields(self.frame, spec.placement, self.context, granted), nothing
         )
         transfer_images = (
             [spec.model.transfer.image]

@@ -100,7 +100,7 @@ def compile_model(model: Model, context: Context, problems: Problems) -> App:
     )
     nothing: dict[str, Tree] = {}
     security = problems.attempt(lambda: pod_security(spec.security), nothing)
-    placement = problems.attempt(lambda: placement_fields(spec.placement, context, None), nothing)
+    placement = problems.attempt(lambda: placement_fields(frame, spec.placement, context, None), nothing)
     image = spec.transfer.image
     secrets: dict[str, Tree] = {
         "imagePullSecrets": settings.objects(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from kaigen.compile.app import SpecPath
+from kaigen.load.diagnostics import Diagnostic, Severity
 
 T = TypeVar("T")
 
@@ -48,6 +49,7 @@ class Problems:
     def __init__(self) -> None:
         self.errors: list[SpecProblem] = []
         self.warnings: list[SpecProblem] = []
+        self.told: list[Diagnostic] = []
 
     def error(self, code: str, message: str, path: SpecPath, hint: str = "") -> None:
         """Note an error and go on, so that one run tells them all."""
@@ -56,6 +58,15 @@ class Problems:
     def warning(self, code: str, message: str, path: SpecPath, hint: str = "") -> None:
         """Note something that works but will surprise."""
         self.warnings.append(SpecProblem(code, message, path, hint))
+
+    def tell(self, item: Diagnostic) -> None:
+        """Note what has a place of its own, such as a line of a template."""
+        self.told.append(item)
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error was noted."""
+        return bool(self.errors) or any(item.severity is Severity.ERROR for item in self.told)
 
     def attempt(self, step: Callable[[], T], otherwise: T) -> T:
         """The step's result; when it finds an error, note that and go on with `otherwise`."""

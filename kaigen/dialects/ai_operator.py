@@ -16,11 +16,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from kaigen.dialects.base import CLUSTER_FIELDS, ForeignMetadata, Lowered, Lowering
+from kaigen.dialects.base import CLUSTER_FIELDS, PREFIX, ForeignMetadata, Lowered, Lowering
 from kaigen.kinds.base import NO_BLANKS, AppName, Block, Metadata, TokenSecret
 from kaigen.kinds.blocks import AccessMode, HuggingFace, Placement, Resources, Source
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job, JobSpec, ModelUse, Output, OutputVolume
+from kaigen.kinds.promotable import IMAGE, NAME
 from kaigen.kinds.spec import Path
 from kaigen.kinds.validate import Positioned
 from kaigen.load.diagnostics import Diagnostic
@@ -51,11 +52,11 @@ DIRECTIVES = ("compat", "gpus", "retain-output", "version")
 class AiOperatorSpec(Block):
     """A fine-tuning run."""
 
-    image: Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS)] = Field(
+    image: Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS), IMAGE] = Field(
         DEFAULT_IMAGE, description="Container image with the training code."
     )
     model: Annotated[
-        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)
+        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200), NAME
     ] = Field(DEFAULT_MODEL, description="Hugging Face repository to download.", examples=[DEFAULT_MODEL])
     runtime_class_name: str = Field(
         DEFAULT_RUNTIME_CLASS,
@@ -198,6 +199,9 @@ def lower(job: AiOperatorJob, document: Positioned) -> tuple[list[Lowered], list
         ("spec", "command"): ("spec", "command"),
         ("spec", "model"): ("spec", "model"),
         ("spec", "output", "volume"): ("spec", "diskSize"),
+        ("spec", "output", "volume", "mountPath"): ("spec",),
+        ("spec", "output", "volume", "retain"): ("metadata", "annotations", f"{PREFIX}retain-output"),
+        ("spec", "resources", "gpus"): ("metadata", "annotations", f"{PREFIX}gpus"),
         ("spec", "output", "volume", "storageClassName"): ("spec", "storageClassName"),
         ("spec", "output", "volume", "accessModes"): ("spec", "accessModes"),
         ("spec", "placement", "runtimeClassName"): ("spec", "runtimeClassName"),

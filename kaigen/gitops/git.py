@@ -188,8 +188,8 @@ def _unknown_ref(repo: Path, ref: str) -> InputError:
     message = f"there is no commit '{_ODD.sub('?', ref)}' in this repository"
     if not names:
         return InputError.of("KG0801", message, hint="commit something first")
-    # `main` is often only there as `origin/main`, which is nearer than any name of the same length.
-    same_end = [name for name in names if name.rpartition("/")[2] == ref]
+    # `main` is often only there as `origin/main`, and the other way round before there is a remote.
+    same_end = [name for name in names if name.rpartition("/")[2] == ref or ref.partition("/")[2] == name]
     meant = same_end or nearest(ref, names)
     hint = f"did you mean '{meant[0]}'?" if meant else ""
     remote, slash, branch = ref.partition("/")

@@ -174,11 +174,14 @@ def _apply(
             moved = [path for path in files if path.startswith(at + "/") or not at]
     if state is None:
         return
-    # Making or deleting a hard link changes a file's ctime; otherwise it must be as it was seen or written.
+    # Making or deleting a hard link changes a file's ctime; otherwise it must be as it was seen or written. A file
+    # that was written and not linked is still as it was then, where the file system shows that of one of them.
+    settled = False
     for path in moved:
         before = staging.written.get(path)
         seen = (before, digest_of(files[path])) if before is not None else found.stamps.get(path)
-        now = _stamp_now(place, path)
+        now = before if before is not None and settled else _stamp_now(place, path)
+        settled = settled or (before is not None and before == now)
         if seen is not None and now is not None and _is_same_but_ctime(seen[0], now):
             found.stamps[path] = (now, seen[1])
         else:

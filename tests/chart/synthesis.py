@@ -57,6 +57,8 @@ def _other(schema: Mapping[str, Any], default: Any, turn: int) -> Any:
         return not default
     if types == {"integer"}:
         return default + 11
+    if types == {"number"}:
+        return default / 4 + 0.0625
     if "string" in types and len(types) > 1:
         return (STRINGS[turn % len(STRINGS)], 12345678, -0.25, 1e-7, not default)[turn % 5]
     if types == {"string"}:
@@ -106,7 +108,7 @@ def _least(schema: Mapping[str, Any], default: Any) -> Any:
         return 0
     if types == {"boolean"}:
         return False
-    if types == {"integer"}:
+    if types in ({"integer"}, {"number"}):
         return schema.get("minimum", 0)
     if "string" in types:
         return "" if not schema.get("minLength") else "-"

@@ -21,10 +21,12 @@ README_RESOURCE = "02a9f02f5533fc1ad7b6a512eeb9135c189535bdc000abcbcbc9ba4857fe7
 Object = dict[str, Any]
 
 
-def test_the_committed_output_is_what_the_specs_render_to() -> None:
-    files = render([], load_config(DEMO))
-    change = plan_tree(DEMO / "rendered", files)
-    difference = "\n".join(line.rstrip("\n") for line in diff_tree(DEMO / "rendered", files, change))
+@pytest.mark.parametrize("environment", load_config(DEMO).environments)
+def test_the_committed_output_is_what_the_specs_render_to(environment: str) -> None:
+    files = render([], load_config(DEMO, environment))
+    tree = DEMO / "rendered" / environment
+    change = plan_tree(tree, files)
+    difference = "\n".join(line.rstrip("\n") for line in diff_tree(tree, files, change))
     assert difference == "", "run `kaigen render` in examples/demo, and look at git diff"
     assert change.is_empty
 
@@ -36,7 +38,7 @@ def test_the_operators_example_is_its_readmes_unchanged() -> None:
 
 def committed(app: str) -> dict[str, Object]:
     """The objects of one app in the committed output, by kind."""
-    folder = DEMO / "rendered" / "ml" / app / "manifests"
+    folder = DEMO / "rendered" / "dev" / "ml-dev" / app / "manifests"
     objects = [yaml.safe_load(file.read_text()) for file in folder.glob("*.yaml")]
     found = {o["kind"]: o for o in objects if o["kind"] != "Kustomization"}
     assert len(found) == len(objects) - 1
@@ -88,7 +90,9 @@ def test_trained_weights_outlive_the_spec(app: str) -> None:
         "kustomize.toolkit.fluxcd.io/prune": "disabled",
     }
     assert kept.items() <= volume["metadata"]["annotations"].items()
-    template = DEMO / "rendered" / "ml" / app / "chart" / "templates" / "persistentvolumeclaim.yaml"
+    template = (
+        DEMO / "rendered" / "dev" / "ml-dev" / app / "chart" / "templates" / "persistentvolumeclaim.yaml"
+    )
     assert "helm.sh/resource-policy: keep" in template.read_text()
 
 

@@ -61,7 +61,9 @@ def test_help_reads_no_specs_and_loads_no_kinds(repository: Path, arguments: lis
 def test_help_of_one_command_imports_no_other(repository: Path) -> None:
     found = imports(repository, "render", "--help")
     others = [f"kaigen.cli.{path.stem}" for path in (ROOT / "kaigen" / "cli").glob("*.py")]
-    shared = {f"kaigen.cli.{name}" for name in ("__init__", "main", "console", "options", "render")}
+    shared = {
+        f"kaigen.cli.{name}" for name in ("__init__", "main", "console", "options", "progress", "render")
+    }
     assert over(found, *(set(others) - shared)) == []
 
 
@@ -71,6 +73,25 @@ def test_validate_imports_nothing_that_only_writing_or_a_network_takes(repositor
 
 def test_render_of_manifests_imports_no_template_engine_and_no_differ(repository: Path) -> None:
     assert over(imports(repository, "render"), *NEVER, *ONLINE, "difflib", "kaigen.emit.chart") == []
+
+
+@pytest.mark.parametrize("environment", ["", "prod"])
+def test_a_render_of_what_is_unchanged_validates_nothing_again(repository: Path, environment: str) -> None:
+    config = repository / "kaigen.yaml"
+    overrides = """
+overrides:
+  - match: {app: [model-00000, job-00000], labels: {}}
+    spec: {retries: 3}
+environments:
+  staging: {}
+  prod: {overrides: [{match: {kind: Job}, spec: {retries: 4}}]}
+"""
+    config.write_text(config.read_text(encoding="utf-8") + overrides, encoding="utf-8")
+    imports(repository, "promote", "--from", "staging", "--to", "prod")
+    assert (repository / "pins" / "prod.yaml").is_file()
+    arguments = ["render", f"--env={environment}"]
+    assert over(imports(repository, *arguments), "pydantic") != []
+    assert over(imports(repository, *arguments), *NEVER, *ONLINE, "pydantic", "pydantic_core") == []
 
 
 def test_an_import_is_told_with_the_chain_of_its_importers() -> None:

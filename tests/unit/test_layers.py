@@ -12,15 +12,32 @@ ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "kaigen"
 
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("kaigen.load", "kaigen.cache", "kaigen"),
+    ("kaigen.load", "kaigen.cache", "kaigen.parallel", "kaigen"),
     ("kaigen.kinds", "kaigen.catalog", "kaigen.config"),
     ("kaigen.dialects",),
     ("kaigen.compile",),
     ("kaigen.check",),
     ("kaigen.emit",),
     ("kaigen.gitops",),
-    ("kaigen.overrides", "kaigen.config_file"),
-    ("kaigen.pipeline", "kaigen.incremental", "kaigen.scaffold"),
+    (
+        "kaigen.overrides",
+        "kaigen.config_file",
+        "kaigen.environments",
+        "kaigen.extend",
+        "kaigen.publish_config",
+        "kaigen.secrets.config",
+    ),
+    (
+        "kaigen.pipeline",
+        "kaigen.incremental",
+        "kaigen.promotion",
+        "kaigen.effective",
+        "kaigen.graph",
+        "kaigen.manifests_check",
+        "kaigen.publish",
+        "kaigen.scaffold",
+        "kaigen.secrets",
+    ),
     ("kaigen.cli", "kaigen.__main__"),
 )
 """From the bottom to the top. A module may import from its own layer and from those before it."""

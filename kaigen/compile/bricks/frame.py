@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from kaigen.compile.app import Expr, Labels, Namespace, Release, Tree
 
@@ -21,9 +22,9 @@ POD_SECURITY = "kaigen.dev/pod-security"
 """Annotation on pods that ask for a level looser than restricted, so that every diff shows it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Frame:
-    """Who the app is.
+    """Who the app is. Its labels stand in every object, so each mapping is made once and shared by all.
 
     Attributes:
         name: the app's.
@@ -35,12 +36,12 @@ class Frame:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def common_labels(self) -> dict[str, Tree]:
         """Labels of every object."""
         return {**self.labels, **self.selector_labels, "app.kubernetes.io/managed-by": "kaigen"}
 
-    @property
+    @cached_property
     def selector_labels(self) -> dict[str, Tree]:
         """The labels that tell this release's pods from all others."""
         return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/instance": Release()}

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaigen.catalog.gpus import get_gpu, gpu_names
-from kaigen.compile.app import Setting, SpecPath, Tree
+from kaigen.compile.app import Setting, SpecPath, Spread, Tree
 from kaigen.compile.bricks import settings
+from kaigen.compile.bricks.frame import Frame
 from kaigen.compile.context import Context
 from kaigen.compile.problems import SpecProblem
 from kaigen.kinds.blocks import GpuShare, Image, ImageBlock, Placement, Resources, Security
@@ -184,9 +185,20 @@ def grant(
 
 
 def placement_fields(
-    placement: Placement, context: Context, granted: Granted | None, origin: SpecPath = ("spec", "placement")
+    frame: Frame,
+    placement: Placement,
+    context: Context,
+    granted: Granted | None,
+    origin: SpecPath = ("spec", "placement"),
 ) -> dict[str, Tree]:
     """A pod's scheduling fields, as settings.
+
+    Args:
+        frame: the app.
+        placement: what the spec asks for.
+        context: whose profile says how spot nodes are told.
+        granted: what the pod's resources come to; None for no device.
+        origin: where the block stands in the spec.
 
     Raises:
         SpecProblem: when spot nodes are asked for and the profile knows none.
@@ -238,11 +250,14 @@ def placement_fields(
             optional=True,
             origin=(*origin, "affinity"),
         ),
-        "topologySpreadConstraints": settings.objects(
-            "topologySpreadConstraints",
-            placement.topology_spread,
-            "How pods are spread over nodes and zones.",
-            origin=(*origin, "topologySpread"),
+        "topologySpreadConstraints": Spread(
+            settings.objects(
+                "topologySpreadConstraints",
+                placement.topology_spread,
+                "How pods are spread over nodes and zones; without a labelSelector, the app's own pods.",
+                origin=(*origin, "topologySpread"),
+            ),
+            frame.selector(),
         ),
     }
 

@@ -9,6 +9,7 @@ from kaigen.compile.app import Setting, SpecPath
 from kaigen.kinds.base import QUANTITY
 
 STRING: Mapping[str, Any] = {"type": "string"}
+TEXT: Mapping[str, Any] = {**STRING, "minLength": 1}
 STRINGS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
 STRING_MAP: Mapping[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
 OBJECT: Mapping[str, Any] = {"type": "object"}
@@ -32,8 +33,7 @@ PULL_POLICY: Mapping[str, Any] = {"enum": ["", "Always", "IfNotPresent", "Never"
 
 def text(path: str, default: str, doc: str, *, optional: bool = False, origin: SpecPath = ()) -> Setting:
     """A string."""
-    schema = STRING if optional else {**STRING, "minLength": 1}
-    return Setting(path, default, doc, schema, optional, origin)
+    return Setting(path, default, doc, STRING if optional else TEXT, optional, origin)
 
 
 def count(path: str, default: int, doc: str, *, optional: bool = False, origin: SpecPath = ()) -> Setting:
