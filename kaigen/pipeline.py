@@ -768,7 +768,9 @@ def _findings(objects: Sequence[Rendered], target: str, app: App) -> Iterable[tu
             yield item, finding
         for finding in check_policy(item.body, pod_security=app.pod_security):
             yield item, finding
-    for index, finding in check_references([item.body for item in objects], external=_Elsewhere(app.elsewhere)):
+    for index, finding in check_references(
+        [item.body for item in objects], external=_Elsewhere(app.elsewhere)
+    ):
         yield objects[index], finding
 
 
