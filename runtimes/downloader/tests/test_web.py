@@ -68,7 +68,9 @@ def test_an_address_from_a_variable_is_never_printed(hub: Hub, run: Runner, dest
     secret = address(hub, "config.json")
     done = run(*order(dest, "--file-from", "c.json=ADDRESS"), ADDRESS=secret)
     assert done.code == 0, done.err
-    missing = run(*order(dest / "other", "--file-from", "c.json=ADDRESS"), ADDRESS=f"{hub.url}/none?key={hub.signature}")
+    missing = run(
+        *order(dest / "other", "--file-from", "c.json=ADDRESS"), ADDRESS=f"{hub.url}/none?key={hub.signature}"
+    )
     assert missing.code == 10
     for text in (done.err, missing.err, (dest / ".kaigen" / "model.json").read_text()):
         assert hub.signature not in text
