@@ -1,4 +1,4 @@
-"""Reading of the catalogue's YAML files, once a process."""
+"""Reading of the catalogue's files, once a process."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 
 @cache
 def load(name: str) -> dict[str, Any]:
     """The content of `kaigen/catalog/NAME.yaml`; callers must not change it."""
+    import yaml
+
     text = (Path(__file__).parent / f"{name}.yaml").read_text(encoding="utf-8")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     data: dict[str, Any] = yaml.load(text, Loader=loader)
+    return data
+
+
+@cache
+def load_table(name: str) -> dict[str, Any]:
+    """The content of `kaigen/catalog/NAME.json`; callers must not change it."""
+    import json
+
+    data: dict[str, Any] = json.loads((Path(__file__).parent / f"{name}.json").read_bytes())
     return data

@@ -14,6 +14,7 @@ PACKAGE = ROOT / "kaigen"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("kaigen.load", "kaigen.cache", "kaigen.parallel", "kaigen"),
     ("kaigen.kinds", "kaigen.catalog", "kaigen.config"),
+    ("kaigen.sizing",),
     ("kaigen.dialects",),
     ("kaigen.compile",),
     ("kaigen.check",),

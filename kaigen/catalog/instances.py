@@ -1,0 +1,147 @@
+"""Instance types of clouds that have GPUs. The table is `instances.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from kaigen.catalog.data import load_table
+from kaigen.catalog.gpus import Gpu, get_gpu
+from kaigen.catalog.profiles import get_profile
+from kaigen.load.suggest import nearest
+
+CLOUDS = ("azure", "azure-arc", "aws", "gcp")
+"""Whose instance types there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class KaitoSize:
+    """A row of KAITO's tables.
+
+    Attributes:
+        total: memory of all GPUs of a node, in GiB, as KAITO has it.
+        first: first version that had the row; `seed` for the commit before v0.1.0.
+        last: last version that had it.
+    """
+
+    total: float
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One instance type.
+
+    Attributes:
+        name: as the cloud writes it.
+        cloud: one of `CLOUDS`.
+        gpu: which GPU it has.
+        count: how many, or how many parts of one.
+        memory: nominal memory of one, in GiB; less than the GPU's where the instance has a part of it.
+        usable: memory of one that programs are given, in GiB; None where nobody measured it.
+        arch: of the processor, as Kubernetes says it.
+        nvme: whether it has local NVMe disks.
+        link: between its GPUs: `nvlink`, `infinity-fabric` or `pcie`; empty where it has one or it is not known.
+        network: that GPUs of several nodes can use directly; empty where there is none or it is not known.
+        labels: values of node labels that differ from the GPU's, by the column that a profile names.
+        aliases: other names.
+        notes: what else to know.
+        kaito: its row in KAITO's tables; None where KAITO has none.
+    """
+
+    name: str
+    cloud: str
+    gpu: Gpu
+    count: int
+    memory: float
+    usable: float | None
+    arch: str
+    nvme: bool
+    link: str
+    network: str
+    labels: Mapping[str, str]
+    aliases: tuple[str, ...]
+    notes: tuple[str, ...]
+    kaito: KaitoSize | None
+
+    def node_labels(self, profile: str) -> dict[str, str]:
+        """Labels that nodes of this type carry in clusters of a profile, those that tell its GPUs among them.
+
+        Raises:
+            KeyError: there is no such profile.
+        """
+        facts = get_profile(profile)
+        found = {"node.kubernetes.io/instance-type": self.name, "kubernetes.io/arch": self.arch}
+        value = self.labels.get(facts.gpu_column) or self.gpu.labels.get(facts.gpu_column)
+        if value:
+            found[facts.gpu_label] = value
+        count = _COUNT_LABELS.get(profile)
+        if count and value:
+            found[count] = str(self.count)
+        return found
+
+
+_COUNT_LABELS = {
+    **dict.fromkeys(("generic", "k3s", "kind", "aks"), "nvidia.com/gpu.count"),
+    "eks": "karpenter.k8s.aws/instance-gpu-count",
+}
+"""Label that tells how many GPUs a node has, by profile; GKE has none that is always there."""
+
+
+@cache
+def _index() -> dict[str, dict[str, Any]]:
+    entries = load_table("instances")["instances"]
+    found = {alias.lower(): entry for entry in entries for alias in entry.get("aliases", ())}
+    return found | {entry["name"].lower(): entry for entry in entries}
+
+
+@cache
+def _instance(name: str) -> Instance:
+    entry = _index()[name]
+    gpu = get_gpu(entry["gpu"])
+    assert gpu is not None, f"{entry['name']} has a GPU that is in no table"
+    kaito = entry.get("kaito")
+    return Instance(
+        name=entry["name"],
+        cloud=entry["cloud"],
+        gpu=gpu,
+        count=entry["count"],
+        memory=entry.get("memoryGiB", gpu.memory),
+        usable=entry.get("usableGiB", gpu.usable),
+        arch=entry.get("arch", "amd64"),
+        nvme=entry.get("nvme", False),
+        link=entry.get("link", ""),
+        network=entry.get("network", ""),
+        labels=entry.get("labels", {}),
+        aliases=tuple(entry.get("aliases", ())),
+        notes=tuple(entry.get("notes", ())),
+        kaito=KaitoSize(kaito["totalGiB"], kaito["first"], kaito["last"]) if kaito else None,
+    )
+
+
+def instance_names() -> tuple[str, ...]:
+    """Every name: by cloud, then by GPU memory of the node, then as the cloud lists its sizes."""
+    return tuple(entry["name"] for entry in load_table("instances")["instances"])
+
+
+def instances(cloud: str | None = None) -> tuple[Instance, ...]:
+    """Every instance type, or those of a cloud, in the order of `instance_names`."""
+    return tuple(
+        _instance(entry["name"].lower())
+        for entry in load_table("instances")["instances"]
+        if cloud is None or entry["cloud"] == cloud
+    )
+
+
+def find_instance(name: str) -> Instance | None:
+    """The instance type of that name or alias, whatever its case; None when there is none."""
+    key = name.lower()
+    return _instance(key) if key in _index() else None
+
+
+def nearest_instances(name: str, *, limit: int = 3) -> list[str]:
+    """Names of instance types that a person may have meant, nearest first."""
+    return nearest(name, instance_names(), limit=limit)

@@ -1,0 +1,307 @@
+"""Models by the names that people use, with what it takes to size and serve them. The table is `presets.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from kaigen.catalog.data import load_table
+from kaigen.load.suggest import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Mla:
+    """Multi-head latent attention: what a layer keeps of a token, in values.
+
+    Attributes:
+        kv_lora_rank: the latent vector.
+        rope_head_dim: the part of the key that bears the position.
+    """
+
+    kv_lora_rank: int
+    rope_head_dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingWindow:
+    """Layers that look back a limited way.
+
+    Attributes:
+        tokens: how far.
+        layers: how many of the layers do.
+    """
+
+    tokens: int
+    layers: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFlags:
+    """What an engine must be told to serve the model well. Empty where its own choice is right.
+
+    Attributes:
+        tool_call_parser: reads the model's calls of tools, by vLLM's name.
+        tool_chat_template: file of vLLM's `examples/` folder that shows tools to the model; empty where the model's
+            own template does.
+        reasoning_parser: parts thoughts from the answer, by vLLM's name.
+        tokenizer_mode: vLLM's `--tokenizer-mode`.
+        config_format: vLLM's `--config-format`.
+        load_format: vLLM's `--load-format`.
+        kv_cache_dtype: that the model is made for.
+        args: further arguments of vLLM by name, without dashes; True for one that takes no value.
+        env: variables of the environment.
+        trust_remote_code: whether code of the model's repository must run.
+        trust_remote_code_reason: why; empty when it need not.
+    """
+
+    tool_call_parser: str = ""
+    tool_chat_template: str = ""
+    reasoning_parser: str = ""
+    tokenizer_mode: str = ""
+    config_format: str = ""
+    load_format: str = ""
+    kv_cache_dtype: str = ""
+    args: Mapping[str, str | bool] | None = None
+    env: Mapping[str, str] | None = None
+    trust_remote_code: bool = False
+    trust_remote_code_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KaitoPreset:
+    """What KAITO says of the model, right or wrong.
+
+    Attributes:
+        names: every preset name that it had.
+        in_catalog: whether v0.12 has it.
+        weights: size of its weights in GiB; None where KAITO has none.
+        kv_bytes_per_token: of the whole model at 16 bit; None where KAITO has none.
+        disk: storage that its node asks for, as KAITO writes it.
+        readiness_seconds: time that it is given to become ready.
+        vllm: arguments of vLLM, those of every preset among them.
+        tuning: what fine-tuning asks for: `disk`, `gpuMemory`, `gpuCount`; empty where KAITO cannot tune it.
+        seed: the preset of the seed's table; empty where the seed had none.
+    """
+
+    names: tuple[str, ...]
+    in_catalog: bool
+    weights: float | None
+    kv_bytes_per_token: int | None
+    disk: str
+    readiness_seconds: int | None
+    vllm: Mapping[str, str]
+    tuning: Mapping[str, Any]
+    seed: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """A value of KAITO's that kaigen does not take over.
+
+    Attributes:
+        field: which, as in `presets.json`.
+        was: KAITO's value.
+        why: what is wrong with it.
+    """
+
+    field: str
+    was: str | float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One model.
+
+    Attributes:
+        name: catalogue name.
+        aliases: other names.
+        repo: Hugging Face repository.
+        revision: commit that KAITO pins; empty where it pins none.
+        licence: as the model card says.
+        gated: whether the repository wants a token; None where that is not known.
+        base: whether it completes text and was not taught to follow instructions.
+        architecture: class name of its config.
+        modalities: `text`, `image`, `audio`.
+        layers: of the decoder.
+        hidden_size: width of the hidden state.
+        heads: attention heads.
+        kv_heads: heads of keys and values.
+        head_dim: width of a head; None where the cache is MLA's.
+        attention: `mha`, `gqa`, `mqa` or `mla`.
+        mla: for `mla`.
+        kv_layers: layers that keep a cache of keys and values; None when all do.
+        sliding_window: None when all layers look back all the way.
+        state_mib: what layers without attention keep of a sequence, in MiB, whatever its length.
+        indexer_bytes: what sparse attention's indexer keeps of a token in each layer.
+        kv_upper_bound: why the cache is smaller than these numbers say; empty when they are exact.
+        max_context: in tokens.
+        vocabulary: size; None where it is not known.
+        parameters: in thousand millions; None where it is not known.
+        dtype: of what is not quantized.
+        quantization: of the weights in the repository; None when they are not.
+        weights: GiB by dtype or quantization of the checkpoint; the repository's own comes first.
+        min_compute_capability: of CUDA, that its kernels need; None for the engine's own minimum.
+        engine: flags.
+        engines: that KAITO serves it with: `vllm`, `transformers`.
+        tunable: whether KAITO can fine-tune it.
+        removed_from_kaito: version that no longer had it; empty while it has.
+        from_config: fields that come from the model's public config and not from KAITO.
+        notes: what else to know.
+        corrections: of KAITO's values.
+        kaito: KAITO's values.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    repo: str
+    revision: str
+    licence: str
+    gated: bool | None
+    base: bool
+    architecture: str
+    modalities: tuple[str, ...]
+    layers: int
+    hidden_size: int
+    heads: int
+    kv_heads: int
+    head_dim: int | None
+    attention: str
+    mla: Mla | None
+    kv_layers: int | None
+    sliding_window: SlidingWindow | None
+    state_mib: int
+    indexer_bytes: int
+    kv_upper_bound: str
+    max_context: int
+    vocabulary: int | None
+    parameters: float | None
+    dtype: str
+    quantization: str | None
+    weights: Mapping[str, float]
+    min_compute_capability: float | None
+    engine: EngineFlags
+    engines: tuple[str, ...]
+    tunable: bool
+    removed_from_kaito: str
+    from_config: tuple[str, ...]
+    notes: tuple[str, ...]
+    corrections: tuple[Correction, ...]
+    kaito: KaitoPreset
+
+    @property
+    def weights_gib(self) -> float:
+        """Size of the repository's own weights, in GiB."""
+        return next(iter(self.weights.values()))
+
+
+@cache
+def _index() -> dict[str, dict[str, Any]]:
+    entries = load_table("presets")["presets"]
+    found: dict[str, dict[str, Any]] = {}
+    for entry in entries:
+        names = (*entry["kaito"]["names"], *entry.get("aliases", ()), entry["repo"], entry["name"])
+        found |= {name.lower(): entry for name in names}
+    return found
+
+
+@cache
+def _preset(key: str) -> Preset:
+    entry = _index()[key]
+    mla, window, kaito = entry.get("mla"), entry.get("slidingWindow"), entry["kaito"]
+    return Preset(
+        name=entry["name"],
+        aliases=tuple(entry.get("aliases", ())),
+        repo=entry["repo"],
+        revision=entry.get("revision", ""),
+        licence=entry["licence"],
+        gated=entry.get("gated"),
+        base=entry.get("base", False),
+        architecture=entry["architecture"],
+        modalities=tuple(entry["modalities"]),
+        layers=entry["layers"],
+        hidden_size=entry["hiddenSize"],
+        heads=entry["heads"],
+        kv_heads=entry["kvHeads"],
+        head_dim=entry.get("headDim"),
+        attention=entry["attention"],
+        mla=Mla(mla["kvLoraRank"], mla["ropeHeadDim"]) if mla else None,
+        kv_layers=entry.get("kvLayers"),
+        sliding_window=SlidingWindow(window["tokens"], window["layers"]) if window else None,
+        state_mib=entry.get("stateMiBPerSequence", 0),
+        indexer_bytes=entry.get("indexerBytesPerTokenPerLayer", 0),
+        kv_upper_bound=entry.get("kvUpperBound", ""),
+        max_context=entry["maxContext"],
+        vocabulary=entry.get("vocabularySize"),
+        parameters=entry.get("parametersB"),
+        dtype=entry["dtype"],
+        quantization=entry.get("quantization"),
+        weights=entry["weightsGiB"],
+        min_compute_capability=entry.get("minComputeCapability"),
+        engine=_engine(entry.get("engine", {})),
+        engines=tuple(entry["engines"]),
+        tunable=entry.get("tunable", False),
+        removed_from_kaito=entry.get("removedFromKaito", ""),
+        from_config=tuple(entry.get("fromConfig", ())),
+        notes=tuple(entry.get("notes", ())),
+        corrections=tuple(
+            Correction(item["field"], item["was"], item["why"]) for item in entry.get("corrections", ())
+        ),
+        kaito=KaitoPreset(
+            names=tuple(kaito["names"]),
+            in_catalog=kaito["catalog"],
+            weights=kaito.get("weightsGiB"),
+            kv_bytes_per_token=kaito.get("kvBytesPerToken"),
+            disk=kaito.get("disk", ""),
+            readiness_seconds=kaito.get("readinessSeconds"),
+            vllm=load_table("presets")["kaito"]["vllmAlways"] | kaito.get("vllm", {}),
+            tuning=kaito.get("tuning", {}),
+            seed=kaito.get("seed", {}),
+        ),
+    )
+
+
+def _engine(entry: Mapping[str, Any]) -> EngineFlags:
+    return EngineFlags(
+        tool_call_parser=entry.get("toolCallParser", ""),
+        tool_chat_template=entry.get("toolChatTemplate", ""),
+        reasoning_parser=entry.get("reasoningParser", ""),
+        tokenizer_mode=entry.get("tokenizerMode", ""),
+        config_format=entry.get("configFormat", ""),
+        load_format=entry.get("loadFormat", ""),
+        kv_cache_dtype=entry.get("kvCacheDtype", ""),
+        args=entry.get("args"),
+        env=entry.get("env"),
+        trust_remote_code=entry.get("trustRemoteCode", False),
+        trust_remote_code_reason=entry.get("trustRemoteCodeReason", ""),
+    )
+
+
+def preset_names() -> tuple[str, ...]:
+    """Every catalogue name, in order."""
+    return tuple(entry["name"] for entry in load_table("presets")["presets"])
+
+
+def presets() -> tuple[Preset, ...]:
+    """Every preset, by name."""
+    return tuple(_preset(name.lower()) for name in preset_names())
+
+
+def find_preset(name: str) -> Preset | None:
+    """The preset of that name, alias or Hugging Face repository, whatever its case; None when there is none."""
+    key = name.lower()
+    return _preset(_index()[key]["name"].lower()) if key in _index() else None
+
+
+def nearest_presets(name: str, *, limit: int = 3) -> list[str]:
+    """Names and aliases that a person may have meant, nearest first; the beginning of one is enough."""
+    wanted = name.rsplit("/", 1)[-1]
+    begins: dict[str, str] = {}
+    for known in (name for name in _index() if "/" not in name):
+        parts = known.split("-")
+        for length in range(len(parts), 0, -1):
+            begins.setdefault("-".join(parts[:length]), known)
+    found = (begins[near] for near in nearest(wanted, begins, limit=4 * limit))
+    return list(dict.fromkeys(found))[:limit]

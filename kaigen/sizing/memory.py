@@ -1,0 +1,214 @@
+"""What each GPU holds: weights, cache of keys and values, and what the engine takes beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil
+
+from kaigen.sizing.constants import constant
+from kaigen.sizing.facts import GIB, Hardware, ModelFacts
+
+_ROOM = 1e-9
+"""GiB that sums of floating-point numbers may be off by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How GPUs share the work of one replica.
+
+    Attributes:
+        nodes: nodes.
+        tp: GPUs that share each layer.
+        pp: stages that the layers are dealt to.
+        dp: copies of the model.
+    """
+
+    nodes: int
+    tp: int
+    pp: int
+    dp: int
+
+    @property
+    def gpus(self) -> int:
+        """GPUs that work."""
+        return self.tp * self.pp * self.dp
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What must be served, with every choice made.
+
+    Attributes:
+        context: tokens of the longest sequence.
+        concurrency: sequences of that length at once.
+        utilization: share of each GPU's memory that the engine may take.
+        kv_bits: of a value in the cache: 16 or 8.
+    """
+
+    context: int
+    concurrency: int
+    utilization: float
+    kv_bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class GpuMemory:
+    """Memory of the fullest GPU, in GiB.
+
+    Attributes:
+        usable: that programs are given.
+        budget: that the engine may take.
+        weights: the GPU's part of the model.
+        kv_cache: for the sequences that were asked for.
+        runtime: context of the process, buffers to talk to other GPUs, and CUDA graphs.
+        activations: intermediate results of a step, logits and encoder.
+    """
+
+    usable: float
+    budget: float
+    weights: float
+    kv_cache: float
+    runtime: float
+    activations: float
+
+    @property
+    def overhead(self) -> float:
+        """What is neither weights nor cache."""
+        return self.runtime + self.activations
+
+    @property
+    def needed(self) -> float:
+        """Everything together."""
+        return self.weights + self.kv_cache + self.overhead
+
+    @property
+    def free(self) -> float:
+        """What is left of the budget, which the engine adds to the cache; negative when it does not fit."""
+        return self.budget - self.needed
+
+    @property
+    def kv_space(self) -> float:
+        """What the cache can have."""
+        return self.budget - self.weights - self.overhead
+
+    @property
+    def fits(self) -> bool:
+        """Whether everything together is within the budget."""
+        return self.free >= -_ROOM
+
+
+def _share(layers: int, pp: int) -> int:
+    return ceil(layers / pp)
+
+
+def weights_of_gpu(facts: ModelFacts, tp: int, pp: int) -> float:
+    """GiB of weights on the GPU that has most: the longest stage, with one embedding, and a little for padding."""
+    slack = constant("weightsSlack")
+    if pp == 1:
+        return facts.weights * slack / tp
+    layers = facts.weights - facts.embedding
+    return (layers * _share(facts.layers, pp) / facts.layers + facts.embedding) * slack / tp
+
+
+def _token_bytes(facts: ModelFacts, tp: int, kv_bits: int) -> float:
+    """What one layer keeps of one token on one GPU, in bytes.
+
+    Heads are dealt to the GPUs of a tensor parallel group, each to several when there are fewer heads than GPUs.
+    MLA's latent vector belongs to no head, so each GPU keeps all of it. In 8 bits its rotary part stays at 16, and
+    every 128 values have a 32-bit scale.
+    """
+    if facts.latent_dim:
+        if kv_bits == 16:
+            return facts.latent_dim * 2
+        latent = facts.latent_dim - facts.rope_dim
+        return latent + ceil(latent / 128) * 4 + facts.rope_dim * 2
+    return 2 * max(1, ceil(facts.kv_heads / tp)) * facts.head_dim * kv_bits / 8
+
+
+@dataclass(frozen=True, slots=True)
+class CacheCost:
+    """What the cache of one GPU costs, in bytes.
+
+    Attributes:
+        fixed: once, whatever the number of sequences.
+        sequence: for each sequence.
+    """
+
+    fixed: float
+    sequence: float
+
+
+def cache_cost(
+    facts: ModelFacts, hardware: Hardware, tp: int, pp: int, context: int, kv_bits: int
+) -> CacheCost:
+    """What sequences of `context` tokens cost on the GPU with most layers.
+
+    Layers with a sliding window keep the window, and while a prompt is read also the step that is being computed.
+    """
+    block = int(constant("blockTokens"))
+    tokens = ceil(context / block) * block
+    layers = facts.layers if facts.kv_layers is None else facts.kv_layers
+    full = _share(layers - facts.window_layers, pp)
+    window = _share(facts.window_layers, pp)
+    each = _token_bytes(facts, tp, kv_bits)
+    sequence = full * tokens * (each + facts.indexer_bytes)
+    sequence += window * min(tokens, ceil((facts.window + block) / block) * block) * each
+    sequence += facts.state_mib * 2**20 * _share(facts.layers, pp) / facts.layers / tp
+    fixed = window * min(tokens, _step(hardware)[0]) * each
+    return CacheCost(fixed, sequence)
+
+
+def _step(hardware: Hardware) -> tuple[int, int]:
+    """Tokens and sequences of one step of the engine."""
+    new = hardware.compute_capability is None or hardware.compute_capability >= constant("largeGpuCapability")
+    large = "Large" if new and hardware.nominal >= constant("largeGpuGiB") else ""
+    return int(constant(f"stepTokens{large}")), int(constant(f"stepSequences{large}"))
+
+
+def _runtime(tp: int, pp: int) -> float:
+    together = constant("communicationGiB") if tp * pp > 1 else 0.0
+    return constant("contextGiB") + constant("graphsGiB") + together
+
+
+def _activations(facts: ModelFacts, hardware: Hardware) -> float:
+    tokens, sequences = _step(hardware)
+    tensors = tokens * facts.hidden_size * 2 * constant("activationTensors")
+    words = facts.vocabulary or constant("vocabularyUnknown")
+    logits = min(sequences, tokens) * words * 4 * constant("logitsCopies")
+    return (tensors + logits) / GIB + (constant("visionGiB") if facts.encoder else 0.0)
+
+
+def memory_of_gpu(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> GpuMemory:
+    """Memory of the fullest GPU of a layout under a load."""
+    usable = hardware.usable or 0.0
+    cost = cache_cost(facts, hardware, layout.tp, layout.pp, load.context, load.kv_bits)
+    sequences = ceil(load.concurrency / layout.dp)
+    return GpuMemory(
+        usable=usable,
+        budget=usable * load.utilization,
+        weights=weights_of_gpu(facts, layout.tp, layout.pp),
+        kv_cache=(cost.fixed + sequences * cost.sequence) / GIB,
+        runtime=_runtime(layout.tp, layout.pp),
+        activations=_activations(facts, hardware),
+    )
+
+
+def most_sequences(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> int:
+    """How many sequences of the load's length fit at once, in all copies of the model together."""
+    space = memory_of_gpu(facts, hardware, layout, load).kv_space * GIB
+    cost = cache_cost(facts, hardware, layout.tp, layout.pp, load.context, load.kv_bits)
+    if space < cost.fixed or cost.sequence <= 0:
+        return 0
+    return int((space - cost.fixed + _ROOM * GIB) / cost.sequence) * layout.dp
+
+
+def longest_context(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> int:
+    """The longest context, up to the model's own, at which as many sequences as the load has still fit."""
+    low, high = 0, facts.max_context
+    while low < high:
+        middle = (low + high + 1) // 2
+        if memory_of_gpu(facts, hardware, layout, replace(load, context=middle)).fits:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,277 @@
+"""The way from a question to a plan: the fewest nodes on which the model fits, and the best layout on them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kaigen.sizing.constants import constant
+from kaigen.sizing.facts import Hardware, ModelFacts, Request, quantized
+from kaigen.sizing.layouts import check_overrides, layouts, most_nodes, preference
+from kaigen.sizing.memory import (
+    GpuMemory,
+    Layout,
+    Load,
+    longest_context,
+    memory_of_gpu,
+    most_sequences,
+)
+from kaigen.sizing.problem import Field, PlanError
+from kaigen.sizing.result import Plan
+
+_KV_DTYPES = ("auto", "bfloat16", "float16", "fp8", "fp8_e4m3", "fp8_e5m2")
+_DTYPES = ("bfloat16", "float16")
+
+
+def plan(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan:
+    """Fit a model on nodes of one kind.
+
+    Args:
+        facts: of the model.
+        request: what it must serve, and what the user decided.
+        hardware: a node.
+
+    Returns:
+        The plan with the fewest nodes; of those the one that `layouts.preference` puts first.
+
+    Raises:
+        PlanError: there is none; with the arithmetic where it does not fit.
+    """
+    if request.quantization and request.quantization != facts.quantization:
+        facts = quantized(facts, request.quantization)
+    load = settle(facts, request)
+    _check_hardware(facts, request, hardware)
+    check_overrides(facts, request, hardware)
+    most = _most_nodes(facts, request, hardware)
+    found = _fewest(facts, request, hardware, load, most)
+    if found is None:
+        raise _refusal(facts, request, hardware, load, most)
+    layout, memory = found
+    return Plan(
+        facts=facts,
+        request=request,
+        hardware=hardware,
+        load=load,
+        layout=layout,
+        memory=memory,
+        max_context=longest_context(facts, hardware, layout, load),
+        max_concurrency=most_sequences(facts, hardware, layout, load),
+        flags=_flags(facts, request, load, layout),
+        notes=_notes(facts, hardware, layout),
+    )
+
+
+def settle(facts: ModelFacts, request: Request) -> Load:
+    """The load of a request, with kaigen's choice for what it leaves open.
+
+    Raises:
+        PlanError: a value that cannot be.
+    """
+    context = request.context_length
+    if context is None:
+        context = min(facts.max_context, int(constant("defaultContext")))
+    concurrency = request.concurrency or int(constant("defaultConcurrency"))
+    utilization = request.utilization or constant("utilization")
+    kv_dtype = request.kv_cache_dtype or facts.kv_dtype or "auto"
+    if context < 1 or concurrency < 1:
+        field = Field.CONTEXT_LENGTH if context < 1 else Field.CONCURRENCY
+        raise PlanError("KG1106", field, f"{field.value} is {min(context, concurrency)}", "at least 1")
+    if context > facts.max_context:
+        raise PlanError(
+            "KG1105",
+            Field.CONTEXT_LENGTH,
+            f"{context} tokens are more than {facts.name} was made for",
+            f"at most {facts.max_context}",
+        )
+    if not 0 < utilization <= 1:
+        raise PlanError(
+            "KG1106", Field.UTILIZATION, f"{utilization} is no share of a GPU", "above 0, at most 1"
+        )
+    if kv_dtype not in _KV_DTYPES:
+        raise PlanError.unknown(Field.KV_CACHE_DTYPE, "dtype of the KV cache", kv_dtype, _KV_DTYPES)
+    if request.dtype is not None and request.dtype not in _DTYPES:
+        raise PlanError.unknown(Field.DTYPE, "dtype", request.dtype, _DTYPES)
+    return Load(context, concurrency, utilization, 8 if kv_dtype.startswith("fp8") else 16)
+
+
+def _check_hardware(facts: ModelFacts, request: Request, hardware: Hardware) -> None:
+    reason = hardware.unsupported
+    if not reason and hardware.usable is None:
+        reason = "how much memory it gives to programs is not known"
+    if reason:
+        raise PlanError("KG1104", Field.HARDWARE, f"engines cannot run on {hardware.gpu}: {reason}")
+    if hardware.count < 1:
+        raise PlanError("KG1106", Field.HARDWARE, "no GPU is asked for", "at least 1")
+    own = hardware.compute_capability
+    half = (request.dtype or facts.dtype) == "float16"
+    wanted = constant("minComputeCapabilityFloat16" if half else "minComputeCapability")
+    wanted = max(wanted, facts.min_compute_capability or 0.0)
+    if own is not None and own < wanted:
+        older = own >= constant("minComputeCapabilityFloat16") and not facts.min_compute_capability
+        why = "its kernels need" if facts.min_compute_capability == wanted else "the engine needs"
+        raise PlanError(
+            "KG1104",
+            Field.HARDWARE,
+            f"{facts.name} cannot run on {hardware.gpu}: {why} compute capability {wanted:g}, it has {own:g}",
+            "`dtype: float16` would do" if older and not half else "",
+        )
+
+
+def _most_nodes(facts: ModelFacts, request: Request, hardware: Hardware) -> int:
+    """Nodes of the longest pipeline that is derived."""
+    return min(most_nodes(facts, request, hardware), int(constant("mostNodes")))
+
+
+def _fewest(
+    facts: ModelFacts, request: Request, hardware: Hardware, load: Load, most: int
+) -> tuple[Layout, GpuMemory] | None:
+    """The best layout on as few nodes as possible."""
+    if request.nodes is not None:
+        return _best(facts, request, hardware, load, request.nodes)
+    if most > 1 and not _can(facts, request, hardware, load, most):
+        return None
+    for nodes in range(1, most + 1):
+        found = _best(facts, request, hardware, load, nodes)
+        if found is not None:
+            return found
+    return None
+
+
+def _can(facts: ModelFacts, request: Request, hardware: Hardware, load: Load, most: int) -> bool:
+    """Whether it fits on the most nodes, or on one: what does not fit there fits nowhere."""
+    return any(_best(facts, request, hardware, load, nodes) is not None for nodes in {1, most})
+
+
+def _best(
+    facts: ModelFacts, request: Request, hardware: Hardware, load: Load, nodes: int
+) -> tuple[Layout, GpuMemory] | None:
+    best: tuple[tuple[int, ...], Layout, GpuMemory] | None = None
+    for layout in layouts(facts, request, hardware, nodes):
+        memory = memory_of_gpu(facts, hardware, layout, load)
+        if memory.fits:
+            rank = preference(layout, memory, hardware)
+            if best is None or rank < best[0]:
+                best = (rank, layout, memory)
+    return best and best[1:]
+
+
+def arithmetic(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> str:
+    """The sum for a GPU in one sentence."""
+    memory = memory_of_gpu(facts, hardware, layout, load)
+    each = -(-load.concurrency // layout.dp)
+    return (
+        f"each GPU needs {memory.needed:.1f} GiB of {memory.budget:.1f} "
+        f"({memory.usable:.1f} × {load.utilization:g}): weights {memory.weights:.1f}, "
+        f"KV cache {memory.kv_cache:.1f} ({load.context} tokens × {each}), overhead {memory.overhead:.1f}"
+    )
+
+
+def _refusal(facts: ModelFacts, request: Request, hardware: Hardware, load: Load, most: int) -> PlanError:
+    """Why nothing fits, with the sum of the layout that comes nearest, and what would help."""
+    nodes = request.nodes or most
+    near = min(
+        layouts(facts, request, hardware, nodes),
+        key=lambda layout: memory_of_gpu(facts, hardware, layout, load).needed,
+        default=None,
+    )
+    free = replace(request, tensor_parallel=None, pipeline_parallel=None, data_parallel=None, nodes=None)
+    fixed = [
+        (field, value)
+        for field, value in (
+            (Field.TENSOR_PARALLEL, request.tensor_parallel),
+            (Field.PIPELINE_PARALLEL, request.pipeline_parallel),
+            (Field.DATA_PARALLEL, request.data_parallel),
+            (Field.NODES, request.nodes),
+        )
+        if value is not None
+    ]
+    told = " and ".join(f"{field.value} {value}" for field, value in fixed)
+    if near is None:
+        return PlanError(
+            "KG1106",
+            fixed[0][0] if fixed else Field.HARDWARE,
+            f"{told or 'no layout'} cannot be on nodes with {_gpus(hardware)}",
+            "together they must be as many GPUs as the nodes have, or fewer",
+        )
+    reason = arithmetic(facts, hardware, near, load)
+    if fixed:
+        found = _fewest(facts, free, hardware, load, _most_nodes(facts, free, hardware))
+        help_ = f"; without it: {told_layout(found[0])}" if found else "; nor does it fit otherwise"
+        return PlanError("KG1105", fixed[0][0], f"{facts.name} does not fit with {told}", reason + help_)
+    shape = f" even on {near.nodes} nodes" if near.nodes > 1 else ""
+    return PlanError(
+        "KG1105",
+        Field.HARDWARE,
+        f"{facts.name} does not fit on {hardware.name}{shape}",
+        reason + _remedy(facts, hardware, near, load),
+    )
+
+
+def _remedy(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> str:
+    context = longest_context(facts, hardware, layout, load)
+    return f"; {context} tokens would fit" if context >= 16 else ""
+
+
+def _gpus(hardware: Hardware) -> str:
+    return f"1 {hardware.gpu}" if hardware.count == 1 else f"{hardware.count} {hardware.gpu}"
+
+
+def told_layout(layout: Layout) -> str:
+    """A layout in words."""
+    nodes = "1 node" if layout.nodes == 1 else f"{layout.nodes} nodes"
+    parts = [
+        f"{name} {value}"
+        for name, value in (
+            ("tensorParallel", layout.tp),
+            ("pipelineParallel", layout.pp),
+            ("dataParallel", layout.dp),
+        )
+        if value > 1
+    ]
+    return ", ".join([nodes, *parts])
+
+
+def _flags(facts: ModelFacts, request: Request, load: Load, layout: Layout) -> tuple[tuple[str, str], ...]:
+    flags = [("max-model-len", str(load.context)), ("gpu-memory-utilization", f"{load.utilization:g}")]
+    flags += [
+        (name, str(value))
+        for name, value in (
+            ("tensor-parallel-size", layout.tp),
+            ("pipeline-parallel-size", layout.pp),
+            ("data-parallel-size", layout.dp),
+        )
+        if value > 1
+    ]
+    kv_dtype = request.kv_cache_dtype or facts.kv_dtype
+    flags += [
+        (name, value)
+        for name, value in (
+            ("dtype", request.dtype),
+            ("quantization", request.quantization),
+            ("kv-cache-dtype", kv_dtype),
+        )
+        if value and value != "auto"
+    ]
+    return tuple(flags)
+
+
+def _notes(facts: ModelFacts, hardware: Hardware, layout: Layout) -> tuple[str, ...]:
+    notes = []
+    if facts.kv_upper_bound:
+        notes.append(f"the KV cache is an upper bound: {facts.kv_upper_bound}")
+    if facts.vocabulary is None:
+        notes.append(
+            f"the vocabulary is not known; counted as {int(constant('vocabularyUnknown'))} tokens, the largest"
+        )
+    idle = layout.nodes * hardware.count - layout.gpus
+    if idle:
+        whose = "the node" if layout.nodes == 1 else "the nodes"
+        notes.append(f"{idle} of the {layout.nodes * hardware.count} GPUs of {whose} are left to other pods")
+    if layout.nodes > 1 and not hardware.network:
+        notes.append("stages on several nodes talk over plain Ethernet, as far as the catalogue knows")
+    if layout.tp > hardware.count:
+        notes.append("layers shared by several nodes are fast only over InfiniBand or the like")
+    if hardware.vendor == "amd":
+        notes.append("AMD GPUs need an image of the engine built for ROCm")
+    if hardware.arch != "amd64":
+        notes.append(f"nodes are {hardware.arch}: images must be built for it")
+    return tuple(notes)

@@ -1,0 +1,50 @@
+"""Why there is no plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+from kaigen.load.suggest import did_you_mean
+
+
+class Field(Enum):
+    """What of a question is to blame, by the name that people write."""
+
+    MODEL = "model"
+    HARDWARE = "instanceType"
+    MIG = "mig"
+    CONTEXT_LENGTH = "contextLength"
+    CONCURRENCY = "concurrency"
+    DTYPE = "dtype"
+    QUANTIZATION = "quantization"
+    KV_CACHE_DTYPE = "kvCacheDtype"
+    UTILIZATION = "gpuMemoryUtilization"
+    TENSOR_PARALLEL = "tensorParallel"
+    PIPELINE_PARALLEL = "pipelineParallel"
+    DATA_PARALLEL = "dataParallel"
+    NODES = "nodes"
+    REPLICAS = "replicas"
+
+
+class PlanError(Exception):
+    """There is no plan, for a reason that a person can act on.
+
+    Attributes:
+        code: of `kaigen.load.codes`.
+        field: what of the question is to blame.
+        hint: how to mend it, with the arithmetic where it does not fit.
+    """
+
+    def __init__(self, code: str, field: Field, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.field = field
+        self.hint = hint
+
+    @classmethod
+    def unknown(cls, field: Field, what: str, name: str, known: Iterable[str]) -> PlanError:
+        """A name that is in no list, with the nearest that is."""
+        names = list(known)
+        hint = did_you_mean(name, names) or (f"known: {', '.join(names)}" if names else "it has none")
+        return cls("KG1106", field, f"unknown {what} `{name}`", hint)

@@ -1,0 +1,63 @@
+"""Which instance types suit a model best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kaigen.sizing.facts import Hardware, ModelFacts, Request
+from kaigen.sizing.plan import plan
+from kaigen.sizing.problem import PlanError
+from kaigen.sizing.result import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A kind of node on which there is no plan.
+
+    Attributes:
+        hardware: of each node.
+        error: why.
+    """
+
+    hardware: Hardware
+    error: PlanError
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Every kind of node, judged.
+
+    Attributes:
+        plans: those that fit, the best first.
+        refused: the others, in the order in which they were given.
+    """
+
+    plans: tuple[Plan, ...]
+    refused: tuple[Refused, ...]
+
+
+def rank(facts: ModelFacts, request: Request, choices: Iterable[Hardware]) -> Ranking:
+    """Judge kinds of nodes: the fewest nodes first, then the least GPU memory that is bought, then the fewest GPUs.
+
+    There are no prices here, since they change by the day, region and contract; GPU memory goes with them. Of
+    instance types of a cloud that differ only in what is beside the GPUs the first is named.
+    """
+    plans: list[Plan] = []
+    refused: list[Refused] = []
+    seen: set[tuple[str, str, int, float]] = set()
+    for hardware in choices:
+        alike = (hardware.cloud, hardware.gpu, hardware.count, hardware.nominal)
+        if alike in seen:
+            continue
+        seen.add(alike)
+        try:
+            plans.append(plan(facts, request, hardware))
+        except PlanError as error:
+            refused.append(Refused(hardware, error))
+    return Ranking(tuple(sorted(plans, key=_cost)), tuple(refused))
+
+
+def _cost(found: Plan) -> tuple[int, float, int, str]:
+    gpus = found.nodes * found.hardware.count
+    return (found.nodes, gpus * found.hardware.nominal, gpus, found.hardware.name)

@@ -1,0 +1,364 @@
+"""The arithmetic by hand, what is chosen, and what is refused with which words."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import kaigen.sizing
+from kaigen.catalog.gpus import get_gpu
+from kaigen.catalog.instances import find_instance
+from kaigen.catalog.presets import find_preset
+from kaigen.load.codes import codes
+from kaigen.sizing.constants import constant, kaito_constants
+from kaigen.sizing.facts import (
+    GIB,
+    Hardware,
+    ModelFacts,
+    Request,
+    facts_of,
+    hardware_of_gpu,
+    hardware_of_instance,
+    quantized,
+)
+from kaigen.sizing.memory import Layout, cache_cost, weights_of_gpu
+from kaigen.sizing.plan import plan
+from kaigen.sizing.problem import PlanError
+from kaigen.sizing.ranking import rank
+from kaigen.sizing.result import Plan
+
+FOLDER = Path(kaigen.sizing.__file__).parent
+
+
+def facts(name: str) -> ModelFacts:
+    preset = find_preset(name)
+    assert preset is not None
+    return facts_of(preset)
+
+
+def on(name: str) -> Hardware:
+    instance = find_instance(name)
+    assert instance is not None
+    return hardware_of_instance(instance)
+
+
+def gpus(name: str, count: int = 1, mig: str = "") -> Hardware:
+    gpu = get_gpu(name)
+    assert gpu is not None
+    return hardware_of_gpu(gpu, count, mig)
+
+
+def planned(model: str, hardware: Hardware, **request: Any) -> Plan:
+    return plan(facts(model), Request(**request), hardware)
+
+
+def refused(model: str, hardware: Hardware, **request: Any) -> PlanError:
+    with pytest.raises(PlanError) as caught:
+        plan(facts(model), Request(**request), hardware)
+    assert caught.value.code in codes()
+    return caught.value
+
+
+def shape(found: Plan) -> tuple[int, int, int, int]:
+    return (found.layout.nodes, found.layout.tp, found.layout.pp, found.layout.dp)
+
+
+def test_constants_keep_to_their_schema_and_each_says_what_it_rests_on() -> None:
+    schema = json.loads((FOLDER / "constants.schema.json").read_text(encoding="utf-8"))
+    data = json.loads((FOLDER / "constants.json").read_text(encoding="utf-8"))
+    Draft202012Validator.check_schema(schema)
+    assert [error.message for error in Draft202012Validator(schema).iter_errors(data)] == []
+    del data["kaigen"]["utilization"]["why"]
+    assert not Draft202012Validator(schema).is_valid(data)
+    assert list(kaito_constants()) == ["v0.12", "2302"]
+
+
+def test_every_constant_is_read_somewhere() -> None:
+    sources = "".join(path.read_text(encoding="utf-8") for path in FOLDER.glob("*.py"))
+    for name in json.loads((FOLDER / "constants.json").read_text(encoding="utf-8"))["kaigen"]:
+        assert f'"{name.removesuffix("Large")}' in sources, name
+
+
+def test_a_token_of_llama_takes_128_kib_and_half_of_that_in_8_bits() -> None:
+    llama, l4 = facts("llama-3.1-8b-instruct"), on("g6.xlarge")
+    assert cache_cost(llama, l4, 1, 1, 1024, 16).sequence == 1024 * 131_072
+    assert cache_cost(llama, l4, 1, 1, 1024, 8).sequence == 1024 * 65_536
+    assert cache_cost(llama, l4, 4, 1, 1024, 16).sequence == 1024 * 131_072 / 4
+    assert cache_cost(llama, l4, 1, 2, 1024, 16).sequence == 1024 * 131_072 / 2
+    assert cache_cost(llama, l4, 1, 1, 1, 16).sequence == 16 * 131_072, "blocks hold 16 tokens"
+
+
+def test_heads_that_are_fewer_than_gpus_are_kept_by_several() -> None:
+    llama, h100 = facts("llama-3.1-8b-instruct"), on("p5.48xlarge")
+    assert llama.kv_heads == 8
+    eight, sixteen = (cache_cost(llama, h100, tp, 1, 1024, 16).sequence for tp in (8, 16))
+    assert eight == sixteen == 1024 * 131_072 / 8
+    falcon = facts("falcon-7b")
+    assert cache_cost(falcon, h100, 71, 1, 16, 16) == cache_cost(falcon, h100, 1, 1, 16, 16)
+
+
+def test_the_cache_of_mla_is_whole_on_each_gpu() -> None:
+    deepseek, h200 = facts("deepseek-v3-0324"), on("p5e.48xlarge")
+    one, eight = (cache_cost(deepseek, h200, tp, 1, 1024, 16).sequence for tp in (1, 8))
+    assert one == eight == 1024 * 61 * (512 + 64) * 2
+    assert cache_cost(deepseek, h200, 8, 1, 1024, 8).sequence == 1024 * 61 * (512 + 4 * 4 + 64 * 2)
+
+
+def test_layers_with_a_window_keep_no_more_than_it() -> None:
+    gemma, h100 = facts("gemma-3-27b-it"), on("p5.48xlarge")
+    each = 2 * 16 * 128 * 2
+    cost = cache_cost(gemma, h100, 1, 1, 131_072, 16)
+    assert cost.sequence == 10 * 131_072 * each + 52 * (1024 + 16) * each
+    assert cost.fixed == 52 * 8192 * each
+    short = cache_cost(gemma, h100, 1, 1, 512, 16)
+    assert short.sequence == 62 * 512 * each
+
+
+def test_layers_without_attention_keep_a_state_and_no_tokens() -> None:
+    qwen, h100 = facts("qwen3.6-27b"), on("p5.48xlarge")
+    cost = cache_cost(qwen, h100, 1, 1, 8192, 16)
+    assert cost.sequence == 16 * 8192 * 2 * 4 * 256 * 2 + qwen.state_mib * 2**20
+
+
+def test_weights_are_dealt_by_layers_with_an_embedding_at_each_end() -> None:
+    llama = facts("llama-3.1-8b-instruct")
+    assert weights_of_gpu(llama, 1, 1) == pytest.approx(14.96 * 1.02)
+    assert weights_of_gpu(llama, 4, 1) == pytest.approx(14.96 * 1.02 / 4)
+    embedding = 128_256 * 4096 * 2 / GIB
+    assert weights_of_gpu(llama, 1, 3) == pytest.approx(((14.96 - embedding) * 11 / 32 + embedding) * 1.02)
+
+
+def test_quantized_weights_keep_their_embeddings() -> None:
+    llama = facts("llama-3.1-8b-instruct")
+    embeddings = 2 * 128_256 * 4096 * 2 / GIB
+    assert quantized(llama, "fp8").weights == pytest.approx(
+        (14.96 - embeddings) * 8.1 / 16 + embeddings, abs=0.01
+    )
+    assert planned("llama-3.3-70b-instruct", on("p5.4xlarge"), quantization="awq").flags[-1] == (
+        "quantization",
+        "awq",
+    )
+    assert "quantized already (mxfp4)" in str(refused("gpt-oss-20b", on("g6.xlarge"), quantization="fp8"))
+    assert refused("phi-4", on("g6.xlarge"), quantization="fp9").hint == "did you mean `fp8`?"
+
+
+@pytest.mark.parametrize(
+    ("model", "node", "expected"),
+    [
+        ("llama-3.1-8b-instruct", "g6.xlarge", (1, 1, 1, 1)),
+        ("llama-3.1-8b-instruct", "Standard_NC96ads_A100_v4", (1, 1, 1, 4)),
+        ("phi-4", "g6.48xlarge", (1, 2, 1, 4)),
+        ("phi-4", "g6.xlarge", (2, 1, 2, 1)),
+        ("qwen2.5-coder-32b-instruct", "Standard_NC24ads_A100_v4", (1, 1, 1, 1)),
+        ("gpt-oss-20b", "Standard_NV36ads_A10_v5", (1, 1, 1, 1)),
+        ("gpt-oss-120b", "Standard_NC24ads_A100_v4", (1, 1, 1, 1)),
+        ("llama-3.3-70b-instruct", "Standard_NC96ads_A100_v4", (1, 4, 1, 1)),
+        ("llama-3.3-70b-instruct", "p5e.48xlarge", (1, 4, 1, 2)),
+        ("llama-3.3-70b-instruct", "Standard_NC48ads_A100_v4", (1, 2, 1, 1)),
+        ("llama-3.3-70b-instruct", "Standard_NC24ads_A100_v4", (3, 1, 3, 1)),
+        ("deepseek-v3-0324", "Standard_ND96isr_H200_v5", (1, 8, 1, 1)),
+        ("deepseek-v3-0324", "p5.48xlarge", (2, 8, 2, 1)),
+        ("falcon-7b", "g6.12xlarge", (1, 1, 1, 4)),
+        ("qwen2.5-coder-7b-instruct", "g5.48xlarge", (1, 2, 1, 4)),
+    ],
+)
+def test_what_is_chosen(model: str, node: str, expected: tuple[int, int, int, int]) -> None:
+    assert shape(planned(model, on(node))) == expected
+
+
+def test_flags_follow_from_the_plan() -> None:
+    found = planned("deepseek-v3-0324", on("p5.48xlarge"), context_length=32_768, kv_cache_dtype="fp8")
+    assert found.flags == (
+        ("max-model-len", "32768"),
+        ("gpu-memory-utilization", "0.9"),
+        ("tensor-parallel-size", "8"),
+        ("pipeline-parallel-size", "2"),
+        ("kv-cache-dtype", "fp8"),
+    )
+    assert (found.nodes, found.gpus_per_node) == (2, 8)
+    assert planned("phi-4", on("p5.48xlarge"), replicas=3).total_nodes == 3
+
+
+def test_an_override_is_taken() -> None:
+    assert shape(planned("phi-4", on("g6.48xlarge"), tensor_parallel=5)) == (1, 5, 1, 1)
+    assert shape(planned("phi-4", on("g6.48xlarge"), pipeline_parallel=4)) == (1, 1, 4, 2)
+    assert shape(planned("llama-3.1-8b-instruct", on("p5.48xlarge"), data_parallel=2)) == (1, 4, 1, 2)
+    assert shape(planned("llama-3.1-8b-instruct", on("g6.xlarge"), nodes=3)) == (3, 1, 3, 1)
+    wide = planned("llama-3.3-70b-instruct", on("p5.48xlarge"), tensor_parallel=16, nodes=2)
+    assert shape(wide) == (2, 16, 1, 1)
+    assert any("InfiniBand" in note for note in wide.notes)
+
+
+def test_an_override_that_does_not_fit_is_refused_with_the_sum_and_what_would() -> None:
+    error = refused("llama-3.3-70b-instruct", on("p5.48xlarge"), tensor_parallel=1, pipeline_parallel=1)
+    assert str(error) == "llama-3.3-70b-instruct does not fit with tensorParallel 1 and pipelineParallel 1"
+    assert error.hint == (
+        "each GPU needs 140.7 GiB of 71.2 (79.1 × 0.9): weights 134.0, KV cache 2.5 (8192 tokens × 1), "
+        "overhead 4.1; without it: 1 node, tensorParallel 4, dataParallel 2"
+    )
+    assert error.field.value == "tensorParallel"
+
+
+@pytest.mark.parametrize(
+    ("model", "node", "request_", "message", "hint"),
+    [
+        (
+            "phi-4",
+            "g6.48xlarge",
+            {"tensor_parallel": 4},
+            "4 GPUs cannot share the 40 attention heads and 10 KV heads of phi-4",
+            "possible: 1, 2, 5",
+        ),
+        (
+            "phi-4",
+            "g6.xlarge",
+            {"pipeline_parallel": 41},
+            "41 stages are more than the 40 layers of phi-4",
+            "",
+        ),
+        (
+            "phi-4",
+            "g6.xlarge",
+            {"context_length": 16_385},
+            "16385 tokens are more than phi-4 was made for",
+            "at most 16384",
+        ),
+        ("phi-4", "g6.xlarge", {"context_length": 0}, "contextLength is 0", "at least 1"),
+        ("phi-4", "g6.xlarge", {"nodes": 0}, "nodes is 0", "at least 1"),
+        ("phi-4", "g6.xlarge", {"utilization": 1.5}, "1.5 is no share of a GPU", "above 0, at most 1"),
+        (
+            "phi-4",
+            "g6.xlarge",
+            {"kv_cache_dtype": "fp4"},
+            "unknown dtype of the KV cache `fp4`",
+            "did you mean `fp8`?",
+        ),
+        ("phi-4", "g6.xlarge", {"dtype": "int8"}, "unknown dtype `int8`", "known: bfloat16, float16"),
+        (
+            "phi-4",
+            "p5.48xlarge",
+            {"nodes": 2, "data_parallel": 2},
+            "2 copies of the model over 2 nodes",
+            "copies stay within a node; further ones are `replicas`",
+        ),
+        (
+            "phi-4",
+            "p5.48xlarge",
+            {"nodes": 3, "pipeline_parallel": 2},
+            "3 nodes and 2 pipeline stages leave nodes without work",
+            "at most 2 nodes; further copies of the model are `replicas`",
+        ),
+        (
+            "phi-4",
+            "p5.48xlarge",
+            {"tensor_parallel": 2, "data_parallel": 8},
+            "tensorParallel 2 and dataParallel 8 cannot be on nodes with 8 H100",
+            "together they must be as many GPUs as the nodes have, or fewer",
+        ),
+        (
+            "phi-4",
+            "g4dn.xlarge",
+            {},
+            "phi-4 cannot run on T4: the engine needs compute capability 8, it has 7.5",
+            "`dtype: float16` would do",
+        ),
+        (
+            "deepseek-v3.2",
+            "p4de.24xlarge",
+            {},
+            "deepseek-v3.2 cannot run on A100-80GB: its kernels need compute capability 9, it has 8",
+            "",
+        ),
+        (
+            "phi-4",
+            "inf2.xlarge",
+            {},
+            "engines cannot run on Inferentia2: needs models compiled for AWS Neuron, "
+            "which the engines' images do not carry",
+            "",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(
+    model: str, node: str, request_: dict[str, Any], message: str, hint: str
+) -> None:
+    error = refused(model, on(node), **request_)
+    assert (str(error), error.hint) == (message, hint)
+
+
+def test_a_model_that_is_too_large_is_refused_with_the_sum() -> None:
+    error = refused("deepseek-v3-0324", on("g6.xlarge"))
+    assert str(error) == "deepseek-v3-0324 does not fit on g6.xlarge even on 16 nodes"
+    assert error.hint.startswith("each GPU needs ")
+    tight = refused("llama-3.1-8b-instruct", gpus("L4"), context_length=131_072, nodes=1)
+    assert "131072 tokens × 1" in tight.hint
+
+
+def test_a_slice_of_a_gpu_takes_a_small_model_and_no_parallelism() -> None:
+    found = planned("phi-4-mini-instruct", gpus("H100", mig="2g.20gb"))
+    assert (found.hardware.resource, shape(found)) == ("nvidia.com/mig-2g.20gb", (1, 1, 1, 1))
+    assert found.memory.usable == 19.5
+    assert "slices do not reach each other" in str(
+        refused("phi-4", gpus("H100", mig="3g.40gb"), tensor_parallel=2)
+    )
+    assert str(refused("phi-4", gpus("H100", mig="1g.10gb"))) == "phi-4 does not fit on H100 1g.10gb"
+    with pytest.raises(PlanError, match="unknown MIG profile of L4"):
+        gpus("L4", mig="1g.10gb")
+    with pytest.raises(PlanError, match="2 MIG slices cannot work on one model"):
+        gpus("H100", 2, mig="1g.10gb")
+
+
+def test_a_model_made_for_half_precision_runs_on_older_gpus() -> None:
+    assert shape(planned("phi-2", on("g4dn.xlarge"))) == (1, 1, 1, 1)
+    assert shape(planned("phi-3-mini-4k-instruct", on("g4dn.xlarge"), dtype="float16")) == (1, 1, 1, 1)
+
+
+def test_what_a_person_should_know_is_noted() -> None:
+    assert any("upper bound" in note for note in planned("gemma-4-12b-it", on("p5.4xlarge")).notes)
+    assert any("Ethernet" in note for note in planned("phi-4", on("g6.xlarge")).notes)
+    assert not any("Ethernet" in note for note in planned("deepseek-v3-0324", on("p5.48xlarge")).notes)
+    assert any("ROCm" in note for note in planned("phi-4", on("Standard_ND96isr_MI300X_v5")).notes)
+    assert any("arm64" in note for note in planned("phi-4", on("p6e-gb200.36xlarge")).notes)
+    idle = planned("phi-4", on("g6.48xlarge"), tensor_parallel=5)
+    assert "3 of the 8 GPUs of the node are left to other pods" in idle.notes
+
+
+def test_sequences_are_shared_out_among_copies() -> None:
+    one = planned("llama-3.1-8b-instruct", gpus("H100"), concurrency=8)
+    four = planned("llama-3.1-8b-instruct", gpus("H100", 4), concurrency=32)
+    assert four.layout.dp == 4
+    assert four.memory.kv_cache == one.memory.kv_cache
+    assert four.max_concurrency == 4 * one.max_concurrency
+
+
+def test_the_cheapest_node_that_does_comes_first() -> None:
+    choices = [
+        on(name)
+        for name in ("p5.48xlarge", "g6.xlarge", "g6.2xlarge", "g5.xlarge", "p3.2xlarge", "g6e.xlarge")
+    ]
+    ranking = rank(facts("llama-3.1-8b-instruct"), Request(), choices)
+    assert [found.hardware.name for found in ranking.plans] == [
+        "g5.xlarge",
+        "g6.xlarge",
+        "g6e.xlarge",
+        "p5.48xlarge",
+    ]
+    assert [item.hardware.name for item in ranking.refused] == ["p3.2xlarge"]
+
+
+def test_facts_of_a_model_of_ones_own_are_enough() -> None:
+    own = ModelFacts("mine", 2.0, 16, 16, 4, 64, 1024, 4096)
+    found = plan(own, Request(), gpus("A10G"))
+    assert shape(found) == (1, 1, 1, 1)
+    assert found.load.context == 4096
+    assert "the vocabulary is not known; counted as 262144 tokens, the largest" in found.notes
+    assert own.embedding == pytest.approx(min(262_144 * 1024 * 2 / GIB, 0.3 * 2.0))
+
+
+def test_a_layout_counts_its_gpus() -> None:
+    assert Layout(2, 4, 2, 1).gpus == 8
+    assert constant("mostNodes") == 16
