@@ -273,7 +273,7 @@ def _provision(draft: Draft, asked: Asked, wishes: Wishes, reading: Reading) -> 
     if chosen == "none":
         if wishes.node_class:
             reading.unused(
-                ("metadata", "annotations", "kaito.sh/node-class-name"),
+                reading.annotation_at("kaito.sh/node-class-name"),
                 f"no nodes are made for profile `{reading.around.profile}`",
                 "choose profile aks or eks in kaigen.yaml",
             )
@@ -281,6 +281,6 @@ def _provision(draft: Draft, asked: Asked, wishes: Wishes, reading: Reading) -> 
     at: Path = (*asked.at, "instanceType")
     if wishes.node_class:
         draft.put(("spec", "provisioning", "karpenter", "nodeClass", "name"), wishes.node_class)
-        draft.origins["spec", "provisioning"] = ("metadata", "annotations", "kaito.sh/node-class-name")
+        draft.origins["spec", "provisioning"] = reading.annotation_at("kaito.sh/node-class-name")
     else:
         draft.put(("spec", "provisioning"), "karpenter", at)

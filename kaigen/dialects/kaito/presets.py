@@ -125,6 +125,40 @@ def fits_one_gpu(preset: Preset, nodes: Nodes) -> bool:
     return preset.weights_gib * _LOADED + _ROOM <= memory
 
 
+def put_facts(draft: Draft, meant: Meant, wishes: Wishes, at: Path, reading: Reading) -> None:
+    """Name the catalogue's preset in a Topology: for its size, by which it is fitted, and for the engine's flags.
+
+    Args:
+        draft: the Topology.
+        meant: the model.
+        wishes: what annotations ask for.
+        at: where the name stands.
+        reading: takes what is worth a warning.
+    """
+    preset = meant.preset
+    if preset is None:
+        return
+    if wishes.unchecked:
+        key = "kaito.sh/bypass-resource-checks"
+        reading.warning(
+            "KG0414",
+            f"`{key}` is there, so nobody checks whether `{meant.name}` fits, and no flags of its are set",
+            reading.annotation_at(key),
+            "delete it, also where it is false: KAITO looks at no value",
+            key=True,
+        )
+        return
+    draft.put(("spec", "preset"), preset.name, at)
+    if preset.engine.trust_remote_code and draft.get(("spec", "engine")) == "vllm":
+        draft.put(("spec", "trustRemoteCode"), True, at)
+        reading.warning(
+            "KG0414",
+            f"`{meant.name}` runs code of its repository, as KAITO lets every model: "
+            f"{preset.engine.trust_remote_code_reason}",
+            at,
+        )
+
+
 def put_weights(draft: Draft, meant: Meant, preset: PresetV1Alpha1, at: Path, reading: Reading) -> None:
     """Put the model and the way of its weights into a Topology.
 
@@ -145,8 +179,6 @@ def put_model(
 ) -> None:
     """The same, for a token's Secret by its name."""
     known = meant.preset
-    if known is not None:
-        draft.put(("spec", "preset"), known.name, name_at)
     hub = ("spec", "model", "huggingFace")
     draft.put((*hub, "repo"), known.repo if known else meant.name, name_at)
     draft.origins["spec", "model"] = name_at

@@ -91,10 +91,36 @@ class Reading(Lowering):
         self.ignored(CLUSTER_FIELDS, _METADATA, "a cluster writes it")
         self.ignored(("status",), (), "the operator writes it")
         self._known = known or DIRECTIVES
+        self.annotations = dict(metadata.annotations)
+        self.labels = dict(metadata.labels)
+        self._template: Path = ()
+
+    def take_template(self, metadata: Mapping[str, Any], at: Path) -> None:
+        """Read the metadata of a template too, which is copied to what is made of it.
+
+        Args:
+            metadata: of the template.
+            at: where it stands.
+        """
+        self._template = at
+        for field, own in (("labels", self.labels), ("annotations", self.annotations)):
+            given = metadata.get(field, {})
+            if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+                self.error("KG0412", f"`{field}` must hold texts by name", (*at, field))
+                continue
+            own.update(given)
+        for field in metadata:
+            if field not in {"labels", "annotations", "creationTimestamp"}:
+                self.unused((*at, field), "names and labels come from the resource itself")
+
+    def annotation_at(self, key: str) -> Path:
+        """Where an annotation stands."""
+        own = key in self.metadata.annotations or not self._template
+        return (*_ANNOTATIONS, key) if own else (*self._template, "annotations", key)
 
     def wishes(self) -> Wishes:
         """What annotations and labels ask for; what they cannot have is told."""
-        annotations = self.metadata.annotations
+        annotations = self.annotations
         directives = self.directives(annotations, self._known)
         for key, wanted in _EXACT.items():
             value = annotations.get(key)
@@ -102,15 +128,17 @@ class Reading(Lowering):
                 self.warning(
                     "KG0405",
                     f'`{key}: "{value}"` has no effect: KAITO takes exactly "{wanted}"',
-                    (*_ANNOTATIONS, key),
+                    self.annotation_at(key),
                     f'write "{wanted}", or delete it',
                 )
         for key, why in _NO_EFFECT.items():
             if key in annotations and annotations[key] not in {"false", ""}:
-                self.warning("KG0405", f"`{key}` has no effect: {why}", (*_ANNOTATIONS, key), key=True)
+                self.warning("KG0405", f"`{key}` has no effect: {why}", self.annotation_at(key), key=True)
         for key in annotations:
             if key.startswith("inference.kaito.sh/stream-"):
-                self.warning("KG0405", f"`{key}` has no effect: {_STREAMING}", (*_ANNOTATIONS, key), key=True)
+                self.warning(
+                    "KG0405", f"`{key}` has no effect: {_STREAMING}", self.annotation_at(key), key=True
+                )
         provisioning = self._word(directives, PREFIX + "provisioning", ("karpenter", "none"))
         return Wishes(
             load_balancer=annotations.get("kaito.sh/enablelb") == "True",
@@ -120,7 +148,7 @@ class Reading(Lowering):
                 annotations, "kaito.sh/performance-mode", ("balanced", "interactivity", "throughput")
             ).replace("balanced", ""),
             node_class=annotations.get("kaito.sh/node-class-name", ""),
-            role=self.metadata.labels.get("kaito.sh/inference-role", ""),
+            role=self.labels.get("kaito.sh/inference-role", ""),
             compat=self.flag(directives, "compat", False),
             model=directives.get("model", ""),
             api_key_secret=directives.get("api-key-secret", ""),
@@ -136,7 +164,7 @@ class Reading(Lowering):
             self.error(
                 "KG0412",
                 f"`{key}` cannot be `{value}`",
-                (*_ANNOTATIONS, key),
+                self.annotation_at(key),
                 did_you_mean(value, known) or f"one of {listed}",
             )
             return ""
@@ -155,12 +183,12 @@ class Reading(Lowering):
         namespace = namespace or metadata.namespace
         if namespace:
             data["namespace"] = namespace
-        labels = {key: value for key, value in metadata.labels.items() if not _FOREIGN.match(key)}
+        labels = {key: value for key, value in self.labels.items() if not _FOREIGN.match(key)}
         if labels:
             data["labels"] = labels
         kept = {
             key: value
-            for key, value in metadata.annotations.items()
+            for key, value in self.annotations.items()
             if not _FOREIGN.match(key) and (not key.startswith(PREFIX) or key == f"{PREFIX}version")
         }
         if kept:

@@ -48,7 +48,7 @@ def put_inference(draft: Draft, serving: Serving, wishes: Wishes, reading: Readi
         wishes: what annotations ask for.
         reading: takes what is wrong.
     """
-    _service(draft, wishes, reading)
+    put_service(draft, wishes, reading, key=serving.inference.preset is not None)
     nodes = place(draft, serving.nodes, wishes, reading)
     if serving.copies is not None:
         draft.put(("spec", "shape", "replicas"), serving.copies, serving.copies_at)
@@ -59,13 +59,24 @@ def put_inference(draft: Draft, serving: Serving, wishes: Wishes, reading: Readi
         _preset(draft, serving, inference.preset, nodes, wishes, reading)
 
 
-def _service(draft: Draft, wishes: Wishes, reading: Reading) -> None:
+def put_service(draft: Draft, wishes: Wishes, reading: Reading, *, key: bool = True) -> None:
+    """Put port, Service and API key into a Topology.
+
+    Args:
+        draft: the Topology.
+        wishes: what annotations ask for.
+        reading: takes what is wrong.
+        key: the server can ask for an API key.
+    """
     draft.put(("spec", "port"), PORT)
-    if wishes.api_key_secret:
-        at = ("metadata", "annotations", "kaigen.dev/api-key-secret")
+    if wishes.api_key_secret and not key:
+        at = reading.annotation_at("kaigen.dev/api-key-secret")
+        reading.unused(at, "this server asks for no key")
+    elif wishes.api_key_secret:
+        at = reading.annotation_at("kaigen.dev/api-key-secret")
         draft.put(("spec", "auth", "secret"), wishes.api_key_secret, at)
     if wishes.load_balancer:
-        at = ("metadata", "annotations", "kaito.sh/enablelb")
+        at = reading.annotation_at("kaito.sh/enablelb")
         draft.put(("spec", "service", "type"), "LoadBalancer", at)
 
 
@@ -91,14 +102,14 @@ def _preset(
                 (*at, "name"),
                 "ask `POST /v1/completions`",
             )
-        draft.put(("spec", "engine"), engine, ("metadata", "annotations", "kaito.sh/runtime"))
+        told = reading.annotation_at("kaito.sh/runtime") if wishes.runtime else (*at, "name")
+        draft.put(("spec", "engine"), engine, told)
         draft.put(("spec", "servedNames"), [serving.served_name or meant.name], (*at, "name"))
         if wishes.model:
-            draft.put(("spec", "model"), wishes.model, ("metadata", "annotations", "kaigen.dev/model"))
-            if meant.preset is not None:
-                draft.put(("spec", "preset"), meant.preset.name, (*at, "name"))
+            draft.put(("spec", "model"), wishes.model, reading.annotation_at("kaigen.dev/model"))
         else:
             presets.put_weights(draft, meant, preset, at, reading)
+        presets.put_facts(draft, meant, wishes, (*at, "name"), reading)
     _count(draft, serving, nodes, engine, private, reading)
     _performance(draft, wishes, engine, reading)
     _adapters(draft, serving, engine, reading)
@@ -132,7 +143,7 @@ def _count(
 def _performance(draft: Draft, wishes: Wishes, engine: str, reading: Reading) -> None:
     if not wishes.performance:
         return
-    at = ("metadata", "annotations", "kaito.sh/performance-mode")
+    at = reading.annotation_at("kaito.sh/performance-mode")
     if engine == "vllm":
         draft.put(("spec", "engineArgs", "performance-mode"), wishes.performance, at)
     else:

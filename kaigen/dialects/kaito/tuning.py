@@ -240,7 +240,7 @@ class _Run:
         config = {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True}
         device = self._device()
         memory = f"{32 * self.gpus}Gi"
-        tune = {
+        tune: dict[str, Any] = {
             "name": "tune",
             "image": self.image,
             "workingDir": "/workspace/tfs",
