@@ -9,7 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kaigen.gitops.sync.delivery import OWN_KINDS, AppFacts, Delivery, group_of
-from kaigen.gitops.sync.health import APPLICATION_HEALTH, APPLICATION_HEALTH_KEY, health_of
+from kaigen.gitops.sync.health import (
+    APPLICATION_HEALTH,
+    APPLICATION_HEALTH_KEY,
+    CLAIM_HEALTH,
+    CLAIM_HEALTH_KEY,
+    health_of,
+)
 from kaigen.gitops.sync.tenancy import TENANT_FOLDER, Tenant
 
 Object = dict[str, Any]
@@ -438,6 +444,8 @@ def _cluster_generators(delivery: Delivery, destinations: Mapping[str, Object]) 
 def _config_map(delivery: Delivery) -> Object:
     kinds = {pair for app in delivery.apps for pair in app.kinds}
     data = {APPLICATION_HEALTH_KEY: APPLICATION_HEALTH}
+    if ("v1", "PersistentVolumeClaim") in kinds:
+        data[CLAIM_HEALTH_KEY] = CLAIM_HEALTH
     data |= {health.argocd_key: health.lua() for health in health_of(kinds)}
     if (delivery.data["tenancy"] or {}).get("service_account"):
         data["application.sync.impersonation.enabled"] = "true"
