@@ -75,10 +75,10 @@ def command(
     svg: str | None,
     output: str,
 ) -> None:
-    """Plan on which GPUs a model runs: memory, nodes and parallelism, with the sum.
+    """Plan on which GPUs a model runs.
 
-    On nodes of --instance-type, or with --gpu and --gpus, or on the best instance type of the catalogue; and the next
-    best three. What rests on what is in docs/sizing.md.
+    Memory, nodes and parallelism, with the sum: on nodes of --instance-type, or with --gpu and --gpus, or on the best
+    instance type of the catalogue; and the next best three. docs/sizing.md says what the sum rests on.
     """
     from kaigen.sizing.answer import Question, answer
     from kaigen.sizing.facts import Request
