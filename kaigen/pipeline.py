@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -699,7 +699,7 @@ def _finish(app: App, spec: Spec, layers: Sequence[Overrides], target: str, foun
         if wrong:
             values = app.default_values()
     objects = app.render(values)
-    for item, finding in _findings(objects, target, app.pod_security):
+    for item, finding in _findings(objects, target, app):
         path = _spec_path(item, finding.path, spec.document.data)
         written = item.object.place(finding.path) if item.object.place else None
         if written is not None:
@@ -760,23 +760,32 @@ def _finish_plain(app: App, documents: Sequence[Document], config: Config, found
     return Compiled(app, {}, objects, documents=tuple(documents))
 
 
-def _findings(objects: Sequence[Rendered], target: str, pod_security: str) -> Iterable[tuple[Rendered, Any]]:
+def _findings(objects: Sequence[Rendered], target: str, app: App) -> Iterable[tuple[Rendered, Any]]:
     from kaigen.check import check_object, check_policy, check_references
 
     for item in objects:
         for finding in check_object(item.body, target=target):
             yield item, finding
-        for finding in check_policy(item.body, pod_security=pod_security):
+        for finding in check_policy(item.body, pod_security=app.pod_security):
             yield item, finding
-    for index, finding in check_references([item.body for item in objects], external=_Elsewhere()):
+    for index, finding in check_references(
+        [item.body for item in objects], external=_Elsewhere(app.elsewhere)
+    ):
         yield objects[index], finding
 
 
 class _Elsewhere:
-    """What an app may refer to without making it: volumes of other apps, and what users keep in ConfigMaps."""
+    """What an app may refer to without making it: volumes of other apps, what users keep in ConfigMaps, and what it
+    says itself."""
+
+    def __init__(self, named: Collection[tuple[str, str]]) -> None:
+        self._named = named
 
     def __contains__(self, identity: object) -> bool:
-        return isinstance(identity, tuple) and identity[0] in {"PersistentVolumeClaim", "ConfigMap"}
+        if not isinstance(identity, tuple):
+            return False
+        kind, _, name = identity
+        return kind in {"PersistentVolumeClaim", "ConfigMap"} or (kind, name) in self._named
 
 
 def _leaks(spec: Spec) -> bool:

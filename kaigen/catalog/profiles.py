@@ -29,6 +29,7 @@ class Profile:
         gpu_tolerations: of GPU pods.
         gpu_runtime_class: of GPU pods; empty for none.
         spot: None where the profile knows no spot nodes.
+        leader_worker_set: whether LeaderWorkerSet is there.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Profile:
     gpu_tolerations: Sequence[Mapping[str, str]]
     gpu_runtime_class: str
     spot: Spot | None
+    leader_worker_set: bool
 
 
 def profile_names() -> tuple[str, ...]:
@@ -63,4 +65,5 @@ def get_profile(name: str) -> Profile:
         gpu_tolerations=data["gpuTolerations"],
         gpu_runtime_class=data["gpuRuntimeClass"],
         spot=Spot(spot["nodeSelector"], spot["tolerations"]) if spot else None,
+        leader_worker_set=data["leaderWorkerSet"],
     )

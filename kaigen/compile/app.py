@@ -326,6 +326,72 @@ class Spread(Expr):
         yield self.of
 
 
+def _flag_value(value: Json) -> str:
+    return value if isinstance(value, str) else go_json(value)
+
+
+def flags(given: Json) -> list[Json]:
+    """Arguments from a list, which is taken as it is, or from a map of flags, sorted by name.
+
+    True gives the flag alone and false its `--no-` form; a list gives the flag and its entries as further arguments;
+    everything else one argument `--name=value`, where what is no text is JSON. A name with a dot in it is a part of
+    such JSON, so that its true and false are values too.
+    """
+    if not isinstance(given, dict):
+        return list(given) if isinstance(given, list) else []
+    found: list[Json] = []
+    for name, value in sorted(given.items()):
+        if isinstance(value, bool) and "." not in name:
+            found.append(f"--{name}" if value else f"--no-{name}")
+        elif isinstance(value, list):
+            found += [f"--{name}", *map(_flag_value, value)]
+        else:
+            found.append(f"--{name}={_flag_value(value)}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments(Expr):
+    """The arguments of a container: kaigen's own, then those of a setting.
+
+    Attributes:
+        fixed: kaigen's own.
+        more: a list of arguments, or a map of flags; see `flags`.
+    """
+
+    fixed: Sequence[Tree] = field(hash=False)
+    more: Setting
+
+    def value(self, scope: Scope) -> list[Json]:
+        own = resolve(self.fixed, scope)
+        assert isinstance(own, list)
+        return [*own, *flags(self.more.value(scope))]
+
+    def lines(self) -> list[str]:
+        """The template's lines that give the setting's arguments as entries of a sequence, not indented."""
+        name = self.more.pipeline()
+        if not isinstance(self.more.default, dict):
+            return [f"{{{{- range {name} }}}}", "- {{ toJson . }}", "{{- end }}"]
+        return [
+            f"{{{{- range $name, $value := {name} }}}}",
+            '{{- if and (kindIs "bool" $value) (not (contains "." $name)) }}',
+            '- {{ printf "--%s%s" (ternary "" "no-" $value) $name | toJson }}',
+            '{{- else if kindIs "slice" $value }}',
+            '- {{ printf "--%s" $name | toJson }}',
+            "{{- range $value }}",
+            '- {{ kindIs "string" . | ternary . (toJson .) | toJson }}',
+            "{{- end }}",
+            "{{- else }}",
+            '- {{ printf "--%s=%s" $name (kindIs "string" $value | ternary $value (toJson $value)) | toJson }}',
+            "{{- end }}",
+            "{{- end }}",
+        ]
+
+    def settings(self) -> Iterator[Setting]:
+        yield from find_settings(self.fixed)
+        yield self.more
+
+
 @dataclass(frozen=True, slots=True)
 class Object:
     """One Kubernetes object of an app, with expressions in it.
@@ -388,6 +454,7 @@ class App:
         notes: for readers.
         labels: common labels of every object.
         selector_labels: those by which its pods are found.
+        elsewhere: kind and name of objects that it refers to and that are there without it.
     """
 
     name: str
@@ -403,6 +470,7 @@ class App:
     notes: tuple[Note, ...] = ()
     labels: Mapping[str, Tree] = field(default_factory=dict)
     selector_labels: Mapping[str, Tree] = field(default_factory=dict)
+    elsewhere: tuple[tuple[str, str], ...] = ()
 
     def default_values(self) -> dict[str, Json]:
         """The settings' defaults as the nested mapping that `values.yaml` holds."""

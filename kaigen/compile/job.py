@@ -36,21 +36,16 @@ from kaigen.compile.bricks.pods import (
     shared_memory_volume,
 )
 from kaigen.compile.bricks.storage import claim
-from kaigen.compile.bricks.weights import (
-    PERMANENT_EXIT_CODES,
-    WAIT_TIMEOUT,
-    fetch_container,
-    identity,
-    marker_container,
-)
+from kaigen.compile.bricks.variables import variables_of
+from kaigen.compile.bricks.weights import PERMANENT_EXIT_CODES, fetch_container
 from kaigen.compile.carried import report_uncarried
 from kaigen.compile.context import Context
 from kaigen.compile.model import chart_version, claim_name, frame_of
+from kaigen.compile.model_volume import check_sharing, find_model, gate, warn_of_pinned_volume
 from kaigen.compile.problems import Problems, SpecProblem
-from kaigen.kinds.blocks import EnvSource, Resources
+from kaigen.kinds.blocks import Resources
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job, ModelUse
-from kaigen.kinds.model import Model
 
 PARAMS_FOLDER = "/etc/kaigen"
 MASTER_PORT = 29500
@@ -100,11 +95,6 @@ _NODE_VARIABLES = ("NNODES", "NODE_RANK", "JOB_NAME", "MASTER_ADDR", "MASTER_POR
 
 _SCRATCH_FOLDERS = ("/tmp", "/scratch", "/var/tmp")
 """Where the container may write; the first that nothing else is mounted at."""
-
-
-def _variable(value: str | int | bool) -> str:
-    """The text of a variable's value."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class _JobCompiler:
@@ -252,19 +242,7 @@ class _JobCompiler:
         variables: list[Tree] = []
         if "HOME" not in spec.env:
             variables.append({"name": "HOME", "value": home})
-        for name, value in spec.env.items():
-            at: SpecPath = ("spec", "env", name)
-            if isinstance(value, EnvSource):
-                reference = value.secret or value.config
-                assert reference is not None
-                field = "secretKeyRef" if value.secret else "configMapKeyRef"
-                variables.append(
-                    {"name": name, "valueFrom": {field: {"name": reference.name, "key": reference.key}}}
-                )
-            else:
-                default = _variable(value)
-                setting = Setting(f"env.{name}", default, "Environment variable.", settings.PLAIN, origin=at)
-                variables.append({"name": name, "value": Text(setting)})
+        variables += variables_of(spec.env)
         params = self._params
         for name in spec.params:
             variables.append(
@@ -300,60 +278,22 @@ class _JobCompiler:
         return self._own_weights(use)
 
     def _shared_weights(self, name: str, folder: str, origin: SpecPath) -> _Weights:
-        model = self.context.specs.get("Model", self.namespace, name)
-        if not isinstance(model, Model):
-            raise self._unknown_model(name, origin)
-        modes = model.spec.store.volume.access_modes
-        if self.spec.nodes > 1 and not {"ReadWriteMany", "ReadOnlyMany"} & set(modes):
-            self.problems.error(
-                "KG0309",
-                f"{self.spec.nodes} nodes cannot share Model `{name}`, whose volume is {', '.join(modes)}",
-                origin,
-                f"give Model `{name}` `accessModes: [ReadWriteMany]`",
-            )
-        self._warn_of_pinned_volume(name, model, origin)
+        model = find_model(self.context, self.namespace, name, origin)
+        nodes = self.spec.nodes
+        check_sharing(model, self.problems, pods=nodes, what=f"{nodes} nodes", origin=origin)
+        warn_of_pinned_volume(
+            model, self.problems, has_gpu=self.granted.has_gpu, consumer="Job", origin=origin
+        )
         mount: dict[str, Tree] = {"name": "model", "mountPath": folder, "readOnly": True}
         claimed = settings.text(
             "model.claimName", claim_name(name), "Volume that holds the weights.", origin=origin
         )
         return _Weights(
-            init=marker_container(
-                "wait",
-                self.context,
-                name="wait-for-model",
-                folder=folder,
-                expected=identity(model.spec.source),
-                mounts=[mount],
-                arguments=(f"--timeout={WAIT_TIMEOUT}",),
-            ),
+            init=gate(model, self.context, name="wait-for-model", folder=folder, mounts=[mount]),
             mounts=[mount],
             volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
             permanent={},
         )
-
-    def _unknown_model(self, name: str, origin: SpecPath) -> SpecProblem:
-        specs = self.context.specs
-        elsewhere = [place for place in specs.namespaces("Model", name) if place != self.namespace]
-        if elsewhere:
-            places = " and ".join(f"`{place}`" for place in elsewhere)
-            hint = f"it is in namespace {places}, and a pod can mount volumes of its own namespace only"
-            message = f"no Model `{name}` in namespace `{self.namespace}`"
-            return SpecProblem("KG0301", message, origin, hint)
-        where = f" in namespace `{self.namespace}`"
-        return SpecProblem.unknown(
-            "KG0301", "Model", name, specs.names("Model", self.namespace), origin, where=where
-        )
-
-    def _warn_of_pinned_volume(self, name: str, model: Model, origin: SpecPath) -> None:
-        # A volume of one node binds where the downloader happens to run, and the Job must follow it there.
-        alone = not {"ReadWriteMany", "ReadOnlyMany"} & set(model.spec.store.volume.access_modes)
-        if alone and self.granted.has_gpu and not model.spec.placement.model_fields_set:
-            self.problems.warning(
-                "KG0311",
-                f"Model `{name}` rests in a volume of one node, and its downloader may run on a node without a GPU",
-                origin,
-                f"give Model `{name}` the same `placement` as this Job, or a ReadWriteMany volume",
-            )
 
     def _own_weights(self, use: ModelUse) -> _Weights:
         assert use.source is not None

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kaigen.compile.app import Expr, Labels, Setting, Spread, Tree
+from kaigen.compile.app import Arguments, Expr, Labels, Setting, Spread, Tree
 
 # Plain scalars: a conservative set that every parser reads as a string. A number with a unit and a flag are in it.
 _TAIL = r"[A-Za-z0-9_./()$@+=%~^,;<>*!?\\'\"-]"
@@ -217,6 +217,11 @@ class _Writer:
             lines.append(f"{indent}  - {node.inline()}")
             lines.append(f"{indent}  {{{{- end }}}}")
             lines.append(f"{indent}{{{{- end }}}}")
+            return
+        if isinstance(node, Arguments):
+            lines.append(start)
+            self.sequence(node.fixed, indent + "  ")
+            lines.extend([f"{indent}  {line}" for line in node.lines()])
             return
         block = isinstance(node, Setting) and isinstance(node.default, dict | list)
         if isinstance(node, Setting) and node.optional:

@@ -22,7 +22,17 @@ class Images(Block):
         examples=["registry.example/kaigen/downloader@sha256:…"],
     )
     kubectl: Image | None = Field(
-        None, description="Watches a Job in `helm test`.", examples=["registry.k8s.io/kubectl:v1.36.0"]
+        None,
+        description="Watches in `helm test` what an app runs.",
+        examples=["registry.k8s.io/kubectl:v1.36.0"],
+    )
+    vllm: Image | None = Field(
+        None,
+        description="Serves models; the version in its tag decides how it spreads over nodes.",
+        examples=["registry.example/vllm/vllm-openai:v0.33.0"],
+    )
+    chat: Image | None = Field(
+        None, description="kaigen's own small server.", examples=["registry.example/kaigen/chat@sha256:…"]
     )
 
 

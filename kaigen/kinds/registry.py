@@ -92,6 +92,14 @@ KINDS: tuple[KindEntry, ...] = (
         compile="kaigen.compile.job:compile_job",
     ),
     KindEntry(
+        API_VERSION,
+        "Topology",
+        "kaigen.kinds.topology",
+        "Topology",
+        "work that serves",
+        compile="kaigen.compile.topology:compile_topology",
+    ),
+    KindEntry(
         "ai.re-cinq.com/v1",
         "Job",
         "kaigen.dialects.ai_operator",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kaigen.kinds.job import Job
     from kaigen.kinds.model import Model
     from kaigen.kinds.registry import KindEntry
+    from kaigen.kinds.topology import Topology
     from kaigen.kinds.user import UserDocument
     from kaigen.kinds.validate import Positioned
 
@@ -35,7 +36,7 @@ class Spec:
         matched: which overrides of kaigen.yaml, by index, and pins, by name, changed the document.
     """
 
-    block: Model | Job | UserDocument
+    block: Model | Job | Topology | UserDocument
     entry: KindEntry
     document: Positioned
     source: str

@@ -59,6 +59,8 @@ def _other(schema: Mapping[str, Any], default: Any, turn: int) -> Any:
         return default + 11
     if types == {"number"}:
         return default / 4 + 0.0625
+    if types == {"integer", "string"}:
+        return 33 + turn if isinstance(default, int) else f"{33 + turn}%"
     if "string" in types and len(types) > 1:
         return (STRINGS[turn % len(STRINGS)], 12345678, -0.25, 1e-7, not default)[turn % 5]
     if types == {"string"}:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.check import check_object, check_policy, supported_targets
+from kaigen.check import check_object, check_policy, is_cluster_scoped, supported_targets
 from kaigen.compile.app import Scope, resolve
 from kaigen.compile.bricks.frame import WAVE
 from tests.chart.cases import AppCase, app_cases
@@ -41,5 +41,6 @@ def test_objects_are_of_one_namespace_and_in_waves(app_case: AppCase) -> None:
     first = int(item.spec.block.metadata.annotations.get(WAVE, "0"))
     for rendered in item.objects:
         metadata = rendered.body["metadata"]
-        assert metadata["namespace"] == item.app.namespace
+        whole_clusters = is_cluster_scoped(rendered.body["apiVersion"], rendered.body["kind"])
+        assert metadata.get("namespace") == (None if whole_clusters else item.app.namespace)
         assert int(metadata.get("annotations", {}).get(WAVE, "0")) == first + rendered.object.wave

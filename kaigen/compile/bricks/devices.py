@@ -6,14 +6,14 @@ from kaigen.compile.app import Object
 from kaigen.compile.bricks.frame import Frame
 
 
-def claim_template(frame: Frame, device_class: str, count: int) -> Object:
+def claim_template(frame: Frame, device_class: str, count: int, component: str = "run") -> Object:
     """The template from which each pod gets its claim of `count` devices of a class."""
     return Object(
         role="resourceclaimtemplate",
         body={
             "apiVersion": "resource.k8s.io/v1",
             "kind": "ResourceClaimTemplate",
-            "metadata": frame.metadata("-gpus", "run"),
+            "metadata": frame.metadata("-gpus", component),
             "spec": {
                 "spec": {
                     "devices": {

@@ -118,6 +118,49 @@ def job(
 def completion_test(frame: Frame, watched: Object, context: Context) -> list[Object]:
     """What `helm test` runs for a Job: wait until it is complete, with the right to read that Job alone."""
     name = watched.body["metadata"]["name"]  # type: ignore[index, call-overload]
+    command: list[Tree] = ["wait", "--for=condition=complete", _timeout("1h", "the Job"), "job", name]
+    return watching_test(frame, context, group="batch", resource="jobs", name=name, command=command)
+
+
+def readiness_test(frame: Frame, watched: Object, context: Context, *, minutes: int) -> list[Object]:
+    """What `helm test` runs for what serves: wait until it is ready, with the right to read that object alone.
+
+    Args:
+        frame: the app.
+        watched: a Deployment, StatefulSet or LeaderWorkerSet.
+        context: whose images hold kubectl.
+        minutes: how long it may take.
+    """
+    name = watched.body["metadata"]["name"]  # type: ignore[index, call-overload]
+    timeout = _timeout(f"{minutes}m", "what serves")
+    kind = watched.kind.lower()
+    command: list[Tree] = (
+        ["wait", "--for=condition=Available", timeout, kind, name]
+        if watched.kind == "LeaderWorkerSet"
+        else ["rollout", "status", timeout, kind, name]
+    )
+    group = str(watched.body["apiVersion"]).partition("/")[0]
+    return watching_test(frame, context, group=group, resource=f"{kind}s", name=name, command=command)
+
+
+def _timeout(default: str, what: str) -> Tree:
+    setting = settings.text("test.timeout", default, f"How long `helm test` waits for {what}.")
+    return Joined(("--timeout=", setting))
+
+
+def watching_test(
+    frame: Frame, context: Context, *, group: str, resource: str, name: Tree, command: list[Tree]
+) -> list[Object]:
+    """A pod that `helm test` runs, which watches one object with kubectl and may read no other.
+
+    Args:
+        frame: the app.
+        context: whose images hold kubectl.
+        group: API group of the object.
+        resource: its kind as the API server's rules name it, in the plural.
+        name: of the object.
+        command: kubectl's arguments.
+    """
     account = Release("-test")
 
     def part(role: str, weight: str, **body: Tree) -> Object:
@@ -141,8 +184,8 @@ def completion_test(frame: Frame, watched: Object, context: Context) -> list[Obj
             kind="Role",
             rules=[
                 {
-                    "apiGroups": ["batch"],
-                    "resources": ["jobs"],
+                    "apiGroups": [group],
+                    "resources": [resource],
                     "resourceNames": [name],
                     "verbs": ["get", "list", "watch"],
                 }
@@ -156,11 +199,11 @@ def completion_test(frame: Frame, watched: Object, context: Context) -> list[Obj
             roleRef={"apiGroup": rbac, "kind": "Role", "name": account},
             subjects=[{"kind": "ServiceAccount", "name": account, "namespace": Namespace()}],
         ),
-        part("pod", "0", apiVersion="v1", kind="Pod", spec=_test_pod(name, account, context)),
+        part("pod", "0", apiVersion="v1", kind="Pod", spec=_test_pod(account, context, command)),
     ]
 
 
-def _test_pod(job_name: Tree, account: Tree, context: Context) -> dict[str, Tree]:
+def _test_pod(account: Tree, context: Context, command: list[Tree]) -> dict[str, Tree]:
     return {
         "restartPolicy": "Never",
         "serviceAccountName": account,
@@ -176,18 +219,7 @@ def _test_pod(job_name: Tree, account: Tree, context: Context) -> dict[str, Tree
                 "image": settings.text(
                     "test.image", context.images["kubectl"], "Image of the `helm test` pod."
                 ),
-                "args": [
-                    "wait",
-                    "--for=condition=complete",
-                    Joined(
-                        (
-                            "--timeout=",
-                            settings.text("test.timeout", "1h", "How long `helm test` waits for the Job."),
-                        )
-                    ),
-                    "job",
-                    job_name,
-                ],
+                "args": command,
                 "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}},
                 "securityContext": container_security(read_only=True),
             }

@@ -56,6 +56,7 @@ def fetch_container(
     transfer_origin: SpecPath,
     facts: Tree = None,
     env: list[Tree] | None = None,
+    own_token: bool = True,
 ) -> dict[str, Tree]:
     """The container that fetches weights into `destination`.
 
@@ -70,6 +71,7 @@ def fetch_container(
         transfer_origin: where `transfer` stands.
         facts: name of the ConfigMap that it writes what it measured to; None for none.
         env: further variables.
+        own_token: its token is the setting `download.tokenSecret`; False where an app has several.
     """
     hub: HuggingFace = source.hugging_face
     at = (*origin, "huggingFace")
@@ -94,26 +96,27 @@ def fetch_container(
         arguments.append(f"--part-size={transfer.part_size}")
     variables: list[Tree] = list(env or [])
     if hub.token_secret:
+        token = hub.token_secret
+        name_of, key_of = (
+            (
+                settings.text(
+                    "download.tokenSecret.name",
+                    token.name,
+                    "Secret that holds the Hub token.",
+                    origin=(*at, "tokenSecret", "name"),
+                ),
+                settings.text(
+                    "download.tokenSecret.key",
+                    token.key,
+                    "Key of that Secret.",
+                    origin=(*at, "tokenSecret", "key"),
+                ),
+            )
+            if own_token
+            else (token.name, token.key)
+        )
         variables.append(
-            {
-                "name": "HF_TOKEN",
-                "valueFrom": {
-                    "secretKeyRef": {
-                        "name": settings.text(
-                            "download.tokenSecret.name",
-                            hub.token_secret.name,
-                            "Secret that holds the Hub token.",
-                            origin=(*at, "tokenSecret", "name"),
-                        ),
-                        "key": settings.text(
-                            "download.tokenSecret.key",
-                            hub.token_secret.key,
-                            "Key of that Secret.",
-                            origin=(*at, "tokenSecret", "key"),
-                        ),
-                    }
-                },
-            }
+            {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": name_of, "key": key_of}}}
         )
     if transfer.proxy:
         variables += [
