@@ -205,7 +205,7 @@ def _memory(nominal: float, usable: float | None) -> str:
 def _fit(
     console: Console, model: str, cloud: str, context_length: int | None, concurrency: int | None, output: str
 ) -> None:
-    from kaigen.cli.plan import other_row
+    from kaigen.cli.plan_told import other_row
     from kaigen.sizing.answer import choices, no_instance, preset_of
     from kaigen.sizing.facts import Request, facts_of
     from kaigen.sizing.ranking import rank
