@@ -334,13 +334,14 @@ def flags(given: Json) -> list[Json]:
     """Arguments from a list, which is taken as it is, or from a map of flags, sorted by name.
 
     True gives the flag alone and false its `--no-` form; a list gives the flag and its entries as further arguments;
-    everything else one argument `--name=value`, where what is no text is JSON.
+    everything else one argument `--name=value`, where what is no text is JSON. A name with a dot in it is a part of
+    such JSON, so that its true and false are values too.
     """
     if not isinstance(given, dict):
         return list(given) if isinstance(given, list) else []
     found: list[Json] = []
     for name, value in sorted(given.items()):
-        if isinstance(value, bool):
+        if isinstance(value, bool) and "." not in name:
             found.append(f"--{name}" if value else f"--no-{name}")
         elif isinstance(value, list):
             found += [f"--{name}", *map(_flag_value, value)]
@@ -373,7 +374,7 @@ class Arguments(Expr):
             return [f"{{{{- range {name} }}}}", "- {{ toJson . }}", "{{- end }}"]
         return [
             f"{{{{- range $name, $value := {name} }}}}",
-            '{{- if kindIs "bool" $value }}',
+            '{{- if and (kindIs "bool" $value) (not (contains "." $name)) }}',
             '- {{ printf "--%s%s" (ternary "" "no-" $value) $name | toJson }}',
             '{{- else if kindIs "slice" $value }}',
             '- {{ printf "--%s" $name | toJson }}',

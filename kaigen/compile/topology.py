@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from kaigen.catalog.engines import Engine, get_engine, startup_seconds
+from kaigen.catalog.gpus import Gpu, get_gpu
+from kaigen.catalog.instances import instances
+from kaigen.catalog.presets import Preset
 from kaigen.compile.app import App, Labels, Note, Object, Setting, SpecPath, Tree, collect_settings
 from kaigen.compile.bricks import settings
 from kaigen.compile.bricks.devices import claim_template
@@ -26,7 +30,15 @@ from kaigen.compile.serving.engine import MASTER_PORT, check_arguments
 from kaigen.compile.serving.fields import check_fields, without_effect
 from kaigen.compile.serving.parallel import Parallel, choose_ray, engine_version, gpus_of, spread
 from kaigen.compile.serving.pods import LWS_PLACE, PodMaker, set_place
-from kaigen.compile.serving.weights import CACHE, Consumer, Weights, adapter_weights, model_weights
+from kaigen.compile.serving.sizing import GIB, preset_bytes, size
+from kaigen.compile.serving.weights import (
+    CACHE,
+    Consumer,
+    Weights,
+    adapter_weights,
+    model_weights,
+    pulled,
+)
 from kaigen.compile.serving.workloads import (
     SERVE,
     Fleet,
@@ -35,8 +47,8 @@ from kaigen.compile.serving.workloads import (
     leader_worker_set,
     stateful_set,
 )
-from kaigen.kinds.blocks import Image, Placement, Resources
-from kaigen.kinds.serving import Karpenter, Provisioning
+from kaigen.kinds.blocks import Image, Placement
+from kaigen.kinds.serving import Karpenter, Provisioning, PulledModel, ServedModel
 from kaigen.kinds.topology import Topology
 
 _ORDER = (
@@ -64,6 +76,7 @@ _ORDER = (
     "progressDeadlineSeconds",
     "podSpec",
 )
+_CLOUDS = {"aks": "azure", "eks": "aws"}
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _SPREAD: Mapping[str, Any] = {
     "maxSkew": 1,
@@ -97,6 +110,8 @@ class _TopologyCompiler:
         check_fields(self.spec, self.mode, problems)
         check_arguments(self.spec, problems)
         self.engine: Engine = get_engine("container" if self.mode == "template" else self.spec.engine)
+        own_image = self.spec.image is None
+        self.sized = size(self.spec, self.mode, problems, own_image=own_image)
         self.parallel = self._parallel()
         nothing = Granted({}, {}, [], "", "", 0, False, "", "")
         self.granted = problems.attempt(self._grant, nothing)
@@ -119,8 +134,13 @@ class _TopologyCompiler:
 
     @cached_property
     def _gpus(self) -> int:
-        """Devices of one pod; one where vLLM is not told otherwise."""
-        return gpus_of(self.spec.resources, 1 if self.mode == "vllm" else 0)
+        """Devices of one pod: those that are asked for, else the plan's, else the instance type's, else vLLM's one."""
+        default = 1 if self.mode == "vllm" else 0
+        if self.sized.plan is not None:
+            default = self.sized.plan.gpus_per_node
+        elif self.sized.instance is not None and self.mode != "template":
+            default = self.sized.instance.count
+        return gpus_of(self.spec.resources, default)
 
     @cached_property
     def _most(self) -> int:
@@ -142,7 +162,12 @@ class _TopologyCompiler:
             if (spec.shape.nodes or 1) > 1:
                 choose_ray(Parallel(nodes=2), spec.shape, self.engine, None, self.problems)
             return Parallel(gpus=self._gpus)
-        found = spread(spec.shape, spec.resources, self._gpus, self.problems)
+        plan = self.sized.plan
+        if plan is not None:
+            layout = plan.layout
+            found = Parallel(layout.nodes, self._gpus, layout.tp, layout.pp, layout.dp)
+        else:
+            found = spread(spec.shape, spec.resources, self._gpus, self.problems)
         version = engine_version(spec.engine_version, self._image[0])
         ray = choose_ray(found, spec.shape, self.engine, version, self.problems)
         if found.nodes == 1 and spec.shape.groups is not None:
@@ -152,17 +177,37 @@ class _TopologyCompiler:
 
     def _grant(self) -> Granted:
         resources = self.spec.resources
-        if self.mode == "vllm":
-            update: dict[str, Any] = {}
-            if resources.gpus is None:
-                update["gpus"] = self._gpus
-            if resources.shared_memory is None:
-                update["shared_memory"] = f"{max(1, 2 * self._gpus) if self._gpus > 1 else 1}Gi"
-            resources = resources.model_copy(update=update)
-        cpu, memory = self._defaults(resources)
-        return grant(resources, self.context, cpu=cpu, memory=memory)
+        instance = self.sized.instance
+        if instance is not None and self._gpus > instance.count:
+            raise SpecProblem(
+                "KG0344",
+                f"{self._gpus} GPUs are asked for of nodes that have {instance.count}",
+                ("spec", "resources", "gpus"),
+                "spread it over several nodes with `shape.nodes`, or take a larger `instanceType`",
+            )
+        update: dict[str, Any] = {}
+        if resources.gpus is None and self._gpus:
+            update["gpus"] = self._gpus
+        if self._pulled_size and resources.ephemeral_storage is None and self.spec.storage is None:
+            # What is pulled into scratch space counts as the pod's; room for it must be on the node.
+            update["ephemeral_storage"] = f"{-(-self._pulled_size * 11 // (10 * GIB)) + 20}Gi"
+        if self.mode == "vllm" and resources.shared_memory is None:
+            update["shared_memory"] = f"{2 * self._gpus if self._gpus > 1 else 1}Gi"
+        cpu, memory = self._defaults()
+        resource = instance.gpu.resource if instance is not None else ""
+        wanted = resources.model_copy(update=update)
+        return grant(wanted, self.context, cpu=cpu, memory=memory, resource=resource)
 
-    def _defaults(self, resources: Resources) -> tuple[str, str]:
+    @cached_property
+    def _pulled_size(self) -> int:
+        """Bytes that each pod pulls from the Hub, as far as they are known."""
+        spec = self.spec
+        pulls = spec.model is None or (
+            isinstance(spec.model, ServedModel) and spec.model.hugging_face is not None
+        )
+        return preset_bytes(self.sized.preset) if self.sized.preset is not None and pulls else 0
+
+    def _defaults(self) -> tuple[str, str]:
         gpus = self._gpus
         if gpus:
             return str(4 * gpus), f"{24 * gpus}Gi"
@@ -185,11 +230,18 @@ class _TopologyCompiler:
         spec = self.spec
         if self.mode == "template":
             return Weights()
+        preset = self.sized.preset
+        if spec.token_secret is not None and (spec.preset is None or spec.model is not None):
+            hint = "say it where the weights are named" if spec.model is not None else "leave it out"
+            at = ("spec", "tokenSecret")
+            without_effect(self.problems, "tokenSecret", at, "without a `preset` that is pulled", hint)
         if spec.model is not None:
             found = model_weights(spec.model, self._consumer)
-        elif spec.preset is not None:
-            raise SpecProblem.unknown("KG0354", "preset", spec.preset, (), ("spec", "preset"))
-        elif self.mode == "container":
+            if preset is not None:
+                found = replace(found, size=preset_bytes(preset))
+        elif preset is not None:
+            return self._preset_weights(preset)
+        elif spec.preset is not None or self.mode == "container":
             return Weights()
         else:
             raise SpecProblem(
@@ -199,6 +251,27 @@ class _TopologyCompiler:
                 "name a Model in `model`, or another source of weights there",
             )
         return found
+
+    def _preset_weights(self, preset: Preset) -> Weights:
+        spec, at = self.spec, ("spec", "preset")
+        if preset.gated and spec.token_secret is None and "HF_TOKEN" not in spec.env:
+            self.problems.error(
+                "KG0355",
+                f"the repository of `{preset.name}` is gated, and there is no token for it",
+                at,
+                "name a Secret with a Hub token in `tokenSecret`, or fetch it as a Model",
+            )
+        if not preset.revision:
+            self.problems.warning(
+                "KG0310",
+                f"the catalogue pins no commit of {preset.repo}",
+                at,
+                "name the repository and its commit in `model.huggingFace`",
+            )
+        hub = PulledModel(
+            repo=preset.repo, revision=preset.revision or "main", token_secret=spec.token_secret
+        )
+        return pulled(hub, at, self._consumer, size=preset_bytes(preset), chosen=False)
 
     @cached_property
     def _startup(self) -> int:
@@ -279,8 +352,12 @@ class _TopologyCompiler:
         notes = []
         if self.mode == "vllm" and self._gpus:
             notes.append(Note(f"One copy is {self.parallel.words}.", ("spec", "shape")))
+        if self.sized.plan is not None:
+            notes.append(Note(f"It fits: {self.sized.words}.", ("spec", "preset")))
+            notes += [Note(f"{_sentence(text)}.", ("spec", "preset")) for text in self.sized.plan.notes]
         size = self.weights.size
-        known = f"at most {size / 2**30:.1f} GiB of weights" if size else "weights of a size that nobody said"
+        most = "" if self.sized.preset is not None else "at most "
+        known = f"{most}{size / GIB:.1f} GiB of weights" if size else "weights of a size that nobody said"
         why = "as the spec says" if self.spec.probes.startup else f"for {known}"
         notes.append(
             Note(f"A pod may take {self._startup // 60} minutes to be ready, {why}.", ("spec", "probes"))
@@ -376,18 +453,29 @@ class _TopologyCompiler:
         spec, profile = self.spec, self.context.profile
         requirements: dict[str, Sequence[str]] = {}
         resources = spec.resources
+        gpu = get_gpu(resources.gpu_type) if resources.gpu_type else None
+        cloud = _CLOUDS.get(profile.name)
+        known = [
+            each
+            for each in (instances(cloud) if cloud and gpu else ())
+            if gpu and each.gpu.name == gpu.name and each.memory == gpu.memory
+        ]
+        alike = [each.name for each in known if each.count == self._gpus]
         if resources.instance_type is not None:
             requirements["node.kubernetes.io/instance-type"] = [resources.instance_type]
         elif profile.gpu_label in self.granted.node_selector and profile.gpu_label.startswith("karpenter."):
             requirements[profile.gpu_label] = [self.granted.node_selector[profile.gpu_label]]
             if self._gpus:
                 requirements[f"{profile.gpu_label.rpartition('-')[0]}-count"] = [str(self._gpus)]
+        elif alike:
+            requirements["node.kubernetes.io/instance-type"] = alike
         else:
+            counts = sorted({each.count for each in known})
             raise SpecProblem(
                 "KG0350",
                 "Karpenter must be told which nodes to make",
                 ("spec", "provisioning"),
-                "name an `instanceType` in `resources`",
+                _counts_hint(cloud, gpu, counts),
             )
         amounts = self.granted.requirements.get("limits", {})
         resource = next((name for name in amounts if "/" in name), "")
@@ -512,7 +600,8 @@ class _TopologyCompiler:
             weights=self.weights,
             adapters=self.adapters,
             names=spec.served_names or [self.metadata.name],
-            preset={},
+            preset=self.sized.flags,
+            preset_env=self.sized.env,
             startup=self._startup,
             scheduling=self._scheduling,
             security=self.problems.attempt(lambda: pod_security(spec.security), nothing),
@@ -630,6 +719,17 @@ class _TopologyCompiler:
             made_scaler = self.problems.attempt(lambda: scaler(self.frame, autoscale, target), None)
             made += [made_scaler] if made_scaler else []
         return made
+
+
+def _counts_hint(cloud: str | None, gpu: Gpu | None, counts: Sequence[int]) -> str:
+    if gpu is None or not counts:
+        return "name an `instanceType` in `resources`"
+    several = " or ".join(map(str, counts))
+    return f"{cloud}'s nodes with {gpu.name} have {several} of them; or name an `instanceType`"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _texts(value: object) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, JsonValue, Tag
 
-from kaigen.kinds.base import API_VERSION, Block, Duration, Metadata, Object
+from kaigen.kinds.base import API_VERSION, Block, Duration, Metadata, Object, TokenSecret
 from kaigen.kinds.blocks import Env, Image, Placement, Resources, Security, Transfer
 from kaigen.kinds.promotable import NAME
 from kaigen.kinds.serving import (
@@ -56,6 +56,9 @@ class TopologySpec(Block):
         "are pulled from its repository on the Hub, at the catalogue's commit.",
         examples=["phi-4"],
     )
+    token_secret: TokenSecret | None = Field(
+        None, description="Secret with a Hub token, for a `preset` whose repository is gated."
+    )
     template: Object | None = Field(
         None,
         description="A pod template taken as it is, in place of an engine; `metadata` and `spec` as in a Deployment.",
@@ -94,10 +97,14 @@ class TopologySpec(Block):
         examples=["fp8", "awq"],
     )
     context_length: Annotated[int, Field(ge=1, le=100_000_000)] | None = Field(
-        None, description="Longest context of a request, in tokens. Default: the model's own."
+        None,
+        description="Longest context of a request, in tokens. Default: the model's own, and 8192 at most with a "
+        "`preset` on GPUs that are known.",
     )
     concurrency: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
-        None, description="Most requests that one engine works on at a time. Default: the engine's own."
+        None,
+        description="Most requests that one engine works on at a time; with a `preset` it must have room for as many "
+        "of the longest context. Default: the engine's own.",
     )
     trust_remote_code: bool = Field(
         False, description="Run code that the model's repository brings along. Default: refuse it."

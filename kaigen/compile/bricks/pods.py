@@ -115,7 +115,13 @@ class Granted:
 
 
 def grant(
-    resources: Resources, context: Context, *, cpu: str, memory: str, origin: SpecPath = ("spec", "resources")
+    resources: Resources,
+    context: Context,
+    *,
+    cpu: str,
+    memory: str,
+    origin: SpecPath = ("spec", "resources"),
+    resource: str = "",
 ) -> Granted:
     """Turn a `resources` block into what Kubernetes schedules by.
 
@@ -125,13 +131,14 @@ def grant(
         cpu: request when the spec names none.
         memory: request and limit when the spec names none.
         origin: where the block stands in the spec.
+        resource: extended resource of the GPUs when no `gpuType` tells it; NVIDIA's when empty.
 
     Raises:
         SpecProblem: for a GPU type that is unknown, or that the profile's nodes do not tell.
     """
     profile = context.profile
     selector: dict[str, str] = {}
-    resource = "nvidia.com/gpu"
+    resource = resource or "nvidia.com/gpu"
     if resources.gpu_type is not None:
         gpu = get_gpu(resources.gpu_type)
         where = (*origin, "gpuType")

@@ -25,7 +25,7 @@ _WITHOUT_EFFECT: Mapping[str, Mapping[str, str]] = {
         **dict.fromkeys(("quantization", "adapters", "engine_version"), "vLLM can do that"),
     },
     "container": dict.fromkeys(
-        (*_OF_A_SERVER, "preset", "quantization", "adapters", "auth"),
+        (*_OF_A_SERVER, "preset", "token_secret", "quantization", "adapters", "auth"),
         "say it in `command`, `args` and `env`, as the container wants it",
     ),
     "template": dict.fromkeys(
@@ -41,7 +41,17 @@ _WITHOUT_EFFECT: Mapping[str, Mapping[str, str]] = {
                 "quantization",
                 "adapters",
             ),
-            *("auth", "env", "resources", "provisioning", "storage", "probes", "drain", "transfer"),
+            *(
+                "token_secret",
+                "auth",
+                "env",
+                "resources",
+                "provisioning",
+                "storage",
+                "probes",
+                "drain",
+                "transfer",
+            ),
         ),
         "say it in the template, which is taken as it is",
     ),

@@ -88,6 +88,7 @@ class PodMaker:
         adapters: LoRA adapters.
         names: under which the model is asked for.
         preset: flags that the model needs by its catalogue entry.
+        preset_env: variables likewise.
         startup: longest time until it is ready, in seconds.
         scheduling: fields of the pod that say where it may run.
         security: the pod's security context.
@@ -106,6 +107,7 @@ class PodMaker:
     adapters: Sequence[Weights]
     names: Sequence[str]
     preset: Mapping[str, Json]
+    preset_env: Mapping[str, str]
     startup: int
     scheduling: Mapping[str, Tree]
     security: Mapping[str, Tree]
@@ -250,6 +252,7 @@ class PodMaker:
             for name, value in surroundings(self.engine.name, offline=self.weights.offline)
             if name not in spec.env
         ]
+        own += [{"name": name, "value": value} for name, value in sorted(self.preset_env.items())]
         own += self.weights.env
         if spec.auth and self.engine.name == "vllm" and role != "worker":
             reference: Tree = {"name": spec.auth.secret, "key": spec.auth.key}

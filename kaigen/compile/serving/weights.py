@@ -185,8 +185,9 @@ def pulled(
             "make them a Model and name it, or say in `env` and `args` what it shall pull",
         )
     if consumer.engine == "transformers":
-        return _fetched(hub, origin, consumer, commit, size)
-    env: list[Tree] = [_token(hub.token_secret, (*origin, "tokenSecret"))] if hub.token_secret else []
+        return _fetched(hub, origin, consumer, commit, size, chosen=chosen)
+    token_at: SpecPath = (*origin, "tokenSecret") if chosen else ("spec", "tokenSecret")
+    env: list[Tree] = [_token(hub.token_secret, token_at)] if hub.token_secret else []
     if hub.endpoint:
         env.append({"name": "HF_ENDPOINT", "value": hub.endpoint})
     return Weights(
@@ -224,7 +225,7 @@ def _token(secret: TokenSecret, origin: SpecPath) -> Tree:
 
 
 def _fetched(
-    hub: PulledModel, origin: SpecPath, consumer: Consumer, commit: str, size: int | None
+    hub: PulledModel, origin: SpecPath, consumer: Consumer, commit: str, size: int | None, *, chosen: bool
 ) -> Weights:
     """For an engine that reads a folder: kaigen's downloader fills one before it starts."""
     source = Source(
@@ -241,6 +242,7 @@ def _fetched(
         mounts=[{"name": CACHE, "mountPath": CACHE_FOLDER}],
         origin=origin[:-1],
         transfer_origin=("spec", "transfer"),
+        own_token=chosen,
     )
     return Weights(reference=FETCHED_FOLDER, init=[init], size=size, revision=commit)
 

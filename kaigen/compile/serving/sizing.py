@@ -1,0 +1,220 @@
+"""What a spec leaves open, resolved from the catalogues: GPUs of a pod, nodes, parallelism, and flags of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kaigen.catalog.gpus import get_gpu
+from kaigen.catalog.instances import Instance, find_instance
+from kaigen.catalog.presets import Preset, find_preset, nearest_presets
+from kaigen.compile.app import Json, SpecPath
+from kaigen.compile.problems import Problems, SpecProblem
+from kaigen.kinds.blocks import GpuShare
+from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.facts import Hardware, Request, facts_of, hardware_of_gpu, hardware_of_instance
+from kaigen.sizing.plan import arithmetic, plan
+from kaigen.sizing.problem import Field, PlanError
+from kaigen.sizing.result import Plan
+
+GIB = 2**30
+TEMPLATES_FOLDER = "/vllm-workspace/examples"
+"""Where vLLM's own image keeps its examples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """What the catalogues say of a spec.
+
+    Attributes:
+        preset: the model; None when the spec names none.
+        instance: the instance type; None when the spec names none that is known.
+        plan: how the model fits; None when the model or the GPUs are not known.
+        flags: of the engine, that the model needs by its preset or its plan.
+        env: variables likewise.
+    """
+
+    preset: Preset | None = None
+    instance: Instance | None = None
+    plan: Plan | None = None
+    flags: Mapping[str, Json] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def words(self) -> str:
+        """The arithmetic, for readers; empty without a plan."""
+        if self.plan is None:
+            return ""
+        found = self.plan
+        return arithmetic(found.facts, found.hardware, found.layout, found.load)
+
+
+def size(spec: TopologySpec, mode: str, problems: Problems, *, own_image: bool) -> Sized:
+    """What the catalogues say of a spec.
+
+    Args:
+        spec: the spec.
+        mode: name of the engine, or `template`.
+        problems: takes what does not fit.
+        own_image: the engine's image is kaigen's choice.
+    """
+    name = spec.resources.instance_type
+    instance = find_instance(name) if name else None
+    if spec.preset is None or mode in {"template", "container"}:
+        return Sized(instance=instance)
+    preset = problems.attempt(lambda: _preset(spec), None)
+    if preset is None:
+        return Sized(instance=instance)
+    if mode == "transformers":
+        return Sized(preset, instance)
+    if preset.engine.trust_remote_code and not spec.trust_remote_code:
+        problems.error(
+            "KG0354",
+            f"`{preset.name}` runs code of its repository: {preset.engine.trust_remote_code_reason}",
+            ("spec", "preset"),
+            "allow it with `trustRemoteCode: true`",
+        )
+    given = _given(spec)
+    flags = _model_flags(preset, own_image=own_image)
+    found = problems.attempt(lambda: _plan(spec, preset, instance), None)
+    if found is not None:
+        own = {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "quantization"}
+        if spec.context_length is not None:
+            own.add("max-model-len")
+        flags |= {flag: value for flag, value in found.flags if flag not in own}
+    env = {key: value for key, value in (preset.engine.env or {}).items() if key not in spec.env}
+    return Sized(preset, instance, found, {k: v for k, v in flags.items() if k not in given}, env)
+
+
+def _preset(spec: TopologySpec) -> Preset:
+    assert spec.preset is not None
+    preset = find_preset(spec.preset)
+    if preset is None:
+        near = nearest_presets(spec.preset)
+        hint = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else ""
+        raise SpecProblem(
+            "KG1101",
+            f"unknown preset `{spec.preset}`",
+            ("spec", "preset"),
+            hint or "`kaigen presets` lists them; any other model goes into `model`",
+        )
+    return preset
+
+
+def _given(spec: TopologySpec) -> dict[str, Json]:
+    """The spec's own flags by name; of a list, those that begin with two dashes."""
+    if isinstance(spec.engine_args, dict):
+        return {name.replace("_", "-"): value for name, value in spec.engine_args.items()}
+    found: dict[str, Json] = {}
+    for argument in spec.engine_args:
+        if argument.startswith("--"):
+            name, _, value = argument.removeprefix("--").partition("=")
+            found[name.replace("_", "-")] = value or True
+    return found
+
+
+def _model_flags(preset: Preset, *, own_image: bool) -> dict[str, Json]:
+    engine = preset.engine
+    flags: dict[str, Json] = {
+        flag: value
+        for flag, value in (
+            ("tool-call-parser", engine.tool_call_parser),
+            ("reasoning-parser", engine.reasoning_parser),
+            ("tokenizer-mode", engine.tokenizer_mode),
+            ("config-format", engine.config_format),
+            ("load-format", engine.load_format),
+            ("kv-cache-dtype", engine.kv_cache_dtype),
+        )
+        if value
+    }
+    if engine.tool_call_parser:
+        flags["enable-auto-tool-choice"] = True
+    if engine.tool_chat_template and own_image:
+        flags["chat-template"] = f"{TEMPLATES_FOLDER}/{engine.tool_chat_template}"
+    return {**flags, **(engine.args or {})}
+
+
+def hardware(spec: TopologySpec, instance: Instance | None) -> Hardware | None:
+    """The nodes that a spec asks for; None when their GPUs are not known.
+
+    Raises:
+        PlanError: the GPU has no such slice.
+    """
+    resources = spec.resources
+    gpus = resources.gpus
+    gpu = get_gpu(resources.gpu_type) if resources.gpu_type else None
+    if isinstance(gpus, GpuShare) and gpus.profile is not None:
+        gpu = gpu or (instance.gpu if instance else None)
+        return hardware_of_gpu(gpu, gpus.count, gpus.profile) if gpu else None
+    count = gpus.count if isinstance(gpus, GpuShare) else gpus
+    if instance is not None:
+        return hardware_of_instance(instance, count) if count != 0 else None
+    return hardware_of_gpu(gpu, count if count is not None else 1) if gpu and count != 0 else None
+
+
+def request_of(spec: TopologySpec) -> Request:
+    """What a spec asks of sizing; flags of the engine that it gives among it."""
+    shape, given = spec.shape, _given(spec)
+    utilization = given.get("gpu-memory-utilization")
+    dtype = given.get("dtype")
+    cache = given.get("kv-cache-dtype")
+    return Request(
+        context_length=spec.context_length,
+        concurrency=spec.concurrency,
+        dtype=dtype if dtype in ("bfloat16", "float16") else None,
+        quantization=spec.quantization,
+        kv_cache_dtype=cache if isinstance(cache, str) else None,
+        utilization=_number(utilization),
+        tensor_parallel=shape.tensor_parallel,
+        pipeline_parallel=shape.pipeline_parallel,
+        data_parallel=shape.data_parallel,
+        nodes=shape.nodes,
+        replicas=max(1, spec.autoscale.max if spec.autoscale else shape.replicas),
+    )
+
+
+def _plan(spec: TopologySpec, preset: Preset, instance: Instance | None) -> Plan | None:
+    try:
+        nodes = hardware(spec, instance)
+        return plan(facts_of(preset), request_of(spec), nodes) if nodes else None
+    except PlanError as error:
+        raise SpecProblem(error.code, str(error), place_of(error.field, spec), error.hint) from None
+
+
+def _number(value: Json) -> float | None:
+    try:
+        return float(value) if isinstance(value, int | float | str) else None
+    except ValueError:
+        return None
+
+
+_PLACES: Mapping[Field, SpecPath] = {
+    Field.MIG: ("spec", "resources", "gpus"),
+    Field.CONTEXT_LENGTH: ("spec", "contextLength"),
+    Field.CONCURRENCY: ("spec", "concurrency"),
+    Field.DTYPE: ("spec", "engineArgs"),
+    Field.QUANTIZATION: ("spec", "quantization"),
+    Field.KV_CACHE_DTYPE: ("spec", "engineArgs"),
+    Field.UTILIZATION: ("spec", "engineArgs"),
+    Field.TENSOR_PARALLEL: ("spec", "shape", "tensorParallel"),
+    Field.PIPELINE_PARALLEL: ("spec", "shape", "pipelineParallel"),
+    Field.DATA_PARALLEL: ("spec", "shape", "dataParallel"),
+    Field.NODES: ("spec", "shape", "nodes"),
+    Field.REPLICAS: ("spec", "shape", "replicas"),
+}
+
+
+def place_of(what: Field, spec: TopologySpec) -> SpecPath:
+    """The field of the spec that is to blame."""
+    if what is Field.HARDWARE:
+        for name in ("instanceType", "gpuType", "gpus"):
+            if {"instanceType": "instance_type", "gpuType": "gpu_type"}.get(name, name) in (
+                spec.resources.model_fields_set
+            ):
+                return ("spec", "resources", name)
+    return _PLACES.get(what, ("spec", "preset"))
+
+
+def preset_bytes(preset: Preset) -> int:
+    """Bytes of a preset's weights as its repository has them."""
+    return int(preset.weights_gib * GIB)
