@@ -12,7 +12,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
 from kaigen.sizing.constants import kaito_constants
-from kaigen.sizing.facts import GIB
+from kaigen.sizing.facts import GIB, Hardware
 from kaigen.sizing.problem import Field, PlanError
 
 if TYPE_CHECKING:
@@ -64,6 +64,16 @@ def node_of(instance: Instance) -> KaitoNode | None:
     return KaitoNode(instance.kaito.total, instance.count, instance.gpu.name)
 
 
+def node_like(hardware: Hardware) -> KaitoNode:
+    """The node that KAITO would see in nodes of that kind: by its tables, else by the data sheet."""
+    from kaigen.catalog.instances import find_instance
+
+    instance = find_instance(hardware.instance) if hardware.instance else None
+    if instance is not None and instance.count == hardware.count and instance.kaito is not None:
+        return KaitoNode(instance.kaito.total, instance.count, hardware.gpu)
+    return KaitoNode(hardware.nominal * hardware.count, hardware.count, hardware.gpu)
+
+
 def utilization(gpu: str, version: str = CURRENT) -> float:
     """The share of a GPU's memory that the estimate counts with."""
     constants = _constants(version)
@@ -88,7 +98,7 @@ def estimate(
         node: a node.
         context: `max-model-len` of the user's config; None for what KAITO reserves then.
         state: GiB that layers without attention keep, which versions after v0.12 count.
-        version: `v0.12`, or `2302` for the pull request of that number.
+        version: `v0.12`, or `v0.12+2302` with the pull request of that number, which came after it.
 
     Raises:
         PlanError: not even the cache of one sequence fits on a GPU, or there is no such version.

@@ -112,7 +112,7 @@ def _check_hardware(facts: ModelFacts, request: Request, hardware: Hardware) -> 
             "KG1104",
             Field.HARDWARE,
             f"{facts.name} cannot run on {hardware.gpu}: {why} compute capability {wanted:g}, it has {own:g}",
-            "`dtype: float16` would do" if older and not half else "",
+            "dtype float16 needs no more than 7.5" if older and not half else "",
         )
 
 
@@ -159,10 +159,16 @@ def arithmetic(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load
     memory = memory_of_gpu(facts, hardware, layout, load)
     each = -(-load.concurrency // layout.dp)
     return (
-        f"each GPU needs {memory.needed:.1f} GiB of {memory.budget:.1f} "
-        f"({memory.usable:.1f} × {load.utilization:g}): weights {memory.weights:.1f}, "
-        f"KV cache {memory.kv_cache:.1f} ({load.context} tokens × {each}), overhead {memory.overhead:.1f}"
+        f"each GPU needs {told_gib(memory.needed)} GiB of {told_gib(memory.budget)} "
+        f"({memory.usable:.1f} × {load.utilization:g}): weights {told_gib(memory.weights)}, "
+        f"KV cache {told_gib(memory.kv_cache)} ({load.context} tokens × {each}), "
+        f"overhead {told_gib(memory.overhead)}"
     )
+
+
+def told_gib(value: float) -> str:
+    """GiB for a person: a tenth is enough, but nothing that is there is told as nothing."""
+    return f"{value:.1f}" if value >= 0.1 or value < 0.005 else f"{value:.2f}"
 
 
 def _refusal(facts: ModelFacts, request: Request, hardware: Hardware, load: Load, most: int) -> PlanError:

@@ -75,6 +75,11 @@ def test_render_of_manifests_imports_no_template_engine_and_no_differ(repository
     assert over(imports(repository, "render"), *NEVER, *ONLINE, "difflib", "kaigen.emit.chart") == []
 
 
+def test_a_plan_without_a_spec_imports_no_models_and_no_yaml(repository: Path) -> None:
+    for arguments in (["plan", "--preset", "phi-4"], ["presets"], ["gpus", "fit", "phi-4"]):
+        assert over(imports(repository, *arguments), *NEVER, *ONLINE, "pydantic", "yaml") == []
+
+
 @pytest.mark.parametrize("environment", ["", "prod"])
 def test_a_render_of_what_is_unchanged_validates_nothing_again(repository: Path, environment: str) -> None:
     config = repository / "kaigen.yaml"

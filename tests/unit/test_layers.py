@@ -32,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "kaigen.pipeline",
         "kaigen.incremental",
         "kaigen.promotion",
+        "kaigen.planned",
         "kaigen.effective",
         "kaigen.graph",
         "kaigen.manifests_check",

@@ -76,7 +76,7 @@ def size(spec: TopologySpec, mode: str, problems: Problems, *, own_image: bool) 
         )
     given = _given(spec)
     flags = _model_flags(preset, own_image=own_image)
-    found = problems.attempt(lambda: _plan(spec, preset, instance, given), None)
+    found = problems.attempt(lambda: _plan(spec, preset, instance), None)
     if found is not None:
         own = {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "quantization"}
         if spec.context_length is not None:
@@ -152,14 +152,13 @@ def hardware(spec: TopologySpec, instance: Instance | None) -> Hardware | None:
     return hardware_of_gpu(gpu, count if count is not None else 1) if gpu and count != 0 else None
 
 
-def _plan(
-    spec: TopologySpec, preset: Preset, instance: Instance | None, given: Mapping[str, Json]
-) -> Plan | None:
-    shape = spec.shape
+def request_of(spec: TopologySpec) -> Request:
+    """What a spec asks of sizing; flags of the engine that it gives among it."""
+    shape, given = spec.shape, _given(spec)
     utilization = given.get("gpu-memory-utilization")
     dtype = given.get("dtype")
     cache = given.get("kv-cache-dtype")
-    request = Request(
+    return Request(
         context_length=spec.context_length,
         concurrency=spec.concurrency,
         dtype=dtype if dtype in ("bfloat16", "float16") else None,
@@ -172,11 +171,14 @@ def _plan(
         nodes=shape.nodes,
         replicas=max(1, spec.autoscale.max if spec.autoscale else shape.replicas),
     )
+
+
+def _plan(spec: TopologySpec, preset: Preset, instance: Instance | None) -> Plan | None:
     try:
         nodes = hardware(spec, instance)
-        return plan(facts_of(preset), request, nodes) if nodes else None
+        return plan(facts_of(preset), request_of(spec), nodes) if nodes else None
     except PlanError as error:
-        raise SpecProblem(error.code, str(error), _place(error.field, spec), error.hint) from None
+        raise SpecProblem(error.code, str(error), place_of(error.field, spec), error.hint) from None
 
 
 def _number(value: Json) -> float | None:
@@ -202,7 +204,7 @@ _PLACES: Mapping[Field, SpecPath] = {
 }
 
 
-def _place(what: Field, spec: TopologySpec) -> SpecPath:
+def place_of(what: Field, spec: TopologySpec) -> SpecPath:
     """The field of the spec that is to blame."""
     if what is Field.HARDWARE:
         for name in ("instanceType", "gpuType", "gpus"):

@@ -122,6 +122,15 @@ def _kinds(kinds: Iterable[tuple[str, str]]) -> list[Object]:
     return [{"group": group, "kind": kind} for group, kind in sorted(set(kinds))]
 
 
+_NODES = ("karpenter.sh", "NodePool")
+
+
+def _own_nodes(namespace: str) -> Object:
+    """NodePools of a namespace's apps, by the names that kaigen gives them, and of no other namespace."""
+    group, kind = _NODES
+    return {"group": group, "kind": kind, "name": f"{namespace}-*"}
+
+
 def _appproject(
     delivery: Delivery,
     name: str,
@@ -173,6 +182,8 @@ def _project(
     account = tenancy.get("service_account")
     namespaces = sorted({space for app in apps for space in (app.namespace, *app.namespaces) if space})
     spaces = [{**where, "namespace": space} for where in destinations for space in namespaces]
+    cluster_kinds = {pair for app in apps for pair in app.cluster_kinds}
+    nodes = {pair for app in delivery.apps for pair in app.cluster_kinds}
     charts = delivery.data["charts"] if delivery.charts else None
     project = _appproject(
         delivery,
@@ -180,7 +191,7 @@ def _project(
         f"Apps rendered by kaigen{f' for {delivery.environment}' if delivery.environment else ''}.",
         spaces,
         [*OWN_KINDS, *(pair for app in apps for pair in app.namespaced_kinds)],
-        _kinds(pair for app in apps for pair in app.cluster_kinds),
+        [*_kinds(cluster_kinds - {_NODES}), *([_own_nodes(apps[0].namespace)] if _NODES in nodes else [])],
         [
             {"server": where.get("server", "*"), "namespace": space, "defaultServiceAccount": account}
             for where in destinations

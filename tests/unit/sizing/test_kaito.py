@@ -79,14 +79,18 @@ def test_worked_results_of_v0_12(name: str, expected: list[tuple[int, int]]) -> 
 def test_later_constants_put_gpt_oss_120b_on_one_node_of_two() -> None:
     node = SHAPES["a100x2_160"]
     assert estimate_preset(preset("gpt-oss-120b"), node).nodes == 2
-    assert estimate_preset(preset("gpt-oss-120b"), node, version="2302").nodes == 1
-    assert (utilization("A10"), utilization("A10", "2302"), utilization("L4", "2302")) == (0.84, 0.82, 0.92)
+    assert estimate_preset(preset("gpt-oss-120b"), node, version="v0.12+2302").nodes == 1
+    assert (utilization("A10"), utilization("A10", "v0.12+2302"), utilization("L4", "v0.12+2302")) == (
+        0.84,
+        0.82,
+        0.92,
+    )
 
 
 def test_later_constants_count_the_state_of_layers_without_attention() -> None:
     node = KaitoNode(24, 1)
-    small = estimate(60, 1000, node, version="2302")
-    assert estimate(60, 1000, node, state=8, version="2302").min_gpus > small.min_gpus
+    small = estimate(60, 1000, node, version="v0.12+2302")
+    assert estimate(60, 1000, node, state=8, version="v0.12+2302").min_gpus > small.min_gpus
     assert estimate(60, 1000, node, state=8) == estimate(60, 1000, node)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -107,8 +108,27 @@ def test_the_kinds_of_a_project_are_all_that_kaigen_makes() -> None:
     """A kind that is new in `compile/` belongs into `OWN_KINDS`, or what it made is left behind one day."""
     folder = Path(compile_package.__file__).parent
     source = "".join(path.read_text() for path in folder.rglob("*.py"))
-    made = set(re.findall(r'"kind": "([A-Z][A-Za-z]+)"', source)) - {"Pod"}
+    # A Secret is only referred to; nodes belong to the cluster.
+    made = set(re.findall(r'"kind": "([A-Z][A-Za-z]+)"', source)) - {"Pod", "Secret", "NodePool"}
     assert made == {kind for _, kind in OWN_KINDS}
+
+
+def test_a_project_admits_the_nodes_of_its_own_namespace_only(rendered: Callable[..., Rendered]) -> None:
+    serving = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Topology
+metadata: {name: chat}
+spec:
+  model: qwen
+  resources: {instanceType: g6.xlarge}
+  provisioning: karpenter
+"""
+    files = rendered(specs=(MODEL, serving), config={"profile": "eks"}, argocd=ARGOCD)
+    (project,) = [body["spec"] for path, body in files.items() if "/_project." in path]
+    admitted = project["clusterResourceWhitelist"]
+    assert admitted == [{"group": "karpenter.sh", "kind": "NodePool", "name": "ml-*"}]
+    (pool,) = [body for body in files.values() if body["kind"] == "NodePool"]
+    assert fnmatch(pool["metadata"]["name"], admitted[0]["name"])
 
 
 def test_a_project_widens_with_what_is_let_through(rendered: Callable[..., Rendered]) -> None:

@@ -1,0 +1,183 @@
+"""`kaigen plan`: on which GPUs a model runs, and why."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kaigen.cli.console import Console
+from kaigen.cli.options import environment_option, read_one_config
+from kaigen.cli.sizing import Command, cloud_option, load_options, output_option, refusals
+
+if TYPE_CHECKING:
+    from kaigen.sizing.answer import Answer, Question
+
+_NODES = ("instance_type", "gpu", "gpus", "mig", "cloud")
+"""Options that say which nodes; all others are about what is served on them."""
+
+
+def _count(*names: str, help: str) -> Callable[[Command], Command]:
+    return click.option(*names, type=click.IntRange(min=1), metavar="N", help=help)
+
+
+@click.command("plan")
+@click.argument("paths", nargs=-1, metavar="[SPEC]...")
+@environment_option("the first")
+@click.option("--preset", "--model", "model", metavar="NAME", help="Preset, or Hugging Face repository.")
+@click.option("--instance-type", metavar="NAME", help="Nodes of this type. Default: the best there is.")
+@click.option("--gpu", metavar="NAME", help="Nodes with this GPU, whatever their type.")
+@_count("--gpus", help="GPUs of a node. Default: all of the instance type's, or 1.")
+@click.option("--mig", metavar="PROFILE", help="A slice of the GPU, such as 2g.20gb.")
+@cloud_option
+@load_options
+@click.option("--dtype", metavar="DTYPE", help="bfloat16 or float16. Default: the model's own.")
+@click.option(
+    "--quantization",
+    metavar="NAME",
+    help="Quantize the weights: fp8, awq, … Default: as the repository has them.",
+)
+@click.option("--kv-cache-dtype", metavar="DTYPE", help="Of the KV cache: auto or fp8.")
+@click.option(
+    "--gpu-memory-utilization",
+    "utilization",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="SHARE",
+    help="Share of a GPU that the engine may take. Default: 0.9.",
+)
+@_count("--tensor-parallel", help="GPUs that share each layer.")
+@_count("--pipeline-parallel", help="Stages that the layers are dealt to.")
+@_count("--data-parallel", help="Copies of the model within a node.")
+@_count("--nodes", help="Nodes of each replica.")
+@_count("--replicas", help="How often it all runs. Default: 1.")
+@click.option("--kaito", is_flag=True, help="Show what KAITO would derive, too.")
+@click.option("--svg", metavar="FILE", help="Draw the memory of each GPU.")
+@output_option
+@click.pass_obj
+def command(
+    console: Console,
+    /,
+    paths: tuple[str, ...],
+    environment: str,
+    model: str | None,
+    kaito: bool,
+    svg: str | None,
+    output: str,
+    **asked: Any,
+) -> None:
+    """Plan on which GPUs a model runs.
+
+    Memory, nodes and parallelism with the sum, and the next best three instance types: of each Topology in SPEC, or of
+    a model by --preset. Without nodes, the best instance type of the catalogue is looked for. The other options ask
+    what if, in place of what a SPEC says. docs/sizing.md tells what the sum rests on.
+    """
+    _check_usage(paths, environment, model, asked)
+    if model is None:
+        _plan_specs(console, paths, environment, asked, kaito=kaito, svg=svg, output=output)
+        return
+    from kaigen.sizing.answer import Question, answer
+    from kaigen.sizing.facts import Request
+
+    with refusals():
+        found = answer(_changed(Question(model, Request()), asked))
+    if output == "json":
+        _print_json(console, _data(found, kaito=kaito))
+    else:
+        from kaigen.cli.plan_told import print_answer
+
+        print_answer(console, found, kaito=kaito)
+    if svg is not None:
+        _draw(console, found, svg)
+
+
+def _check_usage(paths: tuple[str, ...], environment: str, model: str | None, asked: dict[str, Any]) -> None:
+    if model is None and not paths:
+        raise click.UsageError("name a SPEC, or a model with --preset; `kaigen presets` lists the models")
+    if model is not None and paths:
+        raise click.UsageError("a SPEC says which model; leave --preset out")
+    if environment and not paths:
+        raise click.UsageError("--env goes with a SPEC")
+    if asked["instance_type"] and asked["gpu"]:
+        raise click.UsageError("--instance-type says which GPU there is; leave --gpu out")
+    if asked["mig"] and not asked["gpu"]:
+        raise click.UsageError("--mig goes with --gpu")
+    if asked["gpus"] is not None and not (asked["instance_type"] or asked["gpu"] or paths):
+        raise click.UsageError("--gpus goes with --instance-type or --gpu")
+
+
+def _changed(question: Question, asked: dict[str, Any]) -> Question:
+    """The question with what options say in place of it; nodes that are named replace the question's altogether."""
+    given = {name: value for name, value in asked.items() if value is not None}
+    nodes = {name: given.pop(name) for name in _NODES if name in given}
+    if "instance_type" in nodes or "gpu" in nodes:
+        question = replace(question, instance_type="", gpu="", gpus=None, mig="")
+    return replace(question, request=replace(question.request, **given), **nodes)
+
+
+def _plan_specs(
+    console: Console,
+    paths: tuple[str, ...],
+    environment: str,
+    asked: dict[str, Any],
+    *,
+    kaito: bool,
+    svg: str | None,
+    output: str,
+) -> None:
+    from kaigen.cli.plan_told import print_answer
+    from kaigen.load.diagnostics import Diagnostics
+    from kaigen.pipeline import load_specs
+    from kaigen.planned import plan_specs
+
+    loaded = load_specs(
+        paths, read_one_config(console, environment), stdin=sys.stdin.buffer if "-" in paths else None
+    )
+    Diagnostics(loaded.diagnostics).raise_errors()
+    found = plan_specs(loaded.specs, lambda question: _changed(question, asked))
+    if svg is not None and len(found.plans) > 1:
+        raise click.UsageError("--svg draws one plan; name the SPEC of one")
+    if output == "json":
+        _print_json(
+            console,
+            [
+                {"app": item.name, "source": item.source, **_data(item.answer, kaito=kaito)}
+                for item in found.plans
+            ],
+        )
+    else:
+        for number, item in enumerate(found.plans):
+            if number:
+                console.out()
+            console.out(f"{item.source}: {item.name}")
+            print_answer(console, item.answer, kaito=kaito)
+    for without in found.without:
+        console.say(f"{without.name}: {without.why}")
+    if not found.plans and not found.without and not found.diagnostics:
+        console.say("no Topology there")
+    Diagnostics(found.diagnostics).raise_errors()
+    if svg is not None and found.plans:
+        _draw(console, found.plans[0].answer, svg)
+
+
+def _data(found: Answer, *, kaito: bool) -> dict[str, Any]:
+    from kaigen.cli.plan_told import answer_data
+
+    return answer_data(found, kaito=kaito)
+
+
+def _print_json(console: Console, data: object) -> None:
+    import json
+
+    console.out(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def _draw(console: Console, found: Answer, path: str) -> None:
+    from pathlib import Path
+
+    from kaigen.sizing.picture import render_svg
+
+    Path(path).write_text(render_svg(found.plan), encoding="utf-8", newline="\n")
+    console.say(f"wrote {path}")

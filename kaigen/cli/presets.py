@@ -1,0 +1,175 @@
+"""`kaigen presets`: the models of the catalogue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from kaigen.cli.console import Console, table
+from kaigen.cli.sizing import output_option, refusals
+
+if TYPE_CHECKING:
+    from kaigen.catalog.presets import Preset
+    from kaigen.sizing.told import Json
+
+
+@click.command("presets")
+@click.argument("action", type=click.Choice(["list", "show"]), default="list", metavar="[list|show]")
+@click.argument("name", required=False, metavar="[NAME]")
+@output_option
+@click.pass_obj
+def command(console: Console, action: str, name: str | None, output: str) -> None:
+    """List the models that kaigen knows, or show one.
+
+    `list` takes a part of a name; `show` a name, an older name or a Hugging Face repository.
+    """
+    if action == "list":
+        _list(console, name or "", output)
+        return
+    if name is None:
+        raise click.UsageError("show takes the name of a preset")
+    from kaigen.sizing.answer import preset_of
+
+    with refusals():
+        preset = preset_of(name)
+    if output == "json":
+        import json
+
+        console.out(json.dumps(preset_data(preset), indent=2, ensure_ascii=False))
+    else:
+        _show(console, preset)
+
+
+def _list(console: Console, part: str, output: str) -> None:
+    from kaigen.catalog.presets import presets
+
+    wanted = part.lower()
+    found = [
+        preset
+        for preset in presets()
+        if any(wanted in name.lower() for name in (preset.name, preset.repo, *preset.aliases))
+    ]
+    if output == "json":
+        import json
+
+        console.out(json.dumps([preset_data(preset) for preset in found], indent=2, ensure_ascii=False))
+        return
+    if not found:
+        console.say(f"no preset has {part} in its name")
+        return
+    rows = [
+        (
+            preset.name,
+            f"{preset.parameters:.3g}" if preset.parameters else "–",
+            f"{preset.weights_gib:.1f}",
+            preset.quantization or preset.dtype,
+            str(preset.max_context),
+            preset.licence,
+            "yes" if preset.gated else "",
+        )
+        for preset in found
+    ]
+    numbers = (1, 2, 4)
+    head = ("NAME", "PARAMS 1e9", "GiB", "WEIGHTS", "CONTEXT", "LICENCE", "TOKEN")
+    widths = {column: max(len(row[column]) for row in [head, *rows]) for column in numbers}
+    aligned = [
+        tuple(cell.rjust(widths[column]) if column in widths else cell for column, cell in enumerate(row))
+        for row in [head, *rows]
+    ]
+    for line in table(aligned):
+        console.out(line)
+
+
+def preset_data(preset: Preset) -> dict[str, Json]:
+    """A preset as plain data, without KAITO's values."""
+    engine = preset.engine
+    flags: dict[str, Json] = {
+        "tool-call-parser": engine.tool_call_parser,
+        "reasoning-parser": engine.reasoning_parser,
+        "tokenizer-mode": engine.tokenizer_mode,
+        "config-format": engine.config_format,
+        "load-format": engine.load_format,
+        "kv-cache-dtype": engine.kv_cache_dtype,
+        "trust-remote-code": engine.trust_remote_code,
+        **(engine.args or {}),
+    }
+    return {
+        "name": preset.name,
+        "aliases": list(preset.aliases),
+        "repo": preset.repo,
+        "revision": preset.revision or None,
+        "licence": preset.licence,
+        "gated": preset.gated,
+        "architecture": preset.architecture,
+        "modalities": list(preset.modalities),
+        "parametersB": preset.parameters,
+        "weightsGiB": dict(preset.weights),
+        "quantization": preset.quantization,
+        "dtype": preset.dtype,
+        "maxContextLength": preset.max_context,
+        "vocabularySize": preset.vocabulary,
+        "layers": preset.layers,
+        "kvLayers": preset.kv_layers or preset.layers,
+        "hiddenSize": preset.hidden_size,
+        "heads": preset.heads,
+        "kvHeads": preset.kv_heads,
+        "headDim": preset.head_dim,
+        "attention": preset.attention,
+        "flags": {name: value for name, value in flags.items() if value not in ("", False)},
+        "chatTemplate": engine.tool_chat_template or None,
+        "env": dict(engine.env or {}),
+        "engines": list(preset.engines),
+        "notes": [*([preset.kv_upper_bound] if preset.kv_upper_bound else []), *preset.notes],
+        "corrections": [
+            {"field": item.field, "kaito": item.was, "why": item.why} for item in preset.corrections
+        ],
+    }
+
+
+def _show(console: Console, preset: Preset) -> None:
+    data = preset_data(preset)
+    gated = {True: ", a token is needed", False: "", None: ", whether a token is needed is not known"}[
+        preset.gated
+    ]
+    sizes = ", ".join(f"{size:g} GiB {dtype}" for dtype, size in preset.weights.items())
+    heads = f"{preset.heads} heads, {preset.kv_heads} for keys and values"
+    shape = f"{preset.layers} layers of width {preset.hidden_size}, {heads}"
+    if preset.mla:
+        shape = f"{preset.layers} layers of width {preset.hidden_size}, {preset.heads} heads"
+        shape += f", MLA {preset.mla.kv_lora_rank} + {preset.mla.rope_head_dim}"
+    if preset.head_dim:
+        shape += f" of {preset.head_dim}"
+    if preset.kv_layers:
+        shape += f"; {preset.kv_layers} layers keep keys and values"
+    if preset.sliding_window:
+        shape += f"; {preset.sliding_window.layers} layers look back {preset.sliding_window.tokens} tokens"
+    flags = data["flags"]
+    assert isinstance(flags, dict)
+    told = [f"--{name}" if value is True else f"--{name}={value}" for name, value in flags.items()]
+    if preset.engine.tool_chat_template:
+        told.append(f"--chat-template=examples/{preset.engine.tool_chat_template}")
+    told += [f"{name}={value}" for name, value in (preset.engine.env or {}).items()]
+    rows = [
+        ("name", ", ".join([preset.name, *preset.aliases])),
+        ("repository", preset.repo + (f" at {preset.revision[:12]}" if preset.revision else "")),
+        ("licence", preset.licence + gated),
+        (
+            "architecture",
+            f"{preset.architecture}, {preset.attention.upper()}, {', '.join(preset.modalities)}",
+        ),
+        ("shape", shape),
+        (
+            "weights",
+            sizes + (f", {preset.parameters:g} thousand million parameters" if preset.parameters else ""),
+        ),
+        ("context", f"{preset.max_context} tokens"),
+        ("vocabulary", f"{preset.vocabulary} tokens" if preset.vocabulary else "not known"),
+        ("vLLM flags", " ".join(told) or "none"),
+    ]
+    if preset.engine.trust_remote_code_reason:
+        rows.append(("remote code", preset.engine.trust_remote_code_reason))
+    rows += [("note", note) for note in (preset.kv_upper_bound, *preset.notes) if note]
+    rows += [("KAITO had", f"{item.field} {item.was}: {item.why}") for item in preset.corrections]
+    for line in table(rows):
+        console.out(line)

@@ -1,0 +1,59 @@
+"""What the commands of sizing share: their options, and how a refusal is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+Command = Callable[..., Any]
+
+
+def output_option(function: Command) -> Command:
+    """`--output table|json`."""
+    return click.option(
+        "--output", "-o", type=click.Choice(["table", "json"]), default="table", help="How it is told."
+    )(function)
+
+
+def cloud_option(function: Command) -> Command:
+    """`--cloud NAME`."""
+    return click.option(
+        "--cloud",
+        type=click.Choice(["azure", "azure-arc", "aws", "gcp"]),
+        help="Look among the instance types of one cloud.",
+    )(function)
+
+
+def load_options(function: Command) -> Command:
+    """`--context-length` and `--concurrency`."""
+    function = click.option(
+        "--concurrency",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Sequences of that length that must fit at once. Default: 1.",
+    )(function)
+    return click.option(
+        "--context-length",
+        type=click.IntRange(min=1),
+        metavar="TOKENS",
+        help="Longest sequence. Default: 8192, or the model's own if that is shorter.",
+    )(function)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Tell a refusal as any other problem of what the user asked.
+
+    Raises:
+        InputError: in place of a PlanError.
+    """
+    from kaigen.load.diagnostics import InputError
+    from kaigen.sizing.problem import PlanError
+
+    try:
+        yield
+    except PlanError as error:
+        raise InputError.of(error.code, str(error), hint=error.hint) from None

@@ -1,0 +1,176 @@
+"""From the names that people use to a plan, and to the instance types that would do as well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kaigen.catalog.gpus import Gpu, get_gpu, gpu_names
+from kaigen.catalog.instances import CLOUDS, find_instance, instances, nearest_instances
+from kaigen.catalog.presets import Preset, find_preset, nearest_presets
+from kaigen.sizing.facts import Hardware, Request, facts_of, hardware_of_gpu, hardware_of_instance
+from kaigen.sizing.plan import plan, told_layout
+from kaigen.sizing.problem import Field, PlanError
+from kaigen.sizing.ranking import Ranking, rank
+from kaigen.sizing.result import Plan
+
+NEXT_BEST = 3
+"""How many other instance types an answer names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a person asks. Without an instance type and a GPU, the best instance type is looked for.
+
+    Attributes:
+        model: preset, alias or Hugging Face repository.
+        request: what it must serve.
+        instance_type: empty for none.
+        gpu: GPU model; empty for none.
+        gpus: GPUs of a node; None for all of the instance type's, or one.
+        mig: profile of a slice of `gpu`; empty for whole GPUs.
+        cloud: look among its instance types only; empty for all, or that of `instance_type`.
+    """
+
+    model: str
+    request: Request
+    instance_type: str = ""
+    gpu: str = ""
+    gpus: int | None = None
+    mig: str = ""
+    cloud: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A plan, and what else would do.
+
+    Attributes:
+        preset: the model.
+        plan: on the nodes that were asked for, else on the best instance type.
+        others: on the next best instance types, best first.
+    """
+
+    preset: Preset
+    plan: Plan
+    others: tuple[Plan, ...]
+
+
+def answer(question: Question) -> Answer:
+    """Plan what is asked.
+
+    Raises:
+        PlanError: a name that the catalogue does not have, or a model that does not fit; with what would do.
+    """
+    preset = preset_of(question.model)
+    facts = facts_of(preset, question.request.quantization)
+    hardware = hardware_of(question)
+    if hardware is None:
+        ranking = rank(facts, question.request, choices(question.cloud))
+        if not ranking.plans:
+            raise no_instance(preset, question.cloud, ranking)
+        return Answer(preset, ranking.plans[0], ranking.plans[1 : 1 + NEXT_BEST])
+    cloud = question.cloud or hardware.cloud
+    try:
+        found = plan(facts, question.request, hardware)
+    except PlanError as error:
+        if error.field is not Field.HARDWARE:
+            raise
+        ranking = rank(facts, question.request, choices(cloud))
+        raise _with_way_out(error, ranking) from None
+    ranking = rank(facts, question.request, choices(cloud))
+    others = [other for other in ranking.plans if not _alike(other.hardware, hardware)]
+    return Answer(preset, found, tuple(others[:NEXT_BEST]))
+
+
+def _alike(one: Hardware, other: Hardware) -> bool:
+    return (one.gpu, one.count, one.nominal) == (other.gpu, other.count, other.nominal) and not other.mig
+
+
+def preset_of(name: str) -> Preset:
+    """The preset of a name, alias or repository.
+
+    Raises:
+        PlanError: there is none, with the nearest.
+    """
+    preset = find_preset(name)
+    if preset is None:
+        near = nearest_presets(name, limit=1)
+        hint = f"did you mean `{near[0]}`?" if near else "`kaigen presets` lists them"
+        raise PlanError("KG1101", Field.MODEL, f"unknown model preset `{name}`", hint)
+    return preset
+
+
+def gpu_of(name: str) -> Gpu:
+    """The GPU of a name.
+
+    Raises:
+        PlanError: there is none, with the nearest.
+    """
+    gpu = get_gpu(name)
+    if gpu is None:
+        error = PlanError.unknown(Field.HARDWARE, "GPU type", name, gpu_names())
+        raise PlanError("KG0306", Field.HARDWARE, str(error), error.hint)
+    return gpu
+
+
+def hardware_of(question: Question) -> Hardware | None:
+    """The nodes of a question; None when it leaves them open.
+
+    Raises:
+        PlanError: the catalogue has no such instance type or GPU.
+    """
+    if question.instance_type:
+        instance = find_instance(question.instance_type)
+        if instance is None:
+            near = nearest_instances(question.instance_type, limit=1)
+            hint = (
+                f"did you mean `{near[0]}`?"
+                if near
+                else "name its GPUs instead, or look at `kaigen gpus list`"
+            )
+            message = f"unknown instance type `{question.instance_type}`"
+            raise PlanError("KG1102", Field.HARDWARE, message, hint)
+        if question.gpus is not None and question.gpus > instance.count:
+            raise PlanError(
+                "KG1106",
+                Field.HARDWARE,
+                f"{question.gpus} GPUs are more than {instance.name} has",
+                f"at most {instance.count}",
+            )
+        return hardware_of_instance(instance, question.gpus)
+    if question.gpu:
+        return hardware_of_gpu(
+            gpu_of(question.gpu), 1 if question.gpus is None else question.gpus, question.mig
+        )
+    return None
+
+
+def choices(cloud: str = "") -> list[Hardware]:
+    """The instance types of a cloud, or of all.
+
+    Raises:
+        PlanError: there is no such cloud.
+    """
+    if cloud and cloud not in CLOUDS:
+        raise PlanError.unknown(Field.HARDWARE, "cloud", cloud, CLOUDS)
+    return [hardware_of_instance(instance) for instance in instances(cloud or None)]
+
+
+def _with_way_out(error: PlanError, ranking: Ranking) -> PlanError:
+    if not ranking.plans:
+        return error
+    best = ranking.plans[0]
+    way = f"{best.hardware.name} would do ({told_layout(best.layout)})"
+    return PlanError(error.code, error.field, str(error), f"{error.hint}; {way}" if error.hint else way)
+
+
+def no_instance(preset: Preset, cloud: str, ranking: Ranking) -> PlanError:
+    """Why no instance type does: the reason of the one with most memory that the engine can use."""
+    usable = [item for item in ranking.refused if item.error.code != "KG1104"] or list(ranking.refused)
+    nearest = max(usable, key=lambda item: item.hardware.nominal * item.hardware.count)
+    error = nearest.error
+    if error.field not in (Field.HARDWARE, Field.NODES):
+        return error
+    where = f"no instance type of {cloud}" if cloud else "no instance type of the catalogue"
+    message = f"{where} can hold {preset.name}"
+    return PlanError(error.code, error.field, message, f"of {nearest.hardware.name}: {error.hint or error}")

@@ -1,0 +1,181 @@
+"""A plan as one SVG: a bar for each GPU of a replica, with what it holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape
+
+from kaigen.sizing.plan import told_gib, told_layout
+from kaigen.sizing.told import count, told_hardware
+
+if TYPE_CHECKING:
+    from kaigen.sizing.result import Plan
+
+_WIDTH = 780
+_MARGIN = 20
+_LABEL = 168
+"""Room for the name of a GPU, left of its bar."""
+_BAR = 18
+_STEP = 24
+_MOST_NODES = 4
+"""Nodes that are drawn; more of them look the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of a bar: its class in the style sheet, what it is, and how much."""
+
+    look: str
+    name: str
+    gib: float
+
+
+def _parts(plan: Plan) -> list[_Part]:
+    memory = plan.memory
+    return [
+        _Part("weights", "weights", memory.weights),
+        _Part("cache", "KV cache", memory.kv_cache),
+        _Part("runtime", "runtime", memory.runtime),
+        _Part("activations", "activations", memory.activations),
+        _Part("free", "free for more cache", max(0.0, memory.free)),
+        _Part("rest", "not the engine's", memory.usable - memory.budget),
+    ]
+
+
+def render_svg(plan: Plan) -> str:
+    """The picture as a file of its own, ending in a newline; light or dark as the reader's system is."""
+    style = (Path(__file__).parent / "picture.css").read_text(encoding="utf-8")
+    drawn = min(plan.nodes, _MOST_NODES)
+    parts: list[str] = []
+    y = 78
+    for node in range(drawn):
+        parts += _node(plan, node, y)
+        y += _node_height(plan) + 12
+    if plan.nodes > drawn:
+        parts.append(
+            f'<text class="faint" x="{_MARGIN}" y="{y + 8}">and {count(plan.nodes - drawn, "node")} more alike</text>'
+        )
+        y += 24
+    parts += _axis(plan, y)
+    y += 34
+    parts += _legend(plan, y)
+    height = y + 80
+    title = f"{plan.facts.name} on {told_hardware(plan)}"
+    load = plan.load
+    told = (
+        f"{told_layout(plan.layout)} · {count(load.concurrency, 'sequence')} of {load.context} tokens "
+        f"· up to {plan.max_concurrency} fit"
+    )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="kp" width="{_WIDTH}" height="{height}" '
+        f'viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title, {chr(34): "&quot;"})}">\n'
+        f"<style>\n{style}</style>\n"
+        f'<rect class="paper" width="{_WIDTH}" height="{height}"/>\n'
+        f'<text class="title" x="{_MARGIN}" y="32">{escape(title)}</text>\n'
+        f'<text class="faint" x="{_MARGIN}" y="54">{escape(told)}</text>\n'
+        + "".join(f"{part}\n" for part in parts)
+        + "</svg>\n"
+    )
+
+
+def _node_height(plan: Plan) -> int:
+    return 28 + plan.hardware.count * _STEP + 6
+
+
+def _x(plan: Plan, gib: float) -> float:
+    """Where so many GiB end."""
+    room = _WIDTH - 2 * _MARGIN - _LABEL - 16
+    return round(_MARGIN + _LABEL + room * gib / plan.memory.usable, 1)
+
+
+def _node(plan: Plan, node: int, top: int) -> list[str]:
+    width = _WIDTH - 2 * _MARGIN
+    name = f"node {node + 1}" if plan.nodes > 1 else "node"
+    copies = f", {plan.request.replicas} replicas" if plan.request.replicas > 1 and node == 0 else ""
+    told = [
+        f'<rect class="frame" x="{_MARGIN}" y="{top}" width="{width}" height="{_node_height(plan)}" rx="8"/>',
+        f'<text class="small" x="{_MARGIN + 12}" y="{top + 19}">{escape(name + copies)}</text>',
+    ]
+    for index in range(plan.hardware.count):
+        told += _gpu(plan, node, index, top + 28 + index * _STEP)
+    return told
+
+
+def _gpu(plan: Plan, node: int, index: int, y: int) -> list[str]:
+    busy = plan.layout.gpus // plan.nodes
+    name = f"GPU {index}"
+    start = _x(plan, 0)
+    if index >= busy:
+        width = round(_x(plan, plan.memory.usable) - start, 1)
+        return [
+            f'<text class="faint" x="{_MARGIN + 12}" y="{y + 13}">{name}<tspan dx="7">not used</tspan></text>',
+            f'<rect class="idle" x="{start}" y="{y}" width="{width}" height="{_BAR}" rx="3"/>',
+        ]
+    role = _role(plan, node * busy + index)
+    told = [
+        f'<text x="{_MARGIN + 12}" y="{y + 13}">{name}'
+        f'<tspan class="faint" dx="7">{escape(role)}</tspan></text>'
+    ]
+    begun = 0.0
+    for part in _parts(plan):
+        left, right = _x(plan, begun), _x(plan, begun + part.gib)
+        begun += part.gib
+        told.append(
+            f'<rect class="{part.look}" x="{left}" y="{y}" width="{round(right - left, 1)}" height="{_BAR}">'
+            f"<title>{escape(part.name)}: {told_gib(part.gib)} GiB</title></rect>"
+        )
+    edge = _x(plan, plan.memory.budget)
+    told.append(f'<path class="budget" d="M{edge} {y - 2}v{_BAR + 4}"/>')
+    return told
+
+
+def _role(plan: Plan, rank: int) -> str:
+    """What a GPU does, by its rank in the replica: copies of the model, in each stages, in each shares of layers."""
+    layout = plan.layout
+    each = layout.tp * layout.pp
+    parts = []
+    if layout.dp > 1:
+        parts.append(f"copy {rank // each + 1}")
+    if layout.pp > 1:
+        parts.append(f"stage {rank % each // layout.tp + 1}")
+    if layout.tp > 1:
+        parts.append(f"part {rank % layout.tp + 1}")
+    return " ".join(parts)
+
+
+def _axis(plan: Plan, y: int) -> list[str]:
+    """GiB below the bars, in steps that a person would choose."""
+    usable = plan.memory.usable
+    step = next(size for size in (1, 2, 5, 10, 20, 50, 100) if usable / size <= 10)
+    told = [f'<text class="small right" x="{_x(plan, 0) - 14}" y="{y + 11}">GiB</text>']
+    for number in range(ceil(usable / step)):
+        gib = number * step
+        x = _x(plan, gib)
+        told.append(f'<path class="tick" d="M{x} {y - 6}v5"/>')
+        told.append(f'<text class="small middle" x="{x}" y="{y + 11}">{gib}</text>')
+    end = _x(plan, usable)
+    told.append(f'<path class="tick" d="M{end} {y - 6}v5"/>')
+    if end - _x(plan, (ceil(usable / step) - 1) * step) > 44:
+        told.append(f'<text class="small right" x="{end}" y="{y + 11}">{usable:.1f}</text>')
+    return told
+
+
+def _legend(plan: Plan, y: int) -> list[str]:
+    told = []
+    for index, part in enumerate(_parts(plan)):
+        x = _MARGIN + 12 + index % 3 * 245
+        line = y + 12 + index // 3 * 24
+        told.append(f'<rect class="{part.look}" x="{x}" y="{line - 10}" width="12" height="12" rx="2"/>')
+        told.append(
+            f'<text x="{x + 18}" y="{line}">{escape(part.name)}'
+            f'<tspan class="faint" dx="6">{told_gib(part.gib)} GiB</tspan></text>'
+        )
+    memory = plan.memory
+    told.append(
+        f'<text class="small" x="{_MARGIN + 12}" y="{y + 62}">the fullest GPU; dashed: its budget, '
+        f"{memory.budget:.1f} of {memory.usable:.1f} GiB</text>"
+    )
+    return told

@@ -1,0 +1,157 @@
+"""A plan in rows for people and in plain data for programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kaigen.sizing.constants import constant
+
+if TYPE_CHECKING:
+    from kaigen.sizing.kaito import KaitoEstimate
+    from kaigen.sizing.result import Plan
+
+Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the sum.
+
+    Attributes:
+        name: what it is.
+        gib: how much of the fullest GPU.
+        how: what it comes from.
+    """
+
+    name: str
+    gib: float
+    how: str
+
+
+def rows(plan: Plan) -> list[Row]:
+    """The sum of the fullest GPU, line by line."""
+    facts, memory, layout, load = plan.facts, plan.memory, plan.layout, plan.load
+    shared = [f"{layout.tp} GPUs a layer"] if layout.tp > 1 else []
+    shared += [f"{layout.pp} stages"] if layout.pp > 1 else []
+    weights = f"{facts.weights:g} GiB × {constant('weightsSlack'):g}"
+    weights += f", over {' and '.join(shared)}" if shared else ""
+    each = -(-load.concurrency // layout.dp)
+    bits = f", {load.kv_bits} bit" if load.kv_bits != 16 else ""
+    return [
+        Row("weights", memory.weights, weights),
+        Row("KV cache", memory.kv_cache, f"{count(load.context, 'token')} × {count(each, 'sequence')}{bits}"),
+        Row("runtime", memory.runtime, "CUDA context, graphs" + (", buffers between GPUs" if shared else "")),
+        Row(
+            "activations",
+            memory.activations,
+            "one step" + (", logits, encoder" if facts.encoder else ", logits"),
+        ),
+        Row("needed", memory.needed, "together"),
+        Row("budget", memory.budget, f"{memory.usable:.1f} usable × {load.utilization:g}"),
+        Row("free", memory.free, "the engine adds it to the cache"),
+    ]
+
+
+def count(number: int, word: str) -> str:
+    """A number of things."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def told_hardware(plan: Plan) -> str:
+    """The nodes, with their GPUs."""
+    hardware = plan.hardware
+    return f"{hardware.name} ({hardware.count} × {hardware.gpu})" if hardware.instance else hardware.name
+
+
+def command_line(plan: Plan) -> str:
+    """The engine's arguments that follow."""
+    return " ".join(f"--{name}={value}" for name, value in plan.flags)
+
+
+def _gib(value: float) -> float:
+    return round(value, 2)
+
+
+def node_data(plan: Plan) -> dict[str, Json]:
+    """The nodes of a plan."""
+    hardware = plan.hardware
+    return {
+        "name": hardware.name,
+        "instanceType": hardware.instance or None,
+        "cloud": hardware.cloud or None,
+        "gpu": hardware.gpu,
+        "mig": hardware.mig or None,
+        "gpus": hardware.count,
+        "memoryGiB": hardware.nominal,
+        "usableGiB": hardware.usable,
+        "resource": hardware.resource,
+    }
+
+
+def layout_data(plan: Plan) -> dict[str, Json]:
+    """How GPUs share the work."""
+    layout = plan.layout
+    return {
+        "nodes": layout.nodes,
+        "gpusPerNode": plan.gpus_per_node,
+        "tensorParallel": layout.tp,
+        "pipelineParallel": layout.pp,
+        "dataParallel": layout.dp,
+    }
+
+
+def plan_data(plan: Plan) -> dict[str, Json]:
+    """A plan as plain data; memory in GiB of the fullest GPU."""
+    facts, memory, load = plan.facts, plan.memory, plan.load
+    return {
+        "model": {
+            "name": facts.name,
+            "weightsGiB": facts.weights,
+            "quantization": facts.quantization or None,
+        },
+        "node": node_data(plan),
+        "layout": layout_data(plan),
+        "replicas": plan.request.replicas,
+        "totalNodes": plan.total_nodes,
+        "contextLength": load.context,
+        "concurrency": load.concurrency,
+        "gpuMemoryUtilization": load.utilization,
+        "kvCacheBits": load.kv_bits,
+        "gpuMemoryGiB": {
+            "usable": _gib(memory.usable),
+            "budget": _gib(memory.budget),
+            "weights": _gib(memory.weights),
+            "kvCache": _gib(memory.kv_cache),
+            "runtime": _gib(memory.runtime),
+            "activations": _gib(memory.activations),
+            "free": _gib(memory.free),
+        },
+        "maxContextLength": plan.max_context,
+        "maxConcurrency": plan.max_concurrency,
+        "flags": dict(plan.flags),
+        "notes": list(plan.notes),
+    }
+
+
+def other_data(plan: Plan) -> dict[str, Json]:
+    """A plan among others, in short."""
+    return {
+        "node": node_data(plan),
+        "layout": layout_data(plan),
+        "totalNodes": plan.total_nodes,
+        "freeGiB": _gib(plan.memory.free),
+        "maxContextLength": plan.max_context,
+        "maxConcurrency": plan.max_concurrency,
+    }
+
+
+def kaito_data(found: KaitoEstimate) -> dict[str, Json]:
+    """KAITO's estimate as plain data."""
+    return {
+        "minGpus": found.min_gpus,
+        "nodes": found.nodes,
+        "tensorParallel": found.tp,
+        "pipelineParallel": found.pp,
+        "dataParallel": found.dp,
+    }
