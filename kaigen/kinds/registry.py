@@ -180,6 +180,15 @@ KINDS: tuple[KindEntry, ...] = (
         system="kaito",
         lower="kaigen.dialects.kaito.mirror",
     ),
+    KindEntry(
+        "kaito.sh/v1alpha1",
+        "MultiRoleInference",
+        "kaigen.dialects.kaito.multirole",
+        "MultiRoleInference",
+        "KAITO's model with prefill and decode apart",
+        system="kaito",
+        lower="kaigen.dialects.kaito.multirole",
+    ),
 )
 
 

@@ -29,6 +29,8 @@ class Serving:
         served_name: name by which requests ask for the model; empty for the preset's.
         copies: how often the model is served, each time on its own nodes; None where the resource cannot say.
         copies_at: where that stands.
+        preset_at: where the preset stands; empty for its place in the block.
+        config_at: where the name of the ConfigMap stands; empty likewise.
     """
 
     inference: InferenceV1Alpha1
@@ -37,6 +39,8 @@ class Serving:
     served_name: str = ""
     copies: int | None = None
     copies_at: Path = ()
+    preset_at: Path = ()
+    config_at: Path = ()
 
 
 def put_inference(draft: Draft, serving: Serving, wishes: Wishes, reading: Reading) -> None:
@@ -83,7 +87,7 @@ def put_service(draft: Draft, wishes: Wishes, reading: Reading, *, key: bool = T
 def _preset(
     draft: Draft, serving: Serving, preset: PresetV1Alpha1, nodes: Nodes, wishes: Wishes, reading: Reading
 ) -> None:
-    at = (*serving.at, "preset")
+    at = serving.preset_at or (*serving.at, "preset")
     meant = presets.find(preset, at, reading)
     if meant is None:
         return
@@ -117,7 +121,14 @@ def _preset(
         # kaigen's server computes on one GPU; KAITO's did with most of its presets, and took the node's others too.
         draft.put(("spec", "resources", "gpus"), 1)
     if serving.inference.config is not None:
-        put_config(draft, serving.inference.config, (*serving.at, "config"), engine, nodes, reading)
+        put_config(
+            draft,
+            serving.inference.config,
+            serving.config_at or (*serving.at, "config"),
+            engine,
+            nodes,
+            reading,
+        )
 
 
 def _count(

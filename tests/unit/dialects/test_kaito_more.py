@@ -231,3 +231,55 @@ def test_a_mirrors_secret_in_another_namespace_is_told() -> None:
     secret = {"name": "hf", "namespace": "elsewhere"}
     document = mirror(source={"registry": "huggingface", "modelID": "a/b", "accessSecret": secret})
     assert "KG0414" in [code for code, _, _ in warnings(document)]
+
+
+# MultiRoleInference.
+
+
+def roles(annotations: dict[str, str] | None = None, **spec: Any) -> Object:
+    return {
+        "apiVersion": "kaito.sh/v1alpha1",
+        "kind": "MultiRoleInference",
+        "metadata": {"name": NAME, **({"annotations": annotations} if annotations else {})},
+        "spec": {
+            "labelSelector": LABELS,
+            "model": {"name": "phi-4"},
+            "roles": [
+                {"type": "prefill", "replicas": 1, "instanceType": A100},
+                {"type": "decode", "replicas": 2, "instanceType": A100},
+            ],
+            **spec,
+        },
+    }
+
+
+MERGED = {"kaigen.dev/roles": "merged"}
+
+
+def test_prefill_and_decode_apart_are_refused_with_the_reason_and_the_way_out() -> None:
+    assert [(code, path) for code, path, _ in errors(roles())] == [("KG0413", "spec.roles")]
+    assert "endpoint picker and a side-car" in errors(roles())[0][2]
+    assert 'kaigen.dev/roles: "merged"' in hints(roles())[0]
+
+
+def test_pods_that_do_both_are_as_many_as_those_of_the_roles() -> None:
+    made = objects(roles(MERGED))
+    assert made["Deployment"]["spec"]["replicas"] == 3
+    assert warnings(roles(MERGED)) == []
+
+
+@pytest.mark.parametrize(
+    ("second", "code"),
+    [
+        ({"type": "prefill", "instanceType": A100}, "KG0412"),
+        ({"type": "decode", "instanceType": "Standard_NC96ads_A100_v4"}, "KG0413"),
+    ],
+)
+def test_roles_that_cannot_be_one_are_errors(second: Object, code: str) -> None:
+    document = roles(MERGED, roles=[{"type": "prefill", "instanceType": A100}, second])
+    assert [item[0] for item in errors(document)] == [code]
+
+
+def test_settings_of_the_endpoint_picker_are_told_to_have_no_effect() -> None:
+    document = roles(MERGED, eppPluginsConfig="plugins")
+    assert [(code, path) for code, path, _ in warnings(document)] == [("KG0405", "spec.eppPluginsConfig")]
