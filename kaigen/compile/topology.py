@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -77,6 +78,11 @@ _ORDER = (
     "podSpec",
 )
 _CLOUDS = {"aks": "azure", "eks": "aws"}
+_GIVEN = re.compile(
+    r"(^|\.)(kubernetes\.io|k8s\.io|karpenter\.sh|karpenter\.k8s\.aws|azure\.com|google\.com|nvidia\.com)$"
+)
+"""Domains of labels that nodes carry by themselves."""
+
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _SPREAD: Mapping[str, Any] = {
     "maxSkew": 1,
@@ -489,6 +495,7 @@ class _TopologyCompiler:
                 resource=resource,
                 per_node=self._gpus,
                 spot=spec.placement.spot,
+                labels=_own_labels(spec.placement.node_selector),
             ),
             self.context,
         )
@@ -730,6 +737,15 @@ def _counts_hint(cloud: str | None, gpu: Gpu | None, counts: Sequence[int]) -> s
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def _own_labels(selector: Mapping[str, str]) -> dict[str, str]:
+    """The labels of a selector that nobody gives to nodes but who makes them: not Kubernetes', not a cloud's."""
+    return {
+        key: value
+        for key, value in selector.items()
+        if "/" not in key or not _GIVEN.search(key.partition("/")[0])
+    }
 
 
 def _texts(value: object) -> dict[str, str]:

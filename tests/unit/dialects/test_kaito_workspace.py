@@ -519,3 +519,12 @@ def test_the_strength_of_an_adapter_is_told_to_have_no_effect() -> None:
     assert (code, path) == ("KG0405", "inference.adapters[0].strength")
     full = adapter("a", image="registry.example/a:1") | {"strength": "1.0"}
     assert warnings(preset("phi-4", adapters=[full])) == []
+
+
+def test_nodes_that_are_made_carry_the_labels_that_are_selected_by() -> None:
+    """Karpenter makes no node for a pod that asks for a label which its pool does not have."""
+    selector = {"matchLabels": {"pool": "gpu", "topology.kubernetes.io/zone": "a-1"}}
+    document = preset("phi-4", resource={"labelSelector": selector})
+    labels = objects(document, profile="aks")["NodePool"]["spec"]["template"]["metadata"]["labels"]
+    assert labels == {"pool": "gpu", "kaigen.dev/nodes": "default.it"}
+    assert pod(document, profile="aks")["nodeSelector"]["pool"] == "gpu"
