@@ -49,6 +49,7 @@ from kaigen.compile.serving.workloads import (
     stateful_set,
 )
 from kaigen.kinds.blocks import Image, Placement
+from kaigen.kinds.compat import ServingNaming
 from kaigen.kinds.serving import Karpenter, Provisioning, PulledModel, ServedModel
 from kaigen.kinds.topology import Topology
 
@@ -91,15 +92,23 @@ _SPREAD: Mapping[str, Any] = {
 }
 
 
-def compile_topology(topology: Topology, context: Context, problems: Problems) -> App:
+def compile_topology(
+    topology: Topology, context: Context, problems: Problems, naming: ServingNaming | None = None
+) -> App:
     """The app of a Topology.
 
     Args:
         topology: the spec.
         context: what it is compiled for, and every other spec of the run.
         problems: takes what is wrong with it.
+        naming: names of a foreign system.
     """
-    return _TopologyCompiler(topology, context, problems).app()
+    app = _TopologyCompiler(topology, context, problems).app()
+    if naming is None:
+        return app
+    from kaigen.compile.serving.naming import renamed
+
+    return renamed(app, naming)
 
 
 class _TopologyCompiler:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, JsonValue
 
 from kaigen.kinds.base import APP_NAME_MAX, Annotations, AppName, Block, LabelName, Labels
-from kaigen.kinds.compat import Naming
+from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
 from kaigen.kinds.spec import Path
@@ -72,7 +72,7 @@ class Lowered:
 
     block: Model | Job | Topology
     origins: Mapping[Path, Path] = field(default_factory=dict)
-    naming: Naming | None = None
+    naming: Naming | ServingNaming | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from pydantic import Field
 from kaigen.dialects.base import Around, Lowered
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import Foreign, Inference, LabelSelector, Partition, Text
+from kaigen.dialects.kaito.compat import SET, serving_names
 from kaigen.dialects.kaito.nodes import Asked
 from kaigen.dialects.kaito.reading import DIRECTIVES, Reading, Wishes
 from kaigen.dialects.kaito.serving import Serving, put_inference
@@ -154,7 +155,8 @@ def lower(
     _update(draft, spec, reading)
     _limit(draft, spec, wishes, reading)
     topology = draft.finish(Topology, reading) if not reading.failed else None
-    return ([] if topology is None else [Lowered(topology, draft.origins)]), reading.diagnostics
+    naming = serving_names(SET) if wishes.compat else None
+    return ([] if topology is None else [Lowered(topology, draft.origins, naming)]), reading.diagnostics
 
 
 def _autoscale(draft: Draft, spec: InferenceSetSpecV1Alpha1, reading: Reading) -> bool:

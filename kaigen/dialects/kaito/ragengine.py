@@ -8,6 +8,7 @@ from pydantic import Field
 
 from kaigen.dialects.base import Around, Lowered
 from kaigen.dialects.kaito.blocks import Foreign, Resource, ResourceV1Alpha1, Text
+from kaigen.dialects.kaito.compat import RAG, serving_names
 from kaigen.dialects.kaito.nodes import Nodes, asked_of, place
 from kaigen.dialects.kaito.reading import Reading
 from kaigen.dialects.kaito.serving import PORT, placed, put_service
@@ -197,7 +198,8 @@ def lower(
     # A second server would not see what the first one indexes.
     draft.put(("spec", "rollout"), {"maxSurge": 0, "maxUnavailable": 1})
     topology = draft.finish(Topology, reading) if not reading.failed else None
-    return ([] if topology is None else [Lowered(topology, draft.origins)]), reading.diagnostics
+    naming = serving_names(RAG) if wishes.compat else None
+    return ([] if topology is None else [Lowered(topology, draft.origins, naming)]), reading.diagnostics
 
 
 class _Server:

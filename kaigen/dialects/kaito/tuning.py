@@ -8,10 +8,12 @@ from typing import Any
 from kaigen.dialects.base import Lowered
 from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import DataDestination, DataSource, PresetOptions, TuningV1Alpha1
+from kaigen.dialects.kaito.compat import WORKSPACE
 from kaigen.dialects.kaito.nodes import Asked, Nodes, place
 from kaigen.dialects.kaito.reading import Reading, Wishes
 from kaigen.dialects.kaito.serving import claim_of, placed
 from kaigen.dialects.kaito.training import CONFIG_FOLDER, CONFIG_KEY, Training, read_training
+from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job
 from kaigen.kinds.spec import Path
 
@@ -28,6 +30,7 @@ WEIGHTS = "/workspace/tfs/weights"
 DATA = "/mnt/data"
 CONFIG_NOTE = "kaigen.dev/training-config"
 USER = 65532
+TUNE = "tune"
 
 _PHI_3 = ("down_proj", "gate_up_proj", "o_proj", "qkv_proj")
 """Linear layers of `Phi3ForCausalLM`, for which PEFT has no default."""
@@ -84,11 +87,22 @@ def lower_tuning(tuning: TuningV1Alpha1, asked: Asked, wishes: Wishes, reading: 
     if meant is None or training is None or reading.failed:
         return []
     template = run.template(meant, training)
+    if wishes.compat:
+        _rename(template, reading.metadata.name)
     draft.put(("spec", "template"), placed(template, draft, nodes, at, reading), at)
     # A run that failed would fail again, and holds GPUs each time. An eviction does not count.
     draft.put(("spec", "retries"), 0)
     job = draft.finish(Job, reading)
-    return [] if job is None else [Lowered(job, draft.origins)]
+    naming = Naming(plain=True) if wishes.compat else None
+    return [] if job is None else [Lowered(job, draft.origins, naming)]
+
+
+def _rename(template: dict[str, Any], name: str) -> None:
+    """Give a pod template KAITO's label, and the training the name that KAITO's container has."""
+    template.setdefault("metadata", {})["labels"] = {WORKSPACE: name}
+    for container in (*template["spec"]["initContainers"], *template["spec"]["containers"]):
+        if container["name"] == TUNE:
+            container["name"] = name
 
 
 def _model(tuning: TuningV1Alpha1, at: Path, reading: Reading) -> presets.Meant | None:
@@ -241,7 +255,7 @@ class _Run:
         device = self._device()
         memory = f"{32 * self.gpus}Gi"
         tune: dict[str, Any] = {
-            "name": "tune",
+            "name": TUNE,
             "image": self.image,
             "workingDir": "/workspace/tfs",
             "command": ["accelerate", "launch"],

@@ -16,6 +16,7 @@ from kaigen.dialects.kaito.blocks import (
     Tuning,
     TuningV1Alpha1,
 )
+from kaigen.dialects.kaito.compat import WORKSPACE, serving_names
 from kaigen.dialects.kaito.nodes import asked_of
 from kaigen.dialects.kaito.presets import find_name, warn_of_removed
 from kaigen.dialects.kaito.reading import Reading
@@ -95,4 +96,6 @@ def lower(
     topology = draft.finish(Topology, reading) if not reading.failed else None
     if topology is None:
         return [], reading.diagnostics
-    return [Lowered(topology, draft.origins)], reading.diagnostics
+    first = older and preset is not None
+    naming = serving_names(WORKSPACE, first=first) if wishes.compat else None
+    return [Lowered(topology, draft.origins, naming)], reading.diagnostics
