@@ -91,6 +91,15 @@ def test_kaito_takes_whatever_weights_the_hub_has_that_day_and_kaigen_those_of_a
     assert pinned == ["--revision=187ef0342fff0eb3333be9f00389385e95ef0b61"]
 
 
+def test_kaito_asks_old_gpus_for_numbers_that_they_lack_and_kaigen_for_those_that_they_have() -> None:
+    """T4 sizes pass KAITO's check, and vLLM crashes on bfloat16 (issue 2114)."""
+    document = on("Standard_NC64as_T4_v3", "phi-4-mini-instruct")
+    assert "--dtype=float16" in engine(document)["args"]
+    assert [code for code, _, _ in warnings(document)] == ["KG0414"]
+    old = preset("falcon-7b", version="v1alpha1", resource={"instanceType": "Standard_NC12s_v3"})
+    assert "--dtype=float16" in engine(old)["args"]
+
+
 def test_kaito_opens_ray_in_its_service_and_kaigen_the_one_port_that_serves() -> None:
     """Ray's client on 6379 and its dashboard on 8265 run code for whoever asks, also behind a load balancer."""
     document = annotated({"kaito.sh/enablelb": "True"}, resource={"count": 2})

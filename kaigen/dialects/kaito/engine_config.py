@@ -171,6 +171,17 @@ def _flag(
             value = int(value)
         if flag == "max-model-len" and value in {"auto", -1}:
             return
+        if flag == "tensor-parallel-size" and nodes.gpus is not None and isinstance(value, int):
+            has = nodes.gpus * (nodes.count or 1)
+            if value > has:
+                reading.error(
+                    "KG0416",
+                    f"`{written}` of ConfigMap `{name}` shares each layer by {value} GPUs, and there "
+                    f"{'is 1' if has == 1 else f'are {has}'}",
+                    at,
+                    "delete it there: kaigen derives it",
+                )
+                return
         draft.put(("spec", *field), value, at)
         return
     draft.put(("spec", "engineArgs", flag), value, at)

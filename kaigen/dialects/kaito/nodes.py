@@ -135,7 +135,9 @@ def _instance(draft: Draft, asked: Asked, reading: Reading) -> Nodes:
                 "KG0409",
                 what,
                 at,
-                f"did you mean `{near[0]}`?" if near else "`kaigen gpus list` shows those that are known",
+                f"did you mean `{near[0]}`?"
+                if near and not without_gpu
+                else "`kaigen gpus` shows those that have",
             )
             return Nodes(count=asked.count)
         draft.put(("spec", "resources", "instanceType"), instance.name if instance else name, at)

@@ -80,7 +80,7 @@ def find_name(name: str, at: Path, reading: Reading) -> Meant | None:
         at,
         f"did you mean `{near[0]}`?"
         if near
-        else "`kaigen presets list` shows those that are known; `owner/name` takes a repository on the Hub",
+        else "`kaigen presets` shows those that are known; `owner/name` takes a repository on the Hub",
     )
     return None
 
@@ -196,5 +196,5 @@ def warn_of_gate(preset: Preset, at: Path, reading: Reading) -> None:
         "KG0411",
         f"`{preset.repo}` is gated: the Hub gives it to those only who bring a token",
         at,
-        f"name a Secret with a token under the key `{TOKEN_KEY}` in `modelAccessSecret`, which kaito.sh/v1beta1 has",
+        f"name a Secret with a token under `{TOKEN_KEY}` in `modelAccessSecret` (kaito.sh/v1beta1)",
     )

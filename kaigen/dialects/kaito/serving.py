@@ -18,6 +18,10 @@ PORT = 5000
 """Port on which every server of KAITO's listens; its Service has 80."""
 
 
+_TURING, _AMPERE = 7.5, 8.0
+"""Compute capabilities: the least that vLLM runs on, and the first with bfloat16."""
+
+
 @dataclass(frozen=True, slots=True)
 class Serving:
     """What is to be served, and where.
@@ -116,6 +120,8 @@ def _preset(
         presets.put_facts(draft, meant, wishes, (*at, "name"), reading)
     _count(draft, serving, nodes, engine, private, reading)
     _performance(draft, wishes, engine, reading)
+    if not private:
+        _dtype(draft, meant, nodes, engine, serving, reading)
     _adapters(draft, serving, engine, reading)
     if engine == "transformers" and not private and nodes.gpus and not nodes.mig:
         # kaigen's server computes on one GPU; KAITO's did with most of its presets, and took the node's others too.
@@ -159,6 +165,31 @@ def _performance(draft: Draft, wishes: Wishes, engine: str, reading: Reading) ->
         draft.put(("spec", "engineArgs", "performance-mode"), wishes.performance, at)
     else:
         reading.unused(at, "it is a flag of vLLM's")
+
+
+def _dtype(
+    draft: Draft, meant: presets.Meant, nodes: Nodes, engine: str, serving: Serving, reading: Reading
+) -> None:
+    """GPUs before Ampere compute in bfloat16 slowly or not at all, and KAITO asks for nothing else."""
+    capability = nodes.instance.gpu.compute_capability if nodes.instance else None
+    if (
+        capability is None
+        or capability >= _AMPERE
+        or meant.preset is None
+        or meant.preset.dtype != "bfloat16"
+    ):
+        return
+    if engine == "vllm" and (capability < _TURING or meant.preset.min_compute_capability):
+        return  # It cannot run there whatever the numbers are, which the plan says.
+    assert nodes.instance is not None
+    draft.put(("spec", "engineArgs", "dtype"), "float16", (*serving.nodes.at, "instanceType"))
+    if engine == "vllm":
+        reading.warning(
+            "KG0414",
+            f"{nodes.instance.gpu.name} cannot compute in bfloat16, so `{meant.name}` is served in float16",
+            (*serving.nodes.at, "instanceType"),
+            "take a GPU of compute capability 8.0 or more to have the model's own numbers",
+        )
 
 
 def _adapters(draft: Draft, serving: Serving, engine: str, reading: Reading) -> None:
