@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, JsonValue
 
@@ -16,6 +16,9 @@ from kaigen.kinds.spec import Path
 from kaigen.kinds.validate import Positioned
 from kaigen.load.diagnostics import Diagnostic, Severity
 from kaigen.load.paths import dotted
+
+if TYPE_CHECKING:
+    from kaigen.kinds.topology import Topology
 
 PREFIX = "kaigen.dev/"
 
@@ -61,7 +64,7 @@ CLUSTER_FIELDS = (
 class Lowered:
     """One spec of kaigen's own that a foreign document comes to."""
 
-    block: Model | Job
+    block: Model | Job | Topology
     origins: Mapping[Path, Path] = field(default_factory=dict)
     naming: Naming | None = None
 
