@@ -12,7 +12,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
 from kaigen.sizing.constants import kaito_constants
-from kaigen.sizing.facts import GIB, Hardware
+from kaigen.sizing.facts import GIB, Hardware, ModelFacts
 from kaigen.sizing.problem import Field, PlanError
 
 if TYPE_CHECKING:
@@ -148,6 +148,15 @@ def estimate_preset(
         state=preset.state_mib / 1024,
         version=version,
     )
+
+
+def estimate_facts(
+    facts: ModelFacts, node: KaitoNode, *, context: int | None = None, version: str = CURRENT
+) -> KaitoEstimate:
+    """The same for a model that KAITO does not know, with the numbers that it would read from the config."""
+    values = facts.latent_dim or 2 * facts.kv_heads * facts.head_dim
+    size = values * 2 * facts.layers
+    return estimate(facts.weights, size, node, context=context, state=facts.state_mib / 1024, version=version)
 
 
 def _constants(version: str) -> Mapping[str, Any]:
