@@ -149,7 +149,7 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer) ->
         volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
         # The volume is not smaller than what it holds.
         size=bytes_of(model.spec.store.volume.size),
-        revision=hub.revision if _COMMIT.fullmatch(hub.revision) else "",
+        revision=hub.revision if hub and _COMMIT.fullmatch(hub.revision) else "",
         pinned=not is_shared(model),
     )
 

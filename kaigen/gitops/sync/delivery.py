@@ -17,6 +17,21 @@ AppKey = tuple[str, str]
 NAME_MAX = 63
 """Longest name of an Application or Kustomization: Flux puts it into a label."""
 
+OWN_KINDS = (
+    ("", "ConfigMap"),
+    ("", "PersistentVolumeClaim"),
+    ("", "Service"),
+    ("", "ServiceAccount"),
+    ("batch", "Job"),
+    ("external-secrets.io", "ExternalSecret"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("rbac.authorization.k8s.io", "Role"),
+    ("rbac.authorization.k8s.io", "RoleBinding"),
+    ("resource.k8s.io", "ResourceClaimTemplate"),
+)
+"""Group and kind of all that kaigen's own kinds can become. When the last object of a kind is to go, whoever syncs
+must still be let at that kind: Argo CD forgets, and Flux is refused, what they are no longer let at."""
+
 _DATA_KINDS = frozenset({"PersistentVolumeClaim", "PersistentVolume", "StatefulSet"})
 
 
