@@ -6,22 +6,28 @@ from collections.abc import Mapping
 from typing import Any
 
 from kaigen.catalog.profiles import get_profile
+from kaigen.compile.app import App
 from kaigen.compile.context import Context, SpecIndex
 from kaigen.compile.job import compile_job
 from kaigen.compile.model import compile_model
 from kaigen.compile.problems import Problems
+from kaigen.compile.topology import compile_topology
 from kaigen.config import default_images
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
+from kaigen.kinds.topology import Topology
 
+Block = Job | Model | Topology
 Object = dict[str, Any]
 SOURCE: Object = {"huggingFace": {"repo": "a/b", "revision": "0" * 40}}
 
 
-def context(profile: str = "generic", models: Mapping[str, Model] | None = None) -> Context:
+def context(
+    profile: str = "generic", models: Mapping[str, Model] | None = None, target: str = "1.36"
+) -> Context:
     """What specs are compiled for, with some Models that they may name."""
     specs = SpecIndex({("Model", "default", name): model for name, model in (models or {}).items()})
-    return Context(profile=get_profile(profile), images=default_images(), specs=specs)
+    return Context(profile=get_profile(profile), images=default_images(), specs=specs, target=target)
 
 
 def model(**spec: Any) -> Model:
@@ -35,33 +41,45 @@ def job(**spec: Any) -> Job:
     return Job.model_validate({"metadata": {"name": "j"}, "spec": {"image": "i", **spec}}, by_alias=True)
 
 
-def objects(block: Job | Model, where: Context | None = None) -> dict[str, Object]:
-    """The objects of a spec that nothing is wrong with, by kind."""
+def topology(**spec: Any) -> Topology:
+    """A Topology with these fields."""
+    return Topology.model_validate({"metadata": {"name": "t"}, "spec": spec}, by_alias=True)
+
+
+def compiled(block: Block, where: Context, problems: Problems) -> App:
+    """The app of a spec."""
+    if isinstance(block, Job):
+        return compile_job(block, where, problems)
+    if isinstance(block, Topology):
+        return compile_topology(block, where, problems)
+    return compile_model(block, where, problems)
+
+
+def app(block: Block, where: Context | None = None) -> App:
+    """The app of a spec that nothing is wrong with."""
     problems = Problems()
-    where = where or context()
-    app = (
-        compile_job(block, where, problems)
-        if isinstance(block, Job)
-        else compile_model(block, where, problems)
-    )
+    found = compiled(block, where or context(), problems)
     assert [str(error) for error in problems.errors] == []
-    return {item.body["kind"]: item.body for item in app.render()}
+    return found
 
 
-def pod(block: Job | Model, where: Context | None = None) -> Object:
-    """The pod of the spec's Job."""
-    spec: Object = objects(block, where)["Job"]["spec"]["template"]["spec"]
+def objects(block: Block, where: Context | None = None) -> dict[str, Object]:
+    """The objects of a spec that nothing is wrong with, by kind."""
+    return {item.body["kind"]: item.body for item in app(block, where).render()}
+
+
+def pod(block: Block, where: Context | None = None) -> Object:
+    """The pod of the spec's Job, Deployment or StatefulSet."""
+    made = objects(block, where)
+    kind = next(kind for kind in ("Job", "Deployment", "StatefulSet") if kind in made)
+    spec: Object = made[kind]["spec"]["template"]["spec"]
     return spec
 
 
-def said(block: Job | Model, where: Context | None = None) -> list[tuple[str, str]]:
+def said(block: Block, where: Context | None = None) -> list[tuple[str, str]]:
     """Code and dotted path of every error, then of every warning."""
     problems = Problems()
-    where = where or context()
-    if isinstance(block, Job):
-        compile_job(block, where, problems)
-    else:
-        compile_model(block, where, problems)
+    compiled(block, where or context(), problems)
     return [
         (problem.code, ".".join(map(str, problem.path))) for problem in [*problems.errors, *problems.warnings]
     ]

@@ -1,0 +1,131 @@
+"""Every model of the catalogue on every kind of node: objects that all checks let through, or a true reason why not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaigen.catalog.instances import instances
+from kaigen.catalog.presets import preset_names
+from kaigen.catalog.profiles import get_profile
+from kaigen.check import check_object, check_policy, check_references
+from kaigen.compile.context import Context
+from kaigen.compile.problems import Problems
+from kaigen.compile.topology import compile_topology
+from kaigen.config import default_images
+from kaigen.kinds.topology import Topology
+
+NODES = ["g6.xlarge", "g6.12xlarge", "p5.48xlarge", "Standard_NC24ads_A100_v4", "Standard_NC80adis_H100_v5"]
+REASONS = {"KG1104", "KG1105", "KG1106"}
+CLOUDS = {"aws": "eks", "azure": "aks", "gcp": "gke"}
+
+
+def judged(spec: dict[str, Any], profile: str) -> tuple[set[str], list[Any]]:
+    """Codes of what is wrong with a Topology, and its objects when nothing is."""
+    block = Topology.model_validate({"metadata": {"name": "t"}, "spec": spec}, by_alias=True)
+    problems = Problems()
+    app = compile_topology(block, Context(get_profile(profile), images=default_images()), problems)
+    codes = {problem.code for problem in problems.errors}
+    return codes, [] if codes else app.render()
+
+
+def check(found: list[Any]) -> None:
+    for item in found:
+        assert [str(each) for each in check_object(item.body, target="1.36")] == []
+        assert [str(each) for each in check_policy(item.body, pod_security="restricted")] == []
+    assert [str(each) for _, each in check_references([item.body for item in found])] == []
+
+
+def gpus(found: list[Any]) -> int:
+    """GPUs of one copy."""
+    for item in found:
+        spec = item.body.get("spec", {})
+        if item.body["kind"] == "Deployment":
+            nodes, pod = 1, spec["template"]["spec"]
+        elif item.body["kind"] == "LeaderWorkerSet":
+            template = spec["leaderWorkerTemplate"]
+            nodes, pod = template["size"], template["leaderTemplate"]["spec"]
+        else:
+            continue
+        limits = pod["containers"][0]["resources"]["limits"]
+        return nodes * sum(count for name, count in limits.items() if "/" in name)
+    raise AssertionError("nothing serves")
+
+
+def degrees(found: list[Any]) -> int:
+    """GPUs that the engine is told to use."""
+    (pod,) = [
+        item.body["spec"]["template"]["spec"]
+        if item.body["kind"] == "Deployment"
+        else item.body["spec"]["leaderWorkerTemplate"]["leaderTemplate"]["spec"]
+        for item in found
+        if item.body["kind"] in {"Deployment", "LeaderWorkerSet"}
+    ]
+    product = 1
+    for argument in pod["containers"][0]["args"]:
+        if "-parallel-size=" in argument:
+            product *= int(argument.partition("=")[2])
+    return product
+
+
+@pytest.mark.parametrize("preset", preset_names())
+def test_every_preset_on_common_nodes_is_served_or_refused_with_a_reason(preset: str) -> None:
+    for node in NODES:
+        spec = {
+            "preset": preset,
+            "resources": {"instanceType": node},
+            "tokenSecret": {"name": "hf"},
+            "trustRemoteCode": True,
+        }
+        codes, found = judged(spec, "aks" if node.startswith("Standard") else "eks")
+        assert codes <= REASONS
+        if not codes:
+            check(found)
+            assert degrees(found) <= gpus(found)
+
+
+_SHAPES = st.fixed_dictionaries(
+    {},
+    optional={
+        "replicas": st.integers(0, 3),
+        "nodes": st.integers(1, 4),
+        "tensorParallel": st.sampled_from([1, 2, 4, 8, 16]),
+        "pipelineParallel": st.integers(1, 4),
+        "dataParallel": st.integers(1, 4),
+    },
+)
+
+
+@given(
+    preset=st.sampled_from(preset_names()),
+    node=st.sampled_from([each for each in instances() if each.cloud in CLOUDS]),
+    shape=_SHAPES,
+    context=st.sampled_from([None, 1, 2048, 131072]),
+    karpenter=st.booleans(),
+)
+def test_whatever_is_asked_for_is_made_right_or_refused(
+    preset: str, node: Any, shape: dict[str, int], context: int | None, karpenter: bool
+) -> None:
+    spec: dict[str, Any] = {
+        "preset": preset,
+        "resources": {"instanceType": node.name},
+        "shape": shape,
+        "tokenSecret": {"name": "hf"},
+        "trustRemoteCode": True,
+    }
+    if context:
+        spec["contextLength"] = context
+    if karpenter:
+        spec["provisioning"] = "karpenter"
+    codes, found = judged(spec, CLOUDS[node.cloud])
+    assert codes <= REASONS | {"KG0344", "KG0350"}
+    if not codes:
+        check(found)
+        assert degrees(found) <= gpus(found)
+        for name, count in shape.items():
+            if name == "nodes" and count > 1:
+                (group,) = [item for item in found if item.body["kind"] == "LeaderWorkerSet"]
+                assert group.body["spec"]["leaderWorkerTemplate"]["size"] == count
