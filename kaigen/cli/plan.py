@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kaigen.cli.console import Console
-from kaigen.cli.options import environment_option, read_config
+from kaigen.cli.options import environment_option, read_one_config
 from kaigen.cli.sizing import Command, cloud_option, load_options, output_option, refusals
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _count(*names: str, help: str) -> Callable[[Command], Command]:
 
 @click.command("plan")
 @click.argument("paths", nargs=-1, metavar="[SPEC]...")
-@environment_option
+@environment_option("the first")
 @click.option("--preset", "--model", "model", metavar="NAME", help="Preset, or Hugging Face repository.")
 @click.option(
     "--config", "config_file", metavar="FILE", help="A model's own config.json, in place of a preset."
@@ -180,7 +180,9 @@ def _plan_specs(
     from kaigen.pipeline import load_specs
     from kaigen.planned import plan_specs
 
-    loaded = load_specs(paths, read_config(environment), stdin=sys.stdin.buffer if "-" in paths else None)
+    loaded = load_specs(
+        paths, read_one_config(console, environment), stdin=sys.stdin.buffer if "-" in paths else None
+    )
     Diagnostics(loaded.diagnostics).raise_errors()
     found = plan_specs(loaded.specs, lambda question: _changed(question, asked))
     if svg is not None and len(found.plans) > 1:
