@@ -248,7 +248,7 @@ def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[Val
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
-_TYPES = {
+TYPES = {
     "integer": "a whole number",
     "number": "a number",
     "string": "a string",
@@ -256,6 +256,7 @@ _TYPES = {
     "array": "a list",
     "object": "a mapping",
 }
+"""The types of JSON Schema, as people say them."""
 
 
 def _wrong(error: ValidationError) -> tuple[str, str]:
@@ -267,7 +268,7 @@ def _wrong(error: ValidationError) -> tuple[str, str]:
     rule = str(error.validator)
     if rule == "type":
         names = [wanted] if isinstance(wanted, str) else wanted
-        types = " or ".join(_TYPES.get(name, name) for name in names)
+        types = " or ".join(TYPES.get(name, name) for name in names)
         quote = "string" in names and isinstance(value, int | float)
         return f" must be {types}, not {shown(value)}", "quote it in a values file" if quote else ""
     if rule == "enum":

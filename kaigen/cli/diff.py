@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     metavar="GITREF",
     help="Commit, branch or tag to compare with; of a branch, where this one left it.",
 )
-@environment_option
+@environment_option("all")
 @override_options
 @click.option(
     "--output", "-o", type=click.Choice(["text", "markdown", "json"]), default="text", help="How it is told."

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kaigen.cli.console import Console
-from kaigen.cli.options import environment_option, override_options, read_config, read_overrides
+from kaigen.cli.options import environment_option, override_options, read_one_config, read_overrides
 
 
 @click.command("explain")
@@ -16,7 +16,7 @@ from kaigen.cli.options import environment_option, override_options, read_config
 @click.option(
     "--effective", is_flag=True, help="Show what an app is made from, and where each value came from."
 )
-@environment_option
+@environment_option("the first")
 @override_options
 @click.option(
     "--output",
@@ -62,7 +62,9 @@ def _explain_app(
     from kaigen.cli.effective import effective_data, effective_text
     from kaigen.effective import effective_spec
 
-    found = effective_spec(app, read_config(environment), read_overrides(assignments, value_files))
+    found = effective_spec(
+        app, read_one_config(console, environment), read_overrides(assignments, value_files)
+    )
     if output == "text":
         console.write(effective_text(found, color=console.colored(err=False)))
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kaigen.cli.console import Console
-from kaigen.cli.options import read_config
+from kaigen.cli.options import environment_option, read_one_config
 
 if TYPE_CHECKING:
     from kaigen.graph import Form
@@ -22,13 +22,7 @@ SUFFIXES: dict[str, Form] = {".html": "html", ".htm": "html", ".svg": "svg"}
 
 @click.command("graph")
 @click.argument("apps", nargs=-1, metavar="[APP]...")
-@click.option(
-    "--env",
-    "environment",
-    default="",
-    metavar="NAME",
-    help="Environment of kaigen.yaml. Default: its first.",
-)
+@environment_option("the first")
 @click.option(
     "--format",
     "form",
@@ -63,12 +57,7 @@ def command(
     chosen = form or SUFFIXES.get(Path(output or "").suffix.lower(), "mermaid")
     if chosen == "html" and output is None and sys.stdout.isatty():
         raise click.UsageError("a page is much to read in a terminal: name a file with -o")
-    config = read_config(environment)
-    if config.environments and not environment:
-        first, *others = config.environments
-        config = read_config(first)
-        if others:
-            console.say(f"drawn as in {first}; --env names another: {', '.join(others)}")
+    config = read_one_config(console, environment)
     graph = build_graph(compile_specs(load_specs((), config), config))
     if apps:
         graph = graph.around(_chosen(apps, graph), depth=depth, dependents=dependents)

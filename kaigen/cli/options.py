@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from kaigen.cli.console import Console
     from kaigen.config import Config
     from kaigen.overrides import Overrides
 
@@ -21,11 +22,19 @@ def paths_argument(function: Command) -> Command:
     return click.argument("paths", nargs=-1, metavar="[PATH]...")(function)
 
 
-def environment_option(function: Command) -> Command:
-    """`--env NAME`."""
+def environment_option(default: str) -> Callable[[Command], Command]:
+    """`--env NAME`.
+
+    Args:
+        default: which environment is meant without it: all or the first.
+    """
     return click.option(
-        "--env", "environment", default="", metavar="NAME", help="Environment of kaigen.yaml. Default: all."
-    )(function)
+        "--env",
+        "environment",
+        default="",
+        metavar="NAME",
+        help=f"Environment of kaigen.yaml. Default: {default}.",
+    )
 
 
 def override_options(function: Command) -> Command:
@@ -55,6 +64,24 @@ def read_config(environment: str = "", output: str | None = None) -> Config:
     shown = Path() if root == here else root
     config = load_config(shown, environment)
     return replace(config, output=output) if output is not None else config
+
+
+def read_one_config(console: Console, environment: str = "") -> Config:
+    """The configuration of one environment: the named one, or the first of `kaigen.yaml`, which is then said.
+
+    Args:
+        environment: as given by `--env`.
+
+    Raises:
+        InputError: when `kaigen.yaml` is wrong.
+    """
+    config = read_config(environment)
+    if environment or not config.environments:
+        return config
+    first, *others = config.environments
+    if others:
+        console.say(f"as in {first}; --env names another: {', '.join(others)}")
+    return read_config(first)
 
 
 def read_configs(environment: str = "", output: str | None = None) -> list[Config]:

@@ -41,7 +41,7 @@ MOST_WARNINGS = 10
 @click.command("render")
 @paths_argument
 @click.option("-o", "--output", metavar="DIR", help="Folder to render into. Default: the one in kaigen.yaml.")
-@environment_option
+@environment_option("all")
 @click.option(
     "--format",
     "form",

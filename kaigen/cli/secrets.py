@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kaigen.cli.console import Console, table
-from kaigen.cli.options import environment_option, read_config
+from kaigen.cli.options import environment_option, read_one_config
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("secrets")
 @click.argument("apps", nargs=-1, metavar="[APP]...")
-@environment_option
+@environment_option("the first")
 @click.option(
     "--output",
     "-o",
@@ -49,7 +49,7 @@ def command(
 
     if store is not None and output != "externalsecret":
         raise click.UsageError("--store goes with -o externalsecret")
-    config = read_config(environment)
+    config = read_one_config(console, environment)
     compilation = compile_specs(load_specs((), config), config)
     _check_names(apps, compilation)
     secrets = expected_secrets(compilation, apps)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("validate")
 @paths_argument
-@environment_option
+@environment_option("all")
 @click.option(
     "--output",
     "-o",

@@ -37,7 +37,12 @@ from kaigen.compile.bricks.pods import (
 )
 from kaigen.compile.bricks.storage import claim
 from kaigen.compile.bricks.variables import variables_of
-from kaigen.compile.bricks.weights import PERMANENT_EXIT_CODES, fetch_container
+from kaigen.compile.bricks.weights import (
+    PERMANENT_EXIT_CODES,
+    check_paths,
+    fetch_container,
+    inputs_container,
+)
 from kaigen.compile.carried import report_uncarried
 from kaigen.compile.context import Context
 from kaigen.compile.model import chart_version, claim_name, frame_of
@@ -45,8 +50,9 @@ from kaigen.compile.model_volume import check_sharing, find_model, gate, warn_of
 from kaigen.compile.problems import Problems, SpecProblem
 from kaigen.kinds.blocks import Resources
 from kaigen.kinds.compat import Naming
-from kaigen.kinds.job import Job, ModelUse
+from kaigen.kinds.job import Inputs, Job, ModelUse
 
+FETCH_INPUTS = "fetch-inputs"
 PARAMS_FOLDER = "/etc/kaigen"
 MASTER_PORT = 29500
 """Port on which torchrun's workers meet unless told otherwise (source: torch.distributed's documentation)."""
@@ -64,6 +70,7 @@ _ORDER = (
     "model",
     "output",
     "download",
+    "inputs",
     "retries",
     "deadlineSeconds",
 )
@@ -110,6 +117,8 @@ class _JobCompiler:
         self.namespace = job_spec.metadata.namespace or context.namespace
         nothing = Granted({}, {}, [], "", "", 0, False, "", "")
         self.granted = problems.attempt(self._grant, nothing)
+        given = job_spec.spec.inputs
+        self.inputs = Inputs(files=given) if isinstance(given, list) else given
 
     def _grant(self) -> Granted:
         resources: Resources = self.spec.resources
@@ -161,7 +170,10 @@ class _JobCompiler:
             retries=spec.retries,
             deadline=spec.deadline,
             origin=("spec",),
-            permanent=weights.permanent if weights else {},
+            permanent={
+                **(weights.permanent if weights else {}),
+                **({FETCH_INPUTS: PERMANENT_EXIT_CODES} if self.inputs else {}),
+            },
             nodes=spec.nodes,
             labels={"kueue.x-k8s.io/queue-name": spec.placement.queue} if spec.placement.queue else None,
             pod_annotations={POD_SECURITY: spec.security.pod_security}
@@ -222,7 +234,9 @@ class _JobCompiler:
         for mount in mounts:
             folder, name = str(mount["mountPath"]).rstrip("/"), mount["name"]
             if taken.setdefault(folder, name) != name:
-                at: SpecPath = ("spec", "model") if "model" in (name, taken[folder]) else ("spec", "output")
+                both = (name, taken[folder])
+                field = next((field for field in ("inputs", "model") if field in both), "output")
+                at: SpecPath = ("spec", field)
                 self.problems.error(
                     "KG0314",
                     f"two volumes would be mounted at `{folder}`: {taken[folder]} and {name}",
@@ -334,6 +348,7 @@ class _JobCompiler:
     def _foreign_fetch(self, use: ModelUse, mount: dict[str, Tree]) -> dict[str, Tree]:
         assert use.source is not None
         hub = use.source.hugging_face
+        assert hub is not None, "a foreign system's command fetches from the Hub"
         # As another user than the image's own, it has no home that it may write to but the volume.
         env: list[Tree] = [
             {"name": "PYTHONUNBUFFERED", "value": "1"},
@@ -352,8 +367,22 @@ class _JobCompiler:
             "volumeMounts": [mount],
         }
 
+    def _fetch_inputs(self, inputs: Inputs) -> dict[str, Tree]:
+        long = isinstance(self.spec.inputs, Inputs)
+        origin: SpecPath = ("spec", "inputs")
+        check_paths(inputs.files, (*origin, "files") if long else origin, self.problems)
+        return inputs_container(
+            inputs.files,
+            inputs.transfer,
+            self.context,
+            name=FETCH_INPUTS,
+            destination=inputs.mount_path,
+            mounts=[{"name": "inputs", "mountPath": inputs.mount_path}],
+            origin=(*origin, "transfer") if long else (),
+        )
+
     def _pod(self, weights: _Weights | None) -> dict[str, Tree]:
-        spec, granted = self.spec, self.granted
+        spec, granted, inputs = self.spec, self.granted, self.inputs
         output = spec.output.volume if spec.output else None
         mounts: list[Mapping[str, Tree]] = [*(weights.mounts if weights else [])]
         volumes: list[Tree] = [*(weights.volumes if weights else [])]
@@ -364,6 +393,9 @@ class _JobCompiler:
         if spec.params:
             mounts.append({"name": "params", "mountPath": PARAMS_FOLDER, "readOnly": True})
             volumes.append({"name": "params", "configMap": {"name": Release("-params")}})
+        if inputs:
+            mounts.append({"name": "inputs", "mountPath": inputs.mount_path, "readOnly": True})
+            volumes.append(scratch_volume(granted.scratch_limit, "inputs"))
         taken = {str(mount["mountPath"]).rstrip("/") for mount in mounts}
         scratch = next(folder for folder in _SCRATCH_FOLDERS if folder not in taken)
         mounts.append({"name": SCRATCH, "mountPath": scratch})
@@ -408,11 +440,9 @@ class _JobCompiler:
         placement = self.problems.attempt(
             lambda: placement_fields(self.frame, spec.placement, self.context, granted), nothing
         )
-        transfer_images = (
-            [spec.model.transfer.image]
-            if isinstance(spec.model, ModelUse) and spec.model.transfer.image
-            else []
-        )
+        transfers = [use.transfer for use in (spec.model, inputs) if isinstance(use, ModelUse | Inputs)]
+        transfer_images = [transfer.image for transfer in transfers if transfer.image]
+        init = [*([weights.init] if weights else []), *([self._fetch_inputs(inputs)] if inputs else [])]
         return {
             "restartPolicy": "Never",
             "automountServiceAccountToken": False,
@@ -431,7 +461,7 @@ class _JobCompiler:
                 if granted.device_class
                 else {}
             ),
-            **({"initContainers": [weights.init]} if weights else {}),
+            **({"initContainers": init} if init else {}),
             "containers": [container],
             "volumes": volumes,
         }

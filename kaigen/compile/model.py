@@ -12,12 +12,18 @@ from kaigen.compile.bricks.jobs import job, test_hook
 from kaigen.compile.bricks.network import network_policy
 from kaigen.compile.bricks.pods import placement_fields, pod_security, pull_secrets
 from kaigen.compile.bricks.storage import claim
-from kaigen.compile.bricks.weights import PERMANENT_EXIT_CODES, fetch_container, identity, marker_container
+from kaigen.compile.bricks.weights import (
+    PERMANENT_EXIT_CODES,
+    check_paths,
+    fetch_container,
+    identity,
+    marker_container,
+)
 from kaigen.compile.carried import report_uncarried
 from kaigen.compile.context import Context
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
-from kaigen.kinds.blocks import ImageBlock
+from kaigen.kinds.blocks import HuggingFace, ImageBlock, Source
 from kaigen.kinds.model import Model
 
 FOLDER = "/model"
@@ -56,6 +62,26 @@ def chart_version(metadata: Metadata, problems: Problems) -> str:
 
 def _field(path: str) -> dict[str, Tree]:
     return {"fieldRef": {"fieldPath": path}}
+
+
+def _words(source: Source) -> str:
+    if source.hugging_face:
+        return f"{source.hugging_face.repo} from the Hugging Face Hub"
+    files = source.http.files if source.http else []
+    return "a file" if len(files) == 1 else f"{len(files)} files"
+
+
+def _commit(hub: HuggingFace, problems: Problems) -> str:
+    """The commit that is fetched; empty, with a warning, when the revision is not one."""
+    if re.fullmatch("[0-9a-f]{40}", hub.revision):
+        return hub.revision
+    problems.warning(
+        "KG0310",
+        f"`{hub.revision}` is not a commit, so what it stands for may change without review",
+        ("spec", "source", "huggingFace", "revision" if "revision" in hub.model_fields_set else "repo"),
+        "name the commit, 40 hex digits, in `revision`",
+    )
+    return ""
 
 
 def compile_model(model: Model, context: Context, problems: Problems) -> App:
@@ -161,18 +187,9 @@ def compile_model(model: Model, context: Context, problems: Problems) -> App:
     )
     objects: list[Object] = [store, *facts_access(frame), network_policy(frame), run, test]
     hub = spec.source.hugging_face
-    commit = (
-        hub.revision if len(hub.revision) == 40 and all(c in "0123456789abcdef" for c in hub.revision) else ""
-    )
-    if not commit:
-        problems.warning(
-            "KG0310",
-            f"`{hub.revision}` is not a commit, so what it stands for may change without review",
-            ("spec", "source", "huggingFace", "revision")
-            if "revision" in hub.model_fields_set
-            else ("spec", "source", "huggingFace", "repo"),
-            "name the commit, 40 hex digits, in `revision`",
-        )
+    commit = _commit(hub, problems) if hub else ""
+    if spec.source.http:
+        check_paths(spec.source.http.files, ("spec", "source", "http", "files"), problems)
     found = collect_settings(objects, _ORDER)
     report_uncarried(found, problems)
     return App(
@@ -183,7 +200,7 @@ def compile_model(model: Model, context: Context, problems: Problems) -> App:
         objects=tuple(objects),
         settings=found,
         pod_security=spec.security.pod_security,
-        summary=f"Fetches {hub.repo} from the Hugging Face Hub into a volume and proves it complete.",
+        summary=f"Fetches {_words(spec.source)} into a volume and proves it complete.",
         version=chart_version(metadata, problems),
         app_version=commit,
         labels=frame.common_labels,

@@ -12,6 +12,7 @@ from kaigen.kinds.validate import Positioned, name_of
 from kaigen.load.diagnostics import Diagnostic
 from kaigen.load.paths import dotted
 from kaigen.load.suggest import did_you_mean
+from kaigen.overrides import TYPES
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
 Path = tuple[str | int, ...]
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_TYPES = {
-    "integer": "a whole number",
-    "number": "a number",
-    "string": "a string",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "a mapping",
-}
 _DATA = frozenset({"const", "default", "enum", "examples"})
 """Keywords whose values are data, not schemas."""
 # fmt: off
@@ -270,7 +263,7 @@ def _explain(document: Positioned, error: ValidationError) -> Iterator[Diagnosti
                 )
     elif rule == "type":
         types = [wanted] if isinstance(wanted, str) else wanted
-        words = " or ".join(_TYPES.get(item, item) for item in types)
+        words = " or ".join(TYPES.get(item, item) for item in types)
         raw = document.raw(path)
         quote = "string" in types and isinstance(value, int | float) and raw is not None
         hint = f'quote it: `{path[-1]}: "{raw}"`' if quote and isinstance(path[-1], str) else ""
@@ -310,4 +303,4 @@ _LENGTHS = {
 
 def _types(option: Any) -> Sequence[str]:
     kind = option.get("type") if isinstance(option, dict) else None
-    return [_TYPES[kind]] if isinstance(kind, str) and kind in _TYPES else []
+    return [TYPES[kind]] if isinstance(kind, str) and kind in TYPES else []

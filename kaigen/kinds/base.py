@@ -35,6 +35,11 @@ ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 ABSOLUTE_PATH = r"^/[^:]*$"
 RELATIVE_PATH = r"^([^./][^/]*|\.[^./][^/]*|\.\.[^/]+|\.)(/([^./][^/]*|\.[^./][^/]*|\.\.[^/]+|\.?))*$"
 """A path that neither starts at the root nor has a part `..`."""
+FILE_PATH = r"^[A-Za-z0-9_][A-Za-z0-9_.+@~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+@~-]*)*$"
+"""A relative path without hidden parts, and without what a command line would have to quote."""
+ADDRESS = r"^https?://[^\s$@]+(/[^\s$]*)?$"
+"""A URL without a user's name. What a shell or Kubernetes would expand is to be percent-encoded."""
+SHA256 = r"^[0-9a-f]{64}$"
 NO_BLANKS = r"^[^\s]+$"
 
 APP_NAME_MAX = 53

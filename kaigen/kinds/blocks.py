@@ -7,8 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, Tag
 
 from kaigen.kinds.base import (
+    ADDRESS,
     ENV_NAME,
+    FILE_PATH,
     NO_BLANKS,
+    SHA256,
     Block,
     Choice,
     KeyRef,
@@ -181,17 +184,38 @@ class HuggingFace(Block):
         None,
         description="Secret with a Hub token, for gated or private repositories. Only the downloader gets it.",
     )
-    endpoint: Annotated[str, Field(pattern=r"^https?://[^\s]+$")] | None = Field(
+    endpoint: Annotated[str, Field(pattern=ADDRESS)] | None = Field(
         None, description="Address of a Hub mirror. Default: the public Hub."
+    )
+
+
+class HttpFile(Block):
+    """A file at an address, proven by its checksum."""
+
+    url: Annotated[str, Field(pattern=ADDRESS, max_length=4000)] = Field(
+        description="Where it is.", examples=["https://models.example.com/qwen/model.safetensors"]
+    )
+    sha256: Annotated[str, Field(pattern=SHA256)] = Field(description="Its checksum, 64 hex digits.")
+    path: Annotated[str, Field(pattern=FILE_PATH, max_length=1024)] | None = Field(
+        None, description="Where it goes. Default: the last part of the address."
+    )
+
+
+class Http(Block):
+    """Files of web servers."""
+
+    files: Annotated[list[HttpFile], Field(min_length=1, max_length=1000)] = Field(
+        description="The files, each with its checksum."
     )
 
 
 class Source(Choice):
     """Where weights come from."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = ("huggingFace",)
+    exactly_one: ClassVar[tuple[str, ...]] = ("huggingFace", "http")
 
-    hugging_face: HuggingFace = Field(description="A repository on the Hugging Face Hub.")
+    hugging_face: HuggingFace | None = Field(None, description="A repository on the Hugging Face Hub.")
+    http: Http | None = Field(None, description="Files of web servers.")
 
 
 class Volume(Block):

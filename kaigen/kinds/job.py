@@ -6,7 +6,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, JsonValue, Tag
 
-from kaigen.kinds.base import API_VERSION, AppName, Block, Choice, Duration, Metadata, MountPath
+from kaigen.kinds.base import (
+    ADDRESS,
+    API_VERSION,
+    FILE_PATH,
+    SHA256,
+    AppName,
+    Block,
+    Choice,
+    Duration,
+    KeyRef,
+    Metadata,
+    MountPath,
+)
 from kaigen.kinds.blocks import Env, Image, Placement, Resources, Security, Source, Transfer, Volume
 
 
@@ -33,6 +45,47 @@ def _shape(value: Any) -> str:
 
 ModelRef = Annotated[
     Annotated[AppName, Tag("short")] | Annotated[ModelUse, Tag("block")], Discriminator(_shape)
+]
+
+
+class Input(Choice):
+    """A file that is fetched before the work begins."""
+
+    exactly_one: ClassVar[tuple[str, ...]] = ("url", "secret")
+
+    url: Annotated[str, Field(pattern=ADDRESS, max_length=4000)] | None = Field(
+        None, description="Where it is.", examples=["https://data.example.com/train.parquet"]
+    )
+    secret: KeyRef | None = Field(
+        None,
+        description="Key of a Secret that holds its address, such as a signed one. Only the downloader gets it.",
+    )
+    sha256: Annotated[str, Field(pattern=SHA256)] | None = Field(
+        None, description="Its checksum, 64 hex digits. Default: it is not proven."
+    )
+    path: Annotated[str, Field(pattern=FILE_PATH, max_length=1024)] | None = Field(
+        None,
+        description="Where it goes in the folder. Default: the last part of `url`.",
+        examples=["train.parquet"],
+    )
+
+
+class Inputs(Block):
+    """Files that each pod fetches before its container starts, and where it finds them."""
+
+    files: Annotated[list[Input], Field(min_length=1, max_length=1000)] = Field(description="The files.")
+    mount_path: MountPath = Field("/inputs", description="Folder that holds them in the container.")
+    transfer: Transfer = Field(default_factory=dict, validate_default=True, description="How they are moved.")
+
+
+def _inputs_shape(value: Any) -> str:
+    return "list" if isinstance(value, list) else "block"
+
+
+InputsRef = Annotated[
+    Annotated[list[Input], Field(min_length=1, max_length=1000), Tag("list")]
+    | Annotated[Inputs, Tag("block")],
+    Discriminator(_inputs_shape),
 ]
 
 
@@ -71,6 +124,9 @@ class JobSpec(Block):
         )
     )
     model: ModelRef | None = Field(None, description="Weights to read: the name of a Model, or a block.")
+    inputs: InputsRef | None = Field(
+        None, description="Files to fetch into `/inputs` before the work begins: a list, or a block."
+    )
     output: Output | None = Field(None, description="Where results go.")
     resources: Resources = Field(
         default_factory=dict, validate_default=True, description="What the container is given."

@@ -47,6 +47,10 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _URL = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.-]*://|[^/:\s]+:|/|\.{1,2}/)")
 _ADDED_REMOTE = "kaigen-publish"
 
+PATIENCE_S = 120
+"""Seconds without a byte after which a remote is given up, unless git is configured for others; git itself would
+wait for ever. A hook on the other side may take its time."""
+
 _REFUSED = (
     "Authentication failed",
     "could not read Username",
@@ -65,6 +69,7 @@ _UNREACHABLE = (
     "Connection refused",
     "Connection timed out",
     "Operation timed out",
+    "Operation too slow",
     "Network is unreachable",
     "Connection reset",
     "Empty reply from server",
@@ -142,7 +147,7 @@ class Git:
         if not remote or remote.startswith("-") or _CONTROL.search(remote):
             hint = "give the name of a remote, as `git remote` lists it, or a URL"
             raise InputError.of("KG0902", f"`{mask(remote)}` cannot be a remote", hint=hint)
-        named = cls(folder, remote, mask(remote), {})
+        named = cls(folder, remote, mask(remote), _patience(folder))
         if remote in named.text("remote").split("\n"):
             return named
         if not _URL.match(remote):
@@ -156,6 +161,7 @@ class Git:
         # By a variable, since every user of the machine can read command lines.
         count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
         extra = {
+            **named.extra,
             "GIT_CONFIG_COUNT": str(count + 1),
             f"GIT_CONFIG_KEY_{count}": f"remote.{_ADDED_REMOTE}.url",
             f"GIT_CONFIG_VALUE_{count}": remote,
@@ -264,6 +270,12 @@ class Git:
                 f"{self.shown} refused: {last_words(done)}", hint="the remote says: " + "; ".join(told)
             )
         return SystemFailure(f"git failed to talk with {self.shown}: {last_words(done)}")
+
+
+def _patience(folder: Path) -> dict[str, str]:
+    variables = {"GIT_HTTP_LOW_SPEED_LIMIT": "1", "GIT_HTTP_LOW_SPEED_TIME": str(PATIENCE_S)}
+    configured = Git(folder, "", "", {}).text("config", "--get-regexp", "^http\\.(.*\\.)?lowspeed")
+    return {} if configured or not variables.keys().isdisjoint(os.environ) else variables
 
 
 def last_words(done: Failure) -> str:

@@ -11,7 +11,7 @@ from kaigen.kinds.base import Block, ObjectName
 from kaigen.load.diagnostics import Diagnostic, Diagnostics
 
 REFRESH = r"^(0|([0-9]+h)?([0-9]+m)?([0-9]+s)?)$"
-KEY_TEMPLATE = r"^([^{}\s]|\{(environment|namespace|name|key)\})+$"
+KEY_TEMPLATE = r"^([^{}\s]|\{(env|namespace|name|key)\})+$"
 
 
 class Store(Block):
@@ -34,7 +34,7 @@ class ExternalSecretsBlock(Block):
     )
     key_template: Annotated[str, Field(pattern=KEY_TEMPLATE, min_length=1, max_length=253)] | None = Field(
         None,
-        description="Where in the store a Secret's values are, with `{environment}`, `{namespace}` and `{name}` filled "
+        description="Where in the store a Secret's values are, with `{env}`, `{namespace}` and `{name}` filled "
         "in. A Secret's key is a property there, unless `{key}` is filled in too. Default: `{namespace}/{name}`.",
     )
 

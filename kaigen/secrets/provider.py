@@ -22,7 +22,7 @@ class External:
         kind: `ClusterSecretStore` or `SecretStore`.
         refresh: how often the store is read again.
         template: where in the store a Secret's values are.
-        environment: fills in `{environment}`.
+        environment: fills in `{env}`.
     """
 
     store: str
@@ -39,7 +39,7 @@ class External:
             name: of the Secret.
             key: of the value; None for all values.
         """
-        given = {"environment": self.environment, "namespace": namespace, "name": name, "key": key or ""}
+        given = {"env": self.environment, "namespace": namespace, "name": name, "key": key or ""}
         place = self.template
         for word, value in given.items():
             place = place.replace(f"{{{word}}}", value)

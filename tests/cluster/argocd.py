@@ -33,14 +33,16 @@ class ArgoCD:
 
     user = "argocd-application-controller"
 
-    def __init__(self, plane: Plane, namespace: str = "argocd") -> None:
+    def __init__(self, plane: Plane, namespace: str = "argocd", resync: int = 5) -> None:
         """Start them. They end with the plane.
 
         Args:
             plane: Where.
             namespace: Where Applications are looked for.
+            resync: Seconds between two looks at the repository.
         """
         self._plane = plane
+        self._resync = resync
         self.namespace = namespace
         self._folder = plane.folder / "argocd"
         self._links = self._make_links()
@@ -75,9 +77,9 @@ class ArgoCD:
             "--repo-server-plaintext",
             f"--redis={self._redis}",
             f"--metrics-port={metrics}",
-            # Seconds between two looks at the repository. Healing is put off by a growing while, up to this.
-            "--app-resync=5",
+            f"--app-resync={resync}",
             "--app-resync-jitter=0",
+            # Healing is put off by a growing while, up to this.
             "--self-heal-backoff-cap-seconds=5",
         )
         for port in (repo, metrics):
@@ -88,6 +90,8 @@ class ArgoCD:
         folder = self._folder / "bin"
         folder.mkdir(parents=True)
         for name in (
+            # What Git asks for a password.
+            "argocd",
             "argocd-application-controller",
             "argocd-repo-server",
             "argocd-applicationset-controller",
@@ -116,7 +120,10 @@ class ArgoCD:
                 "apiVersion": "v1",
                 "kind": "ConfigMap",
                 "metadata": metadata("argocd-cm"),
-                "data": {"timeout.reconciliation": "5s", "timeout.reconciliation.jitter": "0s"},
+                "data": {
+                    "timeout.reconciliation": f"{self._resync}s",
+                    "timeout.reconciliation.jitter": "0s",
+                },
             }
         )
         secret: Object = {
@@ -148,6 +155,7 @@ class ArgoCD:
             "ARGOCD_TLS_DATA_PATH": str(self._folder),
             "ARGOCD_SSH_DATA_PATH": str(self._folder),
             "ARGOCD_PLUGINSOCKFILEPATH": str(self._plugins),
+            "ARGOCD_ASK_PASS_SOCK": str(self._folder / f"{name}.sock"),
             "KUBECONFIG": str(self._plane.kubeconfig_for(name)),
             "HOME": str(folder),
             "TMPDIR": str(folder),

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.cluster.apps import add_gpu_node
 from tests.cluster.argocd import ArgoCD
 from tests.cluster.flux import Flux
+from tests.cluster.git import Repository
 from tests.cluster.plane import Plane
+from tests.cluster.team import Team
 from tests.cluster.tools.parts import ToolsMissing
 
 _LOGS = pytest.StashKey[str]()
@@ -61,3 +65,20 @@ def flux(plane: Plane) -> Iterator[Flux]:
     running = Flux(plane)
     yield running
     running.close()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    """A repository with nothing in it."""
+    return Repository(tmp_path / "repository")
+
+
+@pytest.fixture
+def team(plane: Plane, repository: Repository, tmp_path: Path) -> Iterator[Team]:
+    """A team that has committed nothing yet to the repository. Its namespaces go at the end."""
+    add_gpu_node(plane)
+    found = Team(tmp_path / "team", repository.url, f"t{uuid.uuid4().hex[:6]}", {})
+    yield found
+    for each in plane.client.objects("v1/Namespace"):
+        if each["metadata"]["name"].endswith(found.environment):
+            plane.client.delete("v1/Namespace", each["metadata"]["name"])

@@ -30,12 +30,13 @@ class Flux:
 
     user = "kustomize-controller"
 
-    def __init__(self, plane: Plane, namespace: str = "flux-system") -> None:
+    def __init__(self, plane: Plane, namespace: str = "flux-system", concurrent: int = 4) -> None:
         """Start it. It ends with the plane; the source's server ends with ``close``.
 
         Args:
             plane: Where.
             namespace: Where Kustomizations and sources are kept.
+            concurrent: How many Kustomizations it works on at once.
         """
         self._plane = plane
         self.namespace = namespace
@@ -55,6 +56,7 @@ class Flux:
             "--events-addr=",
             "--interval-jitter-percentage=0",
             "--requeue-dependency=1s",
+            f"--concurrent={concurrent}",
             env={
                 "KUBECONFIG": str(plane.kubeconfig_for(self.user)),
                 "RUNTIME_NAMESPACE": namespace,

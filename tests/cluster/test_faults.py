@@ -1,25 +1,30 @@
-"""The API server dies in the middle of an apply: applying again ends where an undisturbed apply ends."""
+"""A fault in the middle of an apply or a sync: when it is over, all is there, and nothing has run twice."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 
 import pytest
 
-from tests.cluster.apps import CLAIM, JOB, add_gpu_node, compiled, demo_specs, job_name
+from kaigen.gitops.sync.health import CLAIM_HEALTH, CLAIM_HEALTH_KEY
+from tests.cluster.apps import CLAIM, JOB, POD, add_gpu_node, compiled, demo_specs, job_name
+from tests.cluster.argocd import ArgoCD
 from tests.cluster.client import ApiError, Object, is_true
+from tests.cluster.faults import slow, webhook_down
 from tests.cluster.plane import Plane
-from tests.cluster.syncers import make_syncer
+from tests.cluster.processes import wait_until
+from tests.cluster.syncers import Syncer, make_syncer
+from tests.cluster.team import named
 
 API_SERVER = "kube-apiserver"
 COUNT = 6
 
-
-def named(spec: Object, name: str) -> Object:
-    return {**spec, "metadata": {**spec["metadata"], "name": name}}
+Begin = Callable[[], str]
+"""Begins a sync and gives its revision."""
 
 
 def names(plane: Plane, kind: str, namespace: str) -> list[str]:
@@ -75,27 +80,74 @@ def test_an_apply_that_is_cut_off_is_finished_by_the_next(
         assert (done["status"]["succeeded"], done["status"].get("failed", 0)) == (1, 0)
 
 
+def killed(plane: Plane, syncer: Syncer, begin: Begin) -> str:
+    """The API server dies when the first object has been written."""
+    mark = plane.audit.mark()
+    revision = begin()
+    wait_until(lambda: bool(syncer.writes(mark)), "the sync begins", 60)
+    plane.processes.stop(API_SERVER, kill=True)
+    plane.processes.start_again(API_SERVER)
+    plane.wait_ready()
+    return revision
+
+
+def late(plane: Plane, syncer: Syncer, begin: Begin) -> str:
+    """etcd answers late for as long as the sync takes."""
+    with slow(plane):
+        revision = begin()
+        for app in list(syncer.synced):
+            syncer.wait(app, revision)
+    return revision
+
+
+def refused(plane: Plane, syncer: Syncer, begin: Begin) -> str:
+    """No Job is admitted, until somebody mends the webhook. Argo CD knows what kaigen tells it of claims."""
+    if syncer.user == ArgoCD.user:
+        plane.client.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": "argocd-cm", "namespace": "argocd"},
+                "data": {CLAIM_HEALTH_KEY: CLAIM_HEALTH},
+            },
+            manager="kaigen",
+        )
+    mark = plane.audit.mark()
+    with webhook_down(plane, syncer.namespace):
+        revision = begin()
+
+        def seen() -> bool:
+            return any(
+                entry.user == syncer.user and entry.resource == "jobs" and entry.code == 500
+                for entry in plane.audit.requests(mark)
+            )
+
+        wait_until(seen, "a Job of the sync is refused", 60)
+        assert names(plane, JOB, syncer.namespace) == []
+    return revision
+
+
+@pytest.mark.parametrize("fault", [killed, late, refused])
 @pytest.mark.parametrize("name", ["argocd", "flux"])
-def test_a_sync_that_is_cut_off_is_finished_by_the_syncer(
-    plane: Plane, namespace: str, tmp_path: Path, request: pytest.FixtureRequest, name: str
+def test_a_sync_that_is_disturbed_is_finished_by_the_syncer(
+    plane: Plane,
+    namespace: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    name: str,
+    fault: Callable[[Plane, Syncer, Begin], str],
 ) -> None:
     add_gpu_node(plane)
     specs = demo_specs()
     runs = [named(specs["finetune"], f"finetune-{number}") for number in range(2)]
     apps = compiled(tmp_path / "specs", [specs["qwen"], *runs], namespace)
     syncer = make_syncer(request, name, plane, namespace, tmp_path)
-    mark = plane.audit.mark()
-    revision = syncer.begin(apps)
-    deadline = time.monotonic() + 60
-    while not syncer.writes(mark):
-        assert time.monotonic() < deadline, "the sync does not begin"
-    plane.processes.stop(API_SERVER, kill=True)
-    plane.processes.start_again(API_SERVER)
-    plane.wait_ready()
+    revision = fault(plane, syncer, partial(syncer.begin, apps))
     for app in apps:
         syncer.wait(app, revision)
     jobs = sorted(job_name(item) for item in apps.values())
     assert names(plane, JOB, namespace) == jobs
+    assert len(names(plane, POD, namespace)) == len(jobs)
     for job in jobs:
         status = plane.client.get(JOB, job, namespace)["status"]
         assert (status["succeeded"], status.get("failed", 0)) == (1, 0)

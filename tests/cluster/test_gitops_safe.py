@@ -13,6 +13,7 @@ from tests.cluster.apps import CLAIM, JOB, POD, add_gpu_node, compiled, demo_spe
 from tests.cluster.client import Object, is_true
 from tests.cluster.plane import Plane
 from tests.cluster.syncers import Syncer, make_syncer
+from tests.cluster.team import changed, named
 
 RECONCILIATIONS = 10
 
@@ -25,14 +26,6 @@ def syncer(request: pytest.FixtureRequest, plane: Plane, namespace: str, tmp_pat
     yield found
     for app in list(found.synced):
         found.remove(app)
-
-
-def changed(spec: Object, **fields: object) -> Object:
-    return {**spec, "spec": {**spec["spec"], **fields}}
-
-
-def named(spec: Object, name: str) -> Object:
-    return {**spec, "metadata": {**spec["metadata"], "name": name}}
 
 
 def uids(plane: Plane, kind: str, namespace: str) -> dict[str, str]:

@@ -2,84 +2,27 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 import pytest
-import yaml
 
-from kaigen.config import load_config
-from kaigen.pipeline import render
-from tests.cluster.apps import CLAIM, JOB, add_gpu_node, demo_specs
+from tests.cluster.apps import CLAIM, JOB
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import Object, is_true
 from tests.cluster.flux import KUSTOMIZATION, Flux
 from tests.cluster.git import Repository
 from tests.cluster.plane import Plane
-
-ARGOCD = {"argocd": {"namespace": "argocd"}}
-FLUX = {"flux": {"namespace": "flux-system", "interval": "5s"}}
-TENANCY = {"namespaces": True, "quota": {"requests.nvidia.com/gpu": 64}, "defaultDeny": ["Ingress"]}
-PROJECT = "argoproj.io/v1alpha1/AppProject"
-
-
-@dataclass
-class Team:
-    """A team's repository: specs, kaigen.yaml with one environment, and what they are rendered to."""
-
-    folder: Path
-    repository: Repository
-    environment: str
-    gitops: Object
-    specs: dict[str, Object] = field(default_factory=demo_specs)
-
-    @property
-    def space(self) -> str:
-        return f"space-{self.environment}"
-
-    def name(self, *parts: str) -> str:
-        return ".".join((self.environment, *parts))
-
-    def files(self) -> dict[str, str]:
-        """Render, and give the repository's content."""
-        specs = self.folder / "specs"
-        specs.mkdir(exist_ok=True, parents=True)
-        for file in specs.iterdir():
-            file.unlink()
-        for name, spec in self.specs.items():
-            (specs / f"{name}.yaml").write_text(yaml.safe_dump(spec))
-        config = {
-            "apiVersion": "kaigen.dev/v1alpha1",
-            "kind": "Config",
-            "profile": "k3s",
-            "gitops": {"repository": self.repository.url, "project": "team", **self.gitops},
-            "environments": {self.environment: {"namespace": self.space}},
-        }
-        (self.folder / "kaigen.yaml").write_text(yaml.safe_dump(config))
-        files = render((), load_config(self.folder, self.environment))
-        return {f"rendered/{self.environment}/{path}": data.decode() for path, data in files.items()}
-
-    def objects(self, files: Mapping[str, str], folder: str) -> list[Object]:
-        """The objects of a folder that are applied by hand."""
-        start = f"rendered/{self.environment}/{folder}/"
-        return [
-            yaml.safe_load(text)
-            for path, text in files.items()
-            if path.startswith(start) and not path.endswith("kustomization.yaml")
-        ]
-
-
-@pytest.fixture
-def team(plane: Plane, tmp_path: Path) -> Iterator[Team]:
-    """A team that has committed nothing yet. Whatever it has in the cluster goes at the end."""
-    add_gpu_node(plane)
-    found = Team(tmp_path / "team", Repository(tmp_path / "repository"), f"t{uuid.uuid4().hex[:6]}", {})
-    yield found
-    if plane.client.find("v1/Namespace", found.space):
-        plane.client.delete("v1/Namespace", found.space)
+from tests.cluster.team import (
+    ARGOCD,
+    FLUX,
+    TENANCY,
+    Team,
+    bootstrap_argocd,
+    bootstrap_flux,
+    named,
+    remove_applications,
+    wait_application,
+)
 
 
 def started_after(plane: Plane, space: str, first: str, then: str) -> bool:
@@ -88,60 +31,35 @@ def started_after(plane: Plane, space: str, first: str, then: str) -> bool:
     return bool(jobs[then]["metadata"]["creationTimestamp"] >= jobs[first]["status"]["completionTime"])
 
 
-def remove_applications(plane: Plane, argocd: ArgoCD, environment: str) -> None:
-    """The root first, which would make the others again."""
-    labels = f"kaigen.dev/environment={environment}"
-    plane.client.delete(APPLICATION, f"team-{environment}-root", argocd.namespace)
-    for found in plane.client.objects(APPLICATION, argocd.namespace, labels):
-        plane.client.delete(APPLICATION, found["metadata"]["name"], argocd.namespace)
-    for found in plane.client.objects(APPLICATION, argocd.namespace, labels):
-        plane.client.wait_gone(APPLICATION, found["metadata"]["name"], argocd.namespace, 60)
-    for found in plane.client.objects(PROJECT, argocd.namespace, labels):
-        plane.client.delete(PROJECT, found["metadata"]["name"], argocd.namespace)
-
-
-def bootstrap_argocd(plane: Plane, team: Team, files: Mapping[str, str]) -> None:
-    for obj in team.objects(files, "_argocd/bootstrap"):
-        plane.client.apply(obj)
-    config = files[f"rendered/{team.environment}/_argocd/argocd-cm.yaml"]
-    plane.client.apply(yaml.safe_load(config))
-
-
 def test_argocd_keeps_a_repository_and_its_project_keeps_out_the_rest(
-    plane: Plane, argocd: ArgoCD, team: Team
+    plane: Plane, argocd: ArgoCD, team: Team, repository: Repository
 ) -> None:
     team.gitops = {**ARGOCD, "tenancy": TENANCY}
     files = team.files()
-    revision = team.repository.commit(files)
+    revision = repository.commit(files)
     bootstrap_argocd(plane, team, files)
-    plane.client.wait(
-        APPLICATION, team.name(team.space), argocd.namespace, lambda found: bool(found), "made", 60
-    )
-    argocd.wait_synced(team.name(team.space), revision, timeout=60)
-    for app in ("qwen", "finetune", "finetune-job"):
-        name = team.name(team.space, app)
-        plane.client.wait(APPLICATION, name, argocd.namespace, lambda found: bool(found), "made", 120)
-        argocd.wait_synced(name, revision, timeout=120)
+    wait_application(plane, argocd, team.name(team.space), revision)
+    for app in team.specs:
+        wait_application(plane, argocd, team.name(team.space, app), revision)
     argocd.wait_synced(f"team-{team.environment}-root", revision, timeout=60)
     assert started_after(plane, team.space, "qwen", "finetune")
     level = plane.client.get("v1/Namespace", team.space)["metadata"]["labels"]
     assert level["pod-security.kubernetes.io/enforce"] == "restricted"
 
     # What the project does not admit is not synced, and what is there stays as it is.
-    stray = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: stray}\ndata: {a: b}\n"
+    stray = "apiVersion: v1\nkind: Secret\nmetadata: {name: stray}\n"
     folder = f"rendered/{team.environment}/{team.space}/qwen/manifests"
     listed = files[f"{folder}/kustomization.yaml"].replace("resources:\n", "resources:\n  - stray.yaml\n")
-    team.repository.commit({**files, f"{folder}/stray.yaml": stray, f"{folder}/kustomization.yaml": listed})
+    repository.commit({**files, f"{folder}/stray.yaml": stray, f"{folder}/kustomization.yaml": listed})
     name = team.name(team.space, "qwen")
     argocd.refresh(name)
     plane.client.wait(APPLICATION, name, argocd.namespace, _is_refused, "refused", 60)
-    assert plane.client.find("v1/ConfigMap", "stray", team.space) is None
+    assert plane.client.find("v1/Secret", "stray", team.space) is None
 
     # A renamed spec is a new app; the old one goes, and the volume that is to be kept stays.
     claims = {found["metadata"]["name"] for found in plane.client.objects(CLAIM, team.space)}
-    spec = team.specs.pop("finetune")
-    team.specs["tuned"] = {**spec, "metadata": {**spec["metadata"], "name": "tuned"}}
-    revision = team.repository.commit(team.files())
+    team.specs["tuned"] = named(team.specs.pop("finetune"), "tuned")
+    revision = repository.commit(team.files())
     argocd.wait_synced(f"team-{team.environment}-root", revision, timeout=90)
     plane.client.wait_gone(APPLICATION, team.name(team.space, "finetune"), argocd.namespace, 60)
     for app in ("qwen", "tuned"):
@@ -164,17 +82,17 @@ def _is_refused(application: Object) -> bool:
     ) or "not permitted in project" in str(status.get("conditions", []))
 
 
-def test_an_application_set_finds_the_apps_of_a_repository(plane: Plane, argocd: ArgoCD, team: Team) -> None:
+def test_an_application_set_finds_the_apps_of_a_repository(
+    plane: Plane, argocd: ArgoCD, team: Team, repository: Repository
+) -> None:
     argocd.start_application_sets()
     plane.make_namespace(team.space)
     team.gitops = {"argocd": {"namespace": "argocd", "applications": "set"}}
     files = team.files()
-    revision = team.repository.commit(files)
+    revision = repository.commit(files)
     bootstrap_argocd(plane, team, files)
     for app in ("qwen", "finetune"):
-        name = team.name(team.space, app)
-        plane.client.wait(APPLICATION, name, argocd.namespace, lambda found: bool(found), "made", 120)
-        argocd.wait_synced(name, revision, timeout=120)
+        wait_application(plane, argocd, team.name(team.space, app), revision)
     labels = f"kaigen.dev/environment={team.environment}"
     found = {each["metadata"]["name"] for each in plane.client.objects(APPLICATION, argocd.namespace, labels)}
     apps = {team.name(team.space, app) for app in team.specs}
@@ -193,9 +111,7 @@ def test_flux_keeps_a_repository(plane: Plane, flux: Flux, team: Team, account: 
     files = team.files()
     source = f"team-{team.environment}"
     revision = flux.publish(source, files)
-    for obj in team.objects(files, "_flux/bootstrap"):
-        if obj["kind"] == "Kustomization":
-            plane.client.apply(obj)
+    bootstrap_flux(plane, team, files)
     flux.wait_ready(f"{source}-tenants", revision, 60)
     flux.wait_ready(source, revision, 60)
     home = team.space if account else flux.namespace

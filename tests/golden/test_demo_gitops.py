@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from kaigen.check import check_object, is_cluster_scoped
+from kaigen.gitops.sync.delivery import OWN_KINDS
 from tests import helm, tools
 
 RENDERED = Path(__file__).parents[2] / "examples" / "demo" / "rendered"
@@ -63,12 +64,14 @@ def test_the_entries_for_argocd_are_a_valid_config_map(environment: str) -> None
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
-@pytest.mark.parametrize(("project", "part"), [("", "[a-z]*"), ("-tenants", "_tenant")])
+@pytest.mark.parametrize(
+    ("project", "part", "more"), [(".ml-{env}", "[a-z]*", {*OWN_KINDS}), ("-tenants", "_tenant", set())]
+)
 def test_each_project_admits_exactly_what_is_synced_through_it(
-    environment: str, project: str, part: str
+    environment: str, project: str, part: str, more: set[tuple[str, str]]
 ) -> None:
     applied = built(f"{environment}/_argocd/apps")
-    name = f"ml-{environment}{project}"
+    name = f"ml-{environment}{project}".replace("{env}", environment)
     (found,) = [
         each["spec"] for each in applied if each["kind"] == "AppProject" and each["metadata"]["name"] == name
     ]
@@ -90,7 +93,9 @@ def test_each_project_admits_exactly_what_is_synced_through_it(
             if bool(is_cluster_scoped(body["apiVersion"], body["kind"])) is cluster
         }
 
-    assert {(each["group"], each["kind"]) for each in found["namespaceResourceWhitelist"]} == kinds(False)
+    assert {(each["group"], each["kind"]) for each in found["namespaceResourceWhitelist"]} == (
+        kinds(False) | more
+    )
     assert {(each["group"], each["kind"]) for each in found["clusterResourceWhitelist"]} == kinds(True)
     spaces = {body["metadata"].get("namespace", body["metadata"]["name"]) for body in objects}
     assert {each["namespace"] for each in found["destinations"]} == spaces

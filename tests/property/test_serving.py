@@ -51,7 +51,7 @@ def gpus(found: list[Any]) -> int:
         else:
             continue
         limits = pod["containers"][0]["resources"]["limits"]
-        return int(nodes * sum(count for name, count in limits.items() if "/" in name))
+        return int(nodes) * sum(int(count) for name, count in limits.items() if "/" in name)
     raise AssertionError("nothing serves")
 
 

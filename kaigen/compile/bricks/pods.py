@@ -269,9 +269,9 @@ def placement_fields(
     }
 
 
-def scratch_volume(limit: str = "") -> dict[str, Tree]:
+def scratch_volume(limit: str = "", name: str = SCRATCH) -> dict[str, Tree]:
     """A volume of the pod's own to write to."""
-    return {"name": SCRATCH, "emptyDir": {"sizeLimit": limit} if limit else {}}
+    return {"name": name, "emptyDir": {"sizeLimit": limit} if limit else {}}
 
 
 def shared_memory_volume(size: str) -> dict[str, Tree]:

@@ -155,8 +155,8 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer) ->
         mounts=[mount],
         volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
         # Of a model that is in no catalogue: the volume is not smaller than what it holds.
-        size=known_bytes(hub.repo) or bytes_of(model.spec.store.volume.size),
-        revision=hub.revision if _COMMIT.fullmatch(hub.revision) else "",
+        size=(known_bytes(hub.repo) if hub else None) or bytes_of(model.spec.store.volume.size),
+        revision=hub.revision if hub and _COMMIT.fullmatch(hub.revision) else "",
         pinned=not is_shared(model),
     )
 

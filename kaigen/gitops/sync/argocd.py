@@ -1,15 +1,21 @@
-"""What Argo CD reads: a project as narrow as the apps, an Application for each, and what it must learn.
+"""What Argo CD reads: projects as narrow as the apps, an Application for each, and what it must learn.
 
 Source of fields: Argo CD's Application, ApplicationSet and AppProject, `argoproj.io/v1alpha1` (3.5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kaigen.gitops.sync.delivery import AppFacts, Delivery, group_of
-from kaigen.gitops.sync.health import APPLICATION_HEALTH, APPLICATION_HEALTH_KEY, health_of
+from kaigen.gitops.sync.delivery import OWN_KINDS, AppFacts, Delivery, group_of
+from kaigen.gitops.sync.health import (
+    APPLICATION_HEALTH,
+    APPLICATION_HEALTH_KEY,
+    CLAIM_HEALTH,
+    CLAIM_HEALTH_KEY,
+    health_of,
+)
 from kaigen.gitops.sync.tenancy import TENANT_FOLDER, Tenant
 
 Object = dict[str, Any]
@@ -50,10 +56,15 @@ def argocd_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
             "Applied once, by hand; from then on Argo CD keeps the objects beside this folder as Git has them.",
         ),
     )
-    files[f"{FOLDER}/apps/appproject.yaml"] = (
-        _project(delivery, destinations),
-        ("Admits the kinds and namespaces that the apps hold, and nothing else.",),
-    )
+    for name, project in _projects(delivery, destinations):
+        # No cluster and no namespace can be called so that the file would be another's.
+        files[f"{FOLDER}/apps/_project.{name}.yaml"] = (
+            project,
+            (
+                "Admits what the apps of this namespace hold, and what they may have held before: what Argo CD is",
+                "not let at is never pruned.",
+            ),
+        )
     if tenants:
         files[f"{FOLDER}/apps/tenants.yaml"] = (_tenants_project(delivery, tenants, destinations), ())
     for tenant in tenants:
@@ -111,6 +122,15 @@ def _kinds(kinds: Iterable[tuple[str, str]]) -> list[Object]:
     return [{"group": group, "kind": kind} for group, kind in sorted(set(kinds))]
 
 
+_NODES = ("karpenter.sh", "NodePool")
+
+
+def _own_nodes(namespace: str) -> Object:
+    """NodePools of a namespace's apps, by the names that kaigen gives them, and of no other namespace."""
+    group, kind = _NODES
+    return {"group": group, "kind": kind, "name": f"{namespace}-*"}
+
+
 def _appproject(
     delivery: Delivery,
     name: str,
@@ -139,29 +159,52 @@ def _appproject(
     }
 
 
-def _project(delivery: Delivery, destinations: Mapping[str, Object]) -> Object:
+def _projects(delivery: Delivery, destinations: Mapping[str, Object]) -> Iterator[tuple[str, Object]]:
+    """A project for each place that apps live in, so that it goes with the last of them, and not before.
+
+    Were there one for all, it would no longer admit a namespace or a cluster when the apps there are to be deleted.
+    An ApplicationSet may know clusters by label only, so its projects are for namespaces.
+    """
+    places = [(cluster, [destination]) for cluster, destination in destinations.items()]
+    if delivery.data["argocd"]["applications"] == "set":
+        places = [("", [*destinations.values()])]
+    for cluster, where in places:
+        for home in sorted({app.namespace for app in delivery.apps}):
+            apps = [app for app in delivery.apps if app.namespace == home]
+            name = ".".join(part for part in (cluster, home) if part)
+            yield name, _project(delivery, f"{delivery.project}.{name}", apps, where)
+
+
+def _project(
+    delivery: Delivery, name: str, apps: Sequence[AppFacts], destinations: Sequence[Object]
+) -> Object:
     tenancy = delivery.data["tenancy"] or {}
     account = tenancy.get("service_account")
-    spaces = [{**where, "namespace": name} for where in destinations.values() for name in delivery.namespaces]
-    cluster_kinds = sorted({pair for app in delivery.apps for pair in app.cluster_kinds})
+    namespaces = sorted({space for app in apps for space in (app.namespace, *app.namespaces) if space})
+    spaces = [{**where, "namespace": space} for where in destinations for space in namespaces]
+    cluster_kinds = {pair for app in apps for pair in app.cluster_kinds}
+    nodes = {pair for app in delivery.apps for pair in app.cluster_kinds}
     charts = delivery.data["charts"] if delivery.charts else None
-    return _appproject(
+    project = _appproject(
         delivery,
-        delivery.project,
+        name,
         f"Apps rendered by kaigen{f' for {delivery.environment}' if delivery.environment else ''}.",
         spaces,
-        {pair for app in delivery.apps for pair in app.namespaced_kinds},
-        _kinds(cluster_kinds),
+        [*OWN_KINDS, *(pair for app in apps for pair in app.namespaced_kinds)],
+        [*_kinds(cluster_kinds - {_NODES}), *([_own_nodes(apps[0].namespace)] if _NODES in nodes else [])],
         [
-            {"server": where.get("server", "*"), "namespace": name, "defaultServiceAccount": account}
-            for where in destinations.values()
-            for name in delivery.namespaces
+            {"server": where.get("server", "*"), "namespace": space, "defaultServiceAccount": account}
+            for where in destinations
+            for space in namespaces
         ]
         if account
         else [],
         [charts.removeprefix("oci://")] if charts else (),
         wave=-1,
     )
+    # Argo CD keeps it until no Application refers to it any more.
+    project["metadata"]["finalizers"] = [_FINALIZER]
+    return project
 
 
 def _tenants_project(
@@ -246,7 +289,9 @@ def _spec(
             **automated,
             "syncOptions": list(options),
             "retry": {
-                "limit": 5,
+                # A sync that has failed for good is not tried again before the next commit, and one that is still
+                # tried keeps the Application from being deleted: over an hour rides out most of what breaks.
+                "limit": 20,
                 "refresh": True,
                 "backoff": {"duration": "10s", "factor": 2, "maxDuration": "5m"},
             },
@@ -260,7 +305,7 @@ def _application(
     options = _options([app])
     spec = _spec(
         delivery,
-        delivery.project,
+        ".".join(part for part in (delivery.project, cluster, app.namespace) if part),
         _source(delivery, app),
         {**destination, "namespace": app.namespace},
         options,
@@ -342,7 +387,8 @@ def _application_set(delivery: Delivery, destinations: Mapping[str, Object]) -> 
     leaf: Object = {"path": "{{.path.path}}/manifests"}
     if delivery.charts:
         leaf = {"path": "{{.path.path}}/chart", "helm": {"releaseName": "{{.path.basename}}"}}
-    spec = _spec(delivery, delivery.project, leaf, target, options)
+    project = f"{delivery.project}.{{{{index .path.segments {depth}}}}}"
+    spec = _spec(delivery, project, leaf, target, options)
     differences = _differences(delivery.apps)
     if differences:
         spec["ignoreDifferences"] = differences
@@ -409,6 +455,8 @@ def _cluster_generators(delivery: Delivery, destinations: Mapping[str, Object]) 
 def _config_map(delivery: Delivery) -> Object:
     kinds = {pair for app in delivery.apps for pair in app.kinds}
     data = {APPLICATION_HEALTH_KEY: APPLICATION_HEALTH}
+    if ("v1", "PersistentVolumeClaim") in kinds:
+        data[CLAIM_HEALTH_KEY] = CLAIM_HEALTH
     data |= {health.argocd_key: health.lua() for health in health_of(kinds)}
     if (delivery.data["tenancy"] or {}).get("service_account"):
         data["application.sync.impersonation.enabled"] = "true"

@@ -17,6 +17,32 @@ AppKey = tuple[str, str]
 NAME_MAX = 63
 """Longest name of an Application or Kustomization: Flux puts it into a label."""
 
+OWN_KINDS = (
+    ("", "ConfigMap"),
+    ("", "PersistentVolumeClaim"),
+    ("", "Service"),
+    ("", "ServiceAccount"),
+    ("apps", "Deployment"),
+    ("apps", "StatefulSet"),
+    ("autoscaling", "HorizontalPodAutoscaler"),
+    ("batch", "Job"),
+    ("external-secrets.io", "ExternalSecret"),
+    ("gateway.networking.k8s.io", "Gateway"),
+    ("gateway.networking.k8s.io", "HTTPRoute"),
+    ("inference.networking.k8s.io", "InferencePool"),
+    ("keda.sh", "ScaledObject"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+    ("monitoring.coreos.com", "PodMonitor"),
+    ("networking.k8s.io", "Ingress"),
+    ("networking.k8s.io", "NetworkPolicy"),
+    ("policy", "PodDisruptionBudget"),
+    ("rbac.authorization.k8s.io", "Role"),
+    ("rbac.authorization.k8s.io", "RoleBinding"),
+    ("resource.k8s.io", "ResourceClaimTemplate"),
+)
+"""Group and kind of all that kaigen's own kinds can become in a namespace. When the last object of a kind is to go,
+whoever syncs must still be let at that kind: Argo CD forgets, and Flux is refused, what they are no longer let at."""
+
 _DATA_KINDS = frozenset({"PersistentVolumeClaim", "PersistentVolume", "StatefulSet"})
 
 

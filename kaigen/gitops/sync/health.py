@@ -118,6 +118,21 @@ return health
 Source: Argo CD's documentation, "App of apps".
 """
 
+CLAIM_HEALTH_KEY = "resource.customizations.health.PersistentVolumeClaim"
+CLAIM_HEALTH = """\
+local health = {status = "Healthy", message = ""}
+if obj.status ~= nil and obj.status.phase == "Lost" then
+  health = {status = "Degraded", message = "its volume is gone"}
+elseif obj.status == nil or obj.status.phase ~= "Bound" then
+  health.message = "waiting for its first pod"
+end
+return health
+"""
+"""A claim that waits for its first pod is as it shall be. Argo CD waits for it by default, before it minds that the
+pod's owner was refused, and so for ever: the sync neither fails nor is tried again. A pod without its volume is not
+healthy, so nothing is hidden.
+"""
+
 
 @cache
 def known() -> tuple[Health, ...]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kaigen.gitops.sync.delivery import AppFacts, Delivery
+from kaigen.gitops.sync.delivery import OWN_KINDS, AppFacts, Delivery
 
 TENANT_FOLDER = "_tenant"
 """Folder beside the apps of a namespace; no app can be called so."""
 
 _LEVELS = ("privileged", "baseline", "restricted")
 _WRITE = ["get", "list", "watch", "create", "patch", "update", "delete"]
+_REMOVE = ["get", "list", "watch", "delete"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,19 +158,14 @@ def _policies(directions: list[str], metadata: Any) -> list[dict[str, Any]]:
 
 
 def _rules(apps: list[AppFacts]) -> list[dict[str, Any]]:
-    """Rights to keep the kinds that the apps hold, and the rights their own Roles give, without which the API
-    server would not let the account make those (source: Kubernetes, privilege escalation prevention).
+    """Rights to keep the kinds that the apps hold, to remove those that they held before, and the rights their own
+    Roles give, without which the API server would not let the account make those (source: Kubernetes, privilege
+    escalation prevention).
 
     `bind` is named for the roles that are bound: a binding is tried before its role is there.
     """
-    groups: dict[str, set[str]] = {}
-    for app in apps:
-        for group, kind in app.namespaced_kinds:
-            groups.setdefault(group, set()).add(resource_of(kind))
-    rules: list[dict[str, Any]] = [
-        {"apiGroups": [group], "resources": sorted(resources), "verbs": _WRITE}
-        for group, resources in sorted(groups.items())
-    ]
+    held = {pair for app in apps for pair in app.namespaced_kinds}
+    rules = [*_grants(held, _WRITE), *_grants({*OWN_KINDS} - held, _REMOVE)]
     own = {json.dumps(rule, sort_keys=True) for app in apps for rule in app.rules}
     for kind in ("Role", "ClusterRole"):
         names = sorted({name for app in apps for bound, name in app.binds if bound == kind})
@@ -183,6 +179,16 @@ def _rules(apps: list[AppFacts]) -> list[dict[str, Any]]:
                 }
             )
     return [*rules, *(json.loads(rule) for rule in sorted(own))]
+
+
+def _grants(kinds: Iterable[tuple[str, str]], verbs: list[str]) -> list[dict[str, Any]]:
+    groups: dict[str, set[str]] = {}
+    for group, kind in kinds:
+        groups.setdefault(group, set()).add(resource_of(kind))
+    return [
+        {"apiGroups": [group], "resources": sorted(resources), "verbs": verbs}
+        for group, resources in sorted(groups.items())
+    ]
 
 
 def resource_of(kind: str) -> str:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
-from typing import NoReturn, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from kaigen_downloader import __version__
 from kaigen_downloader.errors import BadInput, Failure
 from kaigen_downloader.text import hide, parse_duration, parse_size, redact, say
 
+if TYPE_CHECKING:
+    from kaigen_downloader.remote import Source
+
 DEFAULT_ENDPOINT = "https://huggingface.co"
 _LEAST_PART = 4096
 _MOST_CONNECTIONS = 64
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 T = TypeVar("T")
 
@@ -61,6 +66,27 @@ def _part_size(text: str) -> int:
     return count
 
 
+def _pair(text: str) -> tuple[str, str]:
+    path, _, value = text.partition("=")
+    if not path or not value:
+        raise ValueError("must be PATH=…")
+    return path, value
+
+
+def _add_common(source: argparse.ArgumentParser) -> None:
+    """What the fetch from any source is told."""
+    source.add_argument("--dest", required=True, metavar="DIR", help="the folder")
+    source.add_argument(
+        "--identity", required=True, type=_argument(_word), metavar="HEX", help="for the marker"
+    )
+    source.add_argument("--facts", metavar="CONFIGMAP", help="write what was measured to this ConfigMap")
+    source.add_argument("--connections", default=4, type=_argument(_number(1, _MOST_CONNECTIONS)), help="(4)")
+    source.add_argument(
+        "--part-size", default=16 << 20, type=_argument(_part_size), help="bytes a request (16Mi)"
+    )
+    source.add_argument("--timeout", default=60.0, type=_argument(parse_duration), help="seconds a read (60)")
+
+
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     top = _Parser(
@@ -78,15 +104,25 @@ def parser() -> argparse.ArgumentParser:
         "--include", action="append", default=[], metavar="GLOB", help="only these files; repeatable"
     )
     hub.add_argument("--exclude", action="append", default=[], metavar="GLOB", help="not these; repeatable")
-    hub.add_argument("--dest", required=True, metavar="DIR", help="the model folder")
-    hub.add_argument("--identity", required=True, type=_argument(_word), metavar="HEX", help="for the marker")
-    hub.add_argument("--facts", metavar="CONFIGMAP", help="write what was measured to this ConfigMap")
-    hub.add_argument("--connections", default=4, type=_argument(_number(1, _MOST_CONNECTIONS)), help="(4)")
-    hub.add_argument(
-        "--part-size", default=16 << 20, type=_argument(_part_size), help="bytes a request (16Mi)"
-    )
     hub.add_argument("--endpoint", help=f"the Hub ({DEFAULT_ENDPOINT})")
-    hub.add_argument("--timeout", default=60.0, type=_argument(parse_duration), help="seconds a read (60)")
+
+    web = sources.add_parser("http", help="from web servers")
+    web.add_argument(
+        "--file", action="append", default=[], type=_argument(_pair), metavar="PATH=URL", help="repeatable"
+    )
+    web.add_argument(
+        "--file-from",
+        action="append",
+        default=[],
+        type=_argument(_pair),
+        metavar="PATH=VARIABLE",
+        help="its URL is in an environment variable; repeatable",
+    )
+    web.add_argument(
+        "--sha256", action="append", default=[], type=_argument(_pair), metavar="PATH=HEX", help="repeatable"
+    )
+    for source in (hub, web):
+        _add_common(source)
 
     wait = commands.add_parser("wait", help="block until the folder is marked complete")
     wait.add_argument("--dest", required=True, metavar="DIR")
@@ -110,29 +146,57 @@ def _setting(env: Mapping[str, str], name: str, default: float) -> float:
         raise BadInput(f"{name}: {error}") from None
 
 
-def _fetch(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
-    from kaigen_downloader import facts
-    from kaigen_downloader.fetch import Order, fetch
-    from kaigen_downloader.hub import Source
-    from kaigen_downloader.retry import Patience
+def _hub(arguments: argparse.Namespace, env: Mapping[str, str]) -> tuple[Source, str]:
+    """A repository of the Hub, and the token for it or nothing."""
+    from kaigen_downloader.hub import Repository
 
     token = env.get("HF_TOKEN", "").strip()
     hide(token)
     if not token.isascii() or not token.isprintable() or " " in token:
         raise BadInput("HF_TOKEN is not a token: it has spaces, line ends or other characters in it")
+    endpoint = arguments.endpoint or env.get("HF_ENDPOINT", "").strip() or DEFAULT_ENDPOINT
+    repository = Repository(
+        endpoint=endpoint.rstrip("/"),
+        repo=arguments.repo,
+        revision=arguments.revision,
+        include=tuple(arguments.include),
+        exclude=tuple(arguments.exclude),
+    )
+    return repository, token
+
+
+def _web(arguments: argparse.Namespace, env: Mapping[str, str]) -> Source:
+    """The files that were named, with their addresses."""
+    from kaigen_downloader.web import Web, WebFile
+
+    addresses = list(arguments.file)
+    for path, variable in arguments.file_from:
+        url = env.get(variable, "").strip()
+        hide(url)
+        if not url:
+            raise BadInput(f"{path}: the variable {variable} holds no address")
+        addresses.append((path, url))
+    if not addresses:
+        raise BadInput("nothing to fetch: name files with --file or --file-from")
+    sums = dict(arguments.sha256)
+    strange = [path for path in sums if path not in dict(addresses)]
+    strange += [path for path, text in sums.items() if not _SHA256.fullmatch(text)]
+    if strange:
+        raise BadInput(f"--sha256 {strange[0]}: no such file, or not 64 digits of hex")
+    return Web(tuple(WebFile(path, url, sums.get(path)) for path, url in addresses))
+
+
+def _fetch(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
+    from kaigen_downloader import facts
+    from kaigen_downloader.fetch import Order, fetch
+    from kaigen_downloader.retry import Patience
+
+    source, token = (_web(arguments, env), "") if arguments.source == "http" else _hub(arguments, env)
     if arguments.facts is not None:
         facts.check_name(arguments.facts)
     patience = Patience()
     order = Order(
-        source=Source(
-            endpoint=(arguments.endpoint or env.get("HF_ENDPOINT", "").strip() or DEFAULT_ENDPOINT).rstrip(
-                "/"
-            ),
-            repo=arguments.repo,
-            revision=arguments.revision,
-            include=tuple(arguments.include),
-            exclude=tuple(arguments.exclude),
-        ),
+        source=source,
         dest=arguments.dest,
         identity=arguments.identity,
         token=token or None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from kaigen_downloader.hub import RemoteFile
+from kaigen_downloader.remote import RemoteFile
 
 
 class Digest:
@@ -38,7 +38,9 @@ class Digest:
         return self._sha256.hexdigest()
 
     def matches(self) -> bool:
-        """Whether the bytes are those that the Hub names."""
+        """Whether the bytes are those that the source names; any are, when it names none."""
+        if not self._remote.provable:
+            return True
         if self._git is not None:
             return self._git.hexdigest() == self._remote.git_sha1
         return self.sha256 == self._remote.sha256

@@ -39,12 +39,17 @@ def check_name(name: str) -> str:
     return name
 
 
+def _source(facts: Mapping[str, str]) -> str:
+    kind, rest = facts["type"], {name: value for name, value in facts.items() if name != "type"}
+    return f"{kind}:{rest['repo']}@{rest['revision']}" if "repo" in rest else ":".join((kind, *rest.values()))
+
+
 def data(marker: Marker) -> dict[str, str]:
     """What the ConfigMap says; all of it follows from the marker."""
     started, finished = (datetime.datetime.fromisoformat(when) for when in (marker.started, marker.finished))
     seconds = max((finished - started).total_seconds(), 0.001)
     return {
-        "source": f"huggingface:{marker.repo}@{marker.revision}",
+        "source": _source(marker.source),
         "commit": marker.commit,
         "files": str(len(marker.files)),
         "bytes": str(marker.bytes),

@@ -17,10 +17,10 @@ from kaigen_downloader import partial
 from kaigen_downloader.digest import Digest
 from kaigen_downloader.errors import NoSpace
 from kaigen_downloader.folder import STATE, Folder, explain
-from kaigen_downloader.hub import RemoteFile, Snapshot, Source, refusal, snapshot
 from kaigen_downloader.marker import Marker, StoredFile
 from kaigen_downloader.net import Net
 from kaigen_downloader.progress import Meter
+from kaigen_downloader.remote import RemoteFile, Snapshot, Source
 from kaigen_downloader.retry import Patience, Retry
 from kaigen_downloader.text import duration, plural, say, size, timestamp
 from kaigen_downloader.transfer import BUFFER, Transfer
@@ -135,7 +135,7 @@ def _fill(folder: Folder, order: Order, found: Marker | None) -> Marker:
     retry = Retry(order.patience, threading.Event())
     net = Net(order.source.endpoint, order.token, timeout=order.timeout, stop=retry.stop)
     with contextlib.closing(net):
-        listing = snapshot(order.source, net, retry, token=order.token is not None)
+        listing = order.source.snapshot(net, retry, order.token is not None)
         plan = _plan(folder, listing, found, order.progress)
         _check_space(folder, plan)
         _clear(folder, plan)
@@ -143,8 +143,7 @@ def _fill(folder: Folder, order: Order, found: Marker | None) -> Marker:
     finished = time.time()
     marker = Marker(
         identity=order.identity,
-        repo=order.source.repo,
-        revision=order.source.revision,
+        source=order.source.facts,
         commit=listing.commit,
         files=tuple(StoredFile(file.path, file.size, sums[file.path]) for file in listing.files),
         started=timestamp(started),
@@ -157,9 +156,14 @@ def _fill(folder: Folder, order: Order, found: Marker | None) -> Marker:
     seconds = max(finished - started, 0.001)
     say(
         f"complete: {marker.summary}; fetched {size(fetched)} in {duration(seconds)}, "
-        f"{fetched / seconds / 1e6:.1f} MB/s, every checksum right"
+        f"{fetched / seconds / 1e6:.1f} MB/s, {_proof(listing)}"
     )
     return marker
+
+
+def _proof(listing: Snapshot) -> str:
+    unproven = sum(not file.provable for file in listing.files)
+    return f"{plural(unproven, 'file')} without a checksum to prove" if unproven else "every checksum right"
 
 
 def _plan(folder: Folder, listing: Snapshot, found: Marker | None, every: float) -> _Plan:
@@ -195,8 +199,9 @@ def _transfer(
     source, listing, missing = order.source, plan.listing, plan.missing
     total = sum(file.size for file in missing)
     before = sum(partial.kept_bytes(folder, file) for file in missing)
-    name = f"{source.repo}@{source.revision}"
-    say(f"{name} is commit {listing.commit}: {plural(len(listing.files), 'file')}, {size(listing.bytes)}")
+    say(
+        f"{source.name} is commit {listing.commit}: {plural(len(listing.files), 'file')}, {size(listing.bytes)}"
+    )
     if missing:
         earlier = f", of which {size(before)} from an earlier run" if before else ""
         files = "all" if len(missing) == len(listing.files) else plural(len(missing), "file")
@@ -210,7 +215,9 @@ def _transfer(
         connections=order.connections,
         part_size=order.part_size,
         retry=retry,
-        refusal=lambda status, code, message: refusal(source, status, code, message, order.token is not None),
+        refusal=lambda path, status, code, message: source.refusal(
+            path, status, code, message, order.token is not None
+        ),
     )
     return plan.kept | transfer.run(), meter.added
 
@@ -225,7 +232,9 @@ def _owned(folder: Folder) -> set[str]:
 
 def _intact(folder: Folder, listing: Snapshot, every: float) -> dict[str, str]:
     """Those files that are there already with the right content: their sha256 by path."""
-    candidates = [file for file in listing.files if folder.file_size(file.path) == file.size]
+    candidates = [
+        file for file in listing.files if file.provable and folder.file_size(file.path) == file.size
+    ]
     if not candidates:
         return {}
     meter = Meter("checked", sum(file.size for file in candidates), every=every)

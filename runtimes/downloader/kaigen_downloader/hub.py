@@ -5,12 +5,12 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kaigen_downloader.errors import BadInput, Corrupt, Refused, Transient, Unavailable
-from kaigen_downloader.folder import STATE, split
 from kaigen_downloader.net import Net
+from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.text import plural
 
@@ -23,45 +23,8 @@ _HEX = re.compile(r"[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteFile:
-    """A file of the repository.
-
-    Attributes:
-        path: relative, checked to stay inside the folder.
-        size: bytes.
-        sha256: for files in large-file storage, else None.
-        git_sha1: git's name of the blob for the others, else None.
-        url: where the Hub serves or redirects it.
-    """
-
-    path: str
-    size: int
-    sha256: str | None
-    git_sha1: str | None
-    url: str
-
-    @property
-    def oid(self) -> str:
-        """The checksum the Hub gives, whichever kind it is."""
-        return self.sha256 or self.git_sha1 or ""
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """A repository at one commit: the files chosen from it."""
-
-    commit: str
-    files: tuple[RemoteFile, ...]
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of all files."""
-        return sum(file.size for file in self.files)
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What to fetch.
+class Repository:
+    """A repository of a Hub, and which of its files.
 
     Attributes:
         endpoint: URL of the Hub.
@@ -77,8 +40,26 @@ class Source:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """`OWNER/NAME@REVISION`."""
+        return f"{self.repo}@{self.revision}"
 
-def chosen(path: str, source: Source) -> bool:
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """For the marker."""
+        return {"type": "huggingface", "repo": self.repo, "revision": self.revision}
+
+    def snapshot(self, net: Net, retry: Retry, token: bool) -> Snapshot:
+        """See `snapshot`."""
+        return snapshot(self, net, retry, token)
+
+    def refusal(self, path: str, status: int, code: str, message: str, token: bool) -> Refused:
+        """See `refusal`."""
+        return refusal(self, status, code, message, token)
+
+
+def chosen(path: str, source: Repository) -> bool:
     """Whether the globs choose a file. As in huggingface_hub, `*` crosses slashes, `folder/` is all in it."""
 
     def matches(glob: str) -> bool:
@@ -89,7 +70,7 @@ def chosen(path: str, source: Source) -> bool:
     return not any(map(matches, source.exclude))
 
 
-def refusal(source: Source, status: int, code: str, message: str, token: bool) -> Refused:
+def refusal(source: Repository, status: int, code: str, message: str, token: bool) -> Refused:
     """The permanent failure that a status of the Hub and its `X-Error-Code` mean."""
     where = f"{source.repo}@{source.revision}"
     if code == "GatedRepo":
@@ -107,7 +88,7 @@ def refusal(source: Source, status: int, code: str, message: str, token: bool) -
     return Refused(f"{where}: the Hub answers {status}{': ' + message if message else ''}")
 
 
-def snapshot(source: Source, net: Net, retry: Retry, token: bool) -> Snapshot:
+def snapshot(source: Repository, net: Net, retry: Retry, token: bool) -> Snapshot:
     """Asks the Hub what the revision stands for and which files it has.
 
     Args:
@@ -203,24 +184,11 @@ def check(files: Sequence[RemoteFile]) -> None:
     """Refuses a listing that could do harm or could not be verified.
 
     Raises:
-        BadInput: a name that leads out of the folder, is our own, or is at once a file and a folder.
+        BadInput: names that could do harm.
         Corrupt: no usable checksum or size.
     """
-    paths: set[str] = set()
+    check_names([file.path for file in files])
     for file in files:
-        parts = split(file.path)
-        if parts[0] == STATE:
-            raise BadInput(
-                f"the repository has a file {file.path!r}, a name that this program keeps for itself"
-            )
-        if file.path in paths:
-            raise BadInput(f"the repository lists {file.path!r} twice")
-        paths.add(file.path)
         length = 64 if file.sha256 is not None else 40
         if len(file.oid) != length or not _HEX.fullmatch(file.oid) or file.size < 0:
             raise Corrupt(f"the Hub gives no checksum that can be verified for {file.path!r}")
-    for path in paths:
-        parts = split(path)
-        for end in range(1, len(parts)):
-            if "/".join(parts[:end]) in paths:
-                raise BadInput(f"the repository has {'/'.join(parts[:end])!r} as a file and as a folder")

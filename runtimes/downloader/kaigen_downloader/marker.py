@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kaigen_downloader.folder import STATE, Folder
@@ -27,8 +28,7 @@ class Marker:
 
     Attributes:
         identity: the compiler's name for the source spec; opaque here.
-        repo: `OWNER/NAME`.
-        revision: branch, tag or commit as asked for.
+        source: what it was fetched from: `type`, and what else tells it, such as `repo` and `revision`.
         commit: what that stood for.
         files: sorted by path.
         started: RFC 3339, when the run that completed the folder began.
@@ -37,8 +37,7 @@ class Marker:
     """
 
     identity: str
-    repo: str
-    revision: str
+    source: Mapping[str, str]
     commit: str
     files: tuple[StoredFile, ...]
     started: str
@@ -52,8 +51,9 @@ class Marker:
 
     @property
     def summary(self) -> str:
-        """One phrase for logs: repository, commit, files, size."""
-        return f"{self.repo}@{self.commit[:12]}, {plural(len(self.files), 'file')}, {size(self.bytes)}"
+        """One phrase for logs: source, commit, files, size."""
+        name = self.source.get("repo", self.source["type"])
+        return f"{name}@{self.commit[:12]}, {plural(len(self.files), 'file')}, {size(self.bytes)}"
 
 
 def read(folder: Folder) -> Marker | None:
@@ -68,8 +68,8 @@ def read(folder: Folder) -> Marker | None:
         source = found["source"]
         return Marker(
             identity=str(found["identity"]),
-            repo=str(source["repo"]),
-            revision=str(source["revision"]),
+            source={"type": str(source["type"])}
+            | {name: str(value) for name, value in source.items() if name != "commit"},
             commit=str(source["commit"]),
             files=tuple(
                 StoredFile(str(file["path"]), int(file["size"]), str(file["sha256"]))
@@ -88,12 +88,7 @@ def write(folder: Folder, marker: Marker) -> None:
     document = {
         "schema": SCHEMA,
         "identity": marker.identity,
-        "source": {
-            "type": "huggingface",
-            "repo": marker.repo,
-            "revision": marker.revision,
-            "commit": marker.commit,
-        },
+        "source": {**marker.source, "commit": marker.commit},
         "files": [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in marker.files],
         "bytes": marker.bytes,
         "fetched": marker.fetched,

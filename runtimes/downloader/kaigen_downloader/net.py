@@ -132,10 +132,6 @@ class Net:
     def _tls(self) -> ssl.SSLContext:
         return ssl.create_default_context()
 
-    def is_hub(self, url: str) -> bool:
-        """Whether the token may go there."""
-        return origin(url) == self.hub
-
     def get(self, url: str, headers: Mapping[str, str]) -> Answer:
         """Sends one GET and returns the answer, whatever its status but those that pass by themselves.
 

@@ -13,7 +13,7 @@ import json
 import os
 
 from kaigen_downloader.folder import STATE, Folder, explain, sync
-from kaigen_downloader.hub import RemoteFile
+from kaigen_downloader.remote import RemoteFile
 
 WHERE = f"{STATE}/partial"
 

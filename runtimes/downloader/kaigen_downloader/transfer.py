@@ -17,10 +17,10 @@ from urllib.parse import urljoin
 from kaigen_downloader.digest import Digest
 from kaigen_downloader.errors import Corrupt, Failure, Stopped, Transient
 from kaigen_downloader.folder import Folder
-from kaigen_downloader.hub import RemoteFile
-from kaigen_downloader.net import Answer, Net
+from kaigen_downloader.net import Answer, Net, origin
 from kaigen_downloader.partial import Partial
 from kaigen_downloader.progress import Meter
+from kaigen_downloader.remote import RemoteFile
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.text import say
 
@@ -47,6 +47,7 @@ class _File:
 
     def __init__(self, folder: Folder, remote: RemoteFile, part_size: int) -> None:
         self.remote = remote
+        self.home = origin(remote.url)
         self.partial = Partial(folder, remote, part_size)
         self.lock = threading.Lock()
         self.hashing = threading.Lock()
@@ -136,7 +137,7 @@ class Transfer:
         connections: int,
         part_size: int,
         retry: Retry,
-        refusal: Callable[[int, str, str], Failure],
+        refusal: Callable[[str, int, str, str], Failure],
     ) -> None:
         """Prepares.
 
@@ -148,7 +149,7 @@ class Transfer:
             connections: threads, each with one connection to the server of the bytes.
             part_size: bytes asked for at once.
             retry: for failures that pass; its `stop` is set when the work ends, by itself or by a failure.
-            refusal: makes the failure for a status, error code and message of the Hub.
+            refusal: makes the failure for a path, and the status, error code and message of its server.
         """
         self._folder = folder
         self._net = net
@@ -295,7 +296,7 @@ class Transfer:
                 answer.small_body(1 << 20)
             if url.startswith("https:") and not target.startswith("https:"):
                 raise Transient("the server redirects from https to an unprotected address")
-            if self._net.is_hub(url) and not self._net.is_hub(target):
+            if origin(url) == file.home and origin(target) != file.home:
                 file.signed_url = target
             url = target
         raise Transient("too many redirects")
@@ -303,8 +304,15 @@ class Transfer:
     def _accept(self, file: _File, url: str, answer: Answer, offset: int) -> Answer:
         """The answer, if its body is what was asked for."""
         status, size = answer.status, file.remote.size
-        if self._net.is_hub(url):
+        if origin(url) == file.home:
             file.direct = status < 300
+        if (
+            status < 300
+            and not file.remote.provable
+            and answer.headers.get("ETag") not in (None, file.remote.version)
+        ):
+            with answer:
+                raise Corrupt(f"{file.remote.path} changed while it was fetched")
         if status == 206:
             got = answer.headers.get("Content-Range", "")
             first, _, total = got.removeprefix("bytes ").partition("/")
@@ -325,16 +333,16 @@ class Transfer:
             if status == 416:
                 total = answer.headers.get("Content-Range", "").rpartition("/")[2]
                 raise self._strange(file, "none", total, size)
-            if self._net.is_hub(url):
+            if origin(url) == file.home:
                 code = answer.headers.get("X-Error-Code", "")
-                raise self._refusal(status, code, answer.headers.get("X-Error-Message", ""))
+                raise self._refusal(file.remote.path, status, code, answer.headers.get("X-Error-Message", ""))
             file.signed_url = None
-            raise Transient(f"the signed URL is not accepted (status {status}), asking the Hub for a new one")
+            raise Transient(f"the signed URL is not accepted (status {status}), asking for a new one")
 
     @staticmethod
     def _strange(file: _File, got: str, total: str, size: int) -> Failure:
         if total.isdigit() and int(total) != size:
-            return Corrupt(f"{file.remote.path}: the server has {total} bytes, the Hub lists {size}")
+            return Corrupt(f"{file.remote.path}: the server has {total} bytes, {size} are listed")
         return Transient(f"the server sent another range than asked for ({got!r})")
 
     def _advance(self, file: _File, buffer: memoryview) -> None:

@@ -69,6 +69,7 @@ class Hub:
     page: int = 1000
     cdn: bool = True
     ranges: bool = True
+    etag: str | None = None  # of every file
     rate: float | None = None  # bytes a second of one connection
     faults: list[Fault] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
@@ -246,6 +247,8 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.send_response(200)
         body = data[first : last + 1]
+        if hub.etag is not None:
+            self.send_header("ETag", hub.etag)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if change:

@@ -148,7 +148,7 @@ def test_a_file_of_another_size_than_listed_ends_with_11(
     hub.files["model-00001.safetensors"].listed_size = listed
     done = run.fetch(hub, dest)
     assert done.code == 11, done.err
-    assert f"the server has 50000 bytes, the Hub lists {listed}" in done.err
+    assert f"the server has 50000 bytes, {listed} are listed" in done.err
     assert marker(dest) is None
 
 

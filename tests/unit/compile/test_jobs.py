@@ -15,6 +15,7 @@ MODELS = {
     "many": model(store={"volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"]}}),
     "readers": model(store={"volume": {"size": "1Gi", "accessModes": ["ReadOnlyMany"]}}),
 }
+KEY = {"name": "data", "key": "url"}
 OUTPUT = {"volume": {"size": "1Gi"}}
 
 
@@ -55,6 +56,19 @@ OUTPUT = {"volume": {"size": "1Gi"}}
                 "resources": {"sharedMemory": "1Gi"},
             },
             [("KG0314", "spec.output")],
+        ),
+        ({"inputs": [{"url": "https://a.example/b"}, {"secret": KEY, "path": "c/d"}]}, []),
+        (
+            {"inputs": [{"url": "https://a.example/"}, {"secret": KEY}]},
+            [("KG0329", f"spec.inputs.{n}") for n in (0, 1)],
+        ),
+        (
+            {"inputs": {"files": [{"url": "https://a.example/b"}, {"secret": KEY, "path": "b/c"}]}},
+            [("KG0329", "spec.inputs.files.1")],
+        ),
+        (
+            {"inputs": {"files": [{"url": "https://a.example/b"}], "mountPath": "/output"}, "output": OUTPUT},
+            [("KG0314", "spec.inputs")],
         ),
         ({"args": ["fine", "a\x85b"]}, [("KG0315", "spec.args.1")]),
         ({"env": {"A": "\x7f"}}, [("KG0315", "spec.env.A")]),
@@ -159,3 +173,49 @@ def test_a_claim_comes_no_later_than_the_first_pod_that_mounts_it() -> None:
             for kind, found in made.items()
         }
         assert waves["PersistentVolumeClaim"] <= waves["Job"]
+
+
+def test_files_to_fetch_come_before_the_container_with_secret_addresses_for_the_downloader_only() -> None:
+    inputs = {
+        "files": [
+            {"url": "https://a.example/data/train.parquet?v=2", "sha256": "0" * 64},
+            {"secret": KEY, "path": "more/test.parquet"},
+        ],
+        "mountPath": "/mnt/data",
+        "transfer": {"memory": "1Gi", "concurrency": 2, "image": "fetch:2"},
+    }
+    made = pod(job(model="one", inputs=inputs), context(models=MODELS))
+    wait, fetch = made["initContainers"]
+    assert wait["name"] == "wait-for-model"
+    assert fetch["image"] == "fetch:2"
+    assert fetch["resources"]["limits"] == {"memory": "1Gi"}
+    *arguments, connections = fetch["args"]
+    assert connections == "--connections=2"
+    assert arguments[:-1] == [
+        "fetch",
+        "http",
+        "--file=train.parquet=https://a.example/data/train.parquet?v=2",
+        f"--sha256=train.parquet={'0' * 64}",
+        "--file-from=more/test.parquet=ADDRESS_1",
+        "--dest=/mnt/data",
+    ]
+    assert fetch["env"] == [{"name": "ADDRESS_1", "valueFrom": {"secretKeyRef": KEY}}]
+    (container,) = made["containers"]
+    assert "ADDRESS_1" not in {variable["name"] for variable in container["env"]}
+    mounted = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
+    assert mounted["/mnt/data"]["readOnly"] is True
+    assert {"name": "inputs", "emptyDir": {}} in made["volumes"]
+
+
+def test_files_of_web_servers_are_weights_like_any_other() -> None:
+    files = [{"url": "https://a.example/m.safetensors", "sha256": "0" * 64}]
+    moved = [{"url": "https://b.example/x", "path": "m.safetensors", "sha256": "0" * 64}]
+    first, second = (pod(model(source={"http": {"files": some}})) for some in (files, moved))
+
+    def identity_of(made: Any) -> str:
+        return next(str(arg) for arg in made["containers"][0]["args"] if arg.startswith("--identity="))
+
+    assert first["containers"][0]["args"][:2] == ["fetch", "http"]
+    assert identity_of(first) == identity_of(second), (
+        "where a file came from does not matter, what it is does"
+    )

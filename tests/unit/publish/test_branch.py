@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from kaigen.gitops.index import INDEX_NAME
 from kaigen.load.diagnostics import CheckFailed, InputError, SystemFailure
 from kaigen.publish.branch import ATTEMPTS, Wishes
+from kaigen.publish.git import Git
 from kaigen.publish.message import read_trailers
 from tests.unit.publish.clones import Clone, app
 from tests.unit.publish.gitserver import PASSWORD, Bare, GitServer, git
@@ -337,6 +339,27 @@ def test_credentials_of_a_helper_and_of_a_header_are_used(
 def test_a_remote_that_is_not_there_is_told(clone: Clone, server: GitServer, remote: str, words: str) -> None:
     with pytest.raises(SystemFailure, match=words):
         clone.publish(app("qwen"), remote=remote.replace("SERVER", server.url("").removesuffix("/.git")))
+
+
+def test_a_remote_that_never_answers_is_given_up(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kaigen.publish.git.PATIENCE_S", 1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        remote = f"http://127.0.0.1:{silent.getsockname()[1]}/x.git"
+        with pytest.raises(SystemFailure, match="cannot be reached") as error:
+            clone.publish(app("qwen"), remote=remote)
+    assert "too slow" in str(error.value.hint)
+
+
+def test_the_patience_that_git_is_configured_for_is_kept(
+    clone: Clone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = {"GIT_HTTP_LOW_SPEED_LIMIT", "GIT_HTTP_LOW_SPEED_TIME"}
+    assert limits <= Git.of(clone.folder, "origin").extra.keys()
+    clone.git("config", "http.lowSpeedTime", "7")
+    assert limits.isdisjoint(Git.of(clone.folder, "origin").extra)
+    clone.git("config", "--unset", "http.lowSpeedTime")
+    monkeypatch.setenv("GIT_HTTP_LOW_SPEED_LIMIT", "5")
+    assert limits.isdisjoint(Git.of(clone.folder, "origin").extra)
 
 
 @pytest.mark.parametrize("remote", ["--upload-pack=touch pwned", "-x", "", "orgin", "a b"])

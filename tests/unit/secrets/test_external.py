@@ -72,7 +72,7 @@ def test_keys_are_properties_of_one_place_in_the_store(repository: Repository) -
 
 
 def test_an_environment_lies_over_the_file(repository: Repository) -> None:
-    prod = {"externalSecrets": {"store": {"name": "prod"}, "keyTemplate": "{environment}-{name}-{key}"}}
+    prod = {"externalSecrets": {"store": {"name": "prod"}, "keyTemplate": "{env}-{name}-{key}"}}
     repository.configure(
         secrets={
             "externalSecrets": {"store": {"kind": "SecretStore", "name": "dev"}, "refreshInterval": "10m"}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from fnmatch import fnmatch
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import kaigen.compile as compile_package
 from kaigen.check import check_object, is_cluster_scoped
+from kaigen.gitops.sync.delivery import OWN_KINDS
 from tests.unit.gitops.sync.conftest import JOB, MODEL, Object, Rendered
 
 ARGOCD: Object = {}
@@ -68,20 +73,62 @@ def test_every_object_passes_its_schema(
         if not path.endswith("kustomization.yaml")
     }
     assert {path: found for path, found in checked.items() if found} == {}
-    assert {"_argocd/apps/appproject.yaml", "_flux/bootstrap/gitrepository.yaml"} <= set(checked)
+    assert "_flux/bootstrap/gitrepository.yaml" in checked
+    assert any(path.startswith("_argocd/apps/_project.") for path in checked)
 
 
-def test_the_project_admits_exactly_what_the_apps_hold(rendered: Callable[..., Rendered]) -> None:
+def test_the_project_of_a_namespace_admits_what_its_apps_can_hold(rendered: Callable[..., Rendered]) -> None:
     files = rendered(argocd=ARGOCD)
-    project = files["_argocd/apps/appproject.yaml"]["spec"]
+    project = files["_argocd/apps/_project.ml.yaml"]["spec"]
     objects = app_objects(files)
-    assert pairs(project["namespaceResourceWhitelist"]) == held(objects, cluster=False)
+    assert pairs(project["namespaceResourceWhitelist"]) == held(objects, cluster=False) | {*OWN_KINDS}
     assert pairs(project["clusterResourceWhitelist"]) == held(objects, cluster=True) == set()
     assert project["destinations"] == [
         {"server": "https://near.example.com", "namespace": name}
         for name in sorted({body["metadata"]["namespace"] for body in objects})
     ]
     assert project["sourceRepos"] == ["https://git.example.com/ml.git"]
+
+
+def test_every_place_has_a_project_that_outlives_its_applications(rendered: Callable[..., Rendered]) -> None:
+    config = {"environments": {"wide": {"clusters": ["near", "far"]}}}
+    elsewhere = MODEL.replace("{name: qwen}", "{name: qwen, namespace: elsewhere}")
+    files = rendered("wide", specs=(MODEL, JOB, elsewhere), config=config, argocd=ARGOCD)
+    projects = {body["metadata"]["name"]: body for body in files.values() if body["kind"] == "AppProject"}
+    used = {name: body["spec"] for name, body in applications(files).items()}
+    assert {spec["project"] for spec in used.values()} == projects.keys() - {"ml-wide-root"}
+    assert len(projects) == 5
+    for spec in used.values():
+        body = projects[spec["project"]]
+        assert body["spec"]["destinations"] == [spec["destination"]]
+        assert body["metadata"]["finalizers"] == ["resources-finalizer.argocd.argoproj.io"]
+
+
+def test_the_kinds_of_a_project_are_all_that_kaigen_makes() -> None:
+    """A kind that is new in `compile/` belongs into `OWN_KINDS`, or what it made is left behind one day."""
+    folder = Path(compile_package.__file__).parent
+    source = "".join(path.read_text() for path in folder.rglob("*.py"))
+    # A Secret is only referred to; nodes belong to the cluster.
+    made = set(re.findall(r'"kind": "([A-Z][A-Za-z]+)"', source)) - {"Pod", "Secret", "NodePool"}
+    assert made == {kind for _, kind in OWN_KINDS}
+
+
+def test_a_project_admits_the_nodes_of_its_own_namespace_only(rendered: Callable[..., Rendered]) -> None:
+    serving = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Topology
+metadata: {name: chat}
+spec:
+  model: qwen
+  resources: {instanceType: g6.xlarge}
+  provisioning: karpenter
+"""
+    files = rendered(specs=(MODEL, serving), config={"profile": "eks"}, argocd=ARGOCD)
+    (project,) = [body["spec"] for path, body in files.items() if "/_project." in path]
+    admitted = project["clusterResourceWhitelist"]
+    assert admitted == [{"group": "karpenter.sh", "kind": "NodePool", "name": "ml-*"}]
+    (pool,) = [body for body in files.values() if body["kind"] == "NodePool"]
+    assert fnmatch(pool["metadata"]["name"], admitted[0]["name"])
 
 
 def test_a_project_widens_with_what_is_let_through(rendered: Callable[..., Rendered]) -> None:
@@ -92,15 +139,17 @@ metadata: {name: reader}
 rules: [{apiGroups: [""], resources: [nodes], verbs: [list]}]
 ---
 apiVersion: v1
-kind: ConfigMap
+kind: Secret
 metadata: {name: there, namespace: elsewhere}
-data: {a: b}
 """
     files = rendered(specs=(MODEL, plain), config={"passthrough": True}, argocd=ARGOCD)
-    project = files["_argocd/apps/appproject.yaml"]["spec"]
+    projects = {path: body["spec"] for path, body in files.items() if "/_project." in path}
+    (project,) = [each for each in projects.values() if each["clusterResourceWhitelist"]]
     assert pairs(project["clusterResourceWhitelist"]) == {("rbac.authorization.k8s.io", "ClusterRole")}
-    assert ("", "ConfigMap") in pairs(project["namespaceResourceWhitelist"])
-    assert {entry["namespace"] for entry in project["destinations"]} == {"elsewhere", "ml"}
+    (there,) = [
+        each for each in projects.values() if ("", "Secret") in pairs(each["namespaceResourceWhitelist"])
+    ]
+    assert "elsewhere" in {entry["namespace"] for entry in there["destinations"]}
 
 
 def test_each_app_has_its_application_behind_those_it_waits_for(rendered: Callable[..., Rendered]) -> None:
@@ -113,7 +162,7 @@ def test_each_app_has_its_application_behind_those_it_waits_for(rendered: Callab
         "path": "rendered/prod/ml/tune/manifests",
     }
     assert spec["destination"] == {"server": "https://near.example.com", "namespace": "ml"}
-    assert spec["project"] == "ml-prod"
+    assert spec["project"] == "ml-prod.ml"
     waves = {name: body["metadata"].get("annotations", {}).get(WAVE, "0") for name, body in found.items()}
     assert waves == {"prod.ml.qwen": "0", "prod.ml.tune": "1"}
 
@@ -139,7 +188,10 @@ def test_several_clusters_get_an_application_each(rendered: Callable[..., Render
         "wide.near.ml.qwen": {"server": "https://near.example.com", "namespace": "ml"},
         "wide.far.ml.qwen": {"name": "far", "namespace": "ml"},
     }
-    assert len(files["_argocd/apps/appproject.yaml"]["spec"]["destinations"]) == 2
+    assert {path for path in files if "/_project." in path} == {
+        "_argocd/apps/_project.far.ml.yaml",
+        "_argocd/apps/_project.near.ml.yaml",
+    }
 
 
 def test_an_application_set_finds_the_apps_and_nothing_else(rendered: Callable[..., Rendered]) -> None:
@@ -156,6 +208,9 @@ def test_an_application_set_finds_the_apps_and_nothing_else(rendered: Callable[.
         {"path": "rendered/all/_*/*", "exclude": True},
         {"path": "rendered/all/*/_tenant", "exclude": True},
     ]
+    project = files["_argocd/apps/_project.ml.yaml"]["spec"]
+    assert [entry.get("server") for entry in project["destinations"]].count("*") == 1
+    assert spec["template"]["spec"]["project"] == "ml-all.{{index .path.segments 2}}"
     assert [entry["values"]["cluster"] for entry in listed[1]["list"]["elements"]] == ["near.", "far."]
     assert labelled[1]["clusters"]["selector"] == {"matchLabels": {"tier": "edge"}}
     assert (

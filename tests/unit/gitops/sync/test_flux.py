@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from kaigen.gitops.sync.delivery import OWN_KINDS
 from kaigen.gitops.sync.tenancy import resource_of
 from tests.unit.gitops.sync.conftest import JOB, MODEL, Object, Rendered
 
@@ -81,6 +82,10 @@ def test_the_account_may_do_what_its_apps_take(rendered: Callable[..., Rendered]
     assert {
         (group, name) for rule in writing for group in rule["apiGroups"] for name in rule["resources"]
     } == held
+    removing = [rule for rule in rules if "delete" in rule["verbs"] and "create" not in rule["verbs"]]
+    assert {
+        (group, name) for rule in removing for group in rule["apiGroups"] for name in rule["resources"]
+    } == {(group, resource_of(kind)) for group, kind in OWN_KINDS} - held
     for rule in files["ml/qwen/manifests/role.yaml"]["rules"]:
         assert rule in rules, "nobody may give rights that he does not have"
     assert all("*" not in str(rule) for rule in rules)

@@ -10,7 +10,7 @@ from celpy.adapter import json_to_cel
 from lupa.lua51 import LuaRuntime
 
 from kaigen.check import is_cluster_scoped
-from kaigen.gitops.sync.health import APPLICATION_HEALTH, Health, health_of, known
+from kaigen.gitops.sync.health import APPLICATION_HEALTH, CLAIM_HEALTH, Health, health_of, known
 
 Object = dict[str, Any]
 KNOWN = {health.kind: health for health in known()}
@@ -124,6 +124,13 @@ def test_an_application_is_as_well_as_what_it_syncs() -> None:
         "no",
     )
     assert by_lua(APPLICATION_HEALTH, {"metadata": {}}) == ("Progressing", "")
+
+
+def test_a_claim_that_waits_for_its_pod_holds_nothing_up() -> None:
+    assert by_lua(CLAIM_HEALTH, {"status": {"phase": "Bound"}}) == ("Healthy", "")
+    assert by_lua(CLAIM_HEALTH, {"status": {"phase": "Pending"}})[0] == "Healthy"
+    assert by_lua(CLAIM_HEALTH, {"metadata": {}})[0] == "Healthy"
+    assert by_lua(CLAIM_HEALTH, {"status": {"phase": "Lost"}})[0] == "Degraded"
 
 
 def test_another_version_of_a_kind_is_judged_likewise() -> None:

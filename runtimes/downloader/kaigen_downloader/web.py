@@ -1,0 +1,118 @@
+"""Files at addresses of their own, each with its checksum where somebody knows it."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urljoin, urlsplit
+
+from kaigen_downloader.errors import BadInput, Failure, Refused, Transient, Unavailable
+from kaigen_downloader.net import Answer, Net, origin
+from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
+from kaigen_downloader.retry import Retry
+from kaigen_downloader.text import plural
+
+_REDIRECTS = {301, 302, 303, 307, 308}
+
+
+@dataclass(frozen=True, slots=True)
+class WebFile:
+    """A file to fetch.
+
+    Attributes:
+        path: where it goes, relative to the folder.
+        url: http or https.
+        sha256: in hex, or None when nobody knows it.
+    """
+
+    path: str
+    url: str
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """Files of any servers. None of them gets a token."""
+
+    files: tuple[WebFile, ...]
+
+    @property
+    def endpoint(self) -> str:
+        """Nothing is sent to one origin rather than to another."""
+        return self.files[0].url
+
+    @property
+    def name(self) -> str:
+        """The file, or how many there are."""
+        return self.files[0].path if len(self.files) == 1 else plural(len(self.files), "address")
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """For the marker. Addresses are left out: they may be signed."""
+        return {"type": "http"}
+
+    def snapshot(self, net: Net, retry: Retry, token: bool) -> Snapshot:
+        """Asks each server how large its file is.
+
+        Raises:
+            BadInput: not a URL that can be fetched, or names that could do harm.
+            Refused: a server does not give the file.
+            Unavailable: a server cannot be reached, or does not say how large the file is.
+        """
+        check_names([file.path for file in self.files])
+        for file in self.files:
+            if urlsplit(file.url).username is not None:
+                raise BadInput(f"{file.path}: the address holds a user's name; sign it instead")
+            origin(file.url)
+        found = tuple(sorted((_probe(file, net, retry) for file in self.files), key=lambda file: file.path))
+        told = "\n".join(f"{file.oid} {file.path}" for file in found)
+        return Snapshot(hashlib.sha256(told.encode()).hexdigest()[:40], found)
+
+    def refusal(self, path: str, status: int, code: str, message: str, token: bool) -> Failure:
+        """The permanent failure that a status means."""
+        host = next(urlsplit(file.url).hostname for file in self.files if file.path == path)
+        return Refused(f"{path}: {host} answers {status}")
+
+
+def _probe(file: WebFile, net: Net, retry: Retry) -> RemoteFile:
+    """What its server says of a file, by asking for its first byte."""
+    attempts = retry.attempts(f"asking for {file.path}")
+    while True:
+        try:
+            with _follow(file, net) as answer:
+                return _described(file, answer)
+        except Transient as error:
+            attempts.failed(error)
+
+
+def _follow(file: WebFile, net: Net) -> Answer:
+    url = file.url
+    for _ in range(8):
+        answer = net.get(url, {"Range": "bytes=0-0"})
+        if answer.status not in _REDIRECTS:
+            return answer
+        with answer:
+            target = urljoin(url, answer.headers.get("Location", ""))
+            answer.small_body(1 << 20)
+        if url.startswith("https:") and not target.startswith("https:"):
+            raise Refused(
+                f"{file.path}: {urlsplit(url).hostname} redirects from https to an unprotected address"
+            )
+        url = target
+    raise Refused(f"{file.path}: too many redirects")
+
+
+def _described(file: WebFile, answer: Answer) -> RemoteFile:
+    host = urlsplit(file.url).hostname
+    if answer.status not in (200, 206, 416):
+        raise Refused(f"{file.path}: {host} answers {answer.status}")
+    length = answer.headers.get("Content-Length") if answer.status == 200 else None
+    if length is None:
+        length = answer.headers.get("Content-Range", "").rpartition("/")[2]
+    if not length.isdigit():
+        raise Unavailable(f"{file.path}: {host} does not say how large the file is")
+    # Without anything that tells contents apart, what an interrupted run left can never be used.
+    version = answer.headers.get("ETag") or uuid.uuid4().hex
+    return RemoteFile(file.path, int(length), file.sha256, None, file.url, version)

@@ -1,0 +1,137 @@
+"""A team's repository of specs, rendered for one environment, and what begins and ends its syncing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from kaigen.config import load_config
+from kaigen.pipeline import render
+from tests.cluster.apps import demo_specs
+from tests.cluster.argocd import APPLICATION, ArgoCD
+from tests.cluster.client import Object
+from tests.cluster.plane import Plane
+
+ARGOCD = {"argocd": {"namespace": "argocd"}}
+FLUX = {"flux": {"namespace": "flux-system", "interval": "5s"}}
+TENANCY = {"namespaces": True, "quota": {"requests.nvidia.com/gpu": 64}, "defaultDeny": ["Ingress"]}
+PROJECT = "argoproj.io/v1alpha1/AppProject"
+KEPT = "helm.sh/resource-policy"
+
+
+@dataclass
+class Team:
+    """Specs, and kaigen.yaml with one environment.
+
+    Attributes:
+        folder: where they are.
+        url: of the repository that is synced from.
+        environment: the environment's name.
+        gitops: the block `gitops` of kaigen.yaml, beside the repository and the project.
+        specs: by name.
+        space: the environment's namespace; made of its name when empty.
+        settings: more of kaigen.yaml.
+    """
+
+    folder: Path
+    url: str
+    environment: str
+    gitops: Object
+    specs: dict[str, Object] = field(default_factory=demo_specs)
+    space: str = ""
+    settings: Object = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.space = self.space or f"space-{self.environment}"
+
+    def name(self, *parts: str) -> str:
+        """The name of an Application or Kustomization."""
+        return ".".join((self.environment, *parts))
+
+    def write(self) -> None:
+        """Write the specs and kaigen.yaml."""
+        specs = self.folder / "specs"
+        specs.mkdir(exist_ok=True, parents=True)
+        for file in specs.iterdir():
+            file.unlink()
+        for name, spec in self.specs.items():
+            (specs / f"{name}.yaml").write_text(yaml.safe_dump(spec))
+        config = {
+            "apiVersion": "kaigen.dev/v1alpha1",
+            "kind": "Config",
+            "profile": "k3s",
+            "gitops": {"repository": self.url, "project": "team", **self.gitops},
+            "environments": {self.environment: {"namespace": self.space}},
+            **self.settings,
+        }
+        (self.folder / "kaigen.yaml").write_text(yaml.safe_dump(config))
+
+    def files(self) -> dict[str, str]:
+        """Write and render, and give what the repository is to hold."""
+        self.write()
+        files = render((), load_config(self.folder, self.environment))
+        return {f"rendered/{self.environment}/{path}": data.decode() for path, data in files.items()}
+
+    def objects(self, files: Mapping[str, str], folder: str) -> list[Object]:
+        """The objects of a folder of the rendered tree."""
+        start = f"rendered/{self.environment}/{folder}/"
+        return [
+            yaml.safe_load(text)
+            for path, text in files.items()
+            if path.startswith(start) and not path.endswith("kustomization.yaml")
+        ]
+
+    def of_app(self, files: Mapping[str, str], app: str) -> list[Object]:
+        """The objects of an app."""
+        return self.objects(files, f"{self.space}/{app}/manifests")
+
+
+def is_kept(obj: Object) -> bool:
+    """Whether an object stays when its app goes."""
+    return bool(obj["metadata"].get("annotations", {}).get(KEPT) == "keep")
+
+
+def changed(spec: Object, **fields: object) -> Object:
+    """A spec with other fields."""
+    return {**spec, "spec": {**spec["spec"], **fields}}
+
+
+def named(spec: Object, name: str) -> Object:
+    """A spec under another name."""
+    return {**spec, "metadata": {**spec["metadata"], "name": name}}
+
+
+def bootstrap_argocd(plane: Plane, team: Team, files: Mapping[str, str]) -> None:
+    """What is done once, by hand, for Argo CD."""
+    for obj in team.objects(files, "_argocd/bootstrap"):
+        plane.client.apply(obj)
+    config = files[f"rendered/{team.environment}/_argocd/argocd-cm.yaml"]
+    plane.client.apply(yaml.safe_load(config))
+
+
+def bootstrap_flux(plane: Plane, team: Team, files: Mapping[str, str]) -> None:
+    """What is done once, by hand, for Flux; its source is played by the fixture."""
+    for obj in team.objects(files, "_flux/bootstrap"):
+        if obj["kind"] == "Kustomization":
+            plane.client.apply(obj)
+
+
+def wait_application(plane: Plane, argocd: ArgoCD, name: str, revision: str, timeout: float = 120) -> Object:
+    """Wait until the root has made an Application, and that has a commit in the cluster."""
+    plane.client.wait(APPLICATION, name, argocd.namespace, bool, "made", timeout)
+    return argocd.wait_synced(name, revision, timeout=timeout)
+
+
+def remove_applications(plane: Plane, argocd: ArgoCD, environment: str) -> None:
+    """Take away what an environment has in Argo CD: the root first, which would make the others again."""
+    labels = f"kaigen.dev/environment={environment}"
+    plane.client.delete(APPLICATION, f"team-{environment}-root", argocd.namespace)
+    for found in plane.client.objects(APPLICATION, argocd.namespace, labels):
+        plane.client.delete(APPLICATION, found["metadata"]["name"], argocd.namespace)
+    for found in plane.client.objects(APPLICATION, argocd.namespace, labels):
+        plane.client.wait_gone(APPLICATION, found["metadata"]["name"], argocd.namespace, 60)
+    for found in plane.client.objects(PROJECT, argocd.namespace, labels):
+        plane.client.delete(PROJECT, found["metadata"]["name"], argocd.namespace)

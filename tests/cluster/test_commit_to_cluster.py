@@ -1,0 +1,211 @@
+"""From commit to cluster: `kaigen publish` to a Git server, and what Argo CD and Flux then do of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.apps import JOB, add_gpu_node
+from tests.cluster.argocd import APPLICATION, ArgoCD
+from tests.cluster.client import is_true
+from tests.cluster.flux import KUSTOMIZATION, Flux
+from tests.cluster.plane import Plane
+from tests.cluster.team import (
+    ARGOCD,
+    FLUX,
+    PROJECT,
+    TENANCY,
+    Team,
+    bootstrap_argocd,
+    bootstrap_flux,
+    changed,
+    remove_applications,
+    wait_application,
+)
+from tests.unit.publish.gitserver import PASSWORD, USER, Bare, GitServer, git, serving
+
+BRANCH = "deploy"
+FINETUNE = "app.kubernetes.io/name=finetune"
+
+
+class Publisher:
+    """A team that publishes from a clone to a Git server with a password.
+
+    Attributes:
+        team: its specs, in the clone.
+        bare: what it publishes to, seen from the server.
+    """
+
+    def __init__(self, folder: Path, server: GitServer) -> None:
+        self.bare: Bare = server.make("deploy")
+        name = f"t{uuid.uuid4().hex[:6]}"
+        settings = {"publish": {"branch": BRANCH}}
+        self.team = Team(folder, server.url("deploy", user=""), name, {}, settings=settings)
+        folder.mkdir()
+        git(folder, "init", "--quiet", "--initial-branch=main")
+        git(folder, "remote", "add", "origin", server.url("deploy"))
+        git(folder, "config", "user.name", "Ada")
+        git(folder, "config", "user.email", "ada@example.invalid")
+
+    def publish(self) -> tuple[str, str]:
+        """Commit the specs and publish them, as a pipeline does.
+
+        Returns:
+            The commit on the deploy branch, and what kaigen printed.
+        """
+        self.team.write()
+        git(self.team.folder, "add", "--all")
+        git(self.team.folder, "commit", "--quiet", "--message", "Change")
+        done = subprocess.run(
+            [sys.executable, "-m", "kaigen", "publish"],
+            cwd=self.team.folder,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return self.bare.branches()[BRANCH], done.stdout
+
+    def files(self) -> dict[str, str]:
+        """What is on the deploy branch."""
+        return self.bare.files(BRANCH)
+
+
+@pytest.fixture
+def publisher(plane: Plane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Publisher]:
+    """A team that has published nothing yet. Its namespace goes at the end."""
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    add_gpu_node(plane)
+    (tmp_path / "server").mkdir()
+    with serving(tmp_path / "server") as server:
+        found = Publisher(tmp_path / "clone", server)
+        yield found
+    plane.client.delete("v1/Namespace", found.team.space)
+
+
+def give_credentials(plane: Plane, argocd: ArgoCD, team: Team) -> None:
+    """Tell Argo CD the password of a repository."""
+    plane.client.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": f"repository-{team.environment}",
+                "namespace": argocd.namespace,
+                "labels": {"argocd.argoproj.io/secret-type": "repository"},
+            },
+            "stringData": {"type": "git", "url": team.url, "username": USER, "password": PASSWORD},
+        }
+    )
+
+
+def change_finetune(publisher: Publisher) -> str:
+    """Change one field of one spec and publish; everything else must stay.
+
+    Returns:
+        The commit.
+    """
+    team, before = publisher.team, publisher.files()
+    team.specs["finetune"] = changed(team.specs["finetune"], args=["--epochs=2"])
+    commit, said = publisher.publish()
+    assert f"  ~ rendered/{team.environment}/{team.space}/finetune\n" in said
+    assert sum(line.startswith("  ") for line in said.splitlines()) == 1
+    after = publisher.files()
+    differ = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
+    assert {path for path in differ if not path.endswith(".kaigen-index")} == {
+        f"rendered/{team.environment}/{team.space}/finetune/manifests/job.yaml"
+    }
+    return commit
+
+
+def check_writes(plane: Plane, publisher: Publisher, mark: int, user: str) -> None:
+    """See that since a mark a syncer has made the new run, removed the old one, and touched no other app."""
+    team, files = publisher.team, publisher.files()
+    since = plane.audit.writes_since(mark, namespace=team.space)
+    own = {obj["metadata"]["name"]: obj["kind"] for obj in team.of_app(files, "finetune")}
+    (new,) = [name for name, kind in own.items() if kind == "Job"]
+    # Argo CD applies the whole app, also what is as it was.
+    (old,) = {entry.name for entry in since if entry.user == user} - set(own)
+    assert old.rpartition("-")[0] == "finetune"
+    assert [found["metadata"]["name"] for found in plane.client.objects(JOB, team.space, FINETUNE)] == [new]
+    # What is not of this app was touched by nobody, its pods neither.
+    others = {obj["metadata"]["name"] for app in team.specs for obj in team.of_app(files, app)} - set(own)
+    assert not [str(entry) for entry in since if entry.name.startswith(tuple(others))]
+
+
+def test_argocd_syncs_what_is_published_by_its_own_project_and_a_change_touches_one_app(
+    plane: Plane, argocd: ArgoCD, publisher: Publisher
+) -> None:
+    team = publisher.team
+    team.gitops = {**ARGOCD, "branch": BRANCH, "tenancy": TENANCY}
+    commit, _ = publisher.publish()
+    give_credentials(plane, argocd, team)
+    bootstrap_argocd(plane, team, publisher.files())
+    root = f"team-{team.environment}-root"
+    names = [root, team.name(team.space), *(team.name(team.space, app) for app in team.specs)]
+    for name in names:
+        wait_application(plane, argocd, name, commit)
+    labels = f"kaigen.dev/environment={team.environment}"
+    made = plane.client.objects(APPLICATION, argocd.namespace, labels)
+    assert {found["metadata"]["name"] for found in made} == set(names)
+    projects = {
+        found["metadata"]["name"] for found in plane.client.objects(PROJECT, argocd.namespace, labels)
+    }
+    assert {found["spec"]["project"] for found in made} == projects
+    assert "default" not in projects
+
+    mark = plane.audit.mark()
+    commit = change_finetune(publisher)
+    for name in names:
+        wait_application(plane, argocd, name, commit)
+    check_writes(plane, publisher, mark, argocd.user)
+    again = plane.client.objects(APPLICATION, argocd.namespace, labels)
+    assert {found["metadata"]["name"]: found["spec"] for found in again} == {
+        found["metadata"]["name"]: found["spec"] for found in made
+    }
+
+    remove_applications(plane, argocd, team.environment)
+    assert plane.client.objects(JOB, team.space) == []
+    plane.client.delete("v1/Secret", f"repository-{team.environment}", argocd.namespace)
+
+
+def test_flux_syncs_what_is_published_and_a_change_touches_one_app(
+    plane: Plane, flux: Flux, publisher: Publisher
+) -> None:
+    team = publisher.team
+    team.gitops = {**FLUX, "branch": BRANCH, "tenancy": TENANCY}
+    publisher.publish()
+    source = f"team-{team.environment}"
+    revision = flux.publish(source, publisher.files())
+    bootstrap_flux(plane, team, publisher.files())
+    for app in team.specs:
+        name = team.name(team.space, app)
+        plane.client.wait(
+            KUSTOMIZATION, name, flux.namespace, partial(is_true, condition="Ready"), "ready", 120
+        )
+        flux.wait_ready(name, revision)
+
+    mark = plane.audit.mark()
+    change_finetune(publisher)
+    revision = flux.publish(source, publisher.files())
+    for app in team.specs:
+        flux.wait_ready(team.name(team.space, app), revision, 120)
+    check_writes(plane, publisher, mark, flux.user)
+
+    plane.client.delete(KUSTOMIZATION, source, flux.namespace)
+    plane.client.wait_gone(KUSTOMIZATION, source, flux.namespace, 60)
+    for found in plane.client.objects(
+        KUSTOMIZATION, flux.namespace, f"kaigen.dev/environment={team.environment}"
+    ):
+        plane.client.delete(KUSTOMIZATION, found["metadata"]["name"], flux.namespace)
+        plane.client.wait_gone(KUSTOMIZATION, found["metadata"]["name"], flux.namespace, 60)
+    assert plane.client.objects(JOB, team.space) == []

@@ -1,0 +1,98 @@
+"""What `kaigen publish` says and how it ends when what it talks to is not there, is broken, or never answers."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from kaigen.cli.main import run
+from tests.unit.publish.clones import Clone
+
+
+class Broken(BaseHTTPRequestHandler):
+    """Answers every request with 503."""
+
+    def do_GET(self) -> None:
+        """Says that something is wrong."""
+        self.send_response(503)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_HEAD = do_POST = do_PUT = do_GET
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def broken() -> Iterator[str]:
+    """Host and port of a server that is broken."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Broken) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Host and port of a server that takes connections and never says a word."""
+    monkeypatch.setattr("kaigen.publish.git.PATIENCE_S", 1)
+    monkeypatch.setattr("kaigen.publish.registry.TIMEOUT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def nobody() -> str:
+    """A port that nobody listens on."""
+    return "127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("nobody", "http://127.0.0.1:1/x.git cannot be reached"),
+        ("silent", "/x.git cannot be reached"),
+        ("broken", "/x.git: unable to access"),
+    ],
+)
+def test_a_git_server_at_fault_is_told_in_a_line(
+    clone: Clone,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
+    place: str,
+    words: str,
+) -> None:
+    monkeypatch.chdir(clone.folder)
+    remote = f"http://{request.getfixturevalue(place)}/x.git"
+    assert run(["publish", "--remote", remote]) == 3
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    first, *rest = printed.err.splitlines()
+    assert first.startswith("error: ")
+    assert words in first
+    assert len(rest) <= 1
+    assert all(line.startswith("  = hint: ") for line in rest)
+
+
+@pytest.mark.parametrize("place", ["nobody", "silent", "broken"])
+def test_a_registry_at_fault_is_told_in_a_line(
+    clone: Clone,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
+    place: str,
+) -> None:
+    monkeypatch.chdir(clone.folder)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    host = request.getfixturevalue(place)
+    assert run(["publish", "--charts", f"oci://{host}/charts"]) == 3
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"error: the registry {host} ")
+    assert len(printed.err.splitlines()) == 1
