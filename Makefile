@@ -12,7 +12,7 @@ ARGS =
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo test test-chat test-cluster cluster-tools cluster-up cluster-down bench lint format docs coverage lock clean
+.PHONY: help demo test test-chat test-cluster cluster-tools cluster-up cluster-down bench bench-chat lint format docs coverage lock clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
@@ -44,6 +44,9 @@ cluster-down: $(VENV)/.dev ## End it
 
 bench: $(VENV)/.dev ## Measure kaigen beside its peers
 	$(PY) -m benchmarks $(ARGS)
+
+bench-chat: $(CHAT)/.bench ## Measure the chat server beside its peers
+	$(CHAT)/bin/python -m benchmarks.chat $(ARGS)
 
 lint: $(VENV)/.dev ## Check style, types and YAML (runs every check, then says whether one failed)
 	@failed=; \
@@ -95,3 +98,6 @@ $(VENV)/.lock: tools/venv.sh requirements/lock.txt
 
 $(CHAT)/.done: tools/venv.sh runtimes/chat/requirements.txt runtimes/chat/requirements-test.txt
 	@sh tools/venv.sh chat
+
+$(CHAT)/.bench: $(CHAT)/.done runtimes/chat/requirements-bench.txt
+	@sh tools/venv.sh bench-chat

@@ -1,12 +1,12 @@
 #!/bin/sh
 # Makes .venv unless it is there and works, and installs into it one set of locked packages and kaigen itself.
 #
-#   sh tools/venv.sh base|dev|go|lock|chat
+#   sh tools/venv.sh base|dev|go|lock|chat|bench-chat
 #
 # base is what kaigen runs on; dev is base and what tests, linters and generators take; go is a Go, unless the
 # one on the PATH will do; lock is what `make lock` runs; chat is what the chat server and its tests take, in a .venv
-# of its own, since PyTorch brings gigabytes. PYTHON names the interpreter; without it the first usual name that is new enough is taken.
-# A stamp .venv/.NAME (for chat: .done) says when a set was last installed: the Makefile compares it with the lock files.
+# of its own, since PyTorch brings gigabytes; bench-chat is what it is measured beside. PYTHON names the interpreter; without it the first usual name that is new enough is taken.
+# A stamp .venv/.NAME (for chat: .done and .bench) says when a set was last installed: the Makefile compares it with the lock files.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -50,8 +50,12 @@ chat)
     files='requirements requirements-test' about='PyTorch and what else the chat server takes (5 GB, once)'
     venv=runtimes/chat/.venv locks=runtimes/chat
     ;;
+bench-chat)
+    files='requirements-bench' about='what the chat server is measured beside'
+    venv=runtimes/chat/.venv locks=runtimes/chat
+    ;;
 *)
-    echo "usage: sh tools/venv.sh base|dev|go|lock|chat" >&2
+    echo "usage: sh tools/venv.sh base|dev|go|lock|chat|bench-chat" >&2
     exit 2
     ;;
 esac
@@ -76,4 +80,5 @@ dev) install --no-build-isolation --editable . && touch .venv/.base .venv/.dev ;
 go) ;;
 lock) touch .venv/.lock ;;
 chat) touch "$venv/.done" ;;
+bench-chat) touch "$venv/.bench" ;;
 esac

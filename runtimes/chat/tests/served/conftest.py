@@ -7,8 +7,12 @@ from pathlib import Path
 
 import openai
 import pytest
+import torch
 from served import tiny
 from served.server import Server
+
+# Threads of several processes, on as many cores, wait for each other more than they compute.
+torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")

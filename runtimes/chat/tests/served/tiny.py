@@ -7,6 +7,9 @@ from pathlib import Path
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers.utils import logging
+
+logging.disable_progress_bar()
 
 BEGIN, END, TURN = "<s>", "</s>", "<|turn|>"
 
