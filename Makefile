@@ -6,12 +6,13 @@
 
 VENV = .venv
 PY = $(VENV)/bin/python
+CHAT = runtimes/chat/.venv
 ARGS =
 
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo test test-cluster cluster-tools cluster-up cluster-down bench lint format docs coverage lock clean
+.PHONY: help demo test test-chat test-cluster cluster-tools cluster-up cluster-down bench bench-chat lint format docs coverage lock clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
@@ -24,6 +25,9 @@ demo: $(VENV)/.base ## Render the demo repository and show what to look at
 
 test: $(VENV)/.dev ## Run the tests, all but those on a cluster
 	$(PY) -m pytest -n auto $(ARGS)
+
+test-chat: $(CHAT)/.done ## Run the chat server's tests, which take PyTorch (5 GB, installed once)
+	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served $(ARGS)
 
 test-cluster: cluster-tools ## Run the tests on a real control plane, built from Go modules
 	$(PY) -m pytest tests/cluster $(ARGS)
@@ -40,6 +44,9 @@ cluster-down: $(VENV)/.dev ## End it
 
 bench: $(VENV)/.dev ## Measure kaigen beside its peers
 	$(PY) -m benchmarks $(ARGS)
+
+bench-chat: $(CHAT)/.bench ## Measure the chat server beside its peers
+	$(CHAT)/bin/python -m benchmarks.chat $(ARGS)
 
 lint: $(VENV)/.dev ## Check style, types and YAML (runs every check, then says whether one failed)
 	@failed=; \
@@ -76,8 +83,8 @@ lock: $(VENV)/.lock ## Resolve requirements/*.txt anew (ARGS=--upgrade for the n
 	@$(UV) -o requirements/lock.txt requirements/lock.in
 	@for each in runtimes/*/requirements*.in benchmarks/peers/*.in; do $(UV) -o "$${each%.in}.txt" "$$each" || exit 1; done
 
-clean: ## Remove .venv and every cache
-	rm -rf $(VENV) .mypy_cache runtimes/*/.mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* dist
+clean: ## Remove .venv, that of the chat server, and every cache
+	rm -rf $(VENV) $(CHAT) .mypy_cache runtimes/*/.mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.base: tools/venv.sh pyproject.toml requirements/base.txt requirements/build.txt
@@ -88,3 +95,9 @@ $(VENV)/.dev: tools/venv.sh pyproject.toml requirements/dev.txt requirements/bui
 
 $(VENV)/.lock: tools/venv.sh requirements/lock.txt
 	@sh tools/venv.sh lock
+
+$(CHAT)/.done: tools/venv.sh runtimes/chat/requirements.txt runtimes/chat/requirements-test.txt
+	@sh tools/venv.sh chat
+
+$(CHAT)/.bench: $(CHAT)/.done runtimes/chat/requirements-bench.txt
+	@sh tools/venv.sh bench-chat

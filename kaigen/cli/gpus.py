@@ -216,7 +216,7 @@ def _fit(
         preset = preset_of(model)
         ranking = rank(facts_of(preset), request, choices(cloud))
         if not ranking.plans:
-            raise no_instance(preset, cloud, ranking)
+            raise no_instance(preset.name, cloud, ranking)
     if output == "json":
         data: dict[str, Json] = {
             "fits": [other_data(found) for found in ranking.plans],

@@ -15,6 +15,7 @@ from kaigen.cli.sizing import Command, cloud_option, load_options, output_option
 
 if TYPE_CHECKING:
     from kaigen.sizing.answer import Answer, Question
+    from kaigen.sizing.facts import ModelFacts
 
 _NODES = ("instance_type", "gpu", "gpus", "mig", "cloud")
 """Options that say which nodes; all others are about what is served on them."""
@@ -28,6 +29,15 @@ def _count(*names: str, help: str) -> Callable[[Command], Command]:
 @click.argument("paths", nargs=-1, metavar="[SPEC]...")
 @environment_option("the first")
 @click.option("--preset", "--model", "model", metavar="NAME", help="Preset, or Hugging Face repository.")
+@click.option(
+    "--config", "config_file", metavar="FILE", help="A model's own config.json, in place of a preset."
+)
+@click.option(
+    "--weights",
+    type=click.FloatRange(0, min_open=True),
+    metavar="GIB",
+    help="Size of the weights, for --config.",
+)
 @click.option("--instance-type", metavar="NAME", help="Nodes of this type. Default: the best there is.")
 @click.option("--gpu", metavar="NAME", help="Nodes with this GPU, whatever their type.")
 @_count("--gpus", help="GPUs of a node. Default: all of the instance type's, or 1.")
@@ -63,6 +73,8 @@ def command(
     paths: tuple[str, ...],
     environment: str,
     model: str | None,
+    config_file: str | None,
+    weights: float | None,
     kaito: bool,
     svg: str | None,
     output: str,
@@ -70,19 +82,22 @@ def command(
 ) -> None:
     """Plan on which GPUs a model runs.
 
-    Memory, nodes and parallelism with the sum, and the next best three instance types: of each Topology in SPEC, or of
-    a model by --preset. Without nodes, the best instance type of the catalogue is looked for. The other options ask
-    what if, in place of what a SPEC says. docs/sizing.md tells what the sum rests on.
+    Memory, nodes and parallelism with the sum, and the next best three instance types: of each Topology in SPEC, of a
+    model by --preset, or of any model by --config and --weights. Without nodes, the best instance type of the catalogue
+    is looked for. The other options ask what if, in place of what a SPEC says. docs/sizing.md tells what the sum rests
+    on.
     """
-    _check_usage(paths, environment, model, asked)
-    if model is None:
+    _check_usage(paths, environment, model, config_file, weights, asked)
+    if paths:
         _plan_specs(console, paths, environment, asked, kaito=kaito, svg=svg, output=output)
         return
     from kaigen.sizing.answer import Question, answer
     from kaigen.sizing.facts import Request
 
     with refusals():
-        found = answer(_changed(Question(model, Request()), asked))
+        facts = _facts(config_file, weights) if config_file is not None and weights is not None else None
+        name = facts.name if facts is not None else model or ""
+        found = answer(_changed(Question(name, Request(), facts=facts), asked))
     if output == "json":
         _print_json(console, _data(found, kaito=kaito))
     else:
@@ -93,11 +108,44 @@ def command(
         _draw(console, found, svg)
 
 
-def _check_usage(paths: tuple[str, ...], environment: str, model: str | None, asked: dict[str, Any]) -> None:
-    if model is None and not paths:
+def _facts(path: str, weights: float) -> ModelFacts:
+    """The facts of a model from its config.
+
+    Raises:
+        InputError: the file is no config.
+        PlanError: a number is missing.
+    """
+    import json
+    from pathlib import Path
+
+    from kaigen.load.diagnostics import InputError, Mark
+    from kaigen.sizing.config_json import facts_of_config
+
+    try:
+        config = json.loads(Path(path).read_bytes())
+    except ValueError as error:
+        raise InputError.of("KG1103", f"not a config.json: {error}", mark=Mark(path)) from None
+    if not isinstance(config, dict):
+        raise InputError.of("KG1103", "not a config.json: it holds no mapping", mark=Mark(path))
+    known = config.get("_name_or_path")
+    return facts_of_config(config, name=known if isinstance(known, str) and known else path, weights=weights)
+
+
+def _check_usage(
+    paths: tuple[str, ...],
+    environment: str,
+    model: str | None,
+    config_file: str | None,
+    weights: float | None,
+    asked: dict[str, Any],
+) -> None:
+    named = [bool(paths), model is not None, config_file is not None]
+    if sum(named) == 0:
         raise click.UsageError("name a SPEC, or a model with --preset; `kaigen presets` lists the models")
-    if model is not None and paths:
-        raise click.UsageError("a SPEC says which model; leave --preset out")
+    if sum(named) > 1:
+        raise click.UsageError("a SPEC, --preset and --config each say which model; give one")
+    if (config_file is None) != (weights is None):
+        raise click.UsageError("--config tells the shape of a model and --weights its size; give both")
     if environment and not paths:
         raise click.UsageError("--env goes with a SPEC")
     if asked["instance_type"] and asked["gpu"]:

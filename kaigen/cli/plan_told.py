@@ -16,14 +16,18 @@ if TYPE_CHECKING:
 def estimates_of(found: Answer) -> dict[str, KaitoEstimate | str]:
     """What KAITO derives, or why it cannot, by version."""
     from kaigen.sizing.constants import kaito_constants
-    from kaigen.sizing.kaito import estimate_preset, node_like
+    from kaigen.sizing.kaito import estimate_facts, estimate_preset, node_like
     from kaigen.sizing.problem import PlanError
 
     node, asked = node_like(found.plan.hardware), found.plan.request.context_length
     told: dict[str, KaitoEstimate | str] = {}
     for version in kaito_constants():
         try:
-            told[version] = estimate_preset(found.preset, node, context=asked, version=version)
+            told[version] = (
+                estimate_preset(found.preset, node, context=asked, version=version)
+                if found.preset is not None
+                else estimate_facts(found.plan.facts, node, context=asked, version=version)
+            )
         except PlanError as error:
             told[version] = str(error)
     return told

@@ -245,6 +245,38 @@ class Joined(Expr):
                 yield from part.settings()
 
 
+def shortened(text: str, most: int) -> str:
+    """A name of `most` characters at most: its beginning and a hash of all of it when it is longer."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most - DIGEST_LENGTH - 1].rstrip('-.')}-{sha256_hex(text)[:DIGEST_LENGTH]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened(Expr):
+    """A name that may become too long; see `shortened`.
+
+    Attributes:
+        of: the name.
+        most: how many characters it may have.
+    """
+
+    of: Expr
+    most: int
+
+    def value(self, scope: Scope) -> str:
+        return shortened(str(self.of.value(scope)), self.most)
+
+    def pipeline(self) -> str:
+        inner = f"({self.of.pipeline()})"
+        begin = f'regexReplaceAll "[-.]+$" ({inner} | trunc {self.most - DIGEST_LENGTH - 1}) ""'
+        short = f'printf "%s-%s" ({begin}) ({inner} | sha256sum | trunc {DIGEST_LENGTH})'
+        return f"gt (len {inner}) {self.most} | ternary ({short}) {inner}"
+
+    def settings(self) -> Iterator[Setting]:
+        return self.of.settings()
+
+
 @dataclass(frozen=True, slots=True)
 class HashedName(Expr):
     """The release's name with a hash of a spec that the API server lets no one change in place.

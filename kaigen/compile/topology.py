@@ -123,7 +123,8 @@ class _TopologyCompiler:
         self.namespace = topology.metadata.namespace or context.namespace
         self.mode = "template" if self.spec.template is not None else self.spec.engine
         check_fields(self.spec, self.mode, problems)
-        check_arguments(self.spec, problems)
+        if self.mode in {"vllm", "transformers"}:
+            check_arguments(self.spec, problems)
         self.engine: Engine = get_engine("container" if self.mode == "template" else self.spec.engine)
         own_image = self.spec.image is None
         self.sized = size(self.spec, self.mode, problems, own_image=own_image)
@@ -223,9 +224,10 @@ class _TopologyCompiler:
         return preset_bytes(self.sized.preset) if self.sized.preset is not None and pulls else 0
 
     def _defaults(self) -> tuple[str, str]:
+        """CPU and memory where the spec names none: little enough for the smallest nodes with such GPUs."""
         gpus = self._gpus
         if gpus:
-            return str(4 * gpus), f"{24 * gpus}Gi"
+            return str(2 * gpus), "12Gi" if gpus == 1 else f"{16 * gpus}Gi"
         return ("4", "16Gi") if self.mode == "vllm" else ("2", "8Gi")
 
     @cached_property

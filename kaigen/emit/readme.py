@@ -42,10 +42,12 @@ _NOTES = """\
 Release {{{{ .Release.Name }}}} in namespace {{{{ .Release.Namespace }}}}:
 {names}
 Watch it:
-  kubectl get jobs,pods,pvc -n {{{{ .Release.Namespace }}}} -l app.kubernetes.io/instance={{{{ .Release.Name }}}}
+  kubectl get {watched} -n {{{{ .Release.Namespace }}}} -l app.kubernetes.io/instance={{{{ .Release.Name }}}}
 Check it:
   helm test {{{{ .Release.Name }}}} -n {{{{ .Release.Namespace }}}}
 """
+
+_SERVING = ("Deployment", "LeaderWorkerSet", "StatefulSet")
 
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -82,4 +84,7 @@ def notes(app: App) -> str:
         for item in app.objects
         if item.hashed and not item.test
     ]
-    return _NOTES.format(names="".join(names))
+    kinds = {item.kind for item in app.objects}
+    serving = [kind.lower() + "s" for kind in _SERVING if kind in kinds]
+    watched = ",".join([*serving, "pods", "services"]) if serving else "jobs,pods,pvc"
+    return _NOTES.format(names="".join(names), watched=watched)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kaigen.catalog.gpus import Gpu, get_gpu, gpu_names
 from kaigen.catalog.instances import CLOUDS, find_instance, instances, nearest_instances
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets
-from kaigen.sizing.facts import Hardware, Request, facts_of, hardware_of_gpu, hardware_of_instance
+from kaigen.sizing.facts import Hardware, ModelFacts, Request, facts_of, hardware_of_gpu, hardware_of_instance
 from kaigen.sizing.plan import plan, told_layout
 from kaigen.sizing.problem import Field, PlanError
 from kaigen.sizing.ranking import Ranking, rank
@@ -22,13 +22,14 @@ class Question:
     """What a person asks. Without an instance type and a GPU, the best instance type is looked for.
 
     Attributes:
-        model: preset, alias or Hugging Face repository.
+        model: preset, alias or Hugging Face repository; or any name with `facts`.
         request: what it must serve.
         instance_type: empty for none.
         gpu: GPU model; empty for none.
         gpus: GPUs of a node; None for all of the instance type's, or one.
         mig: profile of a slice of `gpu`; empty for whole GPUs.
         cloud: look among its instance types only; empty for all, or that of `instance_type`.
+        facts: of a model that the catalogue does not have; None for one that it has.
     """
 
     model: str
@@ -38,6 +39,7 @@ class Question:
     gpus: int | None = None
     mig: str = ""
     cloud: str = ""
+    facts: ModelFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +47,12 @@ class Answer:
     """A plan, and what else would do.
 
     Attributes:
-        preset: the model.
+        preset: the model; None when it is not one of the catalogue.
         plan: on the nodes that were asked for, else on the best instance type.
         others: on the next best instance types, best first.
     """
 
-    preset: Preset
+    preset: Preset | None
     plan: Plan
     others: tuple[Plan, ...]
 
@@ -61,13 +63,16 @@ def answer(question: Question) -> Answer:
     Raises:
         PlanError: a name that the catalogue does not have, or a model that does not fit; with what would do.
     """
-    preset = preset_of(question.model)
-    facts = facts_of(preset, question.request.quantization)
+    if question.facts is not None:
+        preset, facts = None, question.facts
+    else:
+        preset = preset_of(question.model)
+        facts = facts_of(preset, question.request.quantization)
     hardware = hardware_of(question)
     if hardware is None:
         ranking = rank(facts, question.request, choices(question.cloud))
         if not ranking.plans:
-            raise no_instance(preset, question.cloud, ranking)
+            raise no_instance(facts.name, question.cloud, ranking)
         return Answer(preset, ranking.plans[0], ranking.plans[1 : 1 + NEXT_BEST])
     cloud = question.cloud or hardware.cloud
     try:
@@ -164,7 +169,7 @@ def _with_way_out(error: PlanError, ranking: Ranking) -> PlanError:
     return PlanError(error.code, error.field, str(error), f"{error.hint}; {way}" if error.hint else way)
 
 
-def no_instance(preset: Preset, cloud: str, ranking: Ranking) -> PlanError:
+def no_instance(model: str, cloud: str, ranking: Ranking) -> PlanError:
     """Why no instance type does: the reason of the one with most memory that the engine can use."""
     usable = [item for item in ranking.refused if item.error.code != "KG1104"] or list(ranking.refused)
     nearest = max(usable, key=lambda item: item.hardware.nominal * item.hardware.count)
@@ -172,5 +177,5 @@ def no_instance(preset: Preset, cloud: str, ranking: Ranking) -> PlanError:
     if error.field not in (Field.HARDWARE, Field.NODES):
         return error
     where = f"no instance type of {cloud}" if cloud else "no instance type of the catalogue"
-    message = f"{where} can hold {preset.name}"
+    message = f"{where} can hold {model}"
     return PlanError(error.code, error.field, message, f"of {nearest.hardware.name}: {error.hint or error}")

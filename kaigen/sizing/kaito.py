@@ -12,7 +12,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
 from kaigen.sizing.constants import kaito_constants
-from kaigen.sizing.facts import GIB, Hardware
+from kaigen.sizing.facts import GIB, Hardware, ModelFacts
 from kaigen.sizing.problem import Field, PlanError
 
 if TYPE_CHECKING:
@@ -148,6 +148,41 @@ def estimate_preset(
         state=preset.state_mib / 1024,
         version=version,
     )
+
+
+def estimate_facts(
+    facts: ModelFacts, node: KaitoNode, *, context: int | None = None, version: str = CURRENT
+) -> KaitoEstimate:
+    """The same for a model that KAITO does not know, with the numbers that it would read from the config."""
+    values = facts.latent_dim or 2 * facts.kv_heads * facts.head_dim
+    size = values * 2 * facts.layers
+    return estimate(facts.weights, size, node, context=context, state=facts.state_mib / 1024, version=version)
+
+
+def seed_complaints(preset: Preset, node: KaitoNode, count: int = 1) -> tuple[str, ...]:
+    """What the seed's webhook said of a preset on so many nodes of its table; nothing when it let them pass.
+
+    It took the memory of a whole node for that of one GPU, so it multiplied by the GPUs once too often: falcon-40b
+    passed on four GPUs of 16 GiB.
+
+    Args:
+        preset: the model.
+        node: a row of the seed's table.
+        count: `resource.count` of the Workspace.
+
+    Raises:
+        PlanError: the seed did not have the preset.
+    """
+    wanted = preset.kaito.seed
+    if not wanted:
+        raise PlanError("KG1103", Field.MODEL, f"the seed did not have {preset.name}")
+    gpus, total = count * node.gpus, count * node.memory * node.gpus
+    checks = (
+        (gpus, wanted["minGpuCount"], "GPUs"),
+        (node.memory, wanted["minGBPerGpu"], "GB for each GPU"),
+        (total, wanted["minTotalGB"], "GB for all GPUs"),
+    )
+    return tuple(f"{has:g} {what} of {least}" for has, least, what in checks if has < least)
 
 
 def _constants(version: str) -> Mapping[str, Any]:

@@ -50,7 +50,7 @@ def render_svg(plan: Plan) -> str:
     style = (Path(__file__).parent / "picture.css").read_text(encoding="utf-8")
     drawn = min(plan.nodes, _MOST_NODES)
     parts: list[str] = []
-    y = 78
+    y = 92
     for node in range(drawn):
         parts += _node(plan, node, y)
         y += _node_height(plan) + 12
@@ -65,17 +65,19 @@ def render_svg(plan: Plan) -> str:
     height = y + 80
     title = f"{plan.facts.name} on {told_hardware(plan)}"
     load = plan.load
+    where = f"{told_hardware(plan)}: {told_layout(plan.layout)}"
     told = (
-        f"{told_layout(plan.layout)} · {count(load.concurrency, 'sequence')} of {load.context} tokens "
-        f"· up to {plan.max_concurrency} fit"
+        f"{count(load.concurrency, 'sequence')} of {count(load.context, 'token')} at once, "
+        f"of {plan.max_concurrency} that would fit"
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="kp" width="{_WIDTH}" height="{height}" '
         f'viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title, {chr(34): "&quot;"})}">\n'
         f"<style>\n{style}</style>\n"
         f'<rect class="paper" width="{_WIDTH}" height="{height}"/>\n'
-        f'<text class="title" x="{_MARGIN}" y="32">{escape(title)}</text>\n'
-        f'<text class="faint" x="{_MARGIN}" y="54">{escape(told)}</text>\n'
+        f'<text class="title" x="{_MARGIN}" y="32">{escape(plan.facts.name)}</text>\n'
+        f'<text class="faint" x="{_MARGIN}" y="53">{escape(where)}</text>\n'
+        f'<text class="faint" x="{_MARGIN}" y="72">{escape(told)}</text>\n'
         + "".join(f"{part}\n" for part in parts)
         + "</svg>\n"
     )

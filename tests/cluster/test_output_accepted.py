@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kaigen.check.pods import pod_templates
 from kaigen.pipeline import Compiled
 from tests import helm
 from tests.chart.cases import cases, write_chart
@@ -31,13 +32,21 @@ def spaces(plane: Plane, namespace: str) -> Iterator[dict[str, str]]:
         plane.client.delete("v1/Namespace", made[level])
 
 
-def pod_of(obj: Object) -> Object | None:
-    """The pod that an object's controller makes, as far as the object says."""
-    template = obj.get("spec", {}).get("template")
-    if template is None or "containers" not in template.get("spec", {}):
-        return None
-    metadata = template.get("metadata", {}) | {"generateName": "probe-"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+def pods_of(obj: Object) -> Iterator[Object]:
+    """The pods that an object's controller makes, as far as the object says."""
+    if obj["kind"] == "Pod":
+        return
+    spec = obj.get("spec", {})
+    holder = spec.get("leaderWorkerTemplate", spec)
+    # Volumes of a pod's own stand in no template.
+    claimed = [
+        {"name": claim["metadata"]["name"], "emptyDir": {}}
+        for claim in holder.get("volumeClaimTemplates", [])
+    ]
+    for template in pod_templates(obj):
+        metadata = {**template.metadata, "generateName": "probe-"}
+        pod: Object = {**template.spec, "volumes": [*template.spec.get("volumes", []), *claimed]}  # type: ignore[misc]
+        yield {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod}
 
 
 def is_hook(obj: Object) -> bool:
@@ -64,8 +73,7 @@ def apply_quietly(plane: Plane, obj: Object) -> Object | None:
     """
     applied = plane.client.apply(obj)
     assert applied.warnings == (), f"{obj['kind']} {obj['metadata']['name']}"
-    pod = pod_of(obj)
-    if pod is not None:
+    for pod in pods_of(obj):
         make_what_it_names(plane, pod)
         plane.client.create(pod, obj["metadata"]["namespace"], dry_run=True)
     return None if applied.created else applied.object

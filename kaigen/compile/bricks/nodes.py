@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from hashlib import sha256
 
-from kaigen.compile.app import Joined, Namespace, Object, Release, Tree
+from kaigen.compile.app import Joined, Namespace, Object, Release, Shortened, Tree, shortened
 from kaigen.compile.bricks import settings
 from kaigen.compile.bricks.frame import Frame
 from kaigen.compile.context import Context
@@ -26,10 +25,7 @@ _ORIGIN = ("spec", "provisioning")
 
 def nodes_value(namespace: str, name: str) -> str:
     """Value of the label and taint of an app's nodes."""
-    value = f"{namespace}.{name}"
-    if len(value) <= _LABEL_MAX:
-        return value
-    return f"{value[: _LABEL_MAX - 9].rstrip('-.')}-{sha256(value.encode()).hexdigest()[:8]}"
+    return shortened(f"{namespace}.{name}", _LABEL_MAX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,7 @@ def node_pool(frame: Frame, karpenter: Karpenter, wanted: Wanted, context: Conte
     if karpenter.zones:
         requirements["topology.kubernetes.io/zone"] = karpenter.zones
     limit = karpenter.max_nodes or wanted.nodes
-    metadata = frame.metadata("", "nodes", name=Joined((Namespace(), "-", Release())))
+    metadata = frame.metadata("", "nodes", name=Shortened(Joined((Namespace(), "-", Release())), _LABEL_MAX))
     del metadata["namespace"]
     return Object(
         role="nodepool",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from kaigen.catalog.presets import find_preset
 from kaigen.compile.app import SpecPath, Tree
 from kaigen.compile.bricks import settings
 from kaigen.compile.bricks.volumes import check_image_volumes, image_volume, read_only_mount
@@ -93,6 +94,12 @@ def bytes_of(quantity: str) -> int | None:
     return int(float(match[1]) * _UNITS[match[2]]) if match else None
 
 
+def known_bytes(repo: str) -> int | None:
+    """Bytes of the weights of a Hub repository; None when the catalogue does not have it."""
+    preset = find_preset(repo)
+    return int(preset.weights_gib * 2**30) if preset is not None else None
+
+
 def model_weights(use: str | ServedModel, consumer: Consumer) -> Weights:
     """Weights of the model that a spec names.
 
@@ -147,8 +154,8 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer) ->
         init=[gate(model, consumer.context, name="wait-for-model", folder=folder, mounts=[mount])],
         mounts=[mount],
         volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
-        # The volume is not smaller than what it holds.
-        size=bytes_of(model.spec.store.volume.size),
+        # Of a model that is in no catalogue: the volume is not smaller than what it holds.
+        size=(known_bytes(hub.repo) if hub else None) or bytes_of(model.spec.store.volume.size),
         revision=hub.revision if hub and _COMMIT.fullmatch(hub.revision) else "",
         pinned=not is_shared(model),
     )
@@ -169,6 +176,7 @@ def pulled(
     Raises:
         SpecProblem: for a container, of which nobody knows how it pulls.
     """
+    size = known_bytes(hub.repo) if size is None else size
     commit = hub.revision if _COMMIT.fullmatch(hub.revision) else ""
     if not commit and chosen:
         consumer.problems.warning(

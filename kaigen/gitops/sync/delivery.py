@@ -58,7 +58,8 @@ class AppFacts:
         kinds: apiVersion and kind of its objects, sorted.
         namespaces: where its objects go, sorted; `""` stands for objects of the cluster.
         needs: apps that it waits for.
-        deadline_s: longest time its Jobs may take, in seconds; 0 when one has no limit or there is none.
+        deadline_s: longest time its Jobs may take, or its other pods to start, in seconds; 0 when one has no limit
+            or there is none.
         scaled: apiVersion, kind and name of objects whose replicas a scaler sets.
         rules: what the Roles among its objects allow.
         binds: kind and name of the roles that its RoleBindings refer to.
@@ -147,6 +148,8 @@ def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()
             metadata = item.object.body.get("metadata")
             name = metadata.get("name") if isinstance(metadata, Mapping) else None
             fixed_jobs |= not isinstance(name, HashedName)
+        elif start := _start_seconds(body):
+            deadlines.append(start)
         elif kind == "HorizontalPodAutoscaler" or kind == "ScaledObject":
             target = spec.get("scaleTargetRef") or {}
             scaled.add(
@@ -178,6 +181,24 @@ def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()
         encrypted=any("sops" in item.body for item in objects),
         replaces=fixed_jobs and not held & _DATA_KINDS,
     )
+
+
+_PLACING_S = 600
+"""What a pod may take before its containers run: a node is made, images are pulled."""
+
+
+def _start_seconds(body: Mapping[str, Any]) -> int:
+    """How long pods may take until they are ready, in seconds; 0 for what has no startup probe."""
+    from kaigen.check.pods import containers, mapping, pod_templates
+
+    longest = 0
+    for template in pod_templates(body):  # type: ignore[arg-type]
+        for container in containers(template):
+            probe = mapping(container.body.get("startupProbe"))
+            attempts, period = probe.get("failureThreshold", 3), probe.get("periodSeconds", 10)
+            if probe and isinstance(attempts, int) and isinstance(period, int):
+                longest = max(longest, attempts * period + _PLACING_S)
+    return longest
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,146 @@
+"""The facts of a model from its `config.json`, for models that the catalogue does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil
+from typing import TypeAlias
+
+from kaigen.sizing.facts import ModelFacts
+from kaigen.sizing.problem import Field, PlanError
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+
+_INNER = ("text_config", "language_config", "llm_config")
+"""Where models of more than text keep the decoder's numbers."""
+
+_NAMES = {
+    "layers": ("num_hidden_layers", "n_layer", "num_layers"),
+    "heads": ("num_attention_heads", "n_head"),
+    "hidden size": ("hidden_size", "n_embd"),
+    "context": (
+        "max_position_embeddings",
+        "n_positions",
+        "n_ctx",
+        "seq_length",
+        "max_seq_len",
+        "max_sequence_length",
+        "model_max_length",
+    ),
+}
+"""By what it is, the names that architectures give it; the first that is there holds."""
+
+
+def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) -> ModelFacts:
+    """The facts of a model.
+
+    Args:
+        config: content of its `config.json`, as Hugging Face has it.
+        name: for messages.
+        weights: size of its weights in GiB, which no config tells.
+
+    Raises:
+        PlanError: a number without which there is no sum is not there.
+    """
+    text = next((inner for key in _INNER if isinstance(inner := config.get(key), Mapping)), config)
+    layers, heads = _number(text, "layers"), _number(text, "heads")
+    hidden = _number(text, "hidden size")
+    rank, rope = _integer(text, "kv_lora_rank"), _integer(text, "qk_rope_head_dim")
+    window, window_layers = _window(text, layers)
+    kv_layers, state = _stateful(text, layers)
+    quantization = config.get("quantization_config") or text.get("quantization_config")
+    method = quantization.get("quant_method") if isinstance(quantization, Mapping) else None
+    dtype = text.get("dtype") or text.get("torch_dtype") or config.get("dtype") or config.get("torch_dtype")
+    return ModelFacts(
+        name=name,
+        weights=weights,
+        layers=layers,
+        heads=heads,
+        kv_heads=_kv_heads(text, heads),
+        head_dim=_integer(text, "head_dim") or hidden // heads,
+        hidden_size=hidden,
+        max_context=_number(text, "context"),
+        latent_dim=rank + rope,
+        rope_dim=rope if rank else 0,
+        kv_layers=kv_layers,
+        window=window,
+        window_layers=window_layers,
+        state_mib=state,
+        vocabulary=_integer(text, "vocab_size") or _integer(config, "vocab_size") or None,
+        encoder=any(key in config for key in ("vision_config", "audio_config", "vision_tower")),
+        quantization=method if isinstance(method, str) else "",
+        dtype="float16" if dtype == "float16" else "bfloat16",
+    )
+
+
+def _integer(config: Mapping[str, Json], key: str) -> int:
+    value = config.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _number(config: Mapping[str, Json], what: str) -> int:
+    for key in _NAMES[what]:
+        if value := _integer(config, key):
+            return value
+    raise PlanError(
+        "KG1103",
+        Field.MODEL,
+        f"the config does not tell the model's {what}",
+        f"looked for {', '.join(_NAMES[what])}",
+    )
+
+
+def _kv_heads(config: Mapping[str, Json], heads: int) -> int:
+    if config.get("multi_query") is True and not config.get("new_decoder_architecture"):
+        return 1
+    found = _integer(config, "num_key_value_heads") or _integer(config, "num_kv_heads") or heads
+    if heads % found:
+        raise PlanError(
+            "KG1103",
+            Field.MODEL,
+            f"the config has {heads} attention heads and {found} KV heads",
+            "one divides the other",
+        )
+    return found
+
+
+def _kinds(config: Mapping[str, Json], layers: int) -> list[Json]:
+    """What each layer is, where the config lists it."""
+    kinds = config.get("layer_types")
+    listed = list(kinds) if isinstance(kinds, Sequence) and not isinstance(kinds, str) else []
+    return listed if len(listed) == layers else []
+
+
+def _window(config: Mapping[str, Json], layers: int) -> tuple[int, int]:
+    """Tokens and layers of a sliding window. Where it is not said which layers have one, none is counted on."""
+    tokens = _integer(config, "sliding_window")
+    if not tokens or config.get("use_sliding_window") is False:
+        return 0, 0
+    if kinds := _kinds(config, layers):
+        count = kinds.count("sliding_attention")
+    else:
+        pattern = _integer(config, "sliding_window_pattern")
+        count = layers - layers // pattern if pattern else 0
+    return (tokens, count) if count else (0, 0)
+
+
+def _stateful(config: Mapping[str, Json], layers: int) -> tuple[int | None, int]:
+    """Layers that keep keys and values, None for all; and MiB of state that the others keep of a sequence.
+
+    Recurrent state at 32 bit, and three steps of convolution at 16 bit.
+    """
+    pattern = config.get("hybrid_override_pattern")
+    if isinstance(pattern, str):
+        heads, width = _integer(config, "mamba_num_heads"), _integer(config, "mamba_head_dim")
+        size, groups = _integer(config, "ssm_state_size"), _integer(config, "n_groups")
+        each = heads * width * size * 4 + (heads * width + 2 * groups * size) * 3 * 2
+        return pattern.count("*"), ceil(pattern.count("M") * each / 2**20)
+    kinds = _kinds(config, layers)
+    interval = _integer(config, "full_attention_interval")
+    linear = kinds.count("linear_attention") if kinds else layers - layers // interval if interval else 0
+    if not linear:
+        return None, 0
+    values, keys = _integer(config, "linear_num_value_heads"), _integer(config, "linear_num_key_heads")
+    wide, deep = _integer(config, "linear_value_head_dim"), _integer(config, "linear_key_head_dim")
+    each = values * wide * deep * 4 + (values * wide + 2 * keys * deep) * 3 * 2
+    return layers - linear, ceil(linear * each / 2**20)

@@ -1,0 +1,220 @@
+"""What every route needs of HTTP: a guard before them, answers that notice when the client has gone."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import NoReturn, TypeVar
+
+from fastapi import Request
+from fastapi.responses import Response, StreamingResponse
+from pydantic import JsonValue
+
+from kaigen_chat.errors import Refused, bad_request
+from kaigen_chat.metrics import Metrics
+from kaigen_chat.service import Answer
+
+# ASGI's messages: https://asgi.readthedocs.io, HTTP protocol.
+Event = dict[str, object]
+Scope = dict[str, object]
+Receive = Callable[[], Awaitable[Event]]
+Send = Callable[[Event], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+T = TypeVar("T")
+
+# Routes that probes and Prometheus call, without a key.
+OPEN = frozenset({"/", "/health", "/healthz", "/readyz", "/metrics"})
+
+
+def as_json(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A JSON answer."""
+    body = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    return Response(body, status, dict(headers or {}), "application/json")
+
+
+def refusal(error: Refused) -> Response:
+    """The answer to what was refused."""
+    return as_json(error.body(), error.status, error.headers())
+
+
+async def read_json(request: Request) -> JsonValue:
+    """The body of a request, whatever its content type says.
+
+    Raises:
+        Refused: it is not JSON.
+    """
+
+    def refuse(word: str) -> NoReturn:
+        raise ValueError(f"{word} is not JSON")
+
+    try:
+        found: JsonValue = json.loads(await request.body(), parse_constant=refuse)
+    except RecursionError:
+        raise bad_request("The body is nested too deep") from None
+    except ValueError as error:
+        raise bad_request(f"The body is not JSON: {error}") from None
+    return found
+
+
+class Gone(Exception):
+    """The client closed the connection. Nobody sees what is answered."""
+
+
+async def unless_gone(request: Request, work: Awaitable[T]) -> T:
+    """Awaits the work, or gives up as soon as the client has gone.
+
+    Raises:
+        Gone: it has.
+    """
+    doing = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_disconnect(request))
+    try:
+        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not doing.done():
+            raise Gone
+        return doing.result()
+    finally:
+        for task in (doing, leaving):
+            if not task.done():
+                task.cancel()
+        await asyncio.gather(doing, leaving, return_exceptions=True)
+
+
+async def _disconnect(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class Events(StreamingResponse):  # type: ignore[misc]  # FastAPI is not there when types are checked
+    """Server-sent events that come as the engine makes them. Frees the answer, however the stream ends."""
+
+    def __init__(self, answer: Answer, lines: AsyncIterator[object]) -> None:
+        super().__init__(_lines(lines), media_type="text/event-stream", headers={"Cache-Control": "no-cache"})
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Streams until the end, or until the client has gone."""
+        with self._answer:
+            await super().__call__(scope, receive, send)
+
+
+async def _lines(items: AsyncIterator[object]) -> AsyncIterator[bytes]:
+    try:
+        async for item in items:
+            yield b"data: " + json.dumps(item, ensure_ascii=False, separators=(",", ":")).encode() + b"\n\n"
+    except Refused as error:
+        yield b"data: " + json.dumps(error.body()).encode() + b"\n\n"
+        return
+    yield b"data: [DONE]\n\n"
+
+
+class Guard:
+    """Stands before all routes: asks for a key, bounds the body, counts answers.
+
+    Args:
+        app: what is guarded.
+        keys: one of these must be sent; none lets everybody in.
+        max_body: most bytes of a body.
+        metrics: where answers are counted.
+        routes: paths that are counted by name.
+    """
+
+    def __init__(
+        self, app: App, *, keys: tuple[bytes, ...], max_body: int, metrics: Metrics, routes: frozenset[str]
+    ) -> None:
+        self._app = app
+        self._keys = keys
+        self._max_body = max_body
+        self._metrics = metrics
+        self._routes = routes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = str(scope["path"])
+        route = path if path in self._routes else "other"
+
+        async def counted(event: Event) -> None:
+            if event["type"] == "http.response.start":
+                self._metrics.answered(route, int(str(event["status"])))
+            await send(event)
+
+        try:
+            headers = _headers(scope)
+            if path not in OPEN:
+                self._check_key(headers)
+            body = await self._body(headers, receive)
+        except Refused as error:
+            await refusal(error)(scope, receive, counted)
+            return
+        except Gone:
+            return
+        await self._app(scope, _replay(body, receive), counted)
+
+    def _check_key(self, headers: Mapping[bytes, bytes]) -> None:
+        if not self._keys:
+            return
+        scheme, _, sent = headers.get(b"authorization", b"").partition(b" ")
+        # Every key is compared, each in constant time, so that time tells nothing.
+        right = [hmac.compare_digest(sent.strip(), key) for key in self._keys]
+        if scheme.lower() != b"bearer" or not any(right):
+            raise _NoKey()
+
+    async def _body(self, headers: Mapping[bytes, bytes], receive: Receive) -> bytes:
+        length = headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self._max_body:
+            raise self._too_large()
+        parts, size = [], 0
+        while True:
+            event = await receive()
+            if event["type"] == "http.disconnect":
+                raise Gone
+            part = event.get("body", b"")
+            assert isinstance(part, bytes)
+            parts.append(part)
+            size += len(part)
+            if size > self._max_body:
+                raise self._too_large()
+            if not event.get("more_body"):
+                return b"".join(parts)
+
+    def _too_large(self) -> Refused:
+        return Refused(413, f"The body is larger than {self._max_body} bytes", code="request_too_large")
+
+
+class _NoKey(Refused):
+    def __init__(self) -> None:
+        super().__init__(
+            401,
+            "A valid API key is required: Authorization: Bearer KEY",
+            kind="authentication_error",
+            code="invalid_api_key",
+        )
+
+    def headers(self) -> dict[str, str]:
+        return {"WWW-Authenticate": "Bearer"}
+
+
+def _headers(scope: Scope) -> dict[bytes, bytes]:
+    found = scope["headers"]
+    assert isinstance(found, list)
+    return dict(found)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Gives the body that was read once more, then what follows it."""
+    first = True
+
+    async def again() -> Event:
+        nonlocal first
+        if first:
+            first = False
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await receive()
+
+    return again

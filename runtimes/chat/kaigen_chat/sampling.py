@@ -1,0 +1,62 @@
+"""How an answer is to be generated: what every route's body comes down to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Parameters of one request; those of OpenAI and vLLM mean what they mean there.
+
+    Attributes:
+        max_tokens: most tokens of an answer.
+        min_tokens: before that many, no end-of-text token is chosen.
+        temperature: 0 takes the likeliest token always.
+        top_p: sample among the likeliest tokens whose probabilities sum up to it.
+        top_k: sample among that many tokens; 0 among all.
+        repetition_penalty: divides the logits of tokens that stand in prompt or answer; 1 does nothing.
+        presence_penalty: is taken from the logit of a token that stands in the answer.
+        frequency_penalty: is taken once for each time it does.
+        logit_bias: token ids and what is added to their logits.
+        seed: makes the sampling repeatable; None draws one.
+        stop: texts that end the answer and are not part of it.
+        stop_tokens: tokens that do.
+        ignore_eos: go on after the model's own end-of-text tokens.
+        logprobs: how many likeliest tokens are told with each token; 0 only its own; None nothing.
+    """
+
+    max_tokens: int
+    min_tokens: int = 0
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    repetition_penalty: float = 1.0
+    presence_penalty: float = 0.0
+    frequency_penalty: float = 0.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    stop_tokens: frozenset[int] = frozenset()
+    ignore_eos: bool = False
+    logprobs: int | None = None
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the likeliest token is taken."""
+        return self.temperature == 0
+
+    @property
+    def penalised(self) -> bool:
+        """Whether logits depend on what was generated before."""
+        return self.repetition_penalty != 1 or self.presence_penalty != 0 or self.frequency_penalty != 0
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What holds when a request is silent: the model's generation_config.json, else OpenAI's defaults."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    repetition_penalty: float = 1.0

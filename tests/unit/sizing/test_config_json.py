@@ -1,0 +1,165 @@
+"""A model's own config says the same as the catalogue, for models that both have."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import pytest
+
+from kaigen.catalog.presets import find_preset
+from kaigen.sizing.config_json import facts_of_config
+from kaigen.sizing.facts import ModelFacts, facts_of
+from kaigen.sizing.problem import PlanError
+
+CONFIGS: dict[str, dict[str, Any]] = {
+    "llama-3.1-8b-instruct": {
+        "architectures": ["LlamaForCausalLM"],
+        "hidden_size": 4096,
+        "max_position_embeddings": 131072,
+        "num_attention_heads": 32,
+        "num_hidden_layers": 32,
+        "num_key_value_heads": 8,
+        "torch_dtype": "bfloat16",
+        "vocab_size": 128256,
+    },
+    "phi-2": {
+        "hidden_size": 2560,
+        "max_position_embeddings": 2048,
+        "num_attention_heads": 32,
+        "num_hidden_layers": 32,
+        "num_key_value_heads": None,
+        "torch_dtype": "float16",
+        "vocab_size": 51200,
+    },
+    "qwen2.5-coder-7b-instruct": {
+        "hidden_size": 3584,
+        "max_position_embeddings": 32768,
+        "num_attention_heads": 28,
+        "num_hidden_layers": 28,
+        "num_key_value_heads": 4,
+        "sliding_window": 131072,
+        "torch_dtype": "bfloat16",
+        "use_sliding_window": False,
+        "vocab_size": 152064,
+    },
+    "gpt-oss-20b": {
+        "head_dim": 64,
+        "hidden_size": 2880,
+        "layer_types": ["sliding_attention", "full_attention"] * 12,
+        "max_position_embeddings": 131072,
+        "num_attention_heads": 64,
+        "num_hidden_layers": 24,
+        "num_key_value_heads": 8,
+        "quantization_config": {"quant_method": "mxfp4"},
+        "sliding_window": 128,
+        "vocab_size": 201088,
+    },
+    "deepseek-v3-0324": {
+        "hidden_size": 7168,
+        "kv_lora_rank": 512,
+        "max_position_embeddings": 163840,
+        "num_attention_heads": 128,
+        "num_hidden_layers": 61,
+        "num_key_value_heads": 128,
+        "qk_rope_head_dim": 64,
+        "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
+        "torch_dtype": "bfloat16",
+        "vocab_size": 129280,
+    },
+    "gemma-3-27b-it": {
+        "text_config": {
+            "head_dim": 128,
+            "hidden_size": 5376,
+            "max_position_embeddings": 131072,
+            "num_attention_heads": 32,
+            "num_hidden_layers": 62,
+            "num_key_value_heads": 16,
+            "sliding_window": 1024,
+            "sliding_window_pattern": 6,
+            "vocab_size": 262208,
+        },
+        "torch_dtype": "bfloat16",
+        "vision_config": {"hidden_size": 1152},
+    },
+    "qwen3.6-27b": {
+        "text_config": {
+            "dtype": "bfloat16",
+            "full_attention_interval": 4,
+            "head_dim": 256,
+            "hidden_size": 5120,
+            "layer_types": (["linear_attention"] * 3 + ["full_attention"]) * 16,
+            "linear_key_head_dim": 128,
+            "linear_num_key_heads": 16,
+            "linear_num_value_heads": 48,
+            "linear_value_head_dim": 128,
+            "max_position_embeddings": 262144,
+            "num_attention_heads": 24,
+            "num_hidden_layers": 64,
+            "num_key_value_heads": 4,
+            "vocab_size": 248320,
+        },
+        "vision_config": {},
+    },
+    "nvidia-nemotron-nano-9b-v2": {
+        "head_dim": 128,
+        "hidden_size": 4480,
+        "hybrid_override_pattern": "M-M-M-MM-M-M-M*-M-M-M*-M-M-M-M*-M-M-M-M*-M-MM-M-M-M-M-M-",
+        "mamba_head_dim": 80,
+        "mamba_num_heads": 128,
+        "max_position_embeddings": 131072,
+        "n_groups": 8,
+        "num_attention_heads": 40,
+        "num_hidden_layers": 56,
+        "num_key_value_heads": 8,
+        "ssm_state_size": 128,
+        "torch_dtype": "bfloat16",
+        "vocab_size": 131072,
+    },
+}
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_a_config_says_what_the_catalogue_says(name: str) -> None:
+    preset = find_preset(name)
+    assert preset is not None
+    known = facts_of(preset)
+    found = facts_of_config(CONFIGS[name], name=name, weights=preset.weights_gib)
+    # The width of a head is not used with MLA, and the catalogue leaves it out.
+    differing = {
+        field.name: (getattr(found, field.name), getattr(known, field.name))
+        for field in fields(ModelFacts)
+        if getattr(found, field.name) != getattr(known, field.name)
+        and not (field.name == "head_dim" and known.latent_dim)
+    }
+    assert differing == {}
+
+
+def test_older_names_of_numbers_are_known() -> None:
+    falcon = {"n_layer": 32, "n_head": 71, "hidden_size": 4544, "multi_query": True, "n_ctx": 2048}
+    found = facts_of_config(falcon, name="falcon", weights=13.44)
+    assert (found.layers, found.heads, found.kv_heads, found.head_dim) == (32, 71, 1, 64)
+    large = falcon | {"n_head": 128, "hidden_size": 8192, "num_kv_heads": 8, "new_decoder_architecture": True}
+    assert facts_of_config(large, name="falcon", weights=78).kv_heads == 8
+
+
+def test_layers_without_attention_are_counted_by_their_interval_too() -> None:
+    text = {**CONFIGS["qwen3.6-27b"]["text_config"]}
+    del text["layer_types"]
+    assert facts_of_config(text, name="x", weights=50).kv_layers == 16
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"num_hidden_layers": None}, "does not tell the model's layers"),
+        ({"num_attention_heads": "32"}, "does not tell the model's heads"),
+        ({"hidden_size": 0}, "does not tell the model's hidden size"),
+        ({"max_position_embeddings": True}, "does not tell the model's context"),
+        ({"num_key_value_heads": 5}, "32 attention heads and 5 KV heads"),
+    ],
+)
+def test_a_config_without_a_number_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlanError, match=message) as caught:
+        facts_of_config(CONFIGS["llama-3.1-8b-instruct"] | change, name="x", weights=1)
+    assert caught.value.code == "KG1103"
