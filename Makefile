@@ -11,7 +11,7 @@ ARGS =
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo test test-cluster cluster-tools cluster-up cluster-down bench lint format docs coverage lock clean
+.PHONY: help demo test test-cluster cluster-tools cluster-up cluster-down bench bench-cluster lint format docs coverage lock clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
@@ -40,6 +40,9 @@ cluster-down: $(VENV)/.dev ## End it
 
 bench: $(VENV)/.dev ## Measure kaigen beside its peers
 	$(PY) -m benchmarks $(ARGS)
+
+bench-cluster: cluster-tools ## Measure what 500 apps cost a cluster
+	$(PY) -m benchmarks.cluster $(ARGS)
 
 lint: $(VENV)/.dev ## Check style, types and YAML (runs every check, then says whether one failed)
 	@failed=; \
