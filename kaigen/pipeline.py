@@ -254,10 +254,16 @@ def load_source(
     told.extend(find_in_comments(source, documents))
     told.extend(find_shared_files(documents))
     found.extend(told)
-    for document in documents:
+    taken: set[int] = set()
+    # What a dialect may take over comes last, so that it is known whether one has.
+    for document in sorted(documents, key=lambda document: document.kind == "ConfigMap"):
+        if id(document) in taken:
+            continue
         own = Diagnostics()
         count = len(specs)
-        _take_document(document, _relative(source.path, config.root), config, specs, plain, own)
+        beside = [other for other in documents if other is not document]
+        path = _relative(source.path, config.root)
+        taken |= _take_document(document, path, config, specs, plain, own, beside)
         found.extend(item for item in own if not _told_already(item, told))
         if broken is not None and len(specs) == count and document.kind and document.name:
             broken.add((document.kind, _namespace(document) or config.namespace, document.name))
@@ -300,7 +306,22 @@ def _take_document(
     specs: list[Spec],
     plain: list[Document],
     found: Diagnostics,
-) -> None:
+    beside: Sequence[Document] = (),
+) -> set[int]:
+    """Make specs of one document, or let it through.
+
+    Args:
+        document: the document.
+        source: its file.
+        config: the repository's settings.
+        specs: takes its specs.
+        plain: takes it when it is a Kubernetes object that is let through.
+        found: takes what is wrong, and what is worth a warning.
+        beside: the other documents of its file.
+
+    Returns:
+        Identities of those that became part of it.
+    """
     from importlib import import_module
 
     from kaigen.environments.match import explained, matched_by, patched
@@ -316,21 +337,21 @@ def _take_document(
                 "see `kaigen kinds` for what can be written",
             )
         )
-        return
+        return set()
     entry = find_kind(document.apiVersion, document.kind)
     if entry is None:
         from kaigen.check import is_cluster_scoped
 
         if is_cluster_scoped(document.apiVersion or "", document.kind or "") is not None:
             _take_unknown(document, config, plain, found)
-            return
+            return set()
         from kaigen.extend.find import find_user_kind
 
         entry, known = find_user_kind(document.apiVersion, document.kind, config, found)
         if entry is None:
             if not known.broken or not {None, (document.apiVersion, document.kind)} & known.broken:
                 _take_unknown(document, config, plain, found, known.entries)
-            return
+            return set()
     asked: Document | PatchedDocument = document
     if config.overrides or config.pins:
         asked, said = patched(document, entry, config)
@@ -338,7 +359,7 @@ def _take_document(
     block, diagnostics = entry.read(asked)
     found.extend(explained(asked, diagnostics))
     if block is None:
-        return
+        return set()
     if not entry.lower:
         from kaigen.dialects.base import Lowering
 
@@ -347,11 +368,15 @@ def _take_document(
         lowering.directives(spec.block.metadata.annotations, DIRECTIVES)
         found.extend(lowering.diagnostics)
         specs.append(spec)
-        return
-    lowered, said = import_module(entry.lower).lower(block, asked)
+        return set()
+    from kaigen.dialects.base import Around
+
+    around = Around(config.profile, beside)
+    lowered, said = import_module(entry.lower).lower(block, asked, around)
     found.extend(said)
     for item in lowered:
         specs.append(Spec(item.block, entry, asked, source, item.origins, item.naming, matched_by(asked)))
+    return {id(taken) for taken in around.taken}
 
 
 def _take_unknown(

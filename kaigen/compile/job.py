@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
+
+from pydantic.alias_generators import to_camel
 
 from kaigen.compile.app import (
     App,
     Item,
     Joined,
     JsonText,
+    Labels,
     Object,
     Release,
     Setting,
@@ -48,7 +52,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.model import chart_version, claim_name, frame_of
 from kaigen.compile.model_volume import check_sharing, find_model, gate, warn_of_pinned_volume
 from kaigen.compile.problems import Problems, SpecProblem
-from kaigen.kinds.blocks import Resources
+from kaigen.kinds.blocks import Image, Resources
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Inputs, Job, ModelUse
 
@@ -73,6 +77,7 @@ _ORDER = (
     "inputs",
     "retries",
     "deadlineSeconds",
+    "podSpec",
 )
 
 
@@ -100,6 +105,9 @@ class _Weights:
 
 _NODE_VARIABLES = ("NNODES", "NODE_RANK", "JOB_NAME", "MASTER_ADDR", "MASTER_PORT")
 
+_OF_CONTAINERS = ("command", "args", "env", "params", "model", "inputs", "output", "resources", "nodes")
+"""Fields that speak of the container, or of what it is given: a template says those itself."""
+
 _SCRATCH_FOLDERS = ("/tmp", "/scratch", "/var/tmp")
 """Where the container may write; the first that nothing else is mounted at."""
 
@@ -119,6 +127,11 @@ class _JobCompiler:
         self.granted = problems.attempt(self._grant, nothing)
         given = job_spec.spec.inputs
         self.inputs = Inputs(files=given) if isinstance(given, list) else given
+
+    @property
+    def _image(self) -> Image:
+        assert self.spec.image is not None  # Else there is a template, and no container of kaigen's.
+        return self.spec.image
 
     def _grant(self) -> Granted:
         resources: Resources = self.spec.resources
@@ -160,7 +173,9 @@ class _JobCompiler:
             objects.append(headless_service(frame, "run", MASTER_PORT))
         objects.append(network_policy(frame, among_themselves=spec.nodes > 1))
         weights = self.problems.attempt(self._weights, None)
-        pod = self._pod(weights)
+        if spec.template is not None:
+            self._check_template(spec.template)
+        pod = self._pod(weights) if spec.template is None else {}
         run = job(
             frame,
             pod,
@@ -180,6 +195,7 @@ class _JobCompiler:
             if spec.security.pod_security != "restricted"
             else None,
             hashed=not self.naming.plain,
+            template=None if spec.template is None else self._template(spec.template),
         )
         objects += [run, *completion_test(frame, run, self.context)]
         found = collect_settings(objects, _ORDER)
@@ -197,6 +213,48 @@ class _JobCompiler:
             labels=frame.common_labels,
             selector_labels=frame.selector_labels,
         )
+
+    def _check_template(self, template: Mapping[str, Any]) -> None:
+        """No field is said that a template takes no notice of."""
+        spec = self.spec
+        given: list[tuple[str, ...]] = [(name,) for name in _OF_CONTAINERS if name in spec.model_fields_set]
+        given += [("placement", name) for name in spec.placement.model_fields_set - {"queue"}]
+        given += [("security", name) for name in spec.security.model_fields_set - {"pod_security"}]
+        for path in given:
+            at: SpecPath = ("spec", *map(to_camel, path))
+            self.problems.error(
+                "KG0340", f"`{at[-1]}` has no effect on a pod template", at, "say it in the template"
+            )
+        for part in sorted(template.keys() - {"metadata", "spec"}):
+            at = ("spec", "template", part)
+            self.problems.error(
+                "KG0340", f"a pod template has no field `{part}`", at, "it has `metadata` and `spec`"
+            )
+        if not isinstance(template.get("spec"), dict):
+            at = ("spec", "template")
+            self.problems.error("KG0341", "the template has no `spec`", at, "add it, with `containers`")
+
+    def _template(self, template: Mapping[str, Any]) -> dict[str, Tree]:
+        """The user's pod template with the app's labels; its pods are not restarted in place unless it says so."""
+        metadata, spec = template.get("metadata"), template.get("spec")
+        given = metadata if isinstance(metadata, Mapping) else {}
+        labels = self.frame.selector("run")
+        texts = given.get("labels")
+        own = {**(texts if isinstance(texts, Mapping) else {}), **labels.own}
+        annotations = given.get("annotations")
+        notes = dict(annotations) if isinstance(annotations, Mapping) else {}
+        if self.spec.security.pod_security != "restricted":
+            notes[POD_SECURITY] = self.spec.security.pod_security
+        pod = {"restartPolicy": "Never", **(spec if isinstance(spec, dict) else {})}
+        return {
+            "metadata": {
+                "labels": Labels(labels.common, own, labels.helper),
+                **({"annotations": notes} if notes else {}),
+            },
+            "spec": Setting(
+                "podSpec", pod, "Spec of the pod.", settings.OBJECT, origin=("spec", "template", "spec")
+            ),
+        }
 
     def _params_map(self) -> Object:
         return Object(
@@ -359,7 +417,7 @@ class _JobCompiler:
             env.insert(0, {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}})
         return {
             "name": self.naming.init,
-            **image_fields(self.spec.image, "", ("spec", "image")),
+            **image_fields(self._image, "", ("spec", "image")),
             "command": list(self.naming.fetch_command),
             "env": env,
             "resources": {"requests": {"cpu": "500m", "memory": "2Gi"}, "limits": {"memory": "2Gi"}},
@@ -407,7 +465,7 @@ class _JobCompiler:
         read_only = spec.security.read_only_root_filesystem
         container: dict[str, Tree] = {
             "name": self.naming.container,
-            **image_fields(spec.image, "", ("spec", "image")),
+            **image_fields(self._image, "", ("spec", "image")),
             "command": settings.strings(
                 "command",
                 spec.command or [],
@@ -449,7 +507,7 @@ class _JobCompiler:
             "enableServiceLinks": False,
             "imagePullSecrets": settings.objects(
                 "imagePullSecrets",
-                pull_secrets(spec.image, *transfer_images),
+                pull_secrets(self._image, *transfer_images),
                 "Secrets to pull the images with.",
                 origin=("spec", "image"),
             ),

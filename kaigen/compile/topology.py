@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -48,6 +49,7 @@ from kaigen.compile.serving.workloads import (
     stateful_set,
 )
 from kaigen.kinds.blocks import Image, Placement
+from kaigen.kinds.compat import ServingNaming
 from kaigen.kinds.serving import Karpenter, Provisioning, PulledModel, ServedModel
 from kaigen.kinds.topology import Topology
 
@@ -77,6 +79,11 @@ _ORDER = (
     "podSpec",
 )
 _CLOUDS = {"aks": "azure", "eks": "aws"}
+_GIVEN = re.compile(
+    r"(^|\.)(kubernetes\.io|k8s\.io|karpenter\.sh|karpenter\.k8s\.aws|azure\.com|google\.com|nvidia\.com)$"
+)
+"""Domains of labels that nodes carry by themselves."""
+
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _SPREAD: Mapping[str, Any] = {
     "maxSkew": 1,
@@ -85,15 +92,23 @@ _SPREAD: Mapping[str, Any] = {
 }
 
 
-def compile_topology(topology: Topology, context: Context, problems: Problems) -> App:
+def compile_topology(
+    topology: Topology, context: Context, problems: Problems, naming: ServingNaming | None = None
+) -> App:
     """The app of a Topology.
 
     Args:
         topology: the spec.
         context: what it is compiled for, and every other spec of the run.
         problems: takes what is wrong with it.
+        naming: names of a foreign system.
     """
-    return _TopologyCompiler(topology, context, problems).app()
+    app = _TopologyCompiler(topology, context, problems).app()
+    if naming is None:
+        return app
+    from kaigen.compile.serving.naming import renamed
+
+    return renamed(app, naming)
 
 
 class _TopologyCompiler:
@@ -491,6 +506,7 @@ class _TopologyCompiler:
                 resource=resource,
                 per_node=self._gpus,
                 spot=spec.placement.spot,
+                labels=_own_labels(spec.placement.node_selector),
             ),
             self.context,
         )
@@ -732,6 +748,15 @@ def _counts_hint(cloud: str | None, gpu: Gpu | None, counts: Sequence[int]) -> s
 
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
+
+
+def _own_labels(selector: Mapping[str, str]) -> dict[str, str]:
+    """The labels of a selector that nobody gives to nodes but who makes them: not Kubernetes', not a cloud's."""
+    return {
+        key: value
+        for key, value in selector.items()
+        if "/" not in key or not _GIVEN.search(key.partition("/")[0])
+    }
 
 
 def _texts(value: object) -> dict[str, str]:

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from kaigen.dialects.base import CLUSTER_FIELDS, PREFIX, ForeignMetadata, Lowered, Lowering
+from kaigen.dialects.base import CLUSTER_FIELDS, PREFIX, Around, ForeignMetadata, Lowered, Lowering
 from kaigen.kinds.base import NO_BLANKS, AppName, Block, Metadata, TokenSecret
 from kaigen.kinds.blocks import AccessMode, HuggingFace, Placement, Resources, Source
 from kaigen.kinds.compat import Naming
@@ -124,17 +124,20 @@ def _gpus(directives: dict[str, str], lowering: Lowering) -> int:
     return 1
 
 
-def lower(job: AiOperatorJob, document: Positioned) -> tuple[list[Lowered], list[Diagnostic]]:
+def lower(
+    job: AiOperatorJob, document: Positioned, around: Around | None = None
+) -> tuple[list[Lowered], list[Diagnostic]]:
     """The operator's Job as a kaigen Job with weights of its own.
 
     Args:
         job: the validated document.
         document: the same with places.
+        around: what may be known beside it.
 
     Returns:
         The specs, and what is to be said about the document.
     """
-    lowering = Lowering(document)
+    lowering = Lowering(document, around)
     spec, metadata = job.spec, job.metadata
     lowering.ignored(CLUSTER_FIELDS, ("metadata",), "a cluster writes it")
     lowering.ignored(("status",), (), "the operator writes it")

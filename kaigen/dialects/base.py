@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field, JsonValue
 
 from kaigen.kinds.base import APP_NAME_MAX, Annotations, AppName, Block, LabelName, Labels
-from kaigen.kinds.compat import Naming
+from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
 from kaigen.kinds.spec import Path
@@ -62,19 +62,46 @@ CLUSTER_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """One spec of kaigen's own that a foreign document comes to."""
+    """One spec of kaigen's own that a foreign document comes to.
+
+    Attributes:
+        block: the spec.
+        origins: which field of the document each of its fields came from; the longest prefix of a path decides.
+        naming: names of the foreign system to keep; None for kaigen's own.
+    """
 
     block: Model | Job | Topology
     origins: Mapping[Path, Path] = field(default_factory=dict)
-    naming: Naming | None = None
+    naming: Naming | ServingNaming | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a lowering may know beside its document.
+
+    Attributes:
+        profile: name of the kind of cluster that the output is for.
+        beside: the other documents of the same file.
+        taken: takes those that become part of this one, and are nothing by themselves.
+    """
+
+    profile: str = "generic"
+    beside: Sequence[Positioned] = ()
+    taken: list[Positioned] = field(default_factory=list)
 
 
 class Lowering:
     """One lowering on its way: reads the document, collects what is to be said about it."""
 
-    def __init__(self, document: Positioned) -> None:
+    def __init__(self, document: Positioned, around: Around | None = None) -> None:
         self.document = document
+        self.around = around or Around()
         self.diagnostics: list[Diagnostic] = []
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error was noted."""
+        return any(item.severity is Severity.ERROR for item in self.diagnostics)
 
     def error(
         self, code: str, message: str, path: Sequence[str | int], hint: str = "", *, key: bool = False

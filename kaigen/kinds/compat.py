@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,3 +23,20 @@ class Naming:
     fetch_command: tuple[str, ...] = ()
     volume: str = "output"
     plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ServingNaming:
+    """How what a Topology serves by is named.
+
+    Attributes:
+        labels: further labels of the pods and of what selects them; an empty value stands for the app's name.
+        ports: of the Service, beside its own.
+        headless: ending of the name of the headless Service.
+        paths: folders in the engine's container, by kaigen's own.
+    """
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    ports: Mapping[str, int] = field(default_factory=dict)
+    headless: str = "-nodes"
+    paths: Mapping[str, str] = field(default_factory=dict)

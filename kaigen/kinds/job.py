@@ -18,6 +18,7 @@ from kaigen.kinds.base import (
     KeyRef,
     Metadata,
     MountPath,
+    Object,
 )
 from kaigen.kinds.blocks import Env, Image, Placement, Resources, Security, Source, Transfer, Volume
 
@@ -108,10 +109,19 @@ class Output(Choice):
     volume: OutputVolume = Field(description="A volume of the cluster.")
 
 
-class JobSpec(Block):
+class JobSpec(Choice):
     """What runs, on what, with which inputs and outputs."""
 
-    image: Image = Field(description="Image of the container; a reference, or a block with how to pull it.")
+    exactly_one: ClassVar[tuple[str, ...]] = ("image", "template")
+
+    image: Image | None = Field(
+        None, description="Image of the container; a reference, or a block with how to pull it."
+    )
+    template: Object | None = Field(
+        None,
+        description="A pod template taken as it is, in place of an image; `metadata` and `spec` as in a Job. Of the "
+        "other fields `retries`, `deadline`, `placement.queue` and `security.podSecurity` apply.",
+    )
     command: Annotated[list[str], Field(min_length=1)] | None = Field(
         None, description="Entry point. Default: the image's."
     )

@@ -28,6 +28,7 @@ class KindEntry:
         system: whose it is; `kaigen`, the name of a dialect, or the API group of a user's kind.
         lower: module whose `lower` turns it into kaigen's kinds; empty for what is compiled as it is.
         compile: `module:function` that makes the app of a valid document; see `compiler`.
+        older: name of a version that the system still reads beside its newest; empty for that.
     """
 
     api_version: str
@@ -38,6 +39,7 @@ class KindEntry:
     system: str = "kaigen"
     lower: str = ""
     compile: str = ""
+    older: str = ""
 
     def model(self) -> type[Block]:
         """The pydantic model of a whole document."""
@@ -65,8 +67,12 @@ class KindEntry:
 
     @property
     def key(self) -> str:
-        """Unique name for schemas and `explain`: `Model`, or `ai-operator.Job` for a dialect's."""
-        return self.kind if self.system == "kaigen" else f"{self.system}.{self.kind}"
+        """Unique name for schemas and `explain`: `Model`, or `ai-operator.Job` for a dialect's.
+
+        A version that is not the system's newest stands behind: `kaito.Workspace.v1alpha1`.
+        """
+        name = self.kind if self.system == "kaigen" else f"{self.system}.{self.kind}"
+        return f"{name}.{self.older}" if self.older else name
 
     @property
     def volatile(self) -> bool:
@@ -108,6 +114,81 @@ KINDS: tuple[KindEntry, ...] = (
         system="ai-operator",
         lower="kaigen.dialects.ai_operator",
     ),
+    KindEntry(
+        "kaito.sh/v1beta1",
+        "Workspace",
+        "kaigen.dialects.kaito.workspace",
+        "Workspace",
+        "KAITO's model that is served, or fine-tuned",
+        system="kaito",
+        lower="kaigen.dialects.kaito.workspace",
+    ),
+    KindEntry(
+        "kaito.sh/v1alpha1",
+        "Workspace",
+        "kaigen.dialects.kaito.workspace",
+        "WorkspaceV1Alpha1",
+        "KAITO's model that is served, or fine-tuned",
+        system="kaito",
+        lower="kaigen.dialects.kaito.workspace",
+        older="v1alpha1",
+    ),
+    KindEntry(
+        "kaito.sh/v1beta1",
+        "InferenceSet",
+        "kaigen.dialects.kaito.inferenceset",
+        "InferenceSet",
+        "KAITO's copies of a model that is served",
+        system="kaito",
+        lower="kaigen.dialects.kaito.inferenceset",
+    ),
+    KindEntry(
+        "kaito.sh/v1alpha1",
+        "InferenceSet",
+        "kaigen.dialects.kaito.inferenceset",
+        "InferenceSetV1Alpha1",
+        "KAITO's copies of a model that is served",
+        system="kaito",
+        lower="kaigen.dialects.kaito.inferenceset",
+        older="v1alpha1",
+    ),
+    KindEntry(
+        "kaito.sh/v1beta1",
+        "RAGEngine",
+        "kaigen.dialects.kaito.ragengine",
+        "RagEngine",
+        "KAITO's server for retrieval",
+        system="kaito",
+        lower="kaigen.dialects.kaito.ragengine",
+    ),
+    KindEntry(
+        "kaito.sh/v1alpha1",
+        "RAGEngine",
+        "kaigen.dialects.kaito.ragengine",
+        "RagEngineV1Alpha1",
+        "KAITO's server for retrieval",
+        system="kaito",
+        lower="kaigen.dialects.kaito.ragengine",
+        older="v1alpha1",
+    ),
+    KindEntry(
+        "kaito.sh/v1alpha1",
+        "ModelMirror",
+        "kaigen.dialects.kaito.mirror",
+        "ModelMirror",
+        "KAITO's weights in a volume that pods share",
+        system="kaito",
+        lower="kaigen.dialects.kaito.mirror",
+    ),
+    KindEntry(
+        "kaito.sh/v1alpha1",
+        "MultiRoleInference",
+        "kaigen.dialects.kaito.multirole",
+        "MultiRoleInference",
+        "KAITO's model with prefill and decode apart",
+        system="kaito",
+        lower="kaigen.dialects.kaito.multirole",
+    ),
 )
 
 
@@ -123,6 +204,6 @@ def names_of(entries: Iterable[KindEntry]) -> dict[str, KindEntry]:
     every = list(entries)
     named = {entry.key: entry for entry in every}
     for entry in every:
-        if sum(other.kind == entry.kind for other in every) == 1:
+        if not entry.older and sum(other.kind == entry.kind and not other.older for other in every) == 1:
             named.setdefault(entry.kind, entry)
     return named

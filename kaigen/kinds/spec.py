@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kaigen.kinds.compat import Naming
+from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.load.diagnostics import Diagnostic, Mark, Severity
 from kaigen.load.paths import dotted
 
@@ -41,7 +41,7 @@ class Spec:
     document: Positioned
     source: str
     origins: Mapping[Path, Path] = field(default_factory=dict)
-    naming: Naming | None = None
+    naming: Naming | ServingNaming | None = None
     matched: tuple[int | str, ...] = ()
 
     def document_path(self, path: Sequence[str | int]) -> Path:

@@ -23,8 +23,11 @@ NOT_WRITTEN = {
             *("finalizers", "ownerReferences", "managedFields"),
         )
     ),
+    # KAITO's schema has addresses for adapters, and its admission refuses them, as kaigen does.
+    "inference.adapters.*.source.urls",
+    "spec.template.inference.adapters.*.source.urls",
 }
-"""Fields of foreign documents that only a cluster writes."""
+"""Fields of foreign documents that only a cluster writes, or that no document may have."""
 
 
 def fields(root: dict[str, Any], node: dict[str, Any], path: str = "") -> Iterator[str]:

@@ -58,6 +58,7 @@ def job(
     labels: Mapping[str, Tree] | None = None,
     pod_annotations: Mapping[str, str] | None = None,
     hashed: bool = True,
+    template: Mapping[str, Tree] | None = None,
 ) -> Object:
     """A Job.
 
@@ -76,8 +77,9 @@ def job(
         labels: more labels of the Job itself.
         pod_annotations: of its pods.
         hashed: False keeps the app's name as it is; an edit is then refused by the API server.
+        template: the pods' whole template, in place of `pod` and what belongs to it.
     """
-    template: dict[str, Tree] = {
+    own: dict[str, Tree] = {
         "metadata": {
             "labels": frame.selector(component),
             **({"annotations": dict(pod_annotations)} if pod_annotations else {}),
@@ -100,7 +102,7 @@ def job(
         "parallelism": nodes,
         "completionMode": "Indexed" if nodes > 1 else "NonIndexed",
         "podFailurePolicy": failure_policy(permanent or {}),
-        "template": template,
+        "template": dict(template) if template is not None else own,
     }
     name = HashedName(spec, f"{frame.name}.{role}.digest") if hashed else Release()
     return Object(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kaigen.compile.app import Joined, Namespace, Object, Release, Shortened, Tree, shortened
 from kaigen.compile.bricks import settings
@@ -39,6 +39,7 @@ class Wanted:
         resource: extended resource whose count is limited too; empty for none.
         per_node: how many of it a node has.
         spot: on spot capacity.
+        labels: further labels that the pods ask for, and so the nodes get.
     """
 
     value: str
@@ -47,6 +48,7 @@ class Wanted:
     resource: str
     per_node: int
     spot: bool
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def node_pool(frame: Frame, karpenter: Karpenter, wanted: Wanted, context: Context) -> Object:
@@ -84,7 +86,7 @@ def node_pool(frame: Frame, karpenter: Karpenter, wanted: Wanted, context: Conte
             "metadata": metadata,
             "spec": {
                 "template": {
-                    "metadata": {"labels": {NODES_LABEL: wanted.value}},
+                    "metadata": {"labels": {**wanted.labels, NODES_LABEL: wanted.value}},
                     "spec": {
                         "nodeClassRef": {
                             "group": group,

@@ -1,0 +1,383 @@
+"""`RAGEngine`: KAITO's server for retrieval, as a Topology with a pod of its own."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from kaigen.dialects.base import Around, Lowered
+from kaigen.dialects.kaito.blocks import Foreign, Resource, ResourceV1Alpha1, Text
+from kaigen.dialects.kaito.compat import RAG, serving_names
+from kaigen.dialects.kaito.nodes import Nodes, asked_of, place
+from kaigen.dialects.kaito.reading import Reading
+from kaigen.dialects.kaito.serving import PORT, placed, put_service
+from kaigen.kinds.base import Block, Choice, MountPath, ObjectName
+from kaigen.kinds.spec import Path
+from kaigen.kinds.topology import Topology
+from kaigen.kinds.validate import Positioned
+from kaigen.load.diagnostics import Diagnostic
+
+IMAGE = "mcr.microsoft.com/aks/kaito/kaito-rag-service:0.12.0"
+"""KAITO's server (source: KAITO v0.12.0)."""
+
+DATA = "/mnt/data"
+POLICY_FOLDER = "/etc/ragengine/guardrails"
+POLICY_FILE = "guardrails.yaml"
+USER = 65532
+
+
+class LocalEmbedding(Block):
+    """A model that the server itself computes with."""
+
+    image: Text | None = Field(None, description="Image of the model.")
+    image_pull_secret: ObjectName | None = Field(None, description="Secret to pull it with.")
+    model_id: Text | None = Field(
+        None, alias="modelID", description="Repository on the Hub.", examples=["BAAI/bge-small-en-v1.5"]
+    )
+    model_access_secret: ObjectName | None = Field(
+        None, description="Secret with a Hub token under the key `HF_TOKEN`."
+    )
+
+
+class RemoteEmbedding(Block):
+    """A service that computes embeddings."""
+
+    url: Text = Field(description="Its address.")
+    access_secret: ObjectName | None = Field(
+        None, description="Secret with its key under `REMOTE_EMBEDDING_ACCESS_SECRET`."
+    )
+
+
+class Embedding(Choice):
+    """What turns texts into vectors."""
+
+    exactly_one: ClassVar[tuple[str, ...]] = ("local", "remote")
+
+    local: LocalEmbedding | None = Field(None, description="A model that the server itself computes with.")
+    remote: RemoteEmbedding | None = Field(None, description="A service that computes embeddings.")
+
+
+class InferenceServiceV1Alpha1(Block):
+    """What answers with what was found."""
+
+    url: Text | None = Field(description="Its address.")
+    access_secret: ObjectName | None = Field(
+        None, description="Secret with its key under `LLM_ACCESS_SECRET`."
+    )
+    context_window_size: Annotated[int, Field(ge=1)] = Field(description="Its context, in tokens.")
+
+
+class InferenceService(InferenceServiceV1Alpha1):
+    """What answers with what was found."""
+
+    url: Text | None = Field(None, description="Its address.")
+
+
+class PersistentVolume(Block):
+    """A volume for the index."""
+
+    persistent_volume_claim: ObjectName = Field(description="Name of the PersistentVolumeClaim.")
+    mount_path: MountPath | None = Field(None, description=f"Where it is mounted. Default `{DATA}`.")
+
+
+class VectorDb(Block):
+    """A database for the index."""
+
+    engine: Text = Field(description="Which one.", examples=["qdrant"])
+    url: Text = Field(description="Its address.")
+    access_secret: ObjectName | None = Field(
+        None, description="Secret with its key under `VECTOR_DB_ACCESS_SECRET`."
+    )
+
+
+class Storage(Choice):
+    """Where the index rests."""
+
+    exactly_one: ClassVar[tuple[str, ...]] = ("persistentVolume", "vectorDB")
+
+    persistent_volume: PersistentVolume | None = Field(None, description="A volume.")
+    vector_db: VectorDb | None = Field(None, alias="vectorDB", description="A database.")
+
+
+class StorageV1Alpha1(Block):
+    """Where the index rests."""
+
+    persistent_volume_claim: ObjectName | None = Field(None, description="Name of the PersistentVolumeClaim.")
+    mount_path: MountPath | None = Field(None, description=f"Where it is mounted. Default `{DATA}`.")
+
+
+class ConfigMapName(Block):
+    """A ConfigMap."""
+
+    name: ObjectName = Field(description="Its name.")
+
+
+class Guardrails(Block):
+    """What answers are held to."""
+
+    enabled: bool = Field(False, description="Whether they are.")
+    config_map_ref: ConfigMapName | None = Field(
+        None, description=f"ConfigMap with the rules under the key `{POLICY_FILE}`."
+    )
+
+
+class RagSpecV1Alpha1(Block):
+    """What is wanted."""
+
+    compute: ResourceV1Alpha1 | None = Field(None, description="Nodes that it runs on.")
+    storage: StorageV1Alpha1 | None = Field(None, description="Where the index rests.")
+    embedding: Embedding = Field(description="What turns texts into vectors.")
+    inference_service: InferenceServiceV1Alpha1 | None = Field(
+        None, description="What answers with what was found."
+    )
+    query_service_name: Text | None = Field(None, description="Name of the Service for queries.")
+    index_service_name: Text | None = Field(None, description="Name of the Service for the index.")
+
+
+class RagSpec(Block):
+    """What is wanted."""
+
+    compute: Resource | None = Field(None, description="Nodes that it runs on.")
+    storage: Storage | None = Field(None, description="Where the index rests.")
+    embedding: Embedding = Field(description="What turns texts into vectors.")
+    inference_service: InferenceService | None = Field(None, description="What answers with what was found.")
+    guardrails: Guardrails | None = Field(None, description="What answers are held to.")
+
+
+class RagEngineV1Alpha1(Foreign):
+    """KAITO's `RAGEngine` of `kaito.sh/v1alpha1`."""
+
+    api_version: Literal["kaito.sh/v1alpha1"] = Field(description="Version of KAITO's API.")
+    kind: Literal["RAGEngine"] = Field(description="The kind.")
+    spec: RagSpecV1Alpha1 = Field(description="What is wanted.")
+
+
+class RagEngine(Foreign):
+    """KAITO's `RAGEngine` of `kaito.sh/v1beta1`."""
+
+    api_version: Literal["kaito.sh/v1beta1"] = Field(description="Version of KAITO's API.")
+    kind: Literal["RAGEngine"] = Field(description="The kind.")
+    spec: RagSpec = Field(description="What is wanted.")
+
+
+def lower(
+    engine: RagEngine | RagEngineV1Alpha1, document: Positioned, around: Around | None = None
+) -> tuple[list[Lowered], list[Diagnostic]]:
+    """A RAGEngine as a Topology with a pod of its own.
+
+    Args:
+        engine: the validated document.
+        document: the same with places.
+        around: what may be known beside it.
+
+    Returns:
+        The specs, and what is to be said about the document.
+    """
+    reading = Reading(engine.metadata, document, around)
+    wishes = reading.wishes()
+    spec = engine.spec
+    draft = reading.draft("Topology")
+    draft.origins["spec",] = ("spec",)
+    put_service(draft, wishes, reading, key=False)
+    nodes = Nodes()
+    if spec.compute is not None:
+        older = isinstance(engine, RagEngineV1Alpha1)
+        local = spec.embedding.local is not None
+        asked = asked_of(spec.compute, ("spec", "compute"), default=older, gpus_needed=False)
+        nodes = place(draft, asked, wishes, reading)
+        if spec.compute.count not in {None, 1}:
+            reading.unused(("spec", "compute", "count"), "the index is of one server")
+        if not local:
+            nodes = Nodes(named=nodes.named)
+    for field in ("queryServiceName", "indexServiceName"):
+        if isinstance(spec, RagSpecV1Alpha1) and field in document.data["spec"]:
+            reading.unused(("spec", field), "one Service serves both, by the name of the resource")
+    pod = _Server(reading, nodes).template(spec)
+    draft.put(("spec", "template"), placed(pod, draft, nodes, ("spec", "compute"), reading))
+    # A second server would not see what the first one indexes.
+    draft.put(("spec", "rollout"), {"maxSurge": 0, "maxUnavailable": 1})
+    topology = draft.finish(Topology, reading) if not reading.failed else None
+    naming = serving_names(RAG) if wishes.compat else None
+    return ([] if topology is None else [Lowered(topology, draft.origins, naming)]), reading.diagnostics
+
+
+class _Server:
+    """The pod in the making."""
+
+    def __init__(self, reading: Reading, nodes: Nodes) -> None:
+        self.reading = reading
+        self.nodes = nodes
+        self.env: list[dict[str, Any]] = [{"name": "HOME", "value": "/scratch"}]
+        self.mounts: list[dict[str, Any]] = [
+            {"name": "scratch", "mountPath": "/scratch"},
+            {"name": "scratch", "mountPath": "/tmp"},
+            {"name": "shm", "mountPath": "/dev/shm"},
+        ]
+        self.volumes: list[dict[str, Any]] = [
+            {"name": "scratch", "emptyDir": {}},
+            {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
+        ]
+        self.keeps = False
+
+    def say(self, name: str, value: str) -> None:
+        """A variable of the server's."""
+        self.env.append({"name": name, "value": value})
+
+    def say_secret(self, name: str, secret: str | None) -> None:
+        """A variable from the key of the same name of a Secret."""
+        if secret is not None:
+            reference = {"secretKeyRef": {"name": secret, "key": name}}
+            self.env.append({"name": name, "valueFrom": reference})
+
+    def template(self, spec: RagSpec | RagSpecV1Alpha1) -> dict[str, Any]:
+        """The pod template."""
+        self._embedding(spec.embedding, ("spec", "embedding"))
+        self._storage(spec)
+        service = spec.inference_service
+        if service is not None:
+            if service.url is not None:
+                self.say("LLM_INFERENCE_URL", service.url)
+            self.say_secret("LLM_ACCESS_SECRET", service.access_secret)
+            self.say("LLM_CONTEXT_WINDOW", str(service.context_window_size))
+        if isinstance(spec, RagSpec) and spec.guardrails is not None:
+            self._guardrails(spec.guardrails)
+        return {"spec": self._pod()}
+
+    def _embedding(self, embedding: Embedding, at: Path) -> None:
+        """By the names that the server reads; KAITO sets others, so that its choice never arrives."""
+        if embedding.remote is not None:
+            self.say("EMBEDDING_SOURCE_TYPE", "remote")
+            self.say("REMOTE_EMBEDDING_URL", embedding.remote.url)
+            self.say_secret("REMOTE_EMBEDDING_ACCESS_SECRET", embedding.remote.access_secret)
+            return
+        local = embedding.local
+        assert local is not None
+        self.say("EMBEDDING_SOURCE_TYPE", "local")
+        if local.model_id is not None:
+            self.say("LOCAL_EMBEDDING_MODEL_ID", local.model_id)
+        self.say_secret("HF_TOKEN", local.model_access_secret)
+        for field, value in (("image", local.image), ("imagePullSecret", local.image_pull_secret)):
+            if value is not None:
+                self.reading.unused(
+                    (*at, "local", field), "the server fetches its model by `modelID`, and knows of no image"
+                )
+
+    def _storage(self, spec: RagSpec | RagSpecV1Alpha1) -> None:
+        if spec.storage is None:
+            return
+        if isinstance(spec.storage, StorageV1Alpha1):
+            claim, folder = spec.storage.persistent_volume_claim, spec.storage.mount_path
+        elif spec.storage.vector_db is not None:
+            database = spec.storage.vector_db
+            self.say("VECTOR_DB_TYPE", database.engine)
+            self.say("VECTOR_DB_URL", database.url)
+            self.say_secret("VECTOR_DB_ACCESS_SECRET", database.access_secret)
+            return
+        else:
+            assert spec.storage.persistent_volume is not None
+            volume = spec.storage.persistent_volume
+            claim, folder = volume.persistent_volume_claim, volume.mount_path
+        folder = (folder or DATA).rstrip("/") or DATA
+        source: dict[str, Any] = (
+            {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
+        )
+        self.volumes.append({"name": "index", **source})
+        self.mounts.append({"name": "index", "mountPath": folder})
+        self.say("DEFAULT_VECTOR_DB_PERSIST_DIR", folder)
+        self.keeps = True
+
+    def _guardrails(self, guardrails: Guardrails) -> None:
+        at: Path = ("spec", "guardrails")
+        if not guardrails.enabled:
+            if guardrails.config_map_ref is not None:
+                self.reading.unused((*at, "configMapRef"), "`enabled` is not true")
+            return
+        self.say("OUTPUT_GUARDRAILS_ENABLED", "true")
+        if guardrails.config_map_ref is None:
+            self.reading.error(
+                "KG0413",
+                "KAITO copies rules from its own namespace, where kaigen has none",
+                at,
+                f"name a ConfigMap with the rules under the key `{POLICY_FILE}` in `configMapRef`",
+            )
+            return
+        self.say("OUTPUT_GUARDRAILS_POLICY_PATH", f"{POLICY_FOLDER}/{POLICY_FILE}")
+        name = guardrails.config_map_ref.name
+        self.volumes.append({"name": "guardrails", "configMap": {"name": name}})
+        self.mounts.append({"name": "guardrails", "mountPath": POLICY_FOLDER, "readOnly": True})
+
+    def _pod(self) -> dict[str, Any]:
+        gpus = self.nodes.gpus
+        device: dict[str, Any] = {}
+        if gpus and self.nodes.profile:
+            device = {f"nvidia.com/mig-{self.nodes.profile}": 1}
+        elif gpus and self.nodes.instance is not None:
+            device = {self.nodes.instance.gpu.resource: gpus}
+        cpu, memory = ("4", "16Gi") if device else ("500m", "4Gi")
+        health: dict[str, Any] = {"httpGet": {"path": "/health", "port": PORT}}
+        container: dict[str, Any] = {
+            "name": "server",
+            "image": IMAGE,
+            "command": ["python3", "main.py"],
+            "env": self.env,
+            "ports": [{"name": "http", "containerPort": PORT}],
+            "resources": {
+                "requests": {"cpu": cpu, "memory": memory, **device},
+                "limits": {"memory": memory, **device},
+            },
+            "startupProbe": {**health, "periodSeconds": 10, "failureThreshold": 120},
+            "readinessProbe": {**health, "periodSeconds": 10},
+            "livenessProbe": {**health, "periodSeconds": 10, "failureThreshold": 6},
+            **({"lifecycle": {"postStart": _ask("load"), "preStop": _ask("persist")}} if self.keeps else {}),
+            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            "volumeMounts": self.mounts,
+        }
+        return {
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "terminationGracePeriodSeconds": 60,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": USER,
+                "runAsGroup": USER,
+                "fsGroup": USER,
+                "fsGroupChangePolicy": "OnRootMismatch",
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [container],
+            "volumes": self.volumes,
+        }
+
+
+_ASK = """\
+import json, os, sys, time, urllib.request
+do, folder, base = sys.argv[1], os.environ["DEFAULT_VECTOR_DB_PERSIST_DIR"], "http://127.0.0.1:5000"
+def ask(path, method="GET"):
+    with urllib.request.urlopen(urllib.request.Request(base + path, method=method), timeout=50) as answer:
+        return answer.read()
+def names():
+    if do == "persist":
+        return json.loads(ask("/indexes"))
+    for _ in range(120):
+        try:
+            ask("/health")
+            break
+        except OSError:
+            time.sleep(1)
+    return [name for name in os.listdir(folder) if os.path.exists(f"{folder}/{name}/docstore.json")]
+try:
+    for name in names():
+        ask(f"/{do}/{name}?path={folder}/{name}" + "&overwrite=true" * (do == "load"), "POST")
+except (OSError, ValueError) as problem:
+    print(do, problem, file=sys.stderr)
+"""
+"""Loads every index from the volume when the server has started, and writes them back before it stops.
+
+A hook that failed would end the container, so what goes wrong is only told.
+"""
+
+
+def _ask(what: str) -> dict[str, Any]:
+    return {"exec": {"command": ["python3", "-c", _ASK, what]}}

@@ -1,0 +1,333 @@
+"""`tuning` of KAITO's as a Job: fetch the weights and the data, train an adapter, and bring it where it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kaigen.dialects.base import Lowered
+from kaigen.dialects.kaito import presets
+from kaigen.dialects.kaito.blocks import DataDestination, DataSource, PresetOptions, TuningV1Alpha1
+from kaigen.dialects.kaito.compat import WORKSPACE
+from kaigen.dialects.kaito.nodes import Asked, Nodes, place
+from kaigen.dialects.kaito.reading import Reading, Wishes
+from kaigen.dialects.kaito.serving import claim_of, placed
+from kaigen.dialects.kaito.training import CONFIG_FOLDER, CONFIG_KEY, Training, read_training
+from kaigen.kinds.compat import Naming
+from kaigen.kinds.job import Job
+from kaigen.kinds.spec import Path
+
+IMAGE = "mcr.microsoft.com/aks/kaito/kaito-base:0.5.0"
+"""KAITO's image with the training script and all that it imports (source: KAITO v0.12.0); `image` of the preset stands
+for another one."""
+
+PUSHER = "ghcr.io/oras-project/oras:v1.2.2"
+"""What pushes an adapter, as with KAITO v0.12.0."""
+
+WEIGHTS = "/workspace/tfs/weights"
+"""Where the training script looks for weights that its settings do not name."""
+
+DATA = "/mnt/data"
+CONFIG_NOTE = "kaigen.dev/training-config"
+USER = 65532
+TUNE = "tune"
+
+_PHI_3 = ("down_proj", "gate_up_proj", "o_proj", "qkv_proj")
+"""Linear layers of `Phi3ForCausalLM`, for which PEFT has no default."""
+
+_FETCH_MODEL = """\
+import os, sys
+from huggingface_hub import snapshot_download
+snapshot_download(sys.argv[1], revision=sys.argv[2], local_dir=sys.argv[3], token=os.environ.get("HF_TOKEN"),
+                  ignore_patterns=["*.bin", "*.pth", "*.pt", "*.gguf", "*.onnx", "original/*", "coreml/*"])
+"""
+_FETCH_DATA = """\
+import os, shutil, sys, urllib.parse, urllib.request
+for number, url in enumerate(sys.argv[2:]):
+    name = os.path.basename(urllib.parse.unquote(urllib.parse.urlsplit(url).path)) or f"data-{number}"
+    target = os.path.join(sys.argv[1], name)
+    with urllib.request.urlopen(url, timeout=60) as answer, open(target + ".part", "wb") as file:
+        shutil.copyfileobj(answer, file, 1 << 20)
+    os.replace(target + ".part", target)
+    print(f"{url}: {os.path.getsize(target)} bytes", flush=True)
+"""
+
+_SECURITY: Mapping[str, Any] = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+}
+_SMALL: Mapping[str, Any] = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "4Gi"}}
+
+
+def lower_tuning(tuning: TuningV1Alpha1, asked: Asked, wishes: Wishes, reading: Reading) -> list[Lowered]:
+    """A fine-tuning run as a Job.
+
+    Args:
+        tuning: the block.
+        asked: what the resource says of nodes.
+        wishes: what annotations ask for.
+        reading: takes what is wrong.
+    """
+    at: Path = ("tuning",)
+    draft = reading.draft("Job")
+    draft.origins["spec",] = at
+    nodes = place(draft, asked, wishes, reading)
+    if asked.count not in {None, 1}:
+        reading.error(
+            "KG0412",
+            f"a fine-tuning run takes one node, and `count` is {asked.count}",
+            (*asked.at, "count"),
+            "delete it; the training uses every GPU of the node",
+        )
+    training = read_training(tuning, at, reading)
+    meant = _model(tuning, at, reading)
+    run = _Run(tuning, at, nodes, reading)
+    run.input(tuning.input, (*at, "input"))
+    run.output(tuning.output, (*at, "output"), training)
+    if meant is None or training is None or reading.failed:
+        return []
+    template = run.template(meant, training)
+    if wishes.compat:
+        _rename(template, reading.metadata.name)
+    draft.put(("spec", "template"), placed(template, draft, nodes, at, reading), at)
+    # A run that failed would fail again, and holds GPUs each time. An eviction does not count.
+    draft.put(("spec", "retries"), 0)
+    job = draft.finish(Job, reading)
+    naming = Naming(plain=True) if wishes.compat else None
+    return [] if job is None else [Lowered(job, draft.origins, naming)]
+
+
+def _rename(template: dict[str, Any], name: str) -> None:
+    """Give a pod template KAITO's label, and the training the name that KAITO's container has."""
+    template.setdefault("metadata", {})["labels"] = {WORKSPACE: name}
+    for container in (*template["spec"]["initContainers"], *template["spec"]["containers"]):
+        if container["name"] == TUNE:
+            container["name"] = name
+
+
+def _model(tuning: TuningV1Alpha1, at: Path, reading: Reading) -> presets.Meant | None:
+    if tuning.preset is None:
+        reading.error("KG0412", "it is not said which model is tuned", at, "add `preset`")
+        return None
+    here = (*at, "preset")
+    meant = presets.find(tuning.preset, here, reading)
+    if meant is None:
+        return None
+    presets.warn_of_removed(meant, (*here, "name"), reading)
+    if meant.preset is not None and not meant.preset.tunable:
+        from kaigen.catalog.presets import presets as every
+
+        known = ", ".join(item.name for item in every() if item.tunable and not item.removed_from_kaito)
+        reading.error(
+            "KG0412",
+            f"KAITO's training script is not made for `{meant.name}`",
+            (*here, "name"),
+            f"it is for {known}",
+        )
+    options = tuning.preset.preset_options
+    secret = options.model_access_secret if isinstance(options, PresetOptions) else None
+    if meant.preset is not None and meant.preset.gated and not secret:
+        presets.warn_of_gate(meant.preset, (*here, "name"), reading)
+    return meant
+
+
+class _Run:
+    """A pod in the making."""
+
+    def __init__(self, tuning: TuningV1Alpha1, at: Path, nodes: Nodes, reading: Reading) -> None:
+        self.tuning = tuning
+        self.at = at
+        self.gpus = nodes.gpus or 1
+        self.mig = nodes.mig
+        self.nodes = nodes
+        self.reading = reading
+        self.init: list[dict[str, Any]] = []
+        self.last: list[dict[str, Any]] = []
+        self.mounts: list[dict[str, Any]] = []
+        self.volumes: list[dict[str, Any]] = []
+        options = tuning.preset.preset_options if tuning.preset else None
+        self.image = options.image if options and options.image else IMAGE
+        self.secrets = list(options.image_pull_secrets) if options else []
+        if options and options.image:
+            reading.is_placeholder(options.image, (*at, "preset", "presetOptions", "image"), "an image")
+
+    def input(self, source: DataSource, at: Path) -> None:
+        """Bring the data to where the training looks for it."""
+        mount: dict[str, Any] = {"name": "data", "mountPath": DATA}
+        if source.urls is not None:
+            for index, url in enumerate(source.urls):
+                self._check_url(url, (*at, "urls", index))
+            self.volumes.append({"name": "data", "emptyDir": {}})
+            self.init.append(self._helper("fetch-data", _FETCH_DATA, [DATA, *source.urls], [mount]))
+        elif source.image is not None:
+            if self.reading.is_placeholder(source.image, (*at, "image"), "an image"):
+                return
+            self.volumes.append({"name": "data", "image": {"reference": source.image}})
+            self.secrets += source.image_pull_secrets
+        else:
+            assert source.volume_source is not None
+            claim = claim_of(source.volume_source, (*at, "volumeSource"), self.reading)
+            claimed = {"claimName": claim, "readOnly": True}
+            self.volumes.append({"name": "data", "persistentVolumeClaim": claimed})
+        self.mounts.append({**mount, "readOnly": True})
+
+    def _check_url(self, url: str, at: Path) -> None:
+        from urllib.parse import urlsplit
+
+        try:
+            parts = urlsplit(url)
+            host = parts.hostname or ""
+        except ValueError:
+            host, parts = "", None
+        if parts is None or parts.scheme not in {"http", "https"} or not host:
+            self.reading.error("KG0412", f"`{url}` is no address of a file", at, "write https://host/path")
+        elif host == "localhost" or host.startswith(("127.", "169.254.", "10.", "192.168.")):
+            self.reading.error("KG0412", f"`{host}` is no host of others, which KAITO refuses", at)
+
+    def output(self, target: DataDestination, at: Path, training: Training | None) -> None:
+        """Keep what was trained, or push it."""
+        folder = training.output if training else "/mnt/results"
+        mount: dict[str, Any] = {"name": "results", "mountPath": folder}
+        self.mounts.append(mount)
+        if target.volume_source is not None:
+            claim = claim_of(target.volume_source, (*at, "volumeSource"), self.reading)
+            self.volumes.append({"name": "results", "persistentVolumeClaim": {"claimName": claim}})
+            if target.image_push_secret is not None:
+                self.reading.unused((*at, "imagePushSecret"), "nothing is pushed")
+            return
+        assert target.image is not None
+        self.volumes.append({"name": "results", "emptyDir": {}})
+        if self.reading.is_placeholder(target.image, (*at, "image"), "an image"):
+            return
+        if target.image_push_secret is None:
+            self.reading.error(
+                "KG0412",
+                "an image is pushed with a Secret, and none is named",
+                at,
+                "name one of type kubernetes.io/dockerconfigjson in `imagePushSecret`",
+            )
+            return
+        items = [{"key": ".dockerconfigjson", "path": "config.json"}]
+        self.volumes.append(
+            {"name": "login", "secret": {"secretName": target.image_push_secret, "items": items}}
+        )
+        self.last.append(
+            {
+                "name": "push",
+                "image": PUSHER,
+                "args": ["push", target.image, "--annotation", "sh.kaito.model.name=" + self._name(), "."],
+                "workingDir": folder,
+                "env": [{"name": "DOCKER_CONFIG", "value": "/etc/login"}],
+                "resources": dict(_SMALL),
+                "securityContext": {**_SECURITY, "readOnlyRootFilesystem": True},
+                "terminationMessagePolicy": "FallbackToLogsOnError",
+                "volumeMounts": [
+                    {**mount, "readOnly": True},
+                    {"name": "login", "mountPath": "/etc/login", "readOnly": True},
+                ],
+            }
+        )
+
+    def _name(self) -> str:
+        return self.tuning.preset.name.lower() if self.tuning.preset else ""
+
+    def template(self, meant: presets.Meant, training: Training) -> dict[str, Any]:
+        """The pod template."""
+        weights = {"name": "weights", "mountPath": WEIGHTS}
+        repo = meant.preset.repo if meant.preset else meant.name
+        revision = (meant.preset.revision if meant.preset else "") or "main"
+        fetch = self._helper("fetch-model", _FETCH_MODEL, [repo, revision, WEIGHTS], [weights])
+        options = self.tuning.preset.preset_options if self.tuning.preset else None
+        secret = options.model_access_secret if isinstance(options, PresetOptions) else None
+        if secret:
+            reference = {"name": secret, "key": presets.TOKEN_KEY}
+            fetch["env"].append({"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}})
+        env = [
+            {"name": "HOME", "value": "/scratch"},
+            {"name": "HF_HUB_OFFLINE", "value": "1"},
+            {"name": "PYTORCH_CUDA_ALLOC_CONF", "value": "expandable_segments:True"},
+        ]
+        if meant.preset is not None and meant.preset.architecture == "Phi3ForCausalLM":
+            env.append({"name": "DEFAULT_TARGET_MODULES", "value": ",".join(_PHI_3)})
+        scratch = [{"name": "scratch", "mountPath": "/scratch"}, {"name": "scratch", "mountPath": "/tmp"}]
+        shm = {"name": "shm", "mountPath": "/dev/shm"}
+        config = {"name": "config", "mountPath": CONFIG_FOLDER, "readOnly": True}
+        device = self._device()
+        memory = f"{32 * self.gpus}Gi"
+        tune: dict[str, Any] = {
+            "name": TUNE,
+            "image": self.image,
+            "workingDir": "/workspace/tfs",
+            "command": ["accelerate", "launch"],
+            "args": [
+                f"--num_processes={self.gpus}",
+                "--num_machines=1",
+                "--machine_rank=0",
+                "--gpu_ids=all",
+                "/workspace/tfs/fine_tuning.py",
+            ],
+            "env": env,
+            "resources": {
+                "requests": {"cpu": str(4 * self.gpus), "memory": memory, **device},
+                "limits": {"memory": memory, **device},
+            },
+            "securityContext": dict(_SECURITY),
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            "volumeMounts": [{**weights, "readOnly": True}, *self.mounts, config, *scratch, shm],
+        }
+        pod: dict[str, Any] = {
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": USER,
+                "runAsGroup": USER,
+                "fsGroup": USER,
+                "fsGroupChangePolicy": "OnRootMismatch",
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "initContainers": [fetch, *self.init, *([tune] if self.last else [])],
+            "containers": self.last or [tune],
+            "volumes": [
+                {"name": "weights", "emptyDir": {}},
+                *self.volumes,
+                _config_volume(training),
+                {"name": "scratch", "emptyDir": {}},
+                {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "4Gi"}},
+            ],
+        }
+        if self.secrets:
+            pod["imagePullSecrets"] = [{"name": name} for name in dict.fromkeys(self.secrets)]
+        metadata = {"annotations": {CONFIG_NOTE: training.text}} if training.text else {}
+        return {**({"metadata": metadata} if metadata else {}), "spec": pod}
+
+    def _device(self) -> dict[str, Any]:
+        if self.mig:
+            return {f"nvidia.com/mig-{self.nodes.profile}": 1}
+        resource = self.nodes.instance.gpu.resource if self.nodes.instance else "nvidia.com/gpu"
+        return {resource: self.gpus}
+
+    def _helper(
+        self, name: str, script: str, arguments: list[str], mounts: list[dict[str, Any]]
+    ) -> dict[str, Any]:
+        """A container that runs a few lines of Python in the image of the training."""
+        return {
+            "name": name,
+            "image": self.image,
+            "command": ["python3", "-c", script, *arguments],
+            "env": [{"name": "HOME", "value": "/scratch"}],
+            "resources": dict(_SMALL),
+            "securityContext": {**_SECURITY, "readOnlyRootFilesystem": True},
+            "terminationMessagePolicy": "FallbackToLogsOnError",
+            "volumeMounts": [*mounts, {"name": "scratch", "mountPath": "/scratch"}],
+        }
+
+
+def _config_volume(training: Training) -> dict[str, Any]:
+    """The settings: a ConfigMap of the user's, or what stands in the pod's own annotation."""
+    if training.config_map:
+        return {"name": "config", "configMap": {"name": training.config_map}}
+    field = {"fieldPath": f"metadata.annotations['{CONFIG_NOTE}']"}
+    return {"name": "config", "downwardAPI": {"items": [{"path": CONFIG_KEY, "fieldRef": field}]}}
