@@ -12,7 +12,8 @@ ARGS =
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo test test-chat test-cluster cluster-tools cluster-up cluster-down bench bench-chat lint format docs coverage lock clean
+.PHONY: help demo test test-chat test-cluster cluster-tools cluster-up cluster-down bench bench-chat bench-cluster lint \
+	format docs coverage lock clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
@@ -47,6 +48,9 @@ bench: $(VENV)/.dev ## Measure kaigen beside its peers
 
 bench-chat: $(CHAT)/.bench ## Measure the chat server beside its peers
 	$(CHAT)/bin/python -m benchmarks.chat $(ARGS)
+
+bench-cluster: cluster-tools ## Measure what 500 apps cost a cluster
+	$(PY) -m benchmarks.cluster $(ARGS)
 
 lint: $(VENV)/.dev ## Check style, types and YAML (runs every check, then says whether one failed)
 	@failed=; \

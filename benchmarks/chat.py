@@ -71,7 +71,11 @@ PEERS = {
     ),
     "transformers-serve": Peer("transformers serve", _SERVE, "/health", "{model}"),
     "transformers-serve-cb": Peer(
-        "transformers serve, continuous batching", (*_SERVE, "--continuous-batching"), "/health", "{model}"
+        "transformers serve, continuous batching",
+        # Else it takes most of the machine's memory for its cache.
+        (*_SERVE, "--continuous-batching", "--cb-max-memory-percent", "0.05"),
+        "/health",
+        "{model}",
     ),
 }
 
@@ -220,7 +224,9 @@ def measure(options: argparse.Namespace, model: Path, scratch: Path) -> dict[str
                     rate(port, peer, model, Load(2, 1, options.tokens, False))
                     for clients in options.clients:
                         load = Load(clients, options.requests, options.tokens, options.stream)
-                        numbers.setdefault(str(clients), []).append(rate(port, peer, model, load))
+                        found_rate = rate(port, peer, model, load)
+                        numbers.setdefault(str(clients), []).append(found_rate)
+                        print(f"  {clients} clients: {found_rate:.1f}", file=sys.stderr, flush=True)
                     numbers.setdefault("memory", []).append(peak(pid) / 2**20)
             except Failed as error:
                 numbers["failed"] = [turn]

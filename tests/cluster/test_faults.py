@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable
 from functools import partial
 from http.client import HTTPException
@@ -94,10 +95,20 @@ def killed(plane: Plane, syncer: Syncer, begin: Begin) -> str:
 def late(plane: Plane, syncer: Syncer, begin: Begin) -> str:
     """etcd answers late for as long as the sync takes."""
     with slow(plane):
+        wait_until(lambda: seconds_of_a_write(plane, syncer.namespace) > 0.3, "etcd is slow", 20)
         revision = begin()
         for app in list(syncer.synced):
             syncer.wait(app, revision)
+        wait_until(lambda: seconds_of_a_write(plane, syncer.namespace) > 0.3, "etcd is still slow", 20)
     return revision
+
+
+def seconds_of_a_write(plane: Plane, namespace: str) -> float:
+    """How long the API server takes to change something."""
+    labels = {"probe": uuid.uuid4().hex}
+    began = time.monotonic()
+    plane.client.patch("v1/Namespace", namespace, "", {"metadata": {"labels": labels}})
+    return time.monotonic() - began
 
 
 def refused(plane: Plane, syncer: Syncer, begin: Begin) -> str:

@@ -50,7 +50,7 @@ def flux_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
         apps["spec"]["dependsOn"] = [{"name": name}]
     for tenant in tenants:
         path = _folder(delivery, tenant.namespace, TENANT_FOLDER, "manifests")
-        body = _kustomization(delivery, delivery.name(tenant.namespace), path)
+        body = _kustomization(delivery, _tenant_name(delivery, tenant.namespace), path)
         body["spec"]["deletionPolicy"] = "Orphan"
         files[f"{FOLDER}/tenants/{tenant.namespace}.yaml"] = (body, ())
     for app in delivery.apps:
@@ -62,6 +62,13 @@ def flux_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
         if delivery.data["charts"]:
             files[f"{name}.chart.yaml"] = (_chart_source(delivery, app), ())
     return files
+
+
+def _tenant_name(delivery: Delivery, namespace: str) -> str:
+    """Name of a namespace's Kustomization; another than those of the bootstrap, which may be called like it."""
+    name = delivery.name(namespace)
+    taken = {delivery.project, f"{delivery.project}-tenants"}
+    return f"{name}-tenant" if name in taken or name.removesuffix("-tenant") in taken else name
 
 
 _ONCE = ("Applied once, by hand; from then on Flux keeps the objects beside this folder as Git has them.",)

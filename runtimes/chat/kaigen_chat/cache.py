@@ -7,6 +7,7 @@ more are dropped by moving the first column, without a copy.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import torch
@@ -88,9 +89,11 @@ class RowsCache(Cache):  # type: ignore[misc]  # as above
         rows: rows that the next forward pass has.
         columns: room to begin with.
         most_columns: columns that are never exceeded, which the caller sees to.
+        most_tokens: the same for rows × columns; without it there is no such limit.
     """
 
-    def __init__(self, rows: int, columns: int, most_columns: int) -> None:
+    def __init__(self, rows: int, columns: int, most_columns: int, most_tokens: int | None = None) -> None:
+        self._most_tokens = sys.maxsize if most_tokens is None else most_tokens
         self.span = _Span(rows, min(columns, most_columns), most_columns)
         super().__init__(layer_class_to_replicate=lambda: _Layer(self.span))
 
@@ -104,7 +107,7 @@ class RowsCache(Cache):  # type: ignore[misc]  # as above
         """Bytes that the buffers take."""
         return sum(
             buffer.numel() * buffer.element_size()
-            for layer in self.layers
+            for layer in tuple(self.layers)
             if layer.is_initialized
             for buffer in (layer.keys, layer.values)
         )
@@ -112,7 +115,7 @@ class RowsCache(Cache):  # type: ignore[misc]  # as above
     def reserve(self, tokens: int) -> None:
         """Makes room for the columns of the next forward pass; to be called before it."""
         if self.span.end + tokens > self.span.columns:
-            self._resize(self.span.rows_kept, self.width, self.width + tokens)
+            self._resize(self.span.rows, self.width, self.width + tokens)
 
     def advance(self, tokens: int) -> None:
         """Counts the columns of the forward pass that ended."""
@@ -133,8 +136,7 @@ class RowsCache(Cache):  # type: ignore[misc]  # as above
         rows, first = span.rows + len(picks), span.rows
         if rows > span.rows_kept or span.end < width:
             wide = max(self.width, width)
-            kept = span.rows_kept if rows <= span.rows_kept else max(rows, 2 * span.rows_kept)
-            self._resize(kept, wide, wide + 1)
+            self._resize(rows, wide, wide + 1)
         start = min(span.start, span.end - width)
         index = torch.tensor(picks)
         while len(self.layers) < len(other.layers):
@@ -167,15 +169,18 @@ class RowsCache(Cache):  # type: ignore[misc]  # as above
             span.start = span.end = span.columns = span.rows_kept = 0
 
     def _resize(self, rows: int, end: int, least: int) -> None:
-        """Moves what is in use so that it ends at column `end`, in buffers of `least` columns or more.
+        """Moves what is in use so that it ends at column `end`, in buffers for `rows` rows and `least` columns or more.
 
         Without growth when a quarter of the room would be free: then it is leading columns that are in the way.
         """
         old = self.span
         new = _Span(old.rows, old.columns, old.most_columns)
-        new.rows_kept = rows
-        if least * 5 // 4 > old.columns:
-            new.columns = min(max(least * 3 // 2, least + _STEP), max(old.most_columns, least))
+        new.rows_kept = old.rows_kept
+        if rows > old.rows_kept or least * 5 // 4 > old.columns:
+            roomy = min(max(least * 3 // 2, least + _STEP), old.most_columns, self._most_tokens // rows)
+            new.columns = max(least, roomy)
+            twice = 2 * rows if rows > old.rows_kept else rows
+            new.rows_kept = max(rows, min(twice, self._most_tokens // new.columns))
         at = end - (old.end - old.start)
         for layer in self.layers:
             layer.move(old, new, at)

@@ -82,7 +82,7 @@ class Engine:
         self._stopping = False
         self._broken = False
         self._rows: list[Row] = []
-        self._cache = RowsCache(0, 0, model.context)
+        self._cache = self._empty()
         self._prefill: _Prefill | None = None
         self._out: list[Delivery] = []
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
@@ -90,7 +90,11 @@ class Engine:
             running=lambda: len(self._rows) + (self._prefill.rows if self._prefill else 0),
             waiting=lambda: self._waiting.rows,
             cache=lambda: len(self._rows) * self._cache.width / limits.cache_tokens,
+            cache_bytes=lambda: self._cache.bytes,
         )
+
+    def _empty(self) -> RowsCache:
+        return RowsCache(0, 0, self._model.context, self._limits.cache_tokens)
 
     def start(self) -> None:
         """Starts the thread."""
@@ -170,16 +174,16 @@ class Engine:
             gone = self._waiting.drop_cancelled()
             for job in gone:
                 self._waiting.done(job.choices)
-        self._metrics.cancelled(len(gone))
+        self._metrics.cancelled(sum(job.choices for job in gone))
         for number in range(len(self._rows) - 1, -1, -1):
             if self._rows[number].job.cancelled:
+                self._metrics.cancelled(1)  # first: who sees that the row is gone may look at the count
                 self._remove(number)
-                self._metrics.cancelled(1)
         prefill = self._prefill
         if prefill is not None and all(job.cancelled for job in prefill.jobs):
+            self._metrics.cancelled(prefill.rows)
             self._prefill = None
             self._done(prefill.rows)
-            self._metrics.cancelled(prefill.rows)
 
     def _admit(self) -> None:
         """Takes as many jobs from the queue as there is room for, and prompts as fit in one chunk."""
@@ -300,6 +304,6 @@ class Engine:
                     jobs[id(job)] = job
                     self._waiting.done(job.choices)
         self._rows, self._prefill = [], None
-        self._cache = RowsCache(0, 0, self._model.context)
+        self._cache = self._empty()
         self._out += [(job, Piece(job.first, error=error)) for job in jobs.values()]
         self._metrics.failed(len(jobs))

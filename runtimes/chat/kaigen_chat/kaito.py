@@ -177,7 +177,7 @@ def sampling(generate: _Generate, prompt: int, context: int) -> Sampling:
         prompt: tokens of the prompt.
         context: most tokens of prompt and answer.
     """
-    room = context - prompt
+    room = max(1, context - prompt)
     most = generate.max_new_tokens or max(1, generate.max_length - prompt)
     least = generate.min_length - prompt if generate.min_new_tokens is None else generate.min_new_tokens
     return Sampling(
@@ -193,7 +193,7 @@ def sampling(generate: _Generate, prompt: int, context: int) -> Sampling:
 
 def llama_sampling(parameters: _Llama, prompt: int, context: int) -> Sampling:
     """The engine's parameters of a llama body; without `max_gen_len` to the end of the context."""
-    room = context - prompt
+    room = max(1, context - prompt)
     return Sampling(
         max_tokens=min(parameters.max_gen_len or room, room),
         temperature=parameters.temperature,

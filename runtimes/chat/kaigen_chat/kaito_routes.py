@@ -44,10 +44,9 @@ def router(service: Service) -> APIRouter:
 
     async def chat(request: Request) -> Response:
         asked = kaito.parse_chat(await read_json(request))
-        context = service.model.context
         if isinstance(asked, kaito.Dialogs):
             prompts = await conversations(asked.dialogs, "input_data.input_string")
-            how = [kaito.llama_sampling(asked.parameters, len(prompt), context) for prompt in prompts]
+            how = [kaito.llama_sampling(asked.parameters, len(prompt), service.span()) for prompt in prompts]
             pieces = await run(request, jobs(prompts, how))
             told = [
                 [_said(message.role, message.plain()["content"]) for message in dialog]
@@ -61,16 +60,15 @@ def router(service: Service) -> APIRouter:
         else:
             [prompt] = await tokens([asked.prompt], "prompt")
             before = asked.prompt if asked.full else ""
-        sampling = kaito.sampling(asked.generate, len(prompt), context)
-        job = Job(prompt, sampling, asked.generate.num_return_sequences, whole=True)
+        count = asked.generate.num_return_sequences
+        sampling = kaito.sampling(asked.generate, len(prompt), service.span(count))
+        job = Job(prompt, sampling, count, whole=True)
         return as_json({"Result": "".join(before + piece.text for piece in await run(request, [job]))})
 
     async def generate(request: Request) -> Response:
         asked = kaito.parse_generate(await read_json(request))
         prompts = await tokens(asked.prompts, "prompts")
-        how = [
-            kaito.llama_sampling(asked.parameters, len(prompt), service.model.context) for prompt in prompts
-        ]
+        how = [kaito.llama_sampling(asked.parameters, len(prompt), service.span()) for prompt in prompts]
         pieces = await run(request, jobs(prompts, how))
         told = [
             {"prompt": prompt, "response": piece.text}

@@ -53,13 +53,18 @@ class Metrics:
         self._batch = histogram("kaigen_chat_batch_rows", "Rows of a step", _ROWS)
 
     def watch(
-        self, running: Callable[[], float], waiting: Callable[[], float], cache: Callable[[], float]
+        self,
+        running: Callable[[], float],
+        waiting: Callable[[], float],
+        cache: Callable[[], float],
+        cache_bytes: Callable[[], float],
     ) -> None:
         """Tells where gauges are read."""
         for name, about, read in (
             ("vllm:num_requests_running", "Answers that are generated now", running),
             ("vllm:num_requests_waiting", "Answers that wait for their turn", waiting),
             ("vllm:kv_cache_usage_perc", "Share of the KV cache in use, 0 to 1", cache),
+            ("kaigen_chat_kv_cache_bytes", "Bytes that are held for the KV cache", cache_bytes),
         ):
             Gauge(name, about, ["model_name"], registry=self.registry).labels(self._model).set_function(read)
 

@@ -40,7 +40,7 @@ class Facts:
 
 
 class LanguageModel:
-    """A decoder and its tokenizer. `forward` is for one thread; the rest, too, but for another one."""
+    """A decoder and its tokenizer. `forward` is for one thread; the rest may be called beside it."""
 
     def __init__(self, settings: Settings) -> None:
         """Loads what is in the folder, which was checked, and nothing from elsewhere.
@@ -70,6 +70,8 @@ class LanguageModel:
             raise BadModel(f"cannot load {settings.model}: {' '.join(str(error).split())}") from error
         self._model.eval().to(self.device)
         self._last_only = "logits_to_keep" in inspect.signature(self._model.forward).parameters
+        # Names that are no variables but arguments; one of them is another template.
+        self._reserved = frozenset(inspect.signature(self._tokenizer.apply_chat_template).parameters)
         if settings.chat_template is not None:
             self._tokenizer.chat_template = _read(settings.chat_template)
         self.vocabulary: int = self._model.config.get_text_config().vocab_size
@@ -174,6 +176,9 @@ class LanguageModel:
                 f"{flag('chat_template')} FILE",
                 "messages",
             )
+        reserved = sorted(self._reserved & set(variables or ()))
+        if reserved:
+            raise bad_request(f"A template's variable cannot be called {reserved[0]}", "chat_template_kwargs")
         try:
             text: str = self._tokenizer.apply_chat_template(
                 list(messages), tokenize=False, add_generation_prompt=True, **(variables or {})

@@ -31,7 +31,7 @@ def router(service: Service) -> APIRouter:
         _check_model(asked, service)
         messages = [message.plain() for message in asked.messages]
         prompt = await service.read(lambda: service.model.chat(messages, asked.chat_template_kwargs))
-        limit = service.check(prompt, asked.limit, "messages")
+        limit = service.check(prompt, asked.limit, "messages", asked.n)
         sampling = asked.sampling(service.model.defaults, limit, asked.told)
         job = Job(prompt, sampling, asked.n, whole=not asked.stream)
         return await _answer(request, service, asked, [job], _Chat(service.name, asked.told is not None))
@@ -45,7 +45,7 @@ def router(service: Service) -> APIRouter:
             wanted = asked.max_tokens
             if wanted is None:
                 wanted = min(_DEFAULT_COMPLETION, max(1, service.model.context - len(prompt)))
-            limit = service.check(prompt, wanted, "prompt")
+            limit = service.check(prompt, wanted, "prompt", asked.n)
             sampling = asked.sampling(service.model.defaults, limit, asked.logprobs)
             jobs.append(Job(prompt, sampling, asked.n, first=number * asked.n, whole=not asked.stream))
         if not jobs:

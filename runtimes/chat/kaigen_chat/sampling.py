@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_COLD = 1e-4  # below it, dividing by the temperature only makes numbers that are too large
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
@@ -44,7 +46,7 @@ class Sampling:
     @property
     def greedy(self) -> bool:
         """Whether the likeliest token is taken."""
-        return self.temperature == 0
+        return self.temperature < _COLD
 
     @property
     def penalised(self) -> bool:

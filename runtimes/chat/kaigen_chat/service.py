@@ -102,7 +102,7 @@ class Service:
         self._answers: dict[Job, Answer] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._engine = Engine(model, limits, metrics, self._deliver)
-        # One thread: tokenizers are not to be used by two at once.
+        # One thread: some tokenizers are not to be used for encoding by two at once.
         self._reader = ThreadPoolExecutor(1, "tokenizer")
 
     def start(self) -> None:
@@ -124,13 +124,14 @@ class Service:
         """Runs what takes a tokenizer, beside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._reader, parse)
 
-    def check(self, prompt: Sequence[int], max_tokens: int | None, param: str) -> int:
+    def check(self, prompt: Sequence[int], max_tokens: int | None, param: str, choices: int = 1) -> int:
         """How long an answer to a prompt may be.
 
         Args:
             prompt: its tokens.
             max_tokens: what the request says.
             param: the field that the prompt came from.
+            choices: how many answers are asked for.
 
         Raises:
             Refused: there is no room for an answer, or for one of that length, or a token is none of the model's.
@@ -146,7 +147,13 @@ class Service:
             raise self._too_long(
                 f"the prompt has {len(prompt)}, and max_tokens asks for {max_tokens} more", param
             )
-        return room if max_tokens is None else max_tokens
+        if max_tokens is not None:
+            return max_tokens
+        return max(1, self.span(choices) - len(prompt))
+
+    def span(self, choices: int = 1) -> int:
+        """Most tokens of a prompt and each of its answers, as long as the request does not ask for more."""
+        return min(self.model.context, self.limits.cache_tokens // choices)
 
     def _too_long(self, what: str, param: str) -> Exception:
         return bad_request(

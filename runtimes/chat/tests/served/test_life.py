@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -203,11 +204,13 @@ def test_limits_of_context_rows_and_cache_hold(model: Path) -> None:
         with pytest.raises(openai.BadRequestError, match="more than the 128"):
             client.completions.create(model="tiny", prompt=[5] * 10, max_tokens=40, n=3)
         most: list[float] = []
+        held: list[float] = []
         done = threading.Event()
 
         def watch() -> None:
             while not done.is_set():
                 most.append(server.metric("vllm:kv_cache_usage_perc"))
+                held.append(server.metric("kaigen_chat_kv_cache_bytes"))
 
         watcher = threading.Thread(target=watch)
         watcher.start()
@@ -218,6 +221,11 @@ def test_limits_of_context_rows_and_cache_hold(model: Path) -> None:
         watcher.join()
         assert all(answer.usage.completion_tokens == 40 for answer in answers)
         assert 0.2 < max(most) <= 1
+        # 2 layers × keys and values × 2 heads × 16 numbers of 4 bytes.
+        assert 0 < max(held) <= 128 * 512
+        assert client.chat.completions.create(
+            model="tiny", messages=[{"role": "user", "content": "A"}]
+        ).choices
 
 
 def test_the_metrics_are_what_was_done(model: Path) -> None:
@@ -263,3 +271,58 @@ def test_a_port_that_is_taken_is_told_before_the_model_is_loaded(slow: Path) -> 
     assert (
         done.stderr == f"error: cannot listen on 127.0.0.1:{port} (--host, --port): Address already in use\n"
     )
+
+
+def test_dtype_template_and_name_are_as_told(model: Path, tmp_path: Path) -> None:
+    template = tmp_path / "template.jinja"
+    template.write_text("{% for message in messages %}{{ message.content }}{{ more or '' }}{% endfor %}")
+    flags = [
+        "--threads",
+        "1",
+        "--dtype",
+        "bfloat16",
+        "--chat-template",
+        str(template),
+        "--served-model-name",
+        "other",
+    ]
+    with Server(model, *flags) as server, server.client() as client:
+        assert "as bfloat16" in server.log
+        asked = {"model": "other", "messages": [{"role": "user", "content": "Git says"}], "max_tokens": 5}
+        plain = client.chat.completions.create(**asked)
+        prompt = client.completions.create(model="other", prompt="Git says", max_tokens=1)
+        assert plain.usage.prompt_tokens == prompt.usage.prompt_tokens
+        longer = client.chat.completions.create(**asked, extra_body={"chat_template_kwargs": {"more": "!!"}})
+        assert longer.usage.prompt_tokens > plain.usage.prompt_tokens
+        with pytest.raises(openai.BadRequestError, match="cannot be called chat_template"):
+            client.chat.completions.create(
+                **asked, extra_body={"chat_template_kwargs": {"chat_template": "x"}}
+            )
+
+
+def test_code_in_the_folder_runs_only_when_allowed(tmp_path: Path) -> None:
+    made = tiny.make(tmp_path / "tiny")
+    config = json.loads((made / "config.json").read_text())
+    config["auto_map"] = {"AutoModelForCausalLM": "own.OwnForCausalLM"}
+    (made / "config.json").write_text(json.dumps(config))
+    (made / "own.py").write_text(
+        "import sys\n"
+        "from transformers import LlamaForCausalLM\n"
+        "sys.stderr.write('code of the folder runs\\n')\n"
+        "class OwnForCausalLM(LlamaForCausalLM):\n"
+        "    pass\n"
+    )
+    with pytest.raises(AssertionError, match="Read that code, then allow it with --trust-remote-code"):
+        Server(made, "--threads", "1")
+    with Server(made, "--threads", "1", "--trust-remote-code", HF_HOME=str(tmp_path)) as server:
+        assert "code of the folder runs" in server.log
+        assert server.request("/v1/completions", b'{"prompt": "A", "max_tokens": 1}')[0] == 200
+
+
+def test_a_model_that_is_not_plain_attention_is_refused_by_its_kind(model: Path, tmp_path: Path) -> None:
+    made = tmp_path / "tiny"
+    shutil.copytree(model, made)
+    config = json.loads((made / "config.json").read_text())
+    (made / "config.json").write_text(json.dumps(config | {"model_type": "t5"}))
+    with pytest.raises(AssertionError, match="only decoders are served here"):
+        Server(made, "--threads", "1")

@@ -66,6 +66,20 @@ def test_an_account_of_the_namespace_syncs_its_apps(rendered: Callable[..., Rend
     assert files["_flux/bootstrap/apps.yaml"]["spec"]["dependsOn"] == [{"name": "ml-prod-tenants"}]
 
 
+@pytest.mark.parametrize("namespace", ["ml", "ml-tenants", "ml-tenant", "other"])
+def test_a_namespace_that_is_called_like_the_project_takes_nobodys_place(
+    rendered: Callable[..., Rendered], namespace: str
+) -> None:
+    config = {"namespace": namespace, "environments": {}}
+    files = rendered("", config=config, flux=FLUX, tenancy={"namespaces": True}, project="ml")
+    made = [
+        body["metadata"]["name"]
+        for path, body in files.items()
+        if body["kind"] == "Kustomization" and body["apiVersion"].startswith("kustomize.toolkit.fluxcd.io")
+    ]
+    assert len(made) == len(set(made)) == 5
+
+
 def test_the_account_may_do_what_its_apps_take(rendered: Callable[..., Rendered]) -> None:
     files = rendered(flux=FLUX, tenancy={"serviceAccount": "deployer"})
     rules = files["ml/_tenant/manifests/role-deployer.yaml"]["rules"]

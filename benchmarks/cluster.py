@@ -1,0 +1,258 @@
+"""`python -m benchmarks.cluster`: what a repository of many apps costs a cluster, by Argo CD and by Flux.
+
+Runs the control plane of the cluster tests: build its programs first (`make cluster-tools`; `make bench-cluster` does).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from benchmarks.workload import Object, write_repository
+from kaigen.config import load_config
+from kaigen.pipeline import render
+from tests.cluster import world
+from tests.cluster.argocd import APPLICATION, ArgoCD
+from tests.cluster.client import is_true, kind_of
+from tests.cluster.flux import KUSTOMIZATION, Flux
+from tests.cluster.git import Repository
+from tests.cluster.plane import Plane
+
+NAMESPACE = "ml"
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """What one sync of the whole repository took.
+
+    Attributes:
+        seconds: until every app was in the cluster and healthy.
+        requests: that the syncer sent to the API server, leases and events left out.
+        writes: of them, those that may have changed something.
+        objects: of the writes, those to the apps' objects.
+    """
+
+    seconds: float
+    requests: int
+    writes: int
+    objects: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one syncer fared.
+
+    Attributes:
+        syncer: its name.
+        apps: how many apps.
+        rendered: how many objects kaigen rendered for them, the syncer's own included.
+        kept: how many objects were in the cluster in the end, by kind.
+        first: from an empty cluster.
+        second: of another commit that changes no app.
+    """
+
+    syncer: str
+    apps: int
+    rendered: int
+    kept: Mapping[str, int]
+    first: Pass
+    second: Pass
+
+
+class Tree:
+    """A repository of many apps, rendered for one of the syncers.
+
+    Attributes:
+        apps: how many apps.
+        namespace: where they go.
+        labels: selector of what the syncer reads of them.
+        files: content by path.
+    """
+
+    def __init__(self, folder: Path, apps: int, namespace: str, gitops: Object) -> None:
+        write_repository(folder, apps)
+        config = yaml.safe_load((folder / "kaigen.yaml").read_text())
+        label = {"bench": namespace}
+        config |= {"profile": "k3s", "namespace": namespace}
+        config["gitops"] = {
+            "project": namespace,
+            "labels": label,
+            "tenancy": {"namespaces": True},
+            **gitops,
+        }
+        (folder / "kaigen.yaml").write_text(yaml.safe_dump(config))
+        made = render((), load_config(folder))
+        self.apps, self.namespace = apps, namespace
+        self.labels = f"bench={namespace}"
+        self.files = {f"rendered/{path}": data.decode() for path, data in made.items()}
+
+    def read(self, start: str = "") -> list[Object]:
+        """The objects of the files whose path in the tree begins so."""
+        return [
+            yaml.safe_load(text)
+            for path, text in self.files.items()
+            if path.startswith(f"rendered/{start}") and not path.endswith(("kustomization.yaml", "-index"))
+        ]
+
+
+def measure_argocd(
+    plane: Plane, argocd: ArgoCD, scratch: Path, apps: int, namespace: str, timeout: float
+) -> Result:
+    """Sync a repository of so many apps with Argo CD, twice.
+
+    Args:
+        plane: where.
+        argocd: who.
+        scratch: folder for specs and repository.
+        apps: how many.
+        namespace: where they go; made by the sync.
+        timeout: seconds that a sync may take.
+
+    Raises:
+        TimeoutError: one took longer.
+    """
+    repository = Repository(scratch / "argocd-git")
+    tree = Tree(scratch / "argocd", apps, namespace, {"repository": repository.url, "argocd": {}})
+
+    def sync(number: int) -> tuple[Callable[[], int], Callable[[], None]]:
+        revision = repository.commit({**tree.files, "NUMBER": str(number)})
+
+        def begin() -> None:
+            for obj in tree.read("_argocd/bootstrap/"):
+                plane.client.apply(obj)
+            for obj in tree.read("_argocd/argocd-cm.yaml"):
+                plane.client.apply(obj, manager="kaigen")
+            for found in plane.client.objects(APPLICATION, argocd.namespace, tree.labels):
+                argocd.refresh(found["metadata"]["name"])
+
+        def ready() -> int:
+            return sum(
+                found.get("status", {}).get("sync", {}).get("status") == "Synced"
+                and found["status"]["sync"].get("revision") == revision
+                and found["status"].get("health", {}).get("status") == "Healthy"
+                # An object can be there and well before the operation that made it is over.
+                and found["status"].get("operationState", {}).get("phase") == "Succeeded"
+                and "operation" not in found
+                for found in plane.client.objects(APPLICATION, argocd.namespace, tree.labels)
+            )
+
+        return ready, begin
+
+    # The apps', that of the namespace, and the root.
+    return _measure(plane, "Argo CD", argocd.user, tree, apps + 2, sync, timeout)
+
+
+def measure_flux(
+    plane: Plane, flux: Flux, scratch: Path, apps: int, namespace: str, timeout: float
+) -> Result:
+    """As `measure_argocd`, with Flux."""
+    gitops = {"repository": "https://git.invalid/scale", "flux": {"interval": "1h"}}
+    tree = Tree(scratch / "flux", apps, namespace, gitops)
+
+    def sync(number: int) -> tuple[Callable[[], int], Callable[[], None]]:
+        revision = ""
+
+        def begin() -> None:
+            nonlocal revision
+            revision = flux.publish(namespace, {**tree.files, "NUMBER": str(number)})
+            for obj in tree.read("_flux/bootstrap/"):
+                if obj["kind"] == "Kustomization":
+                    plane.client.apply(obj)
+
+        def ready() -> int:
+            return sum(
+                found.get("status", {}).get("lastAppliedRevision") == revision and is_true(found, "Ready")
+                for found in plane.client.objects(KUSTOMIZATION, flux.namespace, tree.labels)
+            )
+
+        return ready, begin
+
+    # The apps', that of the namespace, and the two of the bootstrap.
+    return _measure(plane, "Flux", flux.user, tree, apps + 3, sync, timeout)
+
+
+def run(name: str, apps: int, timeout: float) -> Result:
+    """Measure one syncer on a plane of its own, which has room for every Job at once."""
+    with tempfile.TemporaryDirectory(prefix="kaigen-bench-") as scratch, Plane() as plane:
+        capacity = {"cpu": "20k", "memory": "200Ti", "ephemeral-storage": "9Ti", "pods": "5000"}
+        plane.add_node(world.node("large", capacity={**capacity, "nvidia.com/gpu": "5000"}))
+        if name == "argocd":
+            return measure_argocd(plane, ArgoCD(plane, resync=600), Path(scratch), apps, NAMESPACE, timeout)
+        flux = Flux(plane, concurrent=20)
+        try:
+            return measure_flux(plane, flux, Path(scratch), apps, NAMESPACE, timeout)
+        finally:
+            flux.close()
+
+
+SYNCERS = ("argocd", "flux")
+Sync = Callable[[int], tuple[Callable[[], int], Callable[[], None]]]
+"""Makes a commit of a number; how many are ready, and what begins its sync."""
+
+
+def _measure(
+    plane: Plane, name: str, user: str, tree: Tree, wanted: int, sync: Sync, timeout: float
+) -> Result:
+    passes = []
+    for number in (1, 2):
+        ready, begin = sync(number)
+        mark, began = plane.audit.mark(), time.monotonic()
+        begin()
+        while (there := ready()) != wanted:
+            if time.monotonic() - began > timeout:
+                raise TimeoutError(f"{name}: {there} of {wanted} are ready after {timeout:g} s")
+            time.sleep(0.1 if tree.apps < 100 else 1.0)
+        seconds = time.monotonic() - began
+        own = [request for request in plane.audit.requests(mark) if request.user == user]
+        writes = [request for request in own if request.writes]
+        passes.append(
+            Pass(seconds, len(own), len(writes), sum(each.namespace == tree.namespace for each in writes))
+        )
+    kept = {
+        kind.rpartition("/")[2]: len(plane.client.objects(kind, tree.namespace))
+        for kind in sorted({kind_of(obj) for obj in tree.read(f"{tree.namespace}/")} | {"v1/Pod"})
+        if kind != "v1/Namespace"
+    }
+    return Result(name, tree.apps, len(tree.read()), kept, *passes)
+
+
+def as_text(result: Result) -> str:
+    """A result for a terminal."""
+    lines = [f"{result.syncer}: {result.apps} apps, {result.rendered} rendered objects"]
+    lines.append("  in the cluster: " + ", ".join(f"{count} {kind}" for kind, count in result.kept.items()))
+    for name, each in (("first sync", result.first), ("second sync", result.second)):
+        lines.append(
+            f"  {name}: {each.seconds:.0f} s, {each.requests} requests, {each.writes} writes, "
+            f"{each.objects} of them to the apps' objects"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run it.
+
+    Returns:
+        0 when every second sync left the apps alone; 1 otherwise.
+    """
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
+    parser.add_argument("--apps", type=int, default=500, metavar="N", help="how many (default: 500)")
+    parser.add_argument("--syncers", nargs="+", choices=SYNCERS, default=SYNCERS)
+    parser.add_argument("--timeout", type=float, default=1800, metavar="S", help="seconds a sync may take")
+    options = parser.parse_args()
+    touched = 0
+    for name in options.syncers:
+        result = run(name, options.apps, options.timeout)
+        print(as_text(result), flush=True)
+        touched += result.second.objects
+    return 1 if touched else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
