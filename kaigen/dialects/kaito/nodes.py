@@ -42,6 +42,7 @@ class Nodes:
         mig: whether a pod gets a slice of a GPU.
         named: an instance type is named, with GPUs or without.
         profile: of that slice; empty for none.
+        at: where the resource speaks of them.
     """
 
     instance: Instance | None = None
@@ -50,6 +51,7 @@ class Nodes:
     mig: bool = False
     named: bool = False
     profile: str = ""
+    at: Path = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ def _instance(draft: Draft, asked: Asked, reading: Reading) -> Nodes:
     if gpus is not None and asked.gpus_needed:
         draft.put(("spec", "resources", "gpus"), gpus, (*asked.at, "partition") if partition else at)
     profile = gpus["profile"] if isinstance(gpus, dict) else ""
-    return Nodes(instance, count, asked.count, mig, bool(name), profile)
+    return Nodes(instance, count, asked.count, mig, bool(name), profile, asked.at)
 
 
 def _partition(

@@ -291,7 +291,13 @@ def placed(
     spec = draft.data["spec"]
     placement = spec.pop("placement", {})
     resources = spec.pop("resources", {})
-    spec.pop("provisioning", None)
+    if spec.pop("provisioning", None) is not None:
+        reading.warning(
+            "KG0414",
+            "no nodes are made for a pod that is taken as it is; it waits for one that is there",
+            (*nodes.at, "instanceType") if nodes.at else at,
+            "keep a NodePool for them in the cluster",
+        )
     pod = template.get("spec")
     if not isinstance(pod, dict):
         reading.error("KG0412", "a pod template needs a `spec`", at, "add `spec` with its containers")

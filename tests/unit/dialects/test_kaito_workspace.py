@@ -391,6 +391,13 @@ def test_a_template_is_served_on_its_own_port_with_as_many_pods_as_nodes() -> No
     assert spec["nodeSelector"] == {"node.kubernetes.io/instance-type": A100, "pool": "gpu"}
 
 
+def test_that_no_nodes_are_made_for_a_template_is_told() -> None:
+    document = workspace(inference={"template": TEMPLATE})
+    told = warnings(document, profile="aks")
+    assert [(code, path) for code, path, _ in told] == [("KG0414", "resource.instanceType")]
+    assert warnings(document) == []
+
+
 def test_the_affinity_of_a_template_is_kept_beside_the_selectors() -> None:
     own = {"key": "disk", "operator": "In", "values": ["ssd"]}
     more = {"key": "zone", "operator": "In", "values": ["a"]}
