@@ -22,6 +22,8 @@ def _form(value: Any) -> str:
 AppGlob = Annotated[str, Field(pattern=r"^([-a-z0-9*?]+/)?[-a-z0-9*?]+$", max_length=117)]
 KindName = Annotated[str, Field(min_length=1, max_length=100, pattern=NO_BLANKS)]
 Patch = dict[str, JsonValue]
+PARTS = ("spec", "resource", "inference", "tuning")
+"""Fields beside `metadata` that an override may patch."""
 
 
 class Match(Block):
@@ -75,6 +77,11 @@ class OverrideEntry(Block):
         "takes a field away, anything else, lists too, replaces what was there.",
         examples=[{"placement": {"spot": True}}],
     )
+    resource: Patch = Field(
+        {}, description="The same of `resource` of a KAITO Workspace, which has no `spec`."
+    )
+    inference: Patch = Field({}, description="The same of a Workspace's `inference`.")
+    tuning: Patch = Field({}, description="The same of a Workspace's `tuning`.")
     metadata: MetadataPatch = Field(
         default_factory=dict, validate_default=True, description="Labels and annotations, patched likewise."
     )
@@ -104,7 +111,8 @@ def merged_overrides(
                 )
                 if values
             }
-            patch = {name: value for name, value in (("metadata", metadata), ("spec", entry.spec)) if value}
+            parts = {"metadata": metadata, **{name: getattr(entry, name) for name in PARTS}}
+            patch = {name: value for name, value in parts.items() if value}
             if not patch and document is not None:
                 hint = "write `spec` or `metadata` with what is to be another"
                 found.add(Diagnostic("KG0710", "this override changes nothing", document.mark(at), hint))

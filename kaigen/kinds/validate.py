@@ -21,7 +21,12 @@ _MAY_HOLD_NULL = (
     ("status",),
     ("values",),  # In kaigen.yaml, where null takes a default away.
     ("environments", "*", "values"),
-    ("overrides", "*", "spec"),  # In kaigen.yaml, where null takes a field away.
+    *(  # In kaigen.yaml, where null takes a field away.
+        (*place, "overrides", "*", part)
+        for place in ((), ("environments", "*"))
+        for part in ("resource", "inference", "tuning")
+    ),
+    ("overrides", "*", "spec"),
     ("overrides", "*", "metadata"),
     ("patches", "*", "patch"),
     ("environments", "*", "patches", "*", "patch"),

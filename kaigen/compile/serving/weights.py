@@ -24,6 +24,27 @@ ADAPTERS_FOLDER = "/adapters"
 CACHE_FOLDER = "/cache"
 FETCHED_FOLDER = f"{CACHE_FOLDER}/model"
 CACHE = "cache"
+UNREAD = (
+    *(
+        "*.bin",
+        "*.ckpt",
+        "*.gguf",
+        "*.h5",
+        "*.msgpack",
+        "*.onnx",
+        "*.onnx_data",
+        "*.ot",
+        "*.pt",
+        "*.pth",
+        "*.tflite",
+    ),
+    *("coreml/*", "onnx/*", "original/*"),
+)
+"""Weights in forms that kaigen's own server does not read, beside those that it does: often as large again.
+
+Falcon 7B has 13 GiB of safetensors, as much in pickles, and as much for Core ML.
+"""
+
 _COMMIT = re.compile("[0-9a-f]{40}")
 _UNITS = {"": 1, **{u: 1000 ** (i + 1) for i, u in enumerate("kMGTPE")}} | {
     f"{u}i": 1024 ** (i + 1) for i, u in enumerate("KMGTPE")
@@ -238,7 +259,11 @@ def _fetched(
     """For an engine that reads a folder: kaigen's downloader fills one before it starts."""
     source = Source(
         hugging_face=HuggingFace(
-            repo=hub.repo, revision=hub.revision, token_secret=hub.token_secret, endpoint=hub.endpoint
+            repo=hub.repo,
+            revision=hub.revision,
+            exclude=list(UNREAD),
+            token_secret=hub.token_secret,
+            endpoint=hub.endpoint,
         )
     )
     init = fetch_container(

@@ -8,9 +8,10 @@ from pydantic import Field, JsonValue
 
 from kaigen.dialects.base import ForeignMetadata
 from kaigen.kinds.base import Block, Choice, Labels, Object, ObjectName
+from kaigen.kinds.promotable import IMAGE, NAME
 
 Text = Annotated[str, Field(min_length=1, max_length=512)]
-ImageText = Annotated[str, Field(min_length=1, max_length=512)]
+ImageText = Annotated[str, Field(min_length=1, max_length=512), IMAGE]
 Count = Annotated[int, Field(ge=1, le=1000)]
 Status = dict[str, JsonValue]
 
@@ -84,7 +85,7 @@ class PresetOptions(PresetOptionsV1Alpha1):
 class PresetV1Alpha1(Block):
     """A model by its name."""
 
-    name: Annotated[str, Field(min_length=1, max_length=200)] = Field(
+    name: Annotated[str, Field(min_length=1, max_length=200), NAME] = Field(
         description="Name of a preset, or repository on the Hugging Face Hub.", examples=["phi-4"]
     )
     access_mode: Literal["public", "private"] = Field(

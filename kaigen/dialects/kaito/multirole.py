@@ -12,6 +12,7 @@ from kaigen.dialects.kaito.nodes import Asked
 from kaigen.dialects.kaito.reading import DIRECTIVES, Reading, Wishes
 from kaigen.dialects.kaito.serving import Serving, put_inference
 from kaigen.kinds.base import Block, ObjectName
+from kaigen.kinds.promotable import NAME
 from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
 from kaigen.kinds.validate import Positioned
@@ -23,7 +24,7 @@ ROLES = "kaigen.dev/roles"
 class RoleModel(Block):
     """The model that is served."""
 
-    name: Annotated[str, Field(min_length=1, max_length=200)] = Field(
+    name: Annotated[str, Field(min_length=1, max_length=200), NAME] = Field(
         description="Name of a preset, or repository on the Hugging Face Hub.", examples=["phi-4"]
     )
     model_access_secret: ObjectName | None = Field(

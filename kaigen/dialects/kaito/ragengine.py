@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from kaigen.dialects.base import Around, Lowered
-from kaigen.dialects.kaito.blocks import Foreign, Resource, ResourceV1Alpha1, Text
+from kaigen.dialects.kaito.blocks import Foreign, ImageText, Resource, ResourceV1Alpha1, Text
 from kaigen.dialects.kaito.compat import RAG, serving_names
 from kaigen.dialects.kaito.nodes import Nodes, asked_of, place
 from kaigen.dialects.kaito.reading import Reading
@@ -30,7 +30,7 @@ USER = 65532
 class LocalEmbedding(Block):
     """A model that the server itself computes with."""
 
-    image: Text | None = Field(None, description="Image of the model.")
+    image: ImageText | None = Field(None, description="Image of the model.")
     image_pull_secret: ObjectName | None = Field(None, description="Secret to pull it with.")
     model_id: Text | None = Field(
         None, alias="modelID", description="Repository on the Hub.", examples=["BAAI/bge-small-en-v1.5"]

@@ -42,6 +42,12 @@ def test_the_quick_start_is_served_by_the_server_that_answers_chat() -> None:
     assert warnings(FALCON) == []
 
 
+def test_weights_are_fetched_once_and_not_in_every_form_that_the_repository_has() -> None:
+    """Falcon's repository holds them three times, which no disk of the pod's has room for."""
+    (fetch,) = pod(FALCON)["initContainers"]
+    assert {"--exclude=*.bin", "--exclude=coreml/*"} <= set(fetch["args"])
+
+
 def test_a_preset_of_today_is_served_by_vllm_at_the_commit_of_the_catalogue() -> None:
     arguments = engine(preset("phi-4"))["args"]
     assert engine(preset("phi-4"))["command"] == ["vllm", "serve"]
