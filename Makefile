@@ -12,8 +12,7 @@ ARGS =
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo test test-chat test-cluster cluster-tools cluster-up cluster-down bench bench-chat bench-cluster lint \
-	format docs coverage lock clean
+.PHONY: help demo test test-chat test-cluster cluster-tools cluster-up cluster-down bench bench-chat bench-cluster lint format docs coverage lock clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"

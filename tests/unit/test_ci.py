@@ -28,22 +28,23 @@ def pytest_on(name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("lint", "test", "cluster", "last_line"),
+    ("lint", "test", "chat", "cluster", "last_line"),
     [
-        (PASSES, pytest_on("good"), pytest_on("good"), "5 passed, 0 failed"),
-        (FAILS, pytest_on("good"), pytest_on("good"), "4 passed, 1 failed"),
-        (PASSES, pytest_on("bad"), pytest_on("error"), "2 passed, 2 failed"),
-        (PASSES, pytest_on("good"), pytest_on("none"), "3 passed, 1 failed"),
-        (PASSES, pytest_on("broken"), FAILS, "1 passed, 2 failed"),
-        (PASSES, pytest_on("good") + "; kill -KILL $$$$", pytest_on("good"), "5 passed, 1 failed"),
+        (PASSES, pytest_on("good"), pytest_on("good"), pytest_on("good"), "7 passed, 0 failed"),
+        (FAILS, pytest_on("good"), PASSES, pytest_on("good"), "5 passed, 1 failed"),
+        (PASSES, pytest_on("bad"), pytest_on("bad"), pytest_on("error"), "3 passed, 3 failed"),
+        (PASSES, pytest_on("good"), PASSES, pytest_on("none"), "4 passed, 1 failed"),
+        (PASSES, pytest_on("broken"), FAILS, FAILS, "1 passed, 3 failed"),
+        (PASSES, pytest_on("good") + "; kill -KILL $$$$", PASSES, pytest_on("good"), "6 passed, 1 failed"),
     ],
     ids=["all pass", "lint fails", "tests fail", "no tests", "nothing runs", "a part is killed"],
 )
 def test_the_last_line_is_the_sum_of_all_parts(
-    tmp_path: Path, lint: str, test: str, cluster: str, last_line: str
+    tmp_path: Path, lint: str, test: str, chat: str, cluster: str, last_line: str
 ) -> None:
     shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
-    (tmp_path / "Makefile").write_text(f"lint:\n\t{lint}\ntest:\n\t{test}\ntest-cluster:\n\t{cluster}\n")
+    parts = {"lint": lint, "test": test, "test-chat": chat, "test-cluster": cluster}
+    (tmp_path / "Makefile").write_text("".join(f"{name}:\n\t{line}\n" for name, line in parts.items()))
     for name, text in TESTS.items():
         (tmp_path / f"{name}.py").write_text(text)
     programs = tmp_path / ".venv" / "bin"

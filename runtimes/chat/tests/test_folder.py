@@ -125,7 +125,9 @@ def mark(model: Path, **more: object) -> None:
         **more,
     }
     (model / ".kaigen").mkdir(exist_ok=True)
-    (model / ".kaigen" / "model.json").write_text(json.dumps(marker))
+    beside = model / ".kaigen" / "model.json.new"
+    beside.write_text(json.dumps(marker))
+    beside.rename(model / ".kaigen" / "model.json")  # in one step, as the downloader does
 
 
 def test_a_marker_is_believed_when_files_have_their_sizes(model: Path) -> None:
