@@ -37,7 +37,7 @@ def named_kinds(console: Console) -> dict[str, KindEntry]:
     from kaigen.extend.definition import DEFINITION_ENTRY
     from kaigen.kinds.registry import KINDS, names_of
 
-    own = {entry.key: entry for entry in (*KINDS, CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY)}
+    own = names_of((*KINDS, CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY))
     added = names_of(added_kinds(console))
     return {**own, **{name: entry for name, entry in added.items() if name not in own}}
 

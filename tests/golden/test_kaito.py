@@ -5,6 +5,7 @@ What KAITO does is read in its sources: v0.12.0 (commit 056b8280), and for the f
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,8 @@ from tests.unit.dialects.kaito_case import (
     workspace,
 )
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "kaito"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples" / "kaito"
 SEED = Path(__file__).parent / "kaito" / "falcon-7b.yaml"
 
 A10 = "Standard_NV36ads_A10_v5"
@@ -181,6 +183,25 @@ def test_kaito_declares_a_node_limit_and_does_not_read_it_and_kaigen_bounds_the_
 def test_kaito_orders_flags_by_chance_and_kaigen_gives_the_same_bytes_each_time() -> None:
     document = on(TWO_H100, "deepseek-v3-0324")
     assert compiled(document).stream() == compiled(document).stream()
+
+
+def test_the_quick_start_runs_the_server_that_answers_chat_with_arguments_that_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`curl -X POST http://<CLUSTERIP>/chat` of the Quick start: port 80 of the Service leads to that server."""
+    config = Config(root=EXAMPLES)
+    (app,) = compile_specs(load_specs([str(EXAMPLES / "falcon-7b.yaml")], config), config).apps
+    made = {item.body["kind"]: item.body for item in app.objects}
+    container = made["Deployment"]["spec"]["template"]["spec"]["containers"][0]
+    monkeypatch.syspath_prepend(str(ROOT / "runtimes" / "chat"))
+    settings = import_module("kaigen_chat.settings").read(container["args"], {})
+    assert container["command"] == ["kaigen-chat"]
+    assert (settings.port, settings.served_model_name) == (5000, "falcon-7b")
+    (port,) = made["Service"]["spec"]["ports"]
+    assert (port["port"], port["targetPort"]) == (80, container["ports"][0]["name"])
+    assert container["ports"][0]["containerPort"] == settings.port
+    routes = (ROOT / "runtimes/chat/kaigen_chat/kaito_routes.py").read_text()
+    assert 'add_api_route("/chat", chat, methods=["POST"])' in routes
 
 
 # What compat keeps.
