@@ -147,7 +147,7 @@ def _mapping(draw: st.DrawFn, schema: dict[str, Any], tame: bool, depth: int) ->
     if isinstance(schema.get("additionalProperties"), dict):
         return draw(st.sampled_from([{"pool": "gpu"}] if tame else [{"pool": "gpu"}, {}, {"a b": "c"}]))
     required = set(schema.get("required", []))
-    found = {}
+    found: dict[str, Any] = {}
     for name, inner in schema.get("properties", {}).items():
         if name in {"status", "apiVersion", "kind"} or (depth == 0 and name == "metadata"):
             continue

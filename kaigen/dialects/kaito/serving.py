@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito import presets
@@ -13,6 +13,9 @@ from kaigen.dialects.kaito.images import put_private
 from kaigen.dialects.kaito.nodes import TAINT, Asked, Nodes, place
 from kaigen.dialects.kaito.reading import Reading, Wishes
 from kaigen.kinds.spec import Path
+
+if TYPE_CHECKING:
+    from kaigen.catalog.presets import Preset
 
 PORT = 5000
 """Port on which every server of KAITO's listens; its Service has 80."""
@@ -135,6 +138,8 @@ def _preset(
             nodes,
             reading,
         )
+    if engine == "vllm" and not private and meant.preset is not None:
+        _warn_of_idle_nodes(draft, meant.preset, nodes, (*serving.nodes.at, "count"), reading)
 
 
 def _count(
@@ -155,6 +160,32 @@ def _count(
             )
     elif serving.copies is None:
         draft.put(("spec", "shape", "replicas"), nodes.count, at)
+
+
+def _warn_of_idle_nodes(draft: Draft, preset: Preset, nodes: Nodes, at: Path, reading: Reading) -> None:
+    """Say that fewer nodes would hold the model: what is said counts, and costs."""
+    if (nodes.count or 1) == 1 or nodes.instance is None or nodes.mig:
+        return
+    from kaigen.sizing.facts import Request, facts_of, hardware_of_instance
+    from kaigen.sizing.plan import plan
+    from kaigen.sizing.problem import PlanError
+
+    length, concurrency = draft.get(("spec", "contextLength")), draft.get(("spec", "concurrency"))
+    request = Request(
+        context_length=length if isinstance(length, int) else None,
+        concurrency=concurrency if isinstance(concurrency, int) else None,
+    )
+    try:
+        needed = plan(facts_of(preset), request, hardware_of_instance(nodes.instance, nodes.gpus)).nodes
+    except PlanError:
+        return  # It is told when the Topology is compiled.
+    if needed < (nodes.count or 1):
+        reading.warning(
+            "KG0414",
+            f"one copy of `{preset.name}` fits on {needed} node{'s' * (needed > 1)}, and spreads over {nodes.count}",
+            at,
+            "delete `count`; for several copies take an InferenceSet",
+        )
 
 
 def _performance(draft: Draft, wishes: Wishes, engine: str, reading: Reading) -> None:

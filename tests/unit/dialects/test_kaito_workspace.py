@@ -226,6 +226,13 @@ def test_several_nodes_hold_one_copy_with_vllm() -> None:
     assert group["replicas"] == 1
 
 
+def test_more_nodes_than_a_copy_needs_are_used_and_told() -> None:
+    ((code, path, message),) = warnings(preset("phi-4", resource={"count": 2}))
+    assert (code, path) == ("KG0414", "resource.count")
+    assert "fits on 1 node, and spreads over 2" in message
+    assert warnings(preset("phi-4", resource={"count": 1})) == []
+
+
 def test_several_nodes_hold_a_copy_each_with_the_server_that_cannot_spread() -> None:
     document = preset("falcon-7b", version="v1alpha1", resource={"count": 3})
     assert objects(document)["Deployment"]["spec"]["replicas"] == 3
