@@ -227,8 +227,14 @@ class _TopologyCompiler:
         """CPU and memory where the spec names none: little enough for the smallest nodes with such GPUs."""
         gpus = self._gpus
         if gpus:
-            return str(2 * gpus), "12Gi" if gpus == 1 else f"{16 * gpus}Gi"
-        return ("4", "16Gi") if self.mode == "vllm" else ("2", "8Gi")
+            cpu, memory = 2 * gpus, 12 if gpus == 1 else 16 * gpus
+        else:
+            cpu, memory = (4, 16) if self.mode == "vllm" else (2, 8)
+        preset = self.sized.preset
+        if self.mode == "transformers" and preset is not None:
+            # kaigen's server has all weights in memory before a GPU has them.
+            memory = max(memory, -(-preset_bytes(preset) * 11 // (10 * GIB)) + 4)
+        return str(cpu), f"{memory}Gi"
 
     @cached_property
     def _consumer(self) -> Consumer:

@@ -224,7 +224,7 @@ def placement_fields(
         selector |= spot.node_selector
         tolerations += spot.tolerations
     selector |= placement.node_selector
-    tolerations += placement.tolerations
+    tolerations += [each for each in placement.tolerations if each not in tolerations]
     runtime_class = placement.runtime_class_name
     if runtime_class is None:
         runtime_class = granted.runtime_class if granted else ""

@@ -864,3 +864,17 @@ def test_a_pod_whose_engine_is_gone_waits_for_nothing() -> None:
 def test_the_grace_period_holds_the_drain() -> None:
     for spec in ({"model": "many"}, {"engine": "transformers", "model": "many"}, CONTAINER):
         assert pod(topology(**spec, drain="7m"), WHERE)["terminationGracePeriodSeconds"] > 420
+
+
+@pytest.mark.parametrize(("preset", "least"), [("falcon-7b", 13.4), ("phi-4", 27.3)])
+def test_kaigens_server_is_given_memory_for_all_weights(preset: str, least: float) -> None:
+    made = pod(topology(preset=preset, engine="transformers", resources={"gpuType": "A100-80GB"}))
+    limit = made["containers"][0]["resources"]["limits"]["memory"]
+    assert limit.endswith("Gi")
+    assert int(limit.removesuffix("Gi")) > least + 3
+
+
+def test_a_taint_is_accepted_once() -> None:
+    accepted = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    made = pod(topology(model="many", resources={"gpus": 1}, placement={"tolerations": [accepted]}), WHERE)
+    assert made["tolerations"] == [accepted]
