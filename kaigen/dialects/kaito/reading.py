@@ -53,7 +53,6 @@ class Wishes:
         unchecked: what does not fit is told and rendered all the same.
         performance: vLLM's performance mode; empty for its default.
         node_class: name of Karpenter's node class; empty for the default one.
-        role: `prefill` or `decode`; empty for both.
         compat: KAITO's names, labels, ports and paths are kept.
         model: name of a Model that holds the weights; empty for none.
         api_key_secret: Secret with the API key that requests must bring; empty for none.
@@ -65,7 +64,6 @@ class Wishes:
     unchecked: bool = False
     performance: str = ""
     node_class: str = ""
-    role: str = ""
     compat: bool = False
     model: str = ""
     api_key_secret: str = ""
@@ -139,6 +137,11 @@ class Reading(Lowering):
                 self.warning(
                     "KG0405", f"`{key}` has no effect: {_STREAMING}", self.annotation_at(key), key=True
                 )
+        if "kaito.sh/inference-role" in self.metadata.labels:
+            self.unused(
+                ("metadata", "labels", "kaito.sh/inference-role"),
+                "every pod does both prefill and decode, since kaigen makes no endpoint picker",
+            )
         provisioning = self._word(directives, PREFIX + "provisioning", ("karpenter", "none"))
         return Wishes(
             load_balancer=annotations.get("kaito.sh/enablelb") == "True",
@@ -148,7 +151,6 @@ class Reading(Lowering):
                 annotations, "kaito.sh/performance-mode", ("balanced", "interactivity", "throughput")
             ).replace("balanced", ""),
             node_class=annotations.get("kaito.sh/node-class-name", ""),
-            role=self.labels.get("kaito.sh/inference-role", ""),
             compat=self.flag(directives, "compat", False),
             model=directives.get("model", ""),
             api_key_secret=directives.get("api-key-secret", ""),

@@ -337,6 +337,13 @@ def test_an_annotation_without_effect_is_told(key: str) -> None:
     assert (code, path) == ("KG0405", f'metadata.annotations["{key}"]')
 
 
+def test_a_role_is_told_to_have_no_effect() -> None:
+    document = preset("phi-4", metadata={"labels": {"kaito.sh/inference-role": "prefill"}})
+    assert [(code, path) for code, path, _ in warnings(document)] == [
+        ("KG0405", 'metadata.labels["kaito.sh/inference-role"]')
+    ]
+
+
 def test_annotations_of_kaitos_are_not_copied_and_others_are() -> None:
     document = annotated({"kaito.sh/disable-benchmark": "true", "team.example.com/owner": "ml"})
     annotations = objects(document)["Service"]["metadata"]["annotations"]
