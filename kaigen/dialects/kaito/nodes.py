@@ -67,6 +67,7 @@ class Asked:
         selector_at: where the selector stands.
         preferred: names of nodes to choose first.
         gpus_needed: whether the work makes no sense without GPUs.
+        by_default: nobody wrote the instance type.
     """
 
     at: Path
@@ -77,6 +78,7 @@ class Asked:
     count: int | None = None
     preferred: tuple[str, ...] = ()
     gpus_needed: bool = True
+    by_default: bool = False
 
 
 def asked_of(resource: ResourceV1Alpha1, at: Path, *, default: bool, gpus_needed: bool = True) -> Asked:
@@ -97,6 +99,7 @@ def asked_of(resource: ResourceV1Alpha1, at: Path, *, default: bool, gpus_needed
         count=resource.count,
         preferred=tuple(resource.preferred_nodes),
         gpus_needed=gpus_needed,
+        by_default=default and not resource.instance_type,
     )
 
 
@@ -125,6 +128,13 @@ def _instance(draft: Draft, asked: Asked, reading: Reading) -> Nodes:
 
     at = (*asked.at, "instanceType")
     name, instance = asked.instance_type, None
+    if asked.by_default:
+        reading.warning(
+            "KG0403",
+            f"without `instanceType` kaito.sh/v1alpha1 means `{name}`",
+            asked.at,
+            "name the one you want; kaito.sh/v1beta1 has no default",
+        )
     if name and reading.is_placeholder(name, at, "an instance type"):
         name = ""
     if name:

@@ -197,6 +197,7 @@ def test_the_older_version_has_a_default_instance_type() -> None:
     document = preset("phi-4", version="v1alpha1")
     del document["resource"]["instanceType"]
     assert pod(document)["nodeSelector"]["node.kubernetes.io/instance-type"] == A100
+    assert [(code, path) for code, path, _ in warnings(document)] == [("KG0403", "resource")]
 
 
 @pytest.mark.parametrize("profile", ["aks", "eks"])
