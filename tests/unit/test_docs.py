@@ -81,7 +81,7 @@ def test_the_specs_of_the_readme_render_without_a_warning(tmp_path: Path) -> Non
     (tmp_path / "ai.yaml").write_text(block, encoding="utf-8")
     compilation = compile_specs(load_specs([str(tmp_path)]))
     assert [item.message for item in compilation.diagnostics] == []
-    assert [item.app.kind for item in compilation.apps] == ["Job", "Model"]
+    assert [item.app.kind for item in compilation.apps] == ["Topology", "Job", "Model"]
 
 
 def anchors(page: Path) -> set[str]:
