@@ -156,9 +156,12 @@ class Registry:
                 if attempt == ATTEMPTS:
                     raise
                 continue
-            if answer.status in _AGAIN and attempt < ATTEMPTS:
-                continue
-            break
+            # Two that upload the same content at once stand in each other's way in some registries.
+            again = answer.status in _AGAIN or (answer.status == 400 and b"DIGEST_INVALID" in answer.body)
+            if not again or attempt == ATTEMPTS:
+                break
+            if self._send("HEAD", f"{self._base}/blobs/{digest}", {}).status == 200:
+                return digest
         self._expect(answer, 201, "push to")
         return digest
 

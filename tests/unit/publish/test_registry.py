@@ -211,7 +211,29 @@ def test_an_upload_that_breaks_off_begins_anew(
 
     web.answer = answer
     registry(web).push_blob(b"content")
-    assert [method for method, _, _ in web.asked] == ["HEAD", *["POST", "PUT"] * 3]
+    assert [method for method, _, _ in web.asked] == ["HEAD", *["POST", "PUT", "HEAD"] * 2, "POST", "PUT"]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_an_upload_that_another_spoils_begins_anew_unless_the_other_has_made_it(
+    make_web: Callable[[], Web], logged_in: Callable[[str], None], there: bool
+) -> None:
+    web = make_web()
+    logged_in("")
+    spoilt = json.dumps({"errors": [{"code": "DIGEST_INVALID", "message": "did not match"}]}).encode()
+
+    def answer(method: str, path: str, auth: str) -> Reply:
+        if method == "POST":
+            return (202, {"Location": f"/v2/charts/qwen/blobs/uploads/{len(web.asked)}"}, b"")
+        begun = sum(asked == "POST" for asked, _, _ in web.asked)
+        if method == "HEAD":
+            return (200 if there and begun else 404, {}, b"")
+        return (400, {}, spoilt) if begun == 1 else (201, {}, b"")
+
+    web.answer = answer
+    registry(web).push_blob(b"content")
+    again = [] if there else ["POST", "PUT"]
+    assert [method for method, _, _ in web.asked] == ["HEAD", "POST", "PUT", "HEAD", *again]
 
 
 def test_nobody_there_is_told() -> None:
