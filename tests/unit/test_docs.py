@@ -84,6 +84,36 @@ def test_the_specs_of_the_readme_render_without_a_warning(tmp_path: Path) -> Non
     assert [item.app.kind for item in compilation.apps] == ["Topology", "Job", "Model"]
 
 
+WRITTEN = [
+    (page, number)
+    for page in PAGES
+    for number, block in enumerate(code_blocks(page, "yaml"))
+    if re.search(r"^apiVersion: (kaigen\.dev|kaito\.sh|ai\.re-cinq\.com)/", block, re.MULTILINE)
+    and "kind: KindDefinition" not in block
+]
+"""Blocks of YAML that a reader may copy into a repository: each is a page, and which of its blocks."""
+
+
+def test_there_are_blocks_to_copy() -> None:
+    assert len(WRITTEN) > 10
+
+
+@pytest.mark.parametrize(("page", "number"), WRITTEN)
+def test_what_a_reader_may_copy_is_valid(tmp_path: Path, page: str, number: int) -> None:
+    from kaigen import load_config, load_specs
+    from kaigen.load.diagnostics import Severity
+
+    block = code_blocks(page, "yaml")[number]
+    if re.search(r"^kind: Config$", block, re.MULTILINE):
+        (tmp_path / "kaigen.yaml").write_text(block, encoding="utf-8")
+        load_config(tmp_path)
+        return
+    (tmp_path / "specs.yaml").write_text(block, encoding="utf-8")
+    loaded = load_specs([str(tmp_path)])
+    assert [str(item) for item in loaded.diagnostics if item.severity is Severity.ERROR] == []
+    assert loaded.specs
+
+
 def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as code hosts make them."""
     headings = re.findall(r"^#+ +(.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
