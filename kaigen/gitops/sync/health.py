@@ -111,11 +111,20 @@ if obj.status ~= nil and obj.status.health ~= nil then
   health.status = obj.status.health.status or health.status
   health.message = obj.status.health.message or ""
 end
+local running = obj.operation ~= nil
+if obj.status ~= nil and obj.status.operationState ~= nil then
+  running = running or obj.status.operationState.phase == "Running"
+end
+if running and health.status == "Healthy" then
+  health.status = "Progressing"
+  health.message = "its sync is not over"
+end
 return health
 """
 """Health of an Application is that of what it syncs, so that sync waves between Applications wait for it.
 
-Source: Argo CD's documentation, "App of apps".
+Between two waves of its own an Application is called healthy, as what is not there yet does not count: it is not, until
+its sync is over. Source: Argo CD's documentation, "App of apps", for all but that.
 """
 
 CLAIM_HEALTH_KEY = "resource.customizations.health.PersistentVolumeClaim"

@@ -126,6 +126,24 @@ def test_an_application_is_as_well_as_what_it_syncs() -> None:
     assert by_lua(APPLICATION_HEALTH, {"metadata": {}}) == ("Progressing", "")
 
 
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"operation": {"sync": {}}}, "Progressing"),
+        ({"phase": "Running"}, "Progressing"),
+        ({"phase": "Succeeded"}, "Healthy"),
+        ({"phase": "Failed"}, "Healthy"),
+    ],
+)
+def test_an_application_is_not_healthy_before_its_sync_is_over(more: Object, status: str) -> None:
+    obj: Object = {"status": {"health": {"status": "Healthy"}}}
+    if "phase" in more:
+        obj["status"]["operationState"] = more
+    else:
+        obj |= more
+    assert by_lua(APPLICATION_HEALTH, obj)[0] == status
+
+
 def test_a_claim_that_waits_for_its_pod_holds_nothing_up() -> None:
     assert by_lua(CLAIM_HEALTH, {"status": {"phase": "Bound"}}) == ("Healthy", "")
     assert by_lua(CLAIM_HEALTH, {"status": {"phase": "Pending"}})[0] == "Healthy"
