@@ -59,6 +59,10 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         return made
 
 
+def _pause_after(attempt: int) -> float:
+    return float(min(_LONGEST_PAUSE_S, 0.25 * 2**attempt) * random.uniform(0.5, 1.0))
+
+
 class _Opener:
     """Sends requests; with one retry policy for all."""
 
@@ -67,6 +71,10 @@ class _Opener:
 
         self._open = urllib.request.build_opener(_Redirects()).open
         self._pause = pause or sleep
+
+    def wait(self, attempt: int) -> None:
+        """Let some time pass after an attempt that failed, more after each."""
+        self._pause(_pause_after(attempt))
 
     def send(
         self,
@@ -81,7 +89,7 @@ class _Opener:
         for attempt in range(1, ATTEMPTS + 1):
             last = attempt == ATTEMPTS or not again
             request = urllib.request.Request(url, data=body, headers=dict(headers), method=method)
-            wait = min(_LONGEST_PAUSE_S, 0.25 * 2**attempt) * random.uniform(0.5, 1.0)
+            wait = _pause_after(attempt)
             try:
                 with self._open(request, timeout=TIMEOUT_S) as done:
                     return Answer(done.status, _headers(done.headers), done.read(_LARGEST_ANSWER))
@@ -156,9 +164,7 @@ class Registry:
                 if attempt == ATTEMPTS:
                     raise
                 continue
-            # Two that upload the same content at once stand in each other's way in some registries.
-            again = answer.status in _AGAIN or (answer.status == 400 and b"DIGEST_INVALID" in answer.body)
-            if not again or attempt == ATTEMPTS:
+            if not (answer.status in _AGAIN or _is_spoilt(answer)) or attempt == ATTEMPTS:
                 break
             if self._send("HEAD", f"{self._base}/blobs/{digest}", {}).status == 200:
                 return digest
@@ -174,7 +180,13 @@ class Registry:
         Raises:
             SystemFailure: the registry cannot be reached or refuses.
         """
-        answer = self._send("PUT", f"{self._base}/manifests/{name}", {"Content-Type": media_type}, content)
+        for attempt in range(1, ATTEMPTS + 1):
+            answer = self._send(
+                "PUT", f"{self._base}/manifests/{name}", {"Content-Type": media_type}, content
+            )
+            if not _is_spoilt(answer) or attempt == ATTEMPTS:
+                break
+            self._opener.wait(attempt)
         self._expect(answer, 201, "push to")
         return bool(answer.headers.get("oci-subject"))
 
@@ -270,6 +282,11 @@ def _agent() -> str:
     from kaigen import __version__
 
     return f"kaigen/{__version__}"
+
+
+def _is_spoilt(answer: Answer) -> bool:
+    """Whether another writer of the same content may have come between: Docker's registry then reads half of it."""
+    return answer.status == 400 and b"DIGEST_INVALID" in answer.body
 
 
 def _said(answer: Answer) -> str:

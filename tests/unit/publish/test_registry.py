@@ -236,6 +236,20 @@ def test_an_upload_that_another_spoils_begins_anew_unless_the_other_has_made_it(
     assert [method for method, _, _ in web.asked] == ["HEAD", "POST", "PUT", "HEAD", *again]
 
 
+def test_a_manifest_that_another_spoils_is_put_again(
+    make_web: Callable[[], Web], logged_in: Callable[[str], None]
+) -> None:
+    web = make_web()
+    logged_in("")
+    spoilt = json.dumps({"errors": [{"code": "DIGEST_INVALID", "message": "did not match"}]}).encode()
+    web.answer = lambda method, path, auth: (201, {}, b"") if len(web.asked) > 2 else (400, {}, spoilt)
+    registry(web).push_manifest("1.0", b"{}", "application/json")
+    assert [method for method, _, _ in web.asked] == ["PUT"] * 3
+    web.answer = lambda method, path, auth: (400, {}, spoilt)
+    with pytest.raises(SystemFailure, match="DIGEST_INVALID"):
+        registry(web).push_manifest("1.0", b"{}", "application/json")
+
+
 def test_nobody_there_is_told() -> None:
     with pytest.raises(SystemFailure, match=r"the registry 127\.0\.0\.1:1 cannot be reached"):
         Registry(Reference("127.0.0.1:1", "a"), pause=lambda seconds: None).manifest("1.0")
