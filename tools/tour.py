@@ -28,7 +28,7 @@ Where to look:
                                         the gate (an init container), the hash in the name, the hardened pod
   {rendered}/dev/ml-dev/finetune/chart/values.yaml
                                         every setting, with a comment
-  {rendered}/prod/_argocd/apps/appproject.yaml
+  {rendered}/prod/_argocd/apps/_project.ml-prod.yaml
                                         what Argo CD may do for these apps, and no more
   {rendered}/prod/_flux/apps/ml-prod.finetune.yaml
                                         the same for Flux: what it waits for, and how long
@@ -43,6 +43,7 @@ What to try, in {DEMO}:
   kaigen render                         write it; git diff shows the lines
   kaigen graph --env prod               what depends on what, as Mermaid
   kaigen secrets --env prod             the Secrets that the apps expect
+  kaigen plan --preset phi-4            on which GPUs a model runs, with the sum
   kaigen explain Job.spec.output        what a field means
   kaigen init ../my-repository          start your own
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import yaml
 from kaigen.config import load_config
 from kaigen.gitops.tree import diff_tree, plan_tree
 from kaigen.pipeline import render
+from tools import tour
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DEMO = EXAMPLES / "demo"
@@ -29,6 +31,18 @@ def test_the_committed_output_is_what_the_specs_render_to(environment: str) -> N
     difference = "\n".join(line.rstrip("\n") for line in diff_tree(tree, files, change))
     assert difference == "", "run `kaigen render` in examples/demo, and look at git diff"
     assert change.is_empty
+
+
+def test_the_tour_leads_to_files_that_are_there(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = Path(__file__).parents[2]
+    monkeypatch.chdir(root)
+    assert tour.main() == 0
+    said = capsys.readouterr().out
+    named = re.findall(r"^  (examples/demo/\S+)", said, re.MULTILINE)
+    assert len(named) > 8
+    assert [path for path in named if not (root / path).exists()] == []
 
 
 def test_the_operators_example_is_its_readmes_unchanged() -> None:
