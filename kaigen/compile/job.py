@@ -31,6 +31,7 @@ from kaigen.compile.bricks.pods import (
     SCRATCH,
     Granted,
     container_security,
+    entry_point,
     grant,
     image_fields,
     placement_fields,
@@ -47,9 +48,9 @@ from kaigen.compile.bricks.weights import (
     fetch_container,
     inputs_container,
 )
-from kaigen.compile.carried import report_uncarried
 from kaigen.compile.context import Context
-from kaigen.compile.model import chart_version, claim_name, frame_of
+from kaigen.compile.finish import finish, frame_of
+from kaigen.compile.model import claim_name
 from kaigen.compile.model_volume import check_sharing, find_model, gate, warn_of_pinned_volume
 from kaigen.compile.problems import Problems, SpecProblem
 from kaigen.kinds.blocks import Image, Resources
@@ -198,20 +199,16 @@ class _JobCompiler:
             template=None if spec.template is None else self._template(spec.template),
         )
         objects += [run, *completion_test(frame, run, self.context)]
-        found = collect_settings(objects, _ORDER)
-        report_uncarried(found, self.problems)
-        return App(
-            name=self.metadata.name,
-            namespace=self.namespace,
-            kind="Job",
-            source="",
-            objects=tuple(objects),
-            settings=found,
+        return finish(
+            "Job",
+            self.metadata,
+            frame,
+            self.context,
+            objects,
+            collect_settings(objects, _ORDER),
+            self.problems,
             pod_security=spec.security.pod_security,
             summary="Runs to completion once for each content of its spec.",
-            version=chart_version(self.metadata, self.problems),
-            labels=frame.common_labels,
-            selector_labels=frame.selector_labels,
         )
 
     def _check_template(self, template: Mapping[str, Any]) -> None:
@@ -466,20 +463,7 @@ class _JobCompiler:
         container: dict[str, Tree] = {
             "name": self.naming.container,
             **image_fields(self._image, "", ("spec", "image")),
-            "command": settings.strings(
-                "command",
-                spec.command or [],
-                "Entry point; empty for the image's.",
-                optional=True,
-                origin=("spec", "command"),
-            ),
-            "args": settings.strings(
-                "args",
-                spec.args or [],
-                "Arguments of the entry point; empty for the image's.",
-                optional=True,
-                origin=("spec", "args"),
-            ),
+            **entry_point(spec.command, spec.args),
             "env": self._env(scratch),
             "resources": Setting(
                 "resources",

@@ -7,7 +7,6 @@ import re
 from kaigen.compile.app import App, Object, Release, Tree, collect_settings
 from kaigen.compile.bricks import settings
 from kaigen.compile.bricks.access import facts_access
-from kaigen.compile.bricks.frame import Frame
 from kaigen.compile.bricks.jobs import job, test_hook
 from kaigen.compile.bricks.network import network_policy
 from kaigen.compile.bricks.pods import placement_fields, pod_security, pull_secrets
@@ -19,20 +18,13 @@ from kaigen.compile.bricks.weights import (
     identity,
     marker_container,
 )
-from kaigen.compile.carried import report_uncarried
 from kaigen.compile.context import Context
+from kaigen.compile.finish import finish, frame_of
 from kaigen.compile.problems import Problems
-from kaigen.kinds.base import Metadata
 from kaigen.kinds.blocks import HuggingFace, ImageBlock, Source
 from kaigen.kinds.model import Model
 
 FOLDER = "/model"
-_PART = "(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
-_SEMVER = re.compile(
-    r"(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){2}"
-    rf"(?:-{_PART}(?:\.{_PART})*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
-)
-"""Source: semver.org, version 2.0.0."""
 _WAVE = 1
 _ORDER = ("storage", "download", "retries", "deadlineSeconds", "networkPolicy")
 
@@ -40,24 +32,6 @@ _ORDER = ("storage", "download", "retries", "deadlineSeconds", "networkPolicy")
 def claim_name(model: str) -> str:
     """Name of the volume that a Model of that name rests in."""
     return f"{model}-weights"
-
-
-def frame_of(metadata: Metadata) -> Frame:
-    """The frame of a spec's app; annotations that direct kaigen stay out of the objects."""
-    kept = {key: value for key, value in metadata.annotations.items() if not key.startswith("kaigen.dev/")}
-    return Frame(metadata.name, metadata.labels, kept)
-
-
-def chart_version(metadata: Metadata, problems: Problems) -> str:
-    """The chart's version: that of the annotation `kaigen.dev/version`, which Helm wants to be a SemVer."""
-    given = metadata.annotations.get("kaigen.dev/version")
-    if given is not None and not _SEMVER.fullmatch(given):
-        problems.error(
-            "KG0406",
-            f"`kaigen.dev/version` must be a version such as `1.2.3`, not `{given}`",
-            ("metadata", "annotations", "kaigen.dev/version"),
-        )
-    return given or "0.1.0"
 
 
 def _field(path: str) -> dict[str, Tree]:
@@ -190,19 +164,15 @@ def compile_model(model: Model, context: Context, problems: Problems) -> App:
     commit = _commit(hub, problems) if hub else ""
     if spec.source.http:
         check_paths(spec.source.http.files, ("spec", "source", "http", "files"), problems)
-    found = collect_settings(objects, _ORDER)
-    report_uncarried(found, problems)
-    return App(
-        name=metadata.name,
-        namespace=metadata.namespace or context.namespace,
-        kind="Model",
-        source="",
-        objects=tuple(objects),
-        settings=found,
+    return finish(
+        "Model",
+        metadata,
+        frame,
+        context,
+        objects,
+        collect_settings(objects, _ORDER),
+        problems,
         pod_security=spec.security.pod_security,
         summary=f"Fetches {_words(spec.source)} into a volume and proves it complete.",
-        version=chart_version(metadata, problems),
         app_version=commit,
-        labels=frame.common_labels,
-        selector_labels=frame.selector_labels,
     )

@@ -23,9 +23,8 @@ from kaigen.compile.bricks.nodes import NODES_LABEL, Wanted, node_pool, nodes_va
 from kaigen.compile.bricks.pods import Granted, grant, placement_fields, pod_security, pull_secrets
 from kaigen.compile.bricks.routes import inference_pool, route_objects
 from kaigen.compile.bricks.scaling import Target, disruption_budget, scaler
-from kaigen.compile.carried import report_uncarried
 from kaigen.compile.context import Context
-from kaigen.compile.model import chart_version, frame_of
+from kaigen.compile.finish import finish, frame_of
 from kaigen.compile.problems import Problems, SpecProblem
 from kaigen.compile.serving.engine import MASTER_PORT, check_arguments
 from kaigen.compile.serving.fields import check_fields, without_effect
@@ -343,22 +342,18 @@ class _TopologyCompiler:
             objects += route_objects(frame, spec.route, service_port=self._service_port, pool=pool_used)
         minutes = -(-self._startup // 60) + 10
         objects += readiness_test(frame, workloads[0], self.context, minutes=minutes) if workloads else []
-        found = collect_settings(objects, _ORDER)
-        report_uncarried(found, self.problems)
-        return App(
-            name=self.metadata.name,
-            namespace=self.namespace,
-            kind="Topology",
-            source="",
-            objects=tuple(objects),
-            settings=found,
+        return finish(
+            "Topology",
+            self.metadata,
+            frame,
+            self.context,
+            objects,
+            collect_settings(objects, _ORDER),
+            self.problems,
             pod_security=spec.security.pod_security,
             summary=self._summary,
-            version=chart_version(self.metadata, self.problems),
             app_version=self.weights.revision,
             notes=tuple(self._notes()),
-            labels=frame.common_labels,
-            selector_labels=frame.selector_labels,
             elsewhere=self._elsewhere(),
         )
 

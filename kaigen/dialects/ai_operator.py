@@ -18,10 +18,10 @@ from pydantic import Field, JsonValue
 
 from kaigen.dialects.base import CLUSTER_FIELDS, PREFIX, Around, ForeignMetadata, Lowered, Lowering
 from kaigen.kinds.base import NO_BLANKS, AppName, Block, Metadata, TokenSecret
-from kaigen.kinds.blocks import AccessMode, HuggingFace, Placement, Resources, Source
+from kaigen.kinds.blocks import AccessMode, HuggingFace, Placement, RepoName, Resources, Source
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job, JobSpec, ModelUse, Output, OutputVolume
-from kaigen.kinds.promotable import IMAGE, NAME
+from kaigen.kinds.promotable import IMAGE
 from kaigen.kinds.spec import Path
 from kaigen.kinds.validate import Positioned
 from kaigen.load.diagnostics import Diagnostic
@@ -55,9 +55,9 @@ class AiOperatorSpec(Block):
     image: Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS), IMAGE] = Field(
         DEFAULT_IMAGE, description="Container image with the training code."
     )
-    model: Annotated[
-        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200), NAME
-    ] = Field(DEFAULT_MODEL, description="Hugging Face repository to download.", examples=[DEFAULT_MODEL])
+    model: RepoName = Field(
+        DEFAULT_MODEL, description="Hugging Face repository to download.", examples=[DEFAULT_MODEL]
+    )
     runtime_class_name: str = Field(
         DEFAULT_RUNTIME_CLASS,
         description='RuntimeClass of the pod. `""` asks for none, which the operator cannot.',

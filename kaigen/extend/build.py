@@ -23,9 +23,8 @@ from kaigen.compile.app import (
     collect_settings,
 )
 from kaigen.compile.bricks.frame import WAVE
-from kaigen.compile.carried import report_uncarried
 from kaigen.compile.context import Context
-from kaigen.compile.model import chart_version, frame_of
+from kaigen.compile.finish import finish, frame_of
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
 
@@ -142,19 +141,16 @@ def build_app(
         )
     objects.sort(key=lambda item: item.wave)
     settings = _settings(objects, problems)
-    report_uncarried(settings, problems)
-    return App(
-        name=metadata.name,
-        namespace=metadata.namespace or context.namespace,
-        kind=kind,
-        source="",
-        objects=tuple(objects),
-        settings=settings,
+    return finish(
+        kind,
+        metadata,
+        frame,
+        context,
+        objects,
+        settings,
+        problems,
         pod_security=pod_security,
         summary=summary,
-        version=chart_version(metadata, problems),
-        labels=frame.common_labels,
-        selector_labels=frame.selector_labels,
     )
 
 

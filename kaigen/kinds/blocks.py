@@ -163,15 +163,21 @@ class Security(Block):
     )
 
 
+RepoName = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200), NAME
+]
+"""A repository on the Hugging Face Hub, `owner/name`."""
+RevisionName = Annotated[
+    str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$"), REVISION
+]
+"""What a repository calls a state of itself: a commit, tag or branch."""
+
+
 class HuggingFace(Block):
     """A repository on the Hugging Face Hub."""
 
-    repo: Annotated[
-        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200), NAME
-    ] = Field(description="Repository, `owner/name`.", examples=["Qwen/Qwen2.5-0.5B-Instruct"])
-    revision: Annotated[
-        str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$"), REVISION
-    ] = Field(
+    repo: RepoName = Field(description="Repository, `owner/name`.", examples=["Qwen/Qwen2.5-0.5B-Instruct"])
+    revision: RevisionName = Field(
         "main",
         description="Commit (best), tag or branch.",
         examples=["7ae557604adf67be50417f59c2c2f167def9a775"],

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator, Field, Tag
 
 from kaigen.kinds.base import (
+    ADDRESS,
     DNS_LABEL,
     DNS_SUBDOMAIN,
     NO_BLANKS,
@@ -24,14 +25,13 @@ from kaigen.kinds.base import (
     Quantity,
     TokenSecret,
 )
-from kaigen.kinds.blocks import HuggingFace
-from kaigen.kinds.promotable import IMAGE, NAME, REVISION
+from kaigen.kinds.blocks import HuggingFace, RepoName, RevisionName
+from kaigen.kinds.promotable import IMAGE
 
 PORT = {"ge": 1, "le": 65535}
 HOST = r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 PERCENT = r"^(100|[1-9]?[0-9])%$"
 ROUTE_PATH = r"^/[A-Za-z0-9/_.~%-]*$"
-URL = r"^https?://[^\s]+$"
 
 Port = Annotated[int, Field(**PORT)]
 
@@ -56,12 +56,8 @@ CountOrShare = Annotated[
 class PulledModel(Block):
     """A repository on the Hugging Face Hub that each engine pulls when it starts."""
 
-    repo: Annotated[
-        str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200), NAME
-    ] = Field(description="Repository, `owner/name`.", examples=["Qwen/Qwen2.5-0.5B-Instruct"])
-    revision: Annotated[
-        str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$"), REVISION
-    ] = Field(
+    repo: RepoName = Field(description="Repository, `owner/name`.", examples=["Qwen/Qwen2.5-0.5B-Instruct"])
+    revision: RevisionName = Field(
         "main",
         description="Commit (best), tag or branch; of the weights, the tokenizer and the repository's code alike.",
         examples=["7ae557604adf67be50417f59c2c2f167def9a775"],
@@ -69,7 +65,7 @@ class PulledModel(Block):
     token_secret: TokenSecret | None = Field(
         None, description="Secret with a Hub token, for gated or private repositories."
     )
-    endpoint: Annotated[str, Field(pattern=URL)] | None = Field(
+    endpoint: Annotated[str, Field(pattern=ADDRESS)] | None = Field(
         None, description="Address of a Hub mirror. Default: the public Hub."
     )
 
@@ -284,7 +280,7 @@ class InferencePool(Block):
 class MetricsServer(Block):
     """The Prometheus that KEDA asks."""
 
-    address: Annotated[str, Field(pattern=URL)] = Field(
+    address: Annotated[str, Field(pattern=ADDRESS)] = Field(
         description="Its address.", examples=["http://prometheus.monitoring:9090"]
     )
     trigger_authentication: ObjectName | None = Field(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -266,6 +266,18 @@ def placement_fields(
             ),
             frame.selector(),
         ),
+    }
+
+
+def entry_point(command: Sequence[str] | None, args: Sequence[str] | None) -> dict[str, Tree]:
+    """What a container runs, as the spec says it; the image's own where it does not."""
+    words = {
+        "command": (command, "Entry point; empty for the image's."),
+        "args": (args, "Arguments of the entry point; empty for the image's."),
+    }
+    return {
+        name: settings.strings(name, list(given or []), doc, optional=True, origin=("spec", name))
+        for name, (given, doc) in words.items()
     }
 
 

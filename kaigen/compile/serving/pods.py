@@ -14,6 +14,7 @@ from kaigen.compile.bricks.pods import (
     SCRATCH,
     Granted,
     container_security,
+    entry_point,
     image_fields,
     scratch_volume,
     shared_memory_volume,
@@ -211,22 +212,7 @@ class PodMaker:
     def _command(self, role: Role, place: Place) -> dict[str, Tree]:
         spec = self.spec
         if self.engine.name == "container":
-            return {
-                "command": settings.strings(
-                    "command",
-                    spec.command or [],
-                    "Entry point; empty for the image's.",
-                    optional=True,
-                    origin=("spec", "command"),
-                ),
-                "args": settings.strings(
-                    "args",
-                    spec.args or [],
-                    "Arguments of the entry point; empty for the image's.",
-                    optional=True,
-                    origin=("spec", "args"),
-                ),
-            }
+            return entry_point(spec.command, spec.args)
         command: list[Tree] = list(self.engine.command)
         if self.engine.name == "transformers":
             return {

@@ -14,8 +14,7 @@ from kaigen.dialects.kaito.compat import SET, serving_names
 from kaigen.dialects.kaito.nodes import Asked
 from kaigen.dialects.kaito.reading import DIRECTIVES, Reading, Wishes
 from kaigen.dialects.kaito.serving import Serving, put_inference
-from kaigen.kinds.base import Block, Object
-from kaigen.kinds.serving import URL
+from kaigen.kinds.base import ADDRESS, Block, Object
 from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
 from kaigen.kinds.validate import Positioned
@@ -212,7 +211,7 @@ def _scaler(block: dict[str, Any], at: Path, reading: Reading) -> None:
     if address:
         import re
 
-        if not re.match(URL, address):
+        if not re.match(ADDRESS, address):
             reading.error(
                 "KG0406", f"`{PROMETHEUS}` must be an address", reading.annotation_at(PROMETHEUS), "http://…"
             )
