@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from kaigen.catalog.engines import Engine, get_engine, startup_seconds
-from kaigen.catalog.gpus import Gpu, get_gpu
-from kaigen.catalog.instances import instances
 from kaigen.catalog.presets import Preset
 from kaigen.compile.app import App, Labels, Note, Object, Setting, SpecPath, Tree, collect_settings
 from kaigen.compile.bricks import settings
@@ -28,6 +25,7 @@ from kaigen.compile.finish import finish, frame_of
 from kaigen.compile.problems import Problems, SpecProblem
 from kaigen.compile.serving.engine import MASTER_PORT, check_arguments
 from kaigen.compile.serving.fields import check_fields, without_effect
+from kaigen.compile.serving.nodes import node_requirements, own_labels
 from kaigen.compile.serving.parallel import Parallel, choose_ray, engine_version, gpus_of, spread
 from kaigen.compile.serving.pods import LWS_PLACE, PodMaker, set_place
 from kaigen.compile.serving.sizing import GIB, preset_bytes, size
@@ -77,12 +75,6 @@ _ORDER = (
     "progressDeadlineSeconds",
     "podSpec",
 )
-_CLOUDS = {"aks": "azure", "eks": "aws"}
-_GIVEN = re.compile(
-    r"(^|\.)(kubernetes\.io|k8s\.io|karpenter\.sh|karpenter\.k8s\.aws|azure\.com|google\.com|nvidia\.com)$"
-)
-"""Domains of labels that nodes carry by themselves."""
-
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _SPREAD: Mapping[str, Any] = {
     "maxSkew": 1,
@@ -468,49 +460,18 @@ class _TopologyCompiler:
         return nodes_value(self.namespace, self.metadata.name)
 
     def _node_pool(self, karpenter: Karpenter) -> Object:
-        spec, profile = self.spec, self.context.profile
-        requirements: dict[str, Sequence[str]] = {}
-        resources = spec.resources
-        gpu = get_gpu(resources.gpu_type) if resources.gpu_type else None
-        cloud = _CLOUDS.get(profile.name)
-        known = [
-            each
-            for each in (instances(cloud) if cloud and gpu else ())
-            if gpu and each.gpu.name == gpu.name and each.memory == gpu.memory
-        ]
-        alike = [each.name for each in known if each.count == self._gpus]
-        if resources.instance_type is not None:
-            requirements["node.kubernetes.io/instance-type"] = [resources.instance_type]
-        elif profile.gpu_label in self.granted.node_selector and profile.gpu_label.startswith("karpenter."):
-            requirements[profile.gpu_label] = [self.granted.node_selector[profile.gpu_label]]
-            if self._gpus:
-                requirements[f"{profile.gpu_label.rpartition('-')[0]}-count"] = [str(self._gpus)]
-        elif alike:
-            requirements["node.kubernetes.io/instance-type"] = alike
-        else:
-            counts = sorted({each.count for each in known})
-            raise SpecProblem(
-                "KG0350",
-                "Karpenter must be told which nodes to make",
-                ("spec", "provisioning"),
-                _counts_hint(cloud, gpu, counts),
-            )
+        spec = self.spec
         amounts = self.granted.requirements.get("limits", {})
-        resource = next((name for name in amounts if "/" in name), "")
-        return node_pool(
-            self.frame,
-            karpenter,
-            Wanted(
-                value=self._nodes_value,
-                requirements=requirements,
-                nodes=(self._most + 1) * self.parallel.nodes,
-                resource=resource,
-                per_node=self._gpus,
-                spot=spec.placement.spot,
-                labels=_own_labels(spec.placement.node_selector),
-            ),
-            self.context,
+        wanted = Wanted(
+            value=self._nodes_value,
+            requirements=node_requirements(spec.resources, self.granted, self.context.profile, self._gpus),
+            nodes=(self._most + 1) * self.parallel.nodes,
+            resource=next((name for name in amounts if "/" in name), ""),
+            per_node=self._gpus,
+            spot=spec.placement.spot,
+            labels=own_labels(spec.placement.node_selector),
         )
+        return node_pool(self.frame, karpenter, wanted, self.context)
 
     @cached_property
     def _scheduling(self) -> dict[str, Tree]:
@@ -519,16 +480,13 @@ class _TopologyCompiler:
         update: dict[str, Any] = {}
         if self._karpenter is not None:
             # The nodes are told by the pool's own label; what they are like is the pool's business.
-            granted = Granted(
-                granted.requirements,
-                {NODES_LABEL: self._nodes_value},
-                [*granted.tolerations, {"key": NODES_LABEL, "operator": "Exists", "effect": "NoSchedule"}],
-                granted.runtime_class,
-                granted.device_class,
-                granted.device_count,
-                granted.has_gpu,
-                granted.shared_memory,
-                granted.scratch_limit,
+            granted = replace(
+                granted,
+                node_selector={NODES_LABEL: self._nodes_value},
+                tolerations=[
+                    *granted.tolerations,
+                    {"key": NODES_LABEL, "operator": "Exists", "effect": "NoSchedule"},
+                ],
             )
             update["spot"] = False
         if not placement.topology_spread and self._most > 1 and self.parallel.nodes == 1:
@@ -740,24 +698,8 @@ class _TopologyCompiler:
         return made
 
 
-def _counts_hint(cloud: str | None, gpu: Gpu | None, counts: Sequence[int]) -> str:
-    if gpu is None or not counts:
-        return "name an `instanceType` in `resources`"
-    several = " or ".join(map(str, counts))
-    return f"{cloud}'s nodes with {gpu.name} have {several} of them; or name an `instanceType`"
-
-
 def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _own_labels(selector: Mapping[str, str]) -> dict[str, str]:
-    """The labels of a selector that nobody gives to nodes but who makes them: not Kubernetes', not a cloud's."""
-    return {
-        key: value
-        for key, value in selector.items()
-        if "/" not in key or not _GIVEN.search(key.partition("/")[0])
-    }
 
 
 def _texts(value: object) -> dict[str, str]:

@@ -97,7 +97,8 @@ class Granted:
         node_selector: labels that a node must have.
         tolerations: that GPU pods need.
         runtime_class: RuntimeClass that GPU pods need; empty for none.
-        claims: pod-level `resourceClaims`, and the device class and count that each asks for.
+        device_class: DeviceClass that the pod claims from; empty for none.
+        device_count: how many devices.
         has_gpu: whether the container has one.
         shared_memory: size of `/dev/shm`; empty for the runtime's default.
         scratch_limit: limit of the scratch volume; empty for none.

@@ -1,0 +1,76 @@
+"""What every kind's compiler begins and ends with: the app's frame, and the app itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from kaigen.compile.app import App, Object, Setting
+from kaigen.compile.bricks.frame import Frame
+from kaigen.compile.carried import report_uncarried
+from kaigen.compile.context import Context
+from kaigen.compile.problems import Problems
+from kaigen.kinds.base import Metadata
+
+_PART = "(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
+_SEMVER = re.compile(
+    r"(?:0|[1-9][0-9]*)(?:\.(?:0|[1-9][0-9]*)){2}"
+    rf"(?:-{_PART}(?:\.{_PART})*)?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+"""Source: semver.org, version 2.0.0."""
+
+
+def frame_of(metadata: Metadata) -> Frame:
+    """The frame of a spec's app; annotations that direct kaigen stay out of the objects."""
+    kept = {key: value for key, value in metadata.annotations.items() if not key.startswith("kaigen.dev/")}
+    return Frame(metadata.name, metadata.labels, kept)
+
+
+def chart_version(metadata: Metadata, problems: Problems) -> str:
+    """The chart's version: that of the annotation `kaigen.dev/version`, which Helm wants to be a SemVer."""
+    given = metadata.annotations.get("kaigen.dev/version")
+    if given is not None and not _SEMVER.fullmatch(given):
+        problems.error(
+            "KG0406",
+            f"`kaigen.dev/version` must be a version such as `1.2.3`, not `{given}`",
+            ("metadata", "annotations", "kaigen.dev/version"),
+        )
+    return given or "0.1.0"
+
+
+def finish(
+    kind: str,
+    metadata: Metadata,
+    frame: Frame,
+    context: Context,
+    objects: Sequence[Object],
+    settings: Sequence[Setting],
+    problems: Problems,
+    **more: Any,
+) -> App:
+    """The app of a spec.
+
+    Args:
+        kind: of the spec.
+        metadata: its metadata.
+        frame: of its objects.
+        context: what it was compiled for.
+        objects: what it comes to.
+        settings: what may be overridden in them.
+        problems: takes what is wrong with the settings and the version.
+        more: fields of `App` that differ from kind to kind.
+    """
+    report_uncarried(settings, problems)
+    return App(
+        name=metadata.name,
+        namespace=metadata.namespace or context.namespace,
+        kind=kind,
+        source="",
+        objects=tuple(objects),
+        settings=tuple(settings),
+        version=chart_version(metadata, problems),
+        labels=frame.common_labels,
+        selector_labels=frame.selector_labels,
+        **more,
+    )
