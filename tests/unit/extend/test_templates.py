@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +72,9 @@ def test_what_a_template_may_not_reach_is_told(tmp_path: Path, text: str, messag
 
 @pytest.mark.parametrize("text", ENDLESS)
 def test_a_template_ends(tmp_path: Path, text: str) -> None:
-    started = time.monotonic()
     (found,) = told(repository(tmp_path, {"t/x.yaml.jinja": text}))
     assert found.startswith("x.yaml.jinja:1:")
     assert " e KG1005 " in found
-    assert time.monotonic() - started < 20
 
 
 @pytest.mark.parametrize(
