@@ -11,7 +11,7 @@ from kaigen.load.diagnostics import Diagnostic, Diagnostics, InputError, Mark, S
 from kaigen.load.progress import counted
 
 if TYPE_CHECKING:
-    from kaigen.compile.app import App, Json, Rendered
+    from kaigen.compile.app import App, Json, Rendered, SpecPath
     from kaigen.compile.context import Context, Key, SpecIndex
     from kaigen.config import Config, Format
     from kaigen.environments.patch import PatchedDocument
@@ -881,14 +881,21 @@ def _path_of(text: str, document: Any, start: tuple[str | int, ...], beside: str
     return min(found)[-1] if found else ()
 
 
+_FOLDER = "folder of a bucket"
+
+
 def object_keys(item: Compiled) -> list[tuple[str, str, str, str]]:
-    """Group, kind, namespace and name of each object of an app."""
+    """Group, kind, namespace and name of each object of an app, and of what it alone may fill."""
+    from kaigen.compile.bricks.frame import LOCATION
+
     keys = []
     for rendered in item.objects:
         body = rendered.body
         metadata = body["metadata"]
         group = body["apiVersion"].rpartition("/")[0]
         keys.append((group, body["kind"], metadata.get("namespace", ""), metadata["name"]))
+        if folder := (metadata.get("annotations") or {}).get(LOCATION):
+            keys.append(("", _FOLDER, "", folder))
     return keys
 
 
@@ -905,13 +912,22 @@ def _check_across(compiled: Sequence[Compiled], found: Diagnostics) -> None:
         for key in object_keys(item):
             first = makers.setdefault(key, item)
             if first is not item:
-                message = f"{key[1]} `{key[3]}` is made by app `{first.app.name}` too"
-                hint = "give one of the two apps another name"
-                found.add(
-                    item.spec.diagnostic("KG0302", message, ("metadata", "name"), hint)
-                    if item.spec
-                    else Diagnostic("KG0302", message, Mark(item.app.source), hint)
-                )
+                found.add(_clash(key[1], key[3], item, first))
+
+
+def _clash(kind: str, name: str, item: Compiled, first: Compiled) -> Diagnostic:
+    """What is said of two apps that make, or fill, the same thing."""
+    code: str = "KG0302"
+    field: SpecPath = ("metadata", "name")
+    message = f"{kind} `{name}` is made by app `{first.app.name}` too"
+    hint = "give one of the two apps another name"
+    if kind == _FOLDER:
+        code, field = "KG0318", ("spec", "store", "bucket", "uri")
+        message = f"app `{first.app.name}` in namespace `{first.app.namespace}` rests at {name} too"
+        hint = "give this one a prefix of its own"
+    if item.spec:
+        return item.spec.diagnostic(code, message, field, hint)
+    return Diagnostic(code, message, Mark(item.app.source), hint)
 
 
 def validate(

@@ -90,7 +90,7 @@ def startup_seconds(weights: int | None, source: str) -> int:
 
     Args:
         weights: bytes of the weights; None when nobody knows.
-        source: where they come from: `hub`, `volume` or `image`.
+        source: where they come from: `hub`, `bucket`, `volume` or `image`.
     """
     facts = load("engines")["startup"]
     if weights is None:

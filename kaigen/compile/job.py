@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic.alias_generators import to_camel
@@ -50,8 +50,14 @@ from kaigen.compile.bricks.weights import (
 )
 from kaigen.compile.context import Context
 from kaigen.compile.finish import finish, frame_of
-from kaigen.compile.model import claim_name
-from kaigen.compile.model_volume import check_sharing, find_model, gate, warn_of_pinned_volume
+from kaigen.compile.model_volume import (
+    check_sharing,
+    claim_name,
+    find_model,
+    gate,
+    mount_annotations,
+    warn_of_pinned_volume,
+)
 from kaigen.compile.problems import Problems, SpecProblem
 from kaigen.kinds.blocks import Image, Resources
 from kaigen.kinds.compat import Naming
@@ -102,6 +108,7 @@ class _Weights:
     mounts: list[Mapping[str, Tree]]
     volumes: list[Tree]
     permanent: Mapping[str, tuple[int, ...]]
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 _NODE_VARIABLES = ("NNODES", "NODE_RANK", "JOB_NAME", "MASTER_ADDR", "MASTER_PORT")
@@ -192,9 +199,10 @@ class _JobCompiler:
             },
             nodes=spec.nodes,
             labels={"kueue.x-k8s.io/queue-name": spec.placement.queue} if spec.placement.queue else None,
-            pod_annotations={POD_SECURITY: spec.security.pod_security}
-            if spec.security.pod_security != "restricted"
-            else None,
+            pod_annotations={
+                **({POD_SECURITY: level} if (level := spec.security.pod_security) != "restricted" else {}),
+                **(weights.annotations if weights else {}),
+            },
             hashed=not self.naming.plain,
             template=None if spec.template is None else self._template(spec.template),
         )
@@ -355,13 +363,14 @@ class _JobCompiler:
         )
         mount: dict[str, Tree] = {"name": "model", "mountPath": folder, "readOnly": True}
         claimed = settings.text(
-            "model.claimName", claim_name(name), "Volume that holds the weights.", origin=origin
+            "model.claimName", claim_name(model), "Volume that holds the weights.", origin=origin
         )
         return _Weights(
             init=gate(model, self.context, name="wait-for-model", folder=folder, mounts=[mount]),
             mounts=[mount],
             volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
             permanent={},
+            annotations=mount_annotations(model),
         )
 
     def _own_weights(self, use: ModelUse) -> _Weights:

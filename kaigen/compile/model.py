@@ -1,12 +1,16 @@
-"""The kind `Model`: a volume, a Job that fills it, and a marker that proves it complete."""
+"""The kind `Model`: a volume or a folder of a bucket, a Job that fills it, and a marker that proves it complete."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from kaigen.compile.app import App, Object, Release, Tree, collect_settings
+from kaigen.compile.app import App, Object, Release, SpecPath, Tree, collect_settings
 from kaigen.compile.bricks import settings
 from kaigen.compile.bricks.access import facts_access
+from kaigen.compile.bricks.buckets import bucket_volume, check_bucket, destination, transfer_arguments
+from kaigen.compile.bricks.frame import Frame
 from kaigen.compile.bricks.jobs import job, test_hook
 from kaigen.compile.bricks.network import network_policy
 from kaigen.compile.bricks.pods import placement_fields, pod_security, pull_secrets
@@ -20,18 +24,77 @@ from kaigen.compile.bricks.weights import (
 )
 from kaigen.compile.context import Context
 from kaigen.compile.finish import finish, frame_of
+from kaigen.compile.model_volume import claim_suffix, mount_annotations
 from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import HuggingFace, ImageBlock, Source
-from kaigen.kinds.model import Model
+from kaigen.kinds.bucket import Bucket
+from kaigen.kinds.model import Model, ModelVolume
 
 FOLDER = "/model"
 _WAVE = 1
 _ORDER = ("storage", "download", "retries", "deadlineSeconds", "networkPolicy")
 
+_STORAGE: SpecPath = ("spec", "store")
 
-def claim_name(model: str) -> str:
-    """Name of the volume that a Model of that name rests in."""
-    return f"{model}-weights"
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """Where the weights rest, as the downloader fills it and as others mount it.
+
+    Attributes:
+        objects: what makes it.
+        words: what it is, in a sentence.
+        destination: what the downloader is told of it.
+        arguments: more that it is told.
+        env: variables with its keys.
+        mounts: of the downloader's container.
+        volumes: of its pod.
+        account: annotations of its service account.
+    """
+
+    objects: list[Object]
+    words: str
+    destination: str
+    arguments: Sequence[str] = ()
+    env: Sequence[Tree] = ()
+    mounts: Sequence[Tree] = ()
+    volumes: Sequence[Tree] = ()
+    account: Mapping[str, str] = field(default_factory=dict)
+
+
+def _volume_store(volume: ModelVolume, frame: Frame, context: Context) -> _Store:
+    held = claim(
+        frame,
+        context,
+        volume,
+        what="storage",
+        suffix="-weights",
+        retain=volume.retain,
+        origin=(*_STORAGE, "volume"),
+        role="persistentvolumeclaim",
+        wave=_WAVE,
+    )
+    return _Store(
+        [held],
+        "a volume",
+        FOLDER,
+        mounts=[{"name": "weights", "mountPath": FOLDER}],
+        volumes=[{"name": "weights", "persistentVolumeClaim": {"claimName": Release("-weights")}}],
+    )
+
+
+def _bucket_store(bucket: Bucket, frame: Frame, problems: Problems) -> _Store:
+    check_bucket(bucket, (*_STORAGE, "bucket"), problems)
+    arguments, env = transfer_arguments(bucket)
+    account = bucket.credentials.service_account if bucket.credentials else None
+    return _Store(
+        bucket_volume(frame, bucket),
+        "a bucket",
+        destination(bucket),
+        arguments,
+        env,
+        account=account.annotations if account else {},
+    )
 
 
 def _field(path: str) -> dict[str, Tree]:
@@ -68,31 +131,24 @@ def compile_model(model: Model, context: Context, problems: Problems) -> App:
     """
     spec, metadata = model.spec, model.metadata
     frame = frame_of(metadata)
-    volume = spec.store.volume
-    store = claim(
-        frame,
-        context,
-        volume,
-        what="storage",
-        suffix="-weights",
-        retain=volume.retain,
-        origin=("spec", "store", "volume"),
-        role="persistentvolumeclaim",
-        wave=_WAVE,
-    )
-    mount: Tree = {"name": "weights", "mountPath": FOLDER}
-    weights: Tree = {"name": "weights", "persistentVolumeClaim": {"claimName": Release("-weights")}}
+    if spec.store.bucket:
+        store = _bucket_store(spec.store.bucket, frame, problems)
+    else:
+        assert spec.store.volume is not None
+        store = _volume_store(spec.store.volume, frame, context)
     fetch = fetch_container(
         spec.source,
         spec.transfer,
         context,
         name="fetch",
-        destination=FOLDER,
-        mounts=[mount],
+        destination=store.destination,
+        arguments=store.arguments,
+        mounts=[*store.mounts],
         origin=("spec", "source"),
         transfer_origin=("spec", "transfer"),
         facts=Release("-facts"),
         env=[
+            *store.env,
             {"name": "KAIGEN_APP", "value": Release()},
             {"name": "JOB_NAME", "valueFrom": _field("metadata.labels['batch.kubernetes.io/job-name']")},
             {"name": "JOB_UID", "valueFrom": _field("metadata.labels['batch.kubernetes.io/controller-uid']")},
@@ -118,7 +174,7 @@ def compile_model(model: Model, context: Context, problems: Problems) -> App:
         **placement,
         "securityContext": security,
         "containers": [fetch],
-        "volumes": [weights],
+        **({"volumes": [*store.volumes]} if store.volumes else {}),
     }
     queue = spec.placement.queue
     run = job(
@@ -135,7 +191,7 @@ def compile_model(model: Model, context: Context, problems: Problems) -> App:
     )
     checked: Tree = {
         "name": "weights",
-        "persistentVolumeClaim": {"claimName": Release("-weights"), "readOnly": True},
+        "persistentVolumeClaim": {"claimName": Release(claim_suffix(model)), "readOnly": True},
     }
     verify = marker_container(
         "verify",
@@ -158,8 +214,15 @@ def compile_model(model: Model, context: Context, problems: Problems) -> App:
             "containers": [verify],
             "volumes": [checked],
         },
+        annotations=mount_annotations(model),
     )
-    objects: list[Object] = [store, *facts_access(frame), network_policy(frame), run, test]
+    objects: list[Object] = [
+        *store.objects,
+        *facts_access(frame, store.account),
+        network_policy(frame),
+        run,
+        test,
+    ]
     hub = spec.source.hugging_face
     commit = _commit(hub, problems) if hub else ""
     if spec.source.http:
@@ -173,6 +236,6 @@ def compile_model(model: Model, context: Context, problems: Problems) -> App:
         collect_settings(objects, _ORDER),
         problems,
         pod_security=spec.security.pod_security,
-        summary=f"Fetches {_words(spec.source)} into a volume and proves it complete.",
+        summary=f"Fetches {_words(spec.source)} into {store.words} and proves it complete.",
         app_version=commit,
     )

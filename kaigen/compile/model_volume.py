@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kaigen.compile.app import SpecPath, Tree
+from kaigen.compile.bricks.buckets import SIDECAR, driver_of, volume_suffix
 from kaigen.compile.bricks.weights import WAIT_TIMEOUT, identity, marker_container
 from kaigen.compile.context import Context
 from kaigen.compile.problems import Problems, SpecProblem
@@ -40,9 +41,27 @@ def find_model(context: Context, namespace: str, name: str, origin: SpecPath) ->
     raise SpecProblem.unknown("KG0301", "Model", name, specs.names("Model", namespace), origin, where=where)
 
 
+def claim_suffix(model: Model) -> str:
+    """Ending of the name of the claim that a Model rests in."""
+    bucket = model.spec.store.bucket
+    return volume_suffix(bucket) if bucket else "-weights"
+
+
+def claim_name(model: Model) -> str:
+    """Name of the claim that a Model rests in."""
+    return model.metadata.name + claim_suffix(model)
+
+
+def mount_annotations(model: Model) -> Mapping[str, str]:
+    """Annotations that pods need to mount a Model's volume."""
+    bucket = model.spec.store.bucket
+    return SIDECAR if bucket and driver_of(bucket) == "gcsfuse" else {}
+
+
 def is_shared(model: Model) -> bool:
     """Whether pods on several nodes can mount a Model's volume."""
-    return bool(SHARED & set(model.spec.store.volume.access_modes))
+    volume = model.spec.store.volume
+    return volume is None or bool(SHARED & set(volume.access_modes))
 
 
 def check_sharing(
@@ -58,8 +77,9 @@ def check_sharing(
         origin: where the Model is named.
         certain: they are on several nodes; else they may be.
     """
-    if pods > 1 and not is_shared(model):
-        name, modes = model.metadata.name, ", ".join(model.spec.store.volume.access_modes)
+    volume = model.spec.store.volume
+    if pods > 1 and volume and not is_shared(model):
+        name, modes = model.metadata.name, ", ".join(volume.access_modes)
         hint = f"give Model `{name}` `accessModes: [ReadWriteMany]`"
         if certain:
             message = f"{what} cannot share Model `{name}`, whose volume is {modes}"

@@ -505,9 +505,11 @@ class _TopologyCompiler:
         claims: tuple[Tree, ...] = ()
         if spec.storage is not None:
             claims = (self._claim(),)
-        annotations = (
-            {POD_SECURITY: spec.security.pod_security} if spec.security.pod_security != "restricted" else {}
-        )
+        annotations: dict[str, str] = {}
+        if spec.security.pod_security != "restricted":
+            annotations[POD_SECURITY] = spec.security.pod_security
+        for each in (self.weights, *self.adapters):
+            annotations |= each.annotations
         pinned = self.weights.pinned or any(adapter.pinned for adapter in self.adapters)
         existing = self.granted.has_gpu and self._karpenter is None
         queue = spec.placement.queue

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from kaigen.kinds.base import API_VERSION, Block, Choice, Duration, Metadata
 from kaigen.kinds.blocks import Placement, Security, Source, Transfer, Volume
+from kaigen.kinds.bucket import Bucket
 
 
 class ModelVolume(Volume):
@@ -22,9 +23,10 @@ class ModelVolume(Volume):
 class Store(Choice):
     """Where weights rest."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = ("volume",)
+    exactly_one: ClassVar[tuple[str, ...]] = ("volume", "bucket")
 
-    volume: ModelVolume = Field(description="A volume of the cluster.")
+    volume: ModelVolume | None = Field(None, description="A volume of the cluster.")
+    bucket: Bucket | None = Field(None, description="Object storage, which pods mount read-only.")
 
 
 class ModelSpec(Block):

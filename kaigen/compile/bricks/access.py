@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kaigen.compile.app import Namespace, Object, Release, Tree
 from kaigen.compile.bricks.frame import Frame
 
 
-def facts_access(frame: Frame) -> list[Object]:
-    """The service account of the downloader: it may write the one ConfigMap that holds what it measured."""
+def facts_access(frame: Frame, annotations: Mapping[str, str]) -> list[Object]:
+    """The service account of the downloader: it may write the one ConfigMap that holds what it measured.
+
+    Args:
+        frame: the app.
+        annotations: of the account, by which a cloud knows it.
+    """
     component = "download"
     account: Tree = Release("-download")
     return [
@@ -16,7 +23,7 @@ def facts_access(frame: Frame) -> list[Object]:
             body={
                 "apiVersion": "v1",
                 "kind": "ServiceAccount",
-                "metadata": frame.metadata("-download", component),
+                "metadata": frame.metadata("-download", component, annotations=annotations),
                 "automountServiceAccountToken": False,
             },
         ),

@@ -21,6 +21,9 @@ KEEP: Mapping[str, str] = {
 POD_SECURITY = "kaigen.dev/pod-security"
 """Annotation on pods that ask for a level looser than restricted, so that every diff shows it."""
 
+LOCATION = "kaigen.dev/location"
+"""Annotation of a volume that tells the folder of a bucket that one app fills, and no other may."""
+
 
 @dataclass(frozen=True)
 class Frame:

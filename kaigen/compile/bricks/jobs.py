@@ -229,15 +229,15 @@ def _test_pod(account: Tree, context: Context, command: list[Tree]) -> dict[str,
     }
 
 
-def test_hook(frame: Frame, pod: Mapping[str, Any]) -> Object:
-    """A pod that `helm test` runs."""
+def test_hook(frame: Frame, pod: Mapping[str, Any], annotations: Mapping[str, str]) -> Object:
+    """A pod that `helm test` runs; `annotations` are further ones of it."""
     return Object(
         role="tests/pod",
         test=True,
         body={
             "apiVersion": "v1",
             "kind": "Pod",
-            "metadata": frame.metadata("-test", "test", annotations=TEST_HOOK),
+            "metadata": frame.metadata("-test", "test", annotations={**TEST_HOOK, **annotations}),
             "spec": dict(pod),
         },
     )

@@ -99,6 +99,7 @@ def fetch_container(
     transfer_origin: SpecPath,
     facts: Tree = None,
     env: list[Tree] | None = None,
+    arguments: Sequence[str] = (),
     own_token: bool = True,
 ) -> dict[str, Tree]:
     """The container that fetches weights into `destination`.
@@ -108,18 +109,19 @@ def fetch_container(
         transfer: how.
         context: whose images hold the downloader.
         name: the container's.
-        destination: folder in the container.
+        destination: folder in the container, or `s3://…`.
         mounts: its volume mounts.
         origin: where `source` stands in the spec.
         transfer_origin: where `transfer` stands.
         facts: name of the ConfigMap that it writes what it measured to; None for none.
         env: further variables.
+        arguments: further ones, about the destination.
         own_token: its token is the setting `download.tokenSecret`; False where an app has several.
     """
     hub, http = source.hugging_face, source.http
     at = (*origin, "huggingFace")
     what = _hub_arguments(hub) if hub else _web_arguments(http.files if http else [])
-    what = [*what, f"--dest={destination}", f"--identity={identity(source)}"]
+    what = [*what, f"--dest={destination}", *arguments, f"--identity={identity(source)}"]
     if facts is not None:
         assert not isinstance(facts, str)
         what.append(Joined(("--facts=", facts)))  # type: ignore[arg-type]
@@ -249,7 +251,7 @@ def _downloader(
         ),
         "securityContext": container_security(read_only=True),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": mounts,
+        **({"volumeMounts": mounts} if mounts else {}),
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kaigen.catalog.presets import find_preset
@@ -12,8 +12,15 @@ from kaigen.compile.bricks import settings
 from kaigen.compile.bricks.volumes import check_image_volumes, image_volume, read_only_mount
 from kaigen.compile.bricks.weights import fetch_container
 from kaigen.compile.context import Context
-from kaigen.compile.model import claim_name
-from kaigen.compile.model_volume import check_sharing, find_model, gate, is_shared, warn_of_pinned_volume
+from kaigen.compile.model_volume import (
+    check_sharing,
+    claim_name,
+    find_model,
+    gate,
+    is_shared,
+    mount_annotations,
+    warn_of_pinned_volume,
+)
 from kaigen.compile.problems import Problems, SpecProblem
 from kaigen.kinds.base import TokenSecret
 from kaigen.kinds.blocks import HuggingFace, Source, Transfer
@@ -63,7 +70,8 @@ class Weights:
         mounts: of the engine.
         volumes: of the pod.
         pull_secrets: names of Secrets to pull image volumes with.
-        source: where the bytes come from, for the time that it takes: `hub`, `volume` or `image`.
+        annotations: of the pod, without which it cannot mount them.
+        source: where the bytes come from, for the time that it takes: `hub`, `bucket`, `volume` or `image`.
         size: bytes, as far as they are known; None for unknown.
         revision: commit, when it is known.
         offline: the engine needs no Hub.
@@ -77,6 +85,7 @@ class Weights:
     mounts: Sequence[dict[str, Tree]] = ()
     volumes: Sequence[Tree] = ()
     pull_secrets: Sequence[str] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
     source: str = "volume"
     size: int | None = None
     revision: str = ""
@@ -167,16 +176,18 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer) ->
     warn_of_pinned_volume(model, problems, has_gpu=consumer.has_gpu, consumer="Topology", origin=origin)
     mount = read_only_mount("model", folder, None)
     claimed = settings.text(
-        "model.claimName", claim_name(name), "Volume that holds the weights.", origin=origin
+        "model.claimName", claim_name(model), "Volume that holds the weights.", origin=origin
     )
-    hub = model.spec.source.hugging_face
+    hub, volume = model.spec.source.hugging_face, model.spec.store.volume
     return Weights(
         reference=folder,
         init=[gate(model, consumer.context, name="wait-for-model", folder=folder, mounts=[mount])],
         mounts=[mount],
         volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
+        annotations=mount_annotations(model),
+        source="volume" if volume else "bucket",
         # Of a model that is in no catalogue: the volume is not smaller than what it holds.
-        size=(known_bytes(hub.repo) if hub else None) or bytes_of(model.spec.store.volume.size),
+        size=(known_bytes(hub.repo) if hub else None) or (bytes_of(volume.size) if volume else None),
         revision=hub.revision if hub and _COMMIT.fullmatch(hub.revision) else "",
         pinned=not is_shared(model),
     )
@@ -317,7 +328,7 @@ def _adapter(adapter: Adapter, at: SpecPath, consumer: Consumer) -> Weights:
             certain=consumer.nodes > 1,
         )
         mount = read_only_mount(volume, folder, None)
-        claim: Tree = {"claimName": claim_name(adapter.model), "readOnly": True}
+        claim: Tree = {"claimName": claim_name(model), "readOnly": True}
         return Weights(
             reference=reference,
             init=[
@@ -331,6 +342,7 @@ def _adapter(adapter: Adapter, at: SpecPath, consumer: Consumer) -> Weights:
             ],
             mounts=[mount],
             volumes=[{"name": volume, "persistentVolumeClaim": claim}],
+            annotations=mount_annotations(model),
             pinned=not is_shared(model),
         )
     if adapter.volume is not None:

@@ -123,12 +123,12 @@ def _kinds(kinds: Iterable[tuple[str, str]]) -> list[Object]:
 
 
 _NODES = ("karpenter.sh", "NodePool")
+_VOLUMES = ("", "PersistentVolume")
 
 
-def _own_nodes(namespace: str) -> Object:
-    """NodePools of a namespace's apps, by the names that kaigen gives them, and of no other namespace."""
-    group, kind = _NODES
-    return {"group": group, "kind": kind, "name": f"{namespace}-*"}
+def _own(namespace: str, kinds: Iterable[tuple[str, str]]) -> list[Object]:
+    """Objects of the cluster that a namespace's apps have, by the names that kaigen gives them."""
+    return [{**entry, "name": f"{namespace}-*"} for entry in _kinds(kinds)]
 
 
 def _appproject(
@@ -183,7 +183,10 @@ def _project(
     namespaces = sorted({space for app in apps for space in (app.namespace, *app.namespaces) if space})
     spaces = [{**where, "namespace": space} for where in destinations for space in namespaces]
     cluster_kinds = {pair for app in apps for pair in app.cluster_kinds}
-    nodes = {pair for app in delivery.apps for pair in app.cluster_kinds}
+    # NodePools also where the last one just went, else it would stay. Not so volumes: one may be a folder of the
+    # node, so none is let in before an app has it.
+    everywhere = {pair for app in delivery.apps for pair in app.cluster_kinds}
+    named = (everywhere & {_NODES}) | (cluster_kinds & {_VOLUMES})
     charts = delivery.data["charts"] if delivery.charts else None
     project = _appproject(
         delivery,
@@ -191,7 +194,7 @@ def _project(
         f"Apps rendered by kaigen{f' for {delivery.environment}' if delivery.environment else ''}.",
         spaces,
         [*OWN_KINDS, *(pair for app in apps for pair in app.namespaced_kinds)],
-        [*_kinds(cluster_kinds - {_NODES}), *([_own_nodes(apps[0].namespace)] if _NODES in nodes else [])],
+        [*_kinds(cluster_kinds - named), *_own(apps[0].namespace, named)],
         [
             {"server": where.get("server", "*"), "namespace": space, "defaultServiceAccount": account}
             for where in destinations

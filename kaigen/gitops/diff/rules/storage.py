@@ -47,6 +47,8 @@ def kept_or_lost(obj: Obj) -> Finding:
             "volume is deleted with its data when only its file goes: Delete=false keeps it when Argo CD "
             "deletes the whole Application, Prune=false would keep it here"
         )
+    if volume := get_text(obj.data, "spec", "volumeName"):
+        return "notice", f"claim is deleted; data stays in volume {volume}, unless its reclaimPolicy is Delete"
     return "danger", "volume is deleted with its data, unless its class has reclaimPolicy Retain"
 
 
@@ -60,7 +62,9 @@ def claim_replaced(case: Case) -> Iterator[Finding]:
     old, new = case.pair
     where = f"{old.name} in {old.namespace}" if old.namespace != new.namespace else old.name
     level, text = kept_or_lost(old)
-    yield level, f"a new, empty volume {new.name} is made; of {where}, the {text}"
+    volume = get_text(new.data, "spec", "volumeName")
+    made = f"{new.name} is a claim on volume {volume}" if volume else f"a new, empty volume {new.name} is made"
+    yield level, f"{made}; of {where}, the {text}"
 
 
 def claim_resized(case: Case) -> Iterator[Finding]:

@@ -38,6 +38,26 @@ CASES: list[Case] = [
         ],
     ),
     Case(
+        "claim-removed",
+        "a claim on a volume that is named",
+        claim(volumeName="team-data"),
+        None,
+        [("notice", "claim is deleted; data stays in volume team-data, unless its reclaimPolicy is Delete")],
+    ),
+    Case(
+        "claim-replaced",
+        "another volume that is named",
+        claim("a", volumeName="team-a"),
+        claim("b", volumeName="team-b"),
+        [
+            (
+                "notice",
+                "b is a claim on volume team-b; of a, the claim is deleted; data stays in volume team-a, "
+                "unless its reclaimPolicy is Delete",
+            )
+        ],
+    ),
+    Case(
         "claim-replaced",
         "another name",
         claim("a"),

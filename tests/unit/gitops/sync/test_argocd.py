@@ -108,8 +108,9 @@ def test_the_kinds_of_a_project_are_all_that_kaigen_makes() -> None:
     """A kind that is new in `compile/` belongs into `OWN_KINDS`, or what it made is left behind one day."""
     folder = Path(compile_package.__file__).parent
     source = "".join(path.read_text() for path in folder.rglob("*.py"))
-    # A Secret is only referred to; nodes belong to the cluster.
-    made = set(re.findall(r'"kind": "([A-Z][A-Za-z]+)"', source)) - {"Pod", "Secret", "NodePool"}
+    # A Secret is only referred to; nodes and volumes belong to the cluster.
+    others = {"Pod", "Secret", "NodePool", "PersistentVolume"}
+    made = set(re.findall(r'"kind": "([A-Z][A-Za-z]+)"', source)) - others
     assert made == {kind for _, kind in OWN_KINDS}
 
 
@@ -129,6 +130,20 @@ spec:
     assert admitted == [{"group": "karpenter.sh", "kind": "NodePool", "name": "ml-*"}]
     (pool,) = [body for body in files.values() if body["kind"] == "NodePool"]
     assert fnmatch(pool["metadata"]["name"], admitted[0]["name"])
+
+
+def test_a_project_admits_volumes_only_where_an_app_has_one(rendered: Callable[..., Rendered]) -> None:
+    bucket = MODEL.replace("name: qwen", "name: resting, namespace: elsewhere")
+    bucket = bucket[: bucket.index("  store:")] + '  store: {bucket: {uri: "s3://models/qwen"}}\n'
+    files = rendered(specs=(MODEL, bucket), argocd=ARGOCD)
+    projects = [body["spec"] for path, body in files.items() if "/_project." in path]
+    admitted = {each["destinations"][0]["namespace"]: each["clusterResourceWhitelist"] for each in projects}
+    assert admitted == {
+        "ml": [],
+        "elsewhere": [{"group": "", "kind": "PersistentVolume", "name": "elsewhere-*"}],
+    }
+    (volume,) = [body for body in files.values() if body["kind"] == "PersistentVolume"]
+    assert fnmatch(volume["metadata"]["name"], "elsewhere-*")
 
 
 def test_a_project_widens_with_what_is_let_through(rendered: Callable[..., Rendered]) -> None:

@@ -1,0 +1,187 @@
+"""Models that rest in buckets: what fills them, what mounts them, and what changes when they move."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from kaigen.compile.app import Scope, resolve
+from kaigen.kinds.model import Model
+from tests.unit.compile.specs import Object, app, context, job, model, objects, pod, said, topology
+
+KEYS: Object = {"secret": {"name": "keys"}}
+S3: Object = {"uri": "s3://models/qwen"}
+SERVER: Object = {"uri": "s3://models/qwen", "endpoint": "https://minio.storage.svc", "credentials": KEYS}
+GOOGLE: Object = {"uri": "gs://models/qwen", "credentials": KEYS}
+
+
+def resting(bucket: Object) -> Model:
+    """A Model in that bucket."""
+    return model(store={"bucket": bucket})
+
+
+def volume(bucket: Object) -> Object:
+    """Spec of the PersistentVolume of a Model in that bucket."""
+    found: Object = objects(resting(bucket))["PersistentVolume"]["spec"]
+    return found
+
+
+def names(bucket: Object) -> tuple[str, str]:
+    """Names of the volume and of the claim."""
+    made = objects(resting(bucket))
+    return made["PersistentVolume"]["metadata"]["name"], made["PersistentVolumeClaim"]["metadata"]["name"]
+
+
+def fetch(bucket: Object) -> Object:
+    """The downloader's container."""
+    container: Object = pod(resting(bucket))["containers"][0]
+    return container
+
+
+@pytest.mark.parametrize(
+    ("bucket", "driver"),
+    [(S3, "s3.csi.aws.com"), (SERVER, "ru.yandex.s3.csi"), (GOOGLE, "gcsfuse.csi.storage.gke.io")],
+)
+def test_the_driver_follows_from_whose_bucket_it_is(bucket: Object, driver: str) -> None:
+    assert volume(bucket)["csi"]["driver"] == driver
+
+
+@pytest.mark.parametrize("bucket", [S3, SERVER, GOOGLE])
+def test_the_volume_is_for_its_own_claim_only_and_nobody_writes_to_it(bucket: Object) -> None:
+    made = objects(resting(bucket))
+    found, claim = made["PersistentVolume"], made["PersistentVolumeClaim"]
+    assert "namespace" not in found["metadata"]
+    assert found["spec"]["claimRef"]["name"] == claim["metadata"]["name"]
+    assert found["spec"]["claimRef"]["namespace"] == claim["metadata"]["namespace"] == "default"
+    assert claim["spec"]["volumeName"] == found["metadata"]["name"]
+    assert claim["spec"]["storageClassName"] == ""
+    assert found["spec"]["accessModes"] == claim["spec"]["accessModes"] == ["ReadOnlyMany"]
+    assert found["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
+    assert found["spec"]["csi"]["readOnly"] is True
+
+
+def test_each_driver_is_told_the_folder_in_its_own_way() -> None:
+    amazon = volume({**S3, "region": "eu-central-1"})
+    assert amazon["mountOptions"] == ["read-only", "allow-other", "region eu-central-1", "prefix qwen/"]
+    assert amazon["csi"]["volumeAttributes"] == {"bucketName": "models"}
+    geese = volume(SERVER)
+    assert geese["csi"]["volumeHandle"] == "models/qwen"
+    assert geese["csi"]["nodePublishSecretRef"] == {"name": "csi-s3-secret", "namespace": "kube-system"}
+    google = volume(GOOGLE)
+    assert google["mountOptions"] == ["implicit-dirs", "only-dir=qwen"]
+    assert google["csi"]["volumeHandle"].partition(":")[0] == "models"
+
+
+def test_a_whole_bucket_has_no_folder() -> None:
+    whole = {"uri": "s3://models", "endpoint": "https://minio.storage.svc", "credentials": KEYS}
+    assert volume(whole)["csi"]["volumeHandle"] == "models"
+    assert volume({**whole, "mount": {"driver": "mountpoint-s3"}})["mountOptions"] == [
+        "read-only",
+        "allow-other",
+        "endpoint-url https://minio.storage.svc",
+        "force-path-style",
+    ]
+    assert "--dest=s3://models" in fetch(whole)["args"]
+
+
+def test_the_downloader_fills_the_bucket_without_mounting_it() -> None:
+    container = fetch({**SERVER, "region": "us-east-1"})
+    assert {
+        "--dest=s3://models/qwen",
+        "--s3-endpoint=https://minio.storage.svc",
+        "--s3-region=us-east-1",
+    } <= {*container["args"]}
+    assert "volumeMounts" not in container
+    assert "volumes" not in pod(resting(SERVER))
+    keys = {each["name"]: each["valueFrom"]["secretKeyRef"] for each in container["env"][:2]}
+    assert keys == {
+        "AWS_ACCESS_KEY_ID": {"name": "keys", "key": "AWS_ACCESS_KEY_ID"},
+        "AWS_SECRET_ACCESS_KEY": {"name": "keys", "key": "AWS_SECRET_ACCESS_KEY"},
+    }
+
+
+def test_googles_buckets_are_filled_by_the_s3_protocol() -> None:
+    arguments = fetch(GOOGLE)["args"]
+    assert "--dest=s3://models/qwen" in arguments
+    assert "--s3-endpoint=https://storage.googleapis.com" in arguments
+    assert "--s3-region=auto" in arguments
+
+
+def test_a_cloud_knows_the_downloader_by_its_service_account() -> None:
+    annotations = {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/models"}
+    made = objects(resting({**S3, "credentials": {"serviceAccount": {"annotations": annotations}}}))
+    assert made["ServiceAccount"]["metadata"]["annotations"] == annotations
+    assert not [each for each in fetch(S3)["env"] if each["name"].startswith("AWS_")]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"uri": "s3://models/other"},
+        {"uri": "s3://others/qwen"},
+        {"endpoint": "https://other.storage.svc"},
+        {"mount": {"driver": "mountpoint-s3"}},
+        {"mount": {"driverName": "s3.example.com"}},
+        {"mount": {"options": ["--stat-cache-ttl=5s"]}},
+        {"mount": {"attributes": {"capacity": "5"}}},
+        {"mount": {"secret": {"name": "a", "namespace": "b"}}},
+    ],
+)
+def test_what_a_volume_cannot_change_is_another_volume(change: Object) -> None:
+    before, after = names(SERVER), names({**SERVER, **change})
+    assert not set(before) & set(after)
+
+
+@pytest.mark.parametrize(
+    "same", [{"uri": "s3://models/qwen/"}, {"credentials": {"secret": {"name": "other"}}}, {"mount": {}}]
+)
+def test_what_does_not_move_the_weights_leaves_the_volume(same: Object) -> None:
+    assert names(SERVER) == names({**SERVER, **same})
+
+
+@pytest.mark.parametrize(("bucket", "sidecar"), [(S3, False), (SERVER, False), (GOOGLE, True)])
+def test_all_who_mount_it_say_so_where_a_sidecar_mounts_for_them(bucket: Object, sidecar: bool) -> None:
+    where = context(models={"m": resting(bucket)})
+    note = ("gke-gcsfuse/volumes", "true")
+    consumers: list[tuple[Any, str]] = [
+        (job(model="m"), "Job"),
+        (topology(model="m"), "Deployment"),
+        (topology(model={"folder": "/w"}, adapters=[{"name": "a", "model": "m"}]), "Deployment"),
+    ]
+    for consumer, kind in consumers:
+        template = objects(consumer, where)[kind]["spec"]["template"]
+        found = template["metadata"].get("annotations", {})
+        assert (note in found.items()) == sidecar
+    (test,) = [each for each in app(resting(bucket)).objects if each.role == "tests/pod"]
+    check = cast(Object, resolve(test.body, Scope("m", "default", {})))
+    assert (note in check["metadata"]["annotations"].items()) == sidecar
+
+
+def test_consumers_mount_the_claim_behind_the_gate_on_every_node() -> None:
+    where = context(models={"m": resting(SERVER)})
+    claim = names(SERVER)[1]
+    for consumer in (job(model="m", nodes=4), topology(model="m", shape={"replicas": 4})):
+        found = pod(consumer, where)
+        assert {"name": "model", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}} in found[
+            "volumes"
+        ]
+        assert found["initContainers"][0]["name"] == "wait-for-model"
+        assert [code for code, _ in said(consumer, where) if code in {"KG0309", "KG0311"}] == []
+
+
+@pytest.mark.parametrize(
+    ("bucket", "expected"),
+    [
+        ({**S3, "endpoint": "https://minio.storage.svc"}, [("KG0317", "spec.store.bucket")]),
+        ({"uri": "gs://models/qwen"}, [("KG0317", "spec.store.bucket")]),
+        ({**GOOGLE, "mount": {"driver": "csi-s3"}}, [("KG0316", "spec.store.bucket.mount.driver")]),
+        ({**S3, "mount": {"driver": "gcsfuse"}}, [("KG0316", "spec.store.bucket.mount.driver")]),
+        (
+            {**S3, "mount": {"secret": {"name": "a", "namespace": "b"}}},
+            [("KG0340", "spec.store.bucket.mount.secret")],
+        ),
+    ],
+)
+def test_what_cannot_work_is_told(bucket: Object, expected: list[tuple[str, str]]) -> None:
+    assert said(resting(bucket)) == expected
