@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kaigen.load.sources import Source
     from kaigen.load.yaml import Document
     from kaigen.overrides import Overrides
-    from kaigen.pipeline import Compilation, Compiled
+    from kaigen.steps.compiled import Compilation, Compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class _LazyIndex(SpecIndex):
 
     def add(self, specs: Iterable[Spec]) -> None:
         """Specs that were read already."""
-        from kaigen.pipeline import spec_key
+        from kaigen.steps.load import spec_key
 
         for spec in specs:
             self._blocks[spec_key(spec, self._config.namespace)] = spec.block
@@ -202,7 +202,7 @@ class _LazyIndex(SpecIndex):
 
 
 def _read(source: Source, config: Config) -> tuple[list[Spec], list[Diagnostic]]:
-    from kaigen.pipeline import load_source
+    from kaigen.steps.load import load_source
 
     specs: list[Spec] = []
     found = Diagnostics()
@@ -252,7 +252,7 @@ class _Full:
 
     def files(self) -> dict[str, bytes]:
         if self._files is None:
-            from kaigen.pipeline import output_files
+            from kaigen.steps.output import output_files
 
             self._files = output_files(self.compilation(), self._inputs[0], self._form)
         return self._files
@@ -312,7 +312,7 @@ class _Run:
     def result(self) -> Result:
         from kaigen.config import no_specs
         from kaigen.load.sources import read_sources
-        from kaigen.pipeline import kind_problems
+        from kaigen.steps.load import kind_problems
 
         config = self.config
         named = [str(config.root / path) for path in config.specs]
@@ -371,7 +371,7 @@ class _Run:
         specs: Mapping[str, tuple[list[Spec], list[Diagnostic]]],
         known: Mapping[str, Entry],
     ) -> dict[Key, Source]:
-        from kaigen.pipeline import spec_key
+        from kaigen.steps.load import spec_key
 
         definers: dict[Key, Source] = {}
         for source in sources:
@@ -417,7 +417,9 @@ class _Run:
         if not fresh:
             return []
         from kaigen.parallel import map_on_cores
-        from kaigen.pipeline import compile_spec, make_context, object_keys, spec_key
+        from kaigen.steps.compiled import object_keys
+        from kaigen.steps.load import spec_key
+        from kaigen.steps.make import compile_spec, make_context
 
         index = _LazyIndex(definers, self.config)
         for own, _ in specs.values():
@@ -494,7 +496,7 @@ class _Run:
         self, entries: Mapping[str, Entry], known: Entry | None
     ) -> tuple[Entry, Mapping[str, FileContent]]:
         """The files that tell Argo CD and Flux of all apps; made anew only when something about an app is."""
-        from kaigen.pipeline import sync_tree
+        from kaigen.steps.output import sync_tree
 
         apps = sorted((item for entry in entries.values() for item in entry.facts), key=lambda item: item.key)
         text = digest(json.dumps([asdict(item) for item in apps]).encode())

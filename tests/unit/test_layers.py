@@ -30,6 +30,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     (
         "kaigen.pipeline",
+        "kaigen.steps",
         "kaigen.incremental",
         "kaigen.promotion",
         "kaigen.planned",

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kaigen.catalog.engines import Engine, parse_version
 from kaigen.compile.app import SpecPath
 from kaigen.compile.bricks.pods import image_ref
 from kaigen.compile.problems import Problems
+from kaigen.compile.serving.fields import without_effect
 from kaigen.kinds.blocks import GpuShare, Image, Resources
 from kaigen.kinds.serving import Shape
+from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.result import Plan
 
 _AT: SpecPath = ("spec", "shape")
 
@@ -72,6 +75,45 @@ def engine_version(given: str | None, image: Image) -> tuple[int, ...] | None:
     tag = ref.rpartition(":")[2] if ":" in ref.rpartition("/")[2] else ""
     match = re.match(r"v?([0-9]+(?:\.[0-9]+){1,2})(?![0-9.])", tag)
     return parse_version(match[1]) if match else None
+
+
+def copy_spread(
+    spec: TopologySpec,
+    mode: str,
+    engine: Engine,
+    image: Image,
+    plan: Plan | None,
+    gpus: int,
+    problems: Problems,
+) -> Parallel:
+    """How one copy of a Topology spreads: as the plan says, else as the spec does.
+
+    Args:
+        spec: the spec.
+        mode: name of the engine, or `template`.
+        engine: what serves.
+        image: of the engine.
+        plan: how the model fits; None when that is not known.
+        gpus: of each pod.
+        problems: takes what does not fit.
+    """
+    shape = spec.shape
+    if mode == "template":
+        return Parallel()
+    if mode != "vllm":
+        if (shape.nodes or 1) > 1:
+            choose_ray(Parallel(nodes=2), shape, engine, None, problems)
+        return Parallel(gpus=gpus)
+    if plan is not None:
+        layout = plan.layout
+        found = Parallel(layout.nodes, gpus, layout.tp, layout.pp, layout.dp)
+    else:
+        found = spread(shape, spec.resources, gpus, problems)
+    version = engine_version(spec.engine_version, image)
+    ray = choose_ray(found, shape, engine, version, problems)
+    if found.nodes == 1 and shape.groups is not None:
+        without_effect(problems, "groups", (*_AT, "groups"), "on one node", "leave it out")
+    return replace(found, ray=ray)
 
 
 def spread(shape: Shape, resources: Resources, gpus: int, problems: Problems) -> Parallel:

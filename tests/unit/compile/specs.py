@@ -26,7 +26,11 @@ def context(
     profile: str = "generic", models: Mapping[str, Model] | None = None, target: str = "1.36"
 ) -> Context:
     """What specs are compiled for, with some Models that they may name."""
-    specs = SpecIndex({("Model", "default", name): model for name, model in (models or {}).items()})
+    named = {
+        name: model.model_copy(update={"metadata": model.metadata.model_copy(update={"name": name})})
+        for name, model in (models or {}).items()
+    }
+    specs = SpecIndex({("Model", "default", name): model for name, model in named.items()})
     return Context(profile=get_profile(profile), images=default_images(), specs=specs, target=target)
 
 

@@ -48,7 +48,10 @@ def kept_or_lost(obj: Obj) -> Finding:
             "deletes the whole Application, Prune=false would keep it here"
         )
     if volume := get_text(obj.data, "spec", "volumeName"):
-        return "notice", f"claim is deleted; data stays in volume {volume}, unless its reclaimPolicy is Delete"
+        return (
+            "notice",
+            f"claim is deleted; data stays in volume {volume}, unless its reclaimPolicy is Delete",
+        )
     return "danger", "volume is deleted with its data, unless its class has reclaimPolicy Retain"
 
 
@@ -63,7 +66,9 @@ def claim_replaced(case: Case) -> Iterator[Finding]:
     where = f"{old.name} in {old.namespace}" if old.namespace != new.namespace else old.name
     level, text = kept_or_lost(old)
     volume = get_text(new.data, "spec", "volumeName")
-    made = f"{new.name} is a claim on volume {volume}" if volume else f"a new, empty volume {new.name} is made"
+    made = (
+        f"{new.name} is a claim on volume {volume}" if volume else f"a new, empty volume {new.name} is made"
+    )
     yield level, f"{made}; of {where}, the {text}"
 
 

@@ -1,0 +1,1 @@
+"""The steps of `kaigen.pipeline`, a module each."""

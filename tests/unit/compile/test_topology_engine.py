@@ -1,0 +1,97 @@
+"""The command line that a Topology's engine gets, and its preset's part in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.compile.specs import app, objects, pod, topology
+from tests.unit.compile.topologies import WHERE, args, env
+
+
+def test_further_flags_are_sorted_whatever_their_order() -> None:
+    given = {
+        "z": 1,
+        "b": True,
+        "a-b": False,
+        "m": {"y": [1], "x": "é"},
+        "list": ["a", 1],
+        "c.d": False,
+        "t": "yes",
+    }
+    wanted = [
+        "--no-a-b",
+        "--b",
+        "--c.d=false",
+        "--list",
+        "a",
+        "1",
+        '--m={"x":"é","y":[1]}',
+        "--t=yes",
+        "--z=1",
+    ]
+    for order in (given, dict(reversed(given.items()))):
+        assert args(topology(model="many", engineArgs=order))[4:] == wanted
+
+
+def test_arguments_of_a_list_stay_as_they_are() -> None:
+    assert args(topology(model="many", engineArgs=["--b", "1e3", "--a"]))[4:] == ["--b", "1e3", "--a"]
+
+
+def test_limits_and_names_become_flags() -> None:
+    found = args(
+        topology(
+            model="many",
+            servedNames=["a", "b"],
+            contextLength=1000000,
+            concurrency=8,
+            quantization="fp8",
+            trustRemoteCode=True,
+            port=9000,
+        )
+    )
+    assert found == [
+        *("/model", "--served-model-name", "a", "b", "--port=9000", "--quantization=fp8"),
+        *("--max-model-len=1000000", "--max-num-seqs=8", "--trust-remote-code"),
+    ]
+
+
+@pytest.mark.parametrize(("engine", "file"), [("vllm", False), ("transformers", True)])
+def test_the_api_key_is_never_on_a_command_line(engine: str, file: bool) -> None:
+    found = pod(topology(engine=engine, model="many", auth={"secret": "s", "key": "k"}), WHERE)
+    container = found["containers"][0]
+    if file:
+        assert "--api-key-file=/etc/kaigen/auth/k" in container["args"]
+        (volume,) = [volume for volume in found["volumes"] if volume["name"] == "auth"]
+        assert volume["secret"]["secretName"] == "s"
+        assert volume["secret"]["defaultMode"] == 0o440
+    else:
+        assert env(found)["VLLM_API_KEY"] == {"secretKeyRef": {"name": "s", "key": "k"}}
+        assert not any("key" in argument for argument in container["args"])
+
+
+def test_a_preset_brings_its_flags_and_gives_way_to_the_specs() -> None:
+    spec: dict[str, Any] = {"preset": "qwen2.5-coder-7b-instruct", "resources": {"gpuType": "L4"}}
+    given = args(topology(**spec))
+    assert given[0] == "Qwen/Qwen2.5-Coder-7B-Instruct"
+    assert {"--tool-call-parser=hermes", "--enable-auto-tool-choice", "--max-model-len=8192"} <= set(given)
+    other = args(topology(**spec, contextLength=4096, engineArgs={"tool-call-parser": "own"}))
+    assert "--tool-call-parser=hermes" not in other
+    assert "--tool-call-parser=own" in other
+    assert [argument for argument in other if "max-model-len" in argument] == ["--max-model-len=4096"]
+    elsewhere = args(topology(**spec, model="many"))
+    assert elsewhere[0] == "/model"
+    assert "--tool-call-parser=hermes" in elsewhere
+
+
+def test_what_a_spec_leaves_open_follows_from_the_plan() -> None:
+    block = topology(
+        preset="deepseek-v3-0324", resources={"instanceType": "p5.48xlarge"}, tokenSecret={"name": "s"}
+    )
+    made = objects(block, WHERE)["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]
+    assert made["size"] == 2
+    container = made["leaderTemplate"]["spec"]["containers"][0]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == 8
+    assert {"--tensor-parallel-size=8", "--pipeline-parallel-size=2"} <= set(container["args"])
+    assert any("each GPU needs" in note.text for note in app(block, WHERE).notes)

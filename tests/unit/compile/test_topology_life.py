@@ -1,0 +1,108 @@
+"""How long a pod of a Topology may take to be ready, and how it goes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+from kaigen.compile.serving.engine import DRAIN
+from tests.unit.compile.specs import objects, pod, topology
+from tests.unit.compile.topologies import CONTAINER, FOLDER, HUB, WHERE
+
+
+def test_time_to_start_follows_from_bytes_and_source() -> None:
+    def attempts(**spec: Any) -> int:
+        found: int = pod(topology(**spec), WHERE)["containers"][0]["startupProbe"]["failureThreshold"]
+        return found
+
+    assert attempts(model="many") > attempts(model="one")  # 100 GiB and 1 GiB
+    big, small = (
+        {"preset": name, "resources": {"instanceType": "p5en.48xlarge"}} for name in ("phi-4", "gpt-oss-20b")
+    )
+    assert attempts(**big) > attempts(**small)
+    assert attempts(preset="phi-4", resources={"gpuType": "A100-80GB"}) > attempts(
+        preset="phi-4", model="many", resources={"gpuType": "A100-80GB"}
+    )
+    assert attempts(model=FOLDER, probes={"startup": "2h"}) == 720
+
+
+def test_a_rollout_is_given_longer_than_loading_takes() -> None:
+    for spec in ({"model": "many"}, {"model": HUB}, {"model": FOLDER, "probes": {"startup": "5h"}}):
+        deployment = objects(topology(**spec), WHERE)["Deployment"]["spec"]
+        probe = deployment["template"]["spec"]["containers"][0]["startupProbe"]
+        assert deployment["progressDeadlineSeconds"] > probe["failureThreshold"] * probe["periodSeconds"]
+
+
+def test_probes_of_a_container_look_at_its_port_unless_it_has_paths() -> None:
+    container = pod(topology(**CONTAINER, port=3000))["containers"][0]
+    assert container["readinessProbe"]["tcpSocket"] == {"port": "http"}
+    assert container["ports"][0]["containerPort"] == 3000
+    container = pod(topology(**CONTAINER, probes={"ready": "/r"}))["containers"][0]
+    assert (
+        container["readinessProbe"]["httpGet"]["path"]
+        == container["livenessProbe"]["httpGet"]["path"]
+        == "/r"
+    )
+
+
+@contextmanager
+def metrics(counts: list[int]) -> Iterator[tuple[int, list[str]]]:
+    """A server that tells one of these counts of running requests after the other, the last for ever."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            count = counts[min(len(asked), len(counts)) - 1]
+            text = f'# HELP x\nvllm:num_requests_running{{m="a b"}} {count}.0\nvllm:num_requests_waiting{{m="c"}} 0.0\n'
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.server_port, asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def drain(port: int, seconds: float) -> float:
+    quick = DRAIN.replace("min(10, seconds)", "0").replace("time.sleep(1)", "time.sleep(0.01)")
+    names = "vllm:num_requests_running,vllm:num_requests_waiting"
+    start = time.monotonic()
+    subprocess.run([sys.executable, "-c", quick, str(port), names, str(seconds)], check=True, timeout=30)
+    return time.monotonic() - start
+
+
+def test_a_pod_goes_when_its_last_request_is_done() -> None:
+    with metrics([2, 1, 1, 0]) as (port, asked):
+        drain(port, 20)
+    assert asked == ["/metrics"] * 4
+
+
+def test_a_pod_goes_when_its_time_is_up() -> None:
+    with metrics([1]) as (port, asked):
+        assert drain(port, 0.5) < 10
+    assert len(asked) > 1
+
+
+def test_a_pod_whose_engine_is_gone_waits_for_nothing() -> None:
+    assert drain(1, 20) < 10
+
+
+def test_the_grace_period_holds_the_drain() -> None:
+    for spec in ({"model": "many"}, {"engine": "transformers", "model": "many"}, CONTAINER):
+        assert pod(topology(**spec, drain="7m"), WHERE)["terminationGracePeriodSeconds"] > 420

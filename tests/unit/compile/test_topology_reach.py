@@ -1,0 +1,58 @@
+"""How requests reach the pods of a Topology."""
+
+from __future__ import annotations
+
+from tests.unit.compile.specs import Object, app, objects, topology
+from tests.unit.compile.topologies import WHERE
+
+
+def test_other_ports_are_open_among_the_pods_of_groups_only() -> None:
+    policy = objects(topology(model="many", shape={"nodes": 2}), WHERE)["NetworkPolicy"]["spec"]
+    among, serving = policy["ingress"]
+    assert among == {"from": [{"podSelector": policy["podSelector"]}]}
+    assert serving == {"ports": [{"port": 8000, "protocol": "TCP"}]}
+    (alone,) = objects(topology(model="many"), WHERE)["NetworkPolicy"]["spec"]["ingress"]
+    assert alone == serving
+
+
+def test_only_those_who_are_named_may_connect() -> None:
+    peers = [{"namespaceSelector": {"matchLabels": {"team": "a"}}}]
+    block = topology(model="many", service={"allowFrom": peers})
+    assert objects(block, WHERE)["NetworkPolicy"]["spec"]["ingress"][0]["from"] == peers
+
+
+def test_routes_come_in_the_last_wave() -> None:
+    ways: list[tuple[Object, list[str]]] = [
+        ({"gateway": {"name": "g", "namespace": "n"}}, ["HTTPRoute"]),
+        (
+            {"gateway": {"className": "c"}, "tls": {"secretName": "s", "clusterIssuer": "i"}},
+            ["Gateway", "HTTPRoute"],
+        ),
+        ({"ingress": {"className": "c"}, "tls": {"secretName": "s"}}, ["Ingress"]),
+    ]
+    for way, kinds in ways:
+        made = objects(topology(model="many", route={"host": "h.example", **way}), WHERE)
+        assert sorted(set(made) - {"Deployment", "NetworkPolicy", "Service"}) == kinds
+        for kind in kinds:
+            assert made[kind]["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] == "4"
+        if "Gateway" in kinds:
+            (listener,) = made["Gateway"]["spec"]["listeners"]
+            assert (listener["protocol"], listener["hostname"]) == ("HTTPS", "h.example")
+            assert made["Gateway"]["metadata"]["annotations"]["cert-manager.io/cluster-issuer"] == "i"
+
+
+def test_a_pool_stands_between_the_route_and_the_pods() -> None:
+    block = topology(
+        model="many",
+        inferencePool={"endpointPicker": "epp"},
+        route={"host": "h", "gateway": {"name": "g", "timeout": "1d90s"}},
+    )
+    made = objects(block, WHERE)
+    rule = made["HTTPRoute"]["spec"]["rules"][0]
+    assert rule["backendRefs"][0]["kind"] == "InferencePool"
+    assert rule["timeouts"] == {"request": "24h1m30s"}
+    pool = made["InferencePool"]["spec"]
+    assert pool["endpointPickerRef"]["name"] == "epp"
+    labels = made["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    assert pool["selector"]["matchLabels"].items() <= labels.items()
+    assert app(block, WHERE).elsewhere == (("Service", "epp"),)

@@ -1,0 +1,103 @@
+"""What the pods of a Topology are given, and on which nodes they run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.compile.specs import context, objects, pod, topology
+from tests.unit.compile.topologies import FOLDER, WHERE
+
+
+def test_a_slice_and_a_claim_are_asked_for_as_kubernetes_wants_it() -> None:
+    slice_ = pod(topology(model="many", resources={"gpus": {"profile": "1g.10gb"}}), WHERE)
+    assert slice_["containers"][0]["resources"]["limits"]["nvidia.com/mig-1g.10gb"] == 1
+    made = objects(
+        topology(model="many", resources={"gpus": {"deviceClassName": "gpu.nvidia.com", "count": 2}}), WHERE
+    )
+    claimed = made["Deployment"]["spec"]["template"]["spec"]
+    assert (
+        claimed["resourceClaims"][0]["resourceClaimTemplateName"]
+        == made["ResourceClaimTemplate"]["metadata"]["name"]
+    )
+    assert claimed["containers"][0]["resources"]["claims"] == [{"name": "gpus"}]
+    assert "--tensor-parallel-size=2" in claimed["containers"][0]["args"]
+
+
+@pytest.mark.parametrize(
+    ("resources", "resource", "count"),
+    [
+        ({}, "nvidia.com/gpu", 1),
+        ({"gpus": 2}, "nvidia.com/gpu", 2),
+        ({"instanceType": "g6.12xlarge"}, "nvidia.com/gpu", 4),
+        ({"instanceType": "g6.12xlarge", "gpus": 2}, "nvidia.com/gpu", 2),
+        ({"instanceType": "Standard_ND96isr_MI300X_v5"}, "amd.com/gpu", 8),
+    ],
+)
+def test_the_instance_type_tells_how_many_gpus(resources: dict[str, Any], resource: str, count: int) -> None:
+    found = pod(topology(model="many", resources=resources), WHERE)["containers"][0]
+    assert found["resources"]["limits"][resource] == count
+    assert (f"--tensor-parallel-size={count}" in found["args"]) == (count > 1)
+
+
+def test_no_gpu_is_asked_for_where_none_is_wanted() -> None:
+    found = pod(topology(model="many", resources={"gpus": 0}), WHERE)["containers"][0]
+    assert not any("/" in name for name in found["resources"]["limits"])
+
+
+def test_shared_memory_has_a_size() -> None:
+    for gpus, size in ((1, "1Gi"), (8, "16Gi")):
+        volumes = pod(topology(model="many", resources={"gpus": gpus}), WHERE)["volumes"]
+        assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}} in volumes
+
+
+@pytest.mark.parametrize(("preset", "least"), [("falcon-7b", 13.4), ("phi-4", 27.3)])
+def test_kaigens_server_is_given_memory_for_all_weights(preset: str, least: float) -> None:
+    made = pod(topology(preset=preset, engine="transformers", resources={"gpuType": "A100-80GB"}))
+    limit = made["containers"][0]["resources"]["limits"]["memory"]
+    assert limit.endswith("Gi")
+    assert int(limit.removesuffix("Gi")) > least + 3
+
+
+def test_room_on_the_nodes_disk_is_asked_for_where_weights_are_pulled() -> None:
+    spec: dict[str, Any] = {"preset": "phi-4", "resources": {"gpuType": "A100-80GB"}}
+    found = pod(topology(**spec), WHERE)["containers"][0]["resources"]["requests"]
+    assert found["ephemeral-storage"] == "51Gi"
+    owned = pod(topology(**spec, storage={"size": "60Gi"}), WHERE)["containers"][0]["resources"]["requests"]
+    assert "ephemeral-storage" not in owned
+
+
+def test_nodes_of_its_own_are_told_by_label_and_taint() -> None:
+    block = topology(
+        model=FOLDER, resources={"gpuType": "L4", "gpus": 4}, provisioning="karpenter", shape={"replicas": 2}
+    )
+    made = objects(block, context("eks"))
+    pool = made["NodePool"]
+    assert pool["metadata"]["name"] == "default-t"
+    assert "namespace" not in pool["metadata"]
+    template = pool["spec"]["template"]
+    wanted = {item["key"]: item["values"] for item in template["spec"]["requirements"]}
+    assert wanted["karpenter.k8s.aws/instance-gpu-name"] == ["l4"]
+    assert wanted["karpenter.k8s.aws/instance-gpu-count"] == ["4"]
+    assert template["spec"]["nodeClassRef"]["kind"] == "EC2NodeClass"
+    assert pool["spec"]["limits"] == {"nvidia.com/gpu": "12"}
+    spec = made["Deployment"]["spec"]
+    assert spec["template"]["spec"]["nodeSelector"] == template["metadata"]["labels"]
+    taint = template["spec"]["taints"][0]
+    assert any(item["key"] == taint["key"] for item in spec["template"]["spec"]["tolerations"])
+    assert spec["strategy"]["rollingUpdate"]["maxSurge"] == 1
+
+
+def test_nodes_of_azure_are_instance_types_with_that_gpu() -> None:
+    block = topology(model=FOLDER, resources={"gpuType": "H100-NVL", "gpus": 2}, provisioning="karpenter")
+    pool = objects(block, context("aks"))["NodePool"]["spec"]["template"]["spec"]
+    wanted = {item["key"]: item["values"] for item in pool["requirements"]}
+    assert wanted["node.kubernetes.io/instance-type"] == ["Standard_NC80adis_H100_v5"]
+    assert pool["nodeClassRef"]["kind"] == "AKSNodeClass"
+
+
+def test_a_taint_is_accepted_once() -> None:
+    accepted = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    made = pod(topology(model="many", resources={"gpus": 1}, placement={"tolerations": [accepted]}), WHERE)
+    assert made["tolerations"] == [accepted]

@@ -1,0 +1,76 @@
+"""How many copies of a Topology there are at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.compile.specs import Object, app, objects, topology
+from tests.unit.compile.topologies import KEDA, WHERE
+
+
+def test_replicas_are_left_to_the_scaler() -> None:
+    block = topology(model="many", autoscale={"min": 2, "max": 5})
+    made = objects(block, WHERE)
+    assert "replicas" not in made["Deployment"]["spec"]
+    assert "replicas" not in {setting.path for setting in app(block, WHERE).settings}
+    scaler = made["HorizontalPodAutoscaler"]["spec"]
+    assert (scaler["minReplicas"], scaler["maxReplicas"]) == (2, 5)
+    assert scaler["metrics"][0]["pods"] == {
+        "metric": {"name": "vllm:num_requests_waiting"},
+        "target": {"type": "AverageValue", "averageValue": "5"},
+    }
+    grouped = objects(topology(model="many", shape={"nodes": 2}, autoscale={"max": 2}), WHERE)
+    assert "replicas" not in grouped["LeaderWorkerSet"]["spec"]
+    assert grouped["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]["kind"] == "LeaderWorkerSet"
+
+
+@pytest.mark.parametrize(("metric", "expected"), [("running", "16"), ("cache", "800m"), ("waiting", "5")])
+def test_targets_are_quantities(metric: str, expected: str) -> None:
+    made = objects(topology(model="many", autoscale={"max": 5, "metric": metric}), WHERE)
+    target = made["HorizontalPodAutoscaler"]["spec"]["metrics"][0]["pods"]["target"]
+    assert target == {"type": "AverageValue", "averageValue": expected}
+
+
+def test_keda_scales_to_zero_by_demand_in_front() -> None:
+    block = topology(
+        model="many", autoscale={**KEDA, "min": 0, "query": "up", "target": 3, "idleAfter": "1h"}
+    )
+    spec = objects(block, WHERE)["ScaledObject"]["spec"]
+    assert (spec["minReplicaCount"], spec["cooldownPeriod"]) == (0, 3600)
+    assert spec["triggers"] == [
+        {
+            "type": "prometheus",
+            "metadata": {"serverAddress": "http://p:9090", "query": "up", "threshold": "3"},
+        }
+    ]
+
+
+def test_keda_sums_the_engines_own_metric() -> None:
+    spec = objects(topology(model="many", autoscale=KEDA), WHERE)["ScaledObject"]["spec"]
+    assert spec["triggers"][0]["metadata"]["query"] == (
+        'sum(vllm:num_requests_waiting{namespace="default",pod=~"t-.+"})'
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({}, None),
+        ({"shape": {"replicas": 2}}, {"maxUnavailable": 1}),
+        ({"autoscale": {"max": 2}}, {"maxUnavailable": 1}),
+        ({"shape": {"replicas": 4}, "disruption": {"minAvailable": 3}}, {"minAvailable": 3}),
+        ({"shape": {"replicas": 4}, "disruption": {"maxUnavailable": "50%"}}, {"maxUnavailable": "50%"}),
+        ({"shape": {"replicas": 4, "nodes": 3}, "disruption": {"minAvailable": 3}}, {"minAvailable": 9}),
+        ({"shape": {"replicas": 4, "nodes": 3}, "disruption": {"maxUnavailable": 2}}, {"maxUnavailable": 4}),
+    ],
+)
+def test_several_replicas_have_a_budget_and_are_spread(spec: dict[str, Any], expected: Object | None) -> None:
+    made = objects(topology(model="many", **spec), WHERE)
+    assert ("PodDisruptionBudget" in made) == (expected is not None)
+    if expected is not None:
+        assert expected.items() <= made["PodDisruptionBudget"]["spec"].items()
+    if "Deployment" in made:
+        spread = made["Deployment"]["spec"]["template"]["spec"].get("topologySpreadConstraints")
+        assert bool(spread) == (expected is not None)

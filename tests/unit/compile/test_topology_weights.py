@@ -1,0 +1,90 @@
+"""Weights and adapters of a Topology."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.compile.specs import context, pod, said, topology
+from tests.unit.compile.topologies import COMMIT, FOLDER, HUB, WHERE, env
+
+
+def test_weights_of_a_model_are_shared_read_only_behind_their_gate() -> None:
+    found = pod(topology(model={"name": "many", "mountPath": "/w"}), WHERE)
+    assert found["volumes"][0] == {
+        "name": "model",
+        "persistentVolumeClaim": {"claimName": "many-weights", "readOnly": True},
+    }
+    (gate,) = found["initContainers"]
+    assert gate["args"][0] == "wait"
+    assert "--dest=/w" in gate["args"]
+    mounts = found["containers"][0]["volumeMounts"]
+    assert {"name": "model", "mountPath": "/w", "readOnly": True} in mounts
+    assert env(found)["HF_HUB_OFFLINE"] == "1"
+
+
+def test_an_engine_that_pulls_gets_the_revision_and_the_token_by_reference() -> None:
+    hub = {**HUB["huggingFace"], "tokenSecret": {"name": "hf"}, "endpoint": "https://mirror"}
+    found = pod(topology(model={"huggingFace": hub}), WHERE)
+    container = found["containers"][0]
+    assert container["args"][0] == "org/base"
+    for name in ("revision", "tokenizer-revision", "code-revision"):
+        assert f"--{name}={COMMIT}" in container["args"]
+    variables = env(found)
+    assert variables["HF_TOKEN"] == {"secretKeyRef": {"name": "hf", "key": "token"}}
+    assert variables["HF_ENDPOINT"] == "https://mirror"
+    assert "HF_HUB_OFFLINE" not in variables
+    assert "initContainers" not in found
+
+
+def test_the_small_server_has_its_folder_filled_by_the_downloader() -> None:
+    found = pod(
+        topology(
+            engine="transformers",
+            model={"huggingFace": {**HUB["huggingFace"], "tokenSecret": {"name": "hf"}}},
+        ),
+        WHERE,
+    )
+    (fetch,) = found["initContainers"]
+    assert fetch["args"][:2] == ["fetch", "huggingface"]
+    assert "--dest=/cache/model" in fetch["args"]
+    container = found["containers"][0]
+    assert container["command"] == ["kaigen-chat"]
+    assert container["args"][0] == "--model=/cache/model"
+    assert "HF_TOKEN" in str(fetch["env"])
+    assert "HF_TOKEN" not in env(found)
+
+
+def test_an_image_is_mounted_as_a_volume() -> None:
+    image = {"ref": "r/w:1", "path": "a/b", "pullSecrets": ["p"]}
+    found = pod(topology(model={"image": image}), WHERE)
+    assert found["volumes"][0] == {"name": "model", "image": {"reference": "r/w:1"}}
+    mount = found["containers"][0]["volumeMounts"][0]
+    assert mount == {"name": "model", "mountPath": "/model", "readOnly": True, "subPath": "a/b"}
+    assert found["imagePullSecrets"] == [{"name": "p"}]
+
+
+@pytest.mark.parametrize(("target", "expected"), [("1.34", [("KG0346", "spec.model.image")]), ("1.35", [])])
+def test_image_volumes_behind_a_feature_gate_are_told(target: str, expected: list[tuple[str, str]]) -> None:
+    assert said(topology(model={"image": {"ref": "r/w:1"}}), context(target=target)) == expected
+
+
+def test_adapters_are_mounted_and_named() -> None:
+    hub = {"repo": "a/b", "revision": COMMIT, "tokenSecret": {"name": "hf"}}
+    block = topology(
+        model=FOLDER,
+        adapters=[
+            {"name": "a", "image": {"ref": "r/a:1"}},
+            {"name": "b", "volume": {"claimName": "c", "path": "x"}},
+            {"name": "c", "model": "many"},
+            {"name": "d", "huggingFace": hub},
+        ],
+    )
+    found = pod(block, WHERE)
+    given = found["containers"][0]["args"]
+    at = given.index("--lora-modules")
+    assert given[at - 1] == "--enable-lora"
+    assert given[at + 1 : at + 5] == [f"{name}=/adapters/{name}" for name in "abcd"]
+    assert [container["name"] for container in found["initContainers"]] == ["wait-for-c", "fetch-d"]
+    mounts = {mount["mountPath"]: mount for mount in found["containers"][0]["volumeMounts"]}
+    assert all(mounts[f"/adapters/{name}"]["readOnly"] for name in "abcd")
+    assert mounts["/adapters/b"]["subPath"] == "x"
