@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import re
+import select
 import ssl
 import threading
 import time
@@ -158,6 +159,9 @@ class Client:
             path = f"{path}?{urlencode(params)}"
         data = None if body is None else _json(body).encode()
         kept = self._connections.kept
+        if kept is not None and _has_ended(kept):
+            kept.close()
+            kept = None
         connection = kept
         if connection is None:
             connection = self._connections.kept = self._connect(60)
@@ -390,6 +394,11 @@ def _json(body: Object | list[Object]) -> str:
 
 def _group_path(group_version: str) -> str:
     return f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
+
+
+def _has_ended(connection: http.client.HTTPSConnection) -> bool:
+    """Whether the server closed a connection that lay idle: nobody speaks unasked, so what can be read is its end."""
+    return bool(connection.sock and select.select([connection.sock], [], [], 0)[0])
 
 
 def _parsed(payload: bytes) -> Object:

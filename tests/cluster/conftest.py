@@ -1,4 +1,5 @@
-"""One plane a run, a namespace a test. Argo CD and Flux are started by the first test that asks for them."""
+"""One plane for each process that runs tests, a namespace a test. Argo CD and Flux are started by the first test that
+asks for them."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,18 +19,30 @@ from tests.cluster.plane import Plane
 from tests.cluster.team import Team
 from tests.cluster.tools.parts import ToolsMissing
 
-_LOGS = pytest.StashKey[str]()
+_LOGS = pytest.StashKey[list[str]]()
+_OUTPUT = "plane-logs"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Nothing went wrong yet."""
+    config.stash[_LOGS] = []
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take what a process of pytest-xdist's says at its end."""
+    node.config.stash[_LOGS].extend(getattr(node, "workeroutput", {}).get(_OUTPUT, []))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say where the logs of a failed run are."""
-    if _LOGS in config.stash:
-        terminalreporter.write_line(f"logs of the control plane: {config.stash[_LOGS]}")
+    """Say where the logs of failed tests are."""
+    for folder in config.stash[_LOGS]:
+        terminalreporter.write_line(f"logs of the control plane: {folder}")
 
 
 @pytest.fixture(scope="session")
 def plane(request: pytest.FixtureRequest) -> Iterator[Plane]:
-    """A running control plane, shared by the run. Its logs are kept when a test failed."""
+    """A running control plane, shared by all tests of the process. Its logs are kept when one of them failed."""
     try:
         running = Plane()
     except ToolsMissing as error:
@@ -40,7 +54,9 @@ def plane(request: pytest.FixtureRequest) -> Iterator[Plane]:
         failed = request.session.testsfailed > 0
         running.stop(keep=failed)
         if failed:
-            request.config.stash[_LOGS] = str(running.processes.logs)
+            request.config.stash[_LOGS].append(str(running.processes.logs))
+            if output := getattr(request.config, "workeroutput", None):
+                output[_OUTPUT] = request.config.stash[_LOGS]
 
 
 @pytest.fixture
