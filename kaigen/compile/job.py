@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic.alias_generators import to_camel
@@ -13,7 +12,6 @@ from kaigen.compile.app import (
     Item,
     Joined,
     JsonText,
-    Labels,
     Object,
     Release,
     Setting,
@@ -45,20 +43,13 @@ from kaigen.compile.bricks.variables import variables_of
 from kaigen.compile.bricks.weights import (
     PERMANENT_EXIT_CODES,
     check_paths,
-    fetch_container,
     inputs_container,
 )
 from kaigen.compile.context import Context
 from kaigen.compile.finish import finish, frame_of
-from kaigen.compile.model_volume import (
-    check_sharing,
-    claim_name,
-    find_model,
-    gate,
-    mount_annotations,
-    warn_of_pinned_volume,
-)
-from kaigen.compile.problems import Problems, SpecProblem
+from kaigen.compile.job_weights import JobWeights, WeightsReader
+from kaigen.compile.pod_template import check_pod_template, pod_template
+from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Image, Resources
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Inputs, Job, ModelUse
@@ -98,17 +89,6 @@ def compile_job(spec: Job, context: Context, problems: Problems, naming: Naming 
         naming: names of a foreign system.
     """
     return _JobCompiler(spec, context, problems, naming or Naming()).app()
-
-
-@dataclass(frozen=True, slots=True)
-class _Weights:
-    """How weights reach the container: an init container, and what the main one mounts."""
-
-    init: dict[str, Tree]
-    mounts: list[Mapping[str, Tree]]
-    volumes: list[Tree]
-    permanent: Mapping[str, tuple[int, ...]]
-    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 _NODE_VARIABLES = ("NNODES", "NODE_RANK", "JOB_NAME", "MASTER_ADDR", "MASTER_PORT")
@@ -180,9 +160,20 @@ class _JobCompiler:
         if spec.nodes > 1:
             objects.append(headless_service(frame, "run", MASTER_PORT))
         objects.append(network_policy(frame, among_themselves=spec.nodes > 1))
-        weights = self.problems.attempt(self._weights, None)
+        reader = WeightsReader(
+            spec, self.namespace, self.context, self.problems, self.naming, self.granted.has_gpu
+        )
+        weights = self.problems.attempt(reader.weights, None)
+        level = spec.security.pod_security
+        annotations = {POD_SECURITY: level} if level != "restricted" else {}
+        template = None
         if spec.template is not None:
             self._check_template(spec.template)
+            # Its pods are not restarted in place unless it says so.
+            defaults = {"restartPolicy": "Never"}
+            template = pod_template(
+                spec.template, frame, "run", annotations, defaults=defaults, doc="Spec of the pod."
+            )
         pod = self._pod(weights) if spec.template is None else {}
         run = job(
             frame,
@@ -199,12 +190,9 @@ class _JobCompiler:
             },
             nodes=spec.nodes,
             labels={"kueue.x-k8s.io/queue-name": spec.placement.queue} if spec.placement.queue else None,
-            pod_annotations={
-                **({POD_SECURITY: level} if (level := spec.security.pod_security) != "restricted" else {}),
-                **(weights.annotations if weights else {}),
-            },
+            pod_annotations={**annotations, **(weights.annotations if weights else {})},
             hashed=not self.naming.plain,
-            template=None if spec.template is None else self._template(spec.template),
+            template=template,
         )
         objects += [run, *completion_test(frame, run, self.context)]
         return finish(
@@ -230,36 +218,7 @@ class _JobCompiler:
             self.problems.error(
                 "KG0340", f"`{at[-1]}` has no effect on a pod template", at, "say it in the template"
             )
-        for part in sorted(template.keys() - {"metadata", "spec"}):
-            at = ("spec", "template", part)
-            self.problems.error(
-                "KG0340", f"a pod template has no field `{part}`", at, "it has `metadata` and `spec`"
-            )
-        if not isinstance(template.get("spec"), dict):
-            at = ("spec", "template")
-            self.problems.error("KG0341", "the template has no `spec`", at, "add it, with `containers`")
-
-    def _template(self, template: Mapping[str, Any]) -> dict[str, Tree]:
-        """The user's pod template with the app's labels; its pods are not restarted in place unless it says so."""
-        metadata, spec = template.get("metadata"), template.get("spec")
-        given = metadata if isinstance(metadata, Mapping) else {}
-        labels = self.frame.selector("run")
-        texts = given.get("labels")
-        own = {**(texts if isinstance(texts, Mapping) else {}), **labels.own}
-        annotations = given.get("annotations")
-        notes = dict(annotations) if isinstance(annotations, Mapping) else {}
-        if self.spec.security.pod_security != "restricted":
-            notes[POD_SECURITY] = self.spec.security.pod_security
-        pod = {"restartPolicy": "Never", **(spec if isinstance(spec, dict) else {})}
-        return {
-            "metadata": {
-                "labels": Labels(labels.common, own, labels.helper),
-                **({"annotations": notes} if notes else {}),
-            },
-            "spec": Setting(
-                "podSpec", pod, "Spec of the pod.", settings.OBJECT, origin=("spec", "template", "spec")
-            ),
-        }
+        check_pod_template(template, self.problems)
 
     def _params_map(self) -> Object:
         return Object(
@@ -344,93 +303,6 @@ class _JobCompiler:
             ]
         return variables
 
-    def _weights(self) -> _Weights | None:
-        use = self.spec.model
-        if use is None:
-            return None
-        if isinstance(use, str):
-            return self._shared_weights(use, "/model", ("spec", "model"))
-        if use.name is not None:
-            return self._shared_weights(use.name, use.mount_path, ("spec", "model", "name"))
-        return self._own_weights(use)
-
-    def _shared_weights(self, name: str, folder: str, origin: SpecPath) -> _Weights:
-        model = find_model(self.context, self.namespace, name, origin)
-        nodes = self.spec.nodes
-        check_sharing(model, self.problems, pods=nodes, what=f"{nodes} nodes", origin=origin)
-        warn_of_pinned_volume(
-            model, self.problems, has_gpu=self.granted.has_gpu, consumer="Job", origin=origin
-        )
-        mount: dict[str, Tree] = {"name": "model", "mountPath": folder, "readOnly": True}
-        claimed = settings.text(
-            "model.claimName", claim_name(model), "Volume that holds the weights.", origin=origin
-        )
-        return _Weights(
-            init=gate(model, self.context, name="wait-for-model", folder=folder, mounts=[mount]),
-            mounts=[mount],
-            volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
-            permanent={},
-            annotations=mount_annotations(model),
-        )
-
-    def _own_weights(self, use: ModelUse) -> _Weights:
-        assert use.source is not None
-        output = self.spec.output.volume if self.spec.output else None
-        root = output.mount_path.rstrip("/") + "/" if output else ""
-        if output is None or not (use.mount_path.rstrip("/") + "/").startswith(root):
-            where = f"`{output.mount_path}`" if output else "a volume"
-            raise SpecProblem(
-                "KG0303",
-                f"`model.source` is fetched into the Job's own volume, but `{use.mount_path}` is not inside {where}",
-                ("spec", "model", "mountPath") if "mount_path" in use.model_fields_set else ("spec", "model"),
-                f"set `model.mountPath` to a folder in {where}"
-                if output
-                else "add `output.volume`, and set `model.mountPath` to a folder in it",
-            )
-        if self.spec.nodes > 1:
-            raise SpecProblem(
-                "KG0304",
-                "several nodes would each fetch `model.source` into the same folder",
-                ("spec", "model", "source"),
-                "make it a Model of its own and name it in `model`",
-            )
-        mount: dict[str, Tree] = {"name": self.naming.volume, "mountPath": output.mount_path}
-        if self.naming.fetch_command:
-            return _Weights(self._foreign_fetch(use, mount), [], [], {})
-        init = fetch_container(
-            use.source,
-            use.transfer,
-            self.context,
-            name=self.naming.init,
-            destination=use.mount_path,
-            mounts=[mount],
-            origin=("spec", "model", "source"),
-            transfer_origin=("spec", "model", "transfer"),
-        )
-        return _Weights(init, [], [], {self.naming.init: PERMANENT_EXIT_CODES})
-
-    def _foreign_fetch(self, use: ModelUse, mount: dict[str, Tree]) -> dict[str, Tree]:
-        assert use.source is not None
-        hub = use.source.hugging_face
-        assert hub is not None, "a foreign system's command fetches from the Hub"
-        # As another user than the image's own, it has no home that it may write to but the volume.
-        env: list[Tree] = [
-            {"name": "PYTHONUNBUFFERED", "value": "1"},
-            {"name": "HOME", "value": mount["mountPath"]},
-        ]
-        if hub.token_secret:
-            reference: Tree = {"name": hub.token_secret.name, "key": hub.token_secret.key}
-            env.insert(0, {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}})
-        return {
-            "name": self.naming.init,
-            **image_fields(self._image, "", ("spec", "image")),
-            "command": list(self.naming.fetch_command),
-            "env": env,
-            "resources": {"requests": {"cpu": "500m", "memory": "2Gi"}, "limits": {"memory": "2Gi"}},
-            "securityContext": container_security(read_only=False),
-            "volumeMounts": [mount],
-        }
-
     def _fetch_inputs(self, inputs: Inputs) -> dict[str, Tree]:
         long = isinstance(self.spec.inputs, Inputs)
         origin: SpecPath = ("spec", "inputs")
@@ -445,7 +317,7 @@ class _JobCompiler:
             origin=(*origin, "transfer") if long else (),
         )
 
-    def _pod(self, weights: _Weights | None) -> dict[str, Tree]:
+    def _pod(self, weights: JobWeights | None) -> dict[str, Tree]:
         spec, granted, inputs = self.spec, self.granted, self.inputs
         output = spec.output.volume if spec.output else None
         mounts: list[Mapping[str, Tree]] = [*(weights.mounts if weights else [])]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kaigen.compile.app import Labels, Object, Setting, Tree
-from kaigen.compile.bricks import settings
+from kaigen.compile.app import Object
+from kaigen.compile.pod_template import check_pod_template, pod_template
 from kaigen.compile.problems import Problems
 from kaigen.compile.serving.workloads import SERVE, Fleet, deployment
 from kaigen.kinds.topology import TopologySpec
@@ -43,42 +43,14 @@ def template_deployment(template: Mapping[str, Any], fleet: Fleet, problems: Pro
         fleet: what all workloads of the app have in common.
         problems: takes what is wrong with the template.
     """
-    metadata = template.get("metadata")
-    given: Mapping[str, Any] = metadata if isinstance(metadata, Mapping) else {}
-    for part in sorted(template.keys() - {"metadata", "spec"}):
-        problems.error(
-            "KG0340",
-            f"a pod template has no field `{part}`",
-            ("spec", "template", part),
-            "it has `metadata` and `spec`",
-        )
-    spec = template.get("spec")
-    if not isinstance(spec, dict):
-        at = ("spec", "template")
-        problems.error("KG0341", "the template has no `spec`", at, "add it, with `containers`")
-        spec = {}
+    check_pod_template(template, problems)
     made = deployment(fleet, {})
-    labels = fleet.frame.selector(SERVE)
-    own = {**_texts(given.get("labels")), **labels.own}
-    notes = {**_texts(given.get("annotations")), **fleet.annotations}
-    pod: Setting = Setting(
-        "podSpec", spec, "Spec of the pods.", settings.OBJECT, origin=("spec", "template", "spec")
+    whole = pod_template(
+        template, fleet.frame, SERVE, fleet.annotations, defaults={}, doc="Spec of the pods."
     )
-    whole: dict[str, Tree] = {
-        "metadata": {
-            "labels": Labels(labels.common, own, labels.helper),
-            **({"annotations": notes} if notes else {}),
-        },
-        "spec": pod,
-    }
     body = dict(made.body)
     body["spec"] = {**body["spec"], "template": whole}  # type: ignore[dict-item]
     return Object(role=made.role, body=body, wave=made.wave)
-
-
-def _texts(value: object) -> dict[str, str]:
-    """A mapping of texts, as labels and annotations are; the schema speaks of other values."""
-    return {str(key): text for key, text in value.items()} if isinstance(value, Mapping) else {}
 
 
 def _containers(template: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
