@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from kaigen.pipeline import Compiled
-from tests.cluster.apps import CLAIM, JOB, POD, add_gpu_node, compiled, demo_specs, job_name
+from tests.cluster.apps import CLAIM, JOB, POD, add_gpu_node, compiled, demo_specs, find, job_name
 from tests.cluster.client import Object, is_true
 from tests.cluster.plane import Plane
 from tests.cluster.syncers import Syncer, make_syncer
 from tests.cluster.team import changed, named
 
 RECONCILIATIONS = 10
+VOLUME = "v1/PersistentVolume"
 
 
 @pytest.fixture(params=["argocd", "flux"])
@@ -51,9 +52,10 @@ def test_finished_work_is_left_alone_and_a_change_is_one_new_run(
     specs = demo_specs()
     model, first_spec = specs["qwen"], specs["finetune"]
     second_spec = named(first_spec, "second")
+    resting = changed(named(model, "resting"), store={"bucket": {"uri": f"s3://models/{namespace}"}})
 
     def apps(*found: Object) -> dict[str, Compiled]:
-        return compiled(tmp_path / "specs", found, namespace)
+        return compiled(tmp_path / "specs", [*found, resting], namespace)
 
     before = apps(model, first_spec, second_spec)
     names = {app: job_name(item) for app, item in before.items()}
@@ -62,6 +64,8 @@ def test_finished_work_is_left_alone_and_a_change_is_one_new_run(
         plane.client.wait(JOB, name, namespace, partial(is_true, condition="Complete"), "complete")
     jobs, claims = uids(plane, JOB, namespace), uids(plane, CLAIM, namespace)
     assert set(jobs) == set(names.values())
+    bucket = find(before["resting"], "PersistentVolume")["metadata"]["name"]
+    assert plane.client.get(VOLUME, bucket)["status"]["phase"] == "Bound"
 
     # Finished and reaped: nothing is written, run again or made anew.
     reap(plane, namespace)
@@ -96,6 +100,10 @@ def test_finished_work_is_left_alone_and_a_change_is_one_new_run(
     touched = {write.rpartition("/")[2] for write in syncer.writes(mark)}
     assert touched <= {rendered.body["metadata"]["name"] for rendered in after["finetune"].objects}
     policies = plane.client.objects("networking.k8s.io/v1/NetworkPolicy", namespace)
-    assert [found["metadata"]["name"] for found in policies] == ["qwen", "second"]
+    assert [found["metadata"]["name"] for found in policies] == ["qwen", "resting", "second"]
     syncer.let_pass(without, 1)
     assert uids(plane, POD, namespace) == {}
+
+    # A volume that belongs to the cluster goes with its app too.
+    syncer.remove("resting")
+    plane.client.wait_gone(VOLUME, bucket)
