@@ -30,7 +30,7 @@ test-chat: $(CHAT)/.done ## Run the chat server's tests, which take PyTorch (5 G
 	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served $(ARGS)
 
 test-cluster: cluster-tools ## Run the tests on a real control plane, built from Go modules
-	$(PY) -m pytest tests/cluster $(ARGS)
+	$(PY) -m pytest tests/cluster -n 2 --dist loadfile $(ARGS)
 
 cluster-tools: $(VENV)/.dev ## Build the control plane's programs, once
 	@sh tools/venv.sh go

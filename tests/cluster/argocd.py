@@ -246,7 +246,9 @@ class ArgoCD:
             APPLICATION, name, self.namespace, {"metadata": {"annotations": annotations}}
         )
 
-    def wait_synced(self, name: str, revision: str, *, healthy: bool = True, timeout: float = 60.0) -> Object:
+    def wait_synced(
+        self, name: str, revision: str, *, healthy: bool = True, timeout: float = 180.0
+    ) -> Object:
         """Wait until an Application has a commit in the cluster.
 
         Args:

@@ -308,7 +308,7 @@ class Client:
         namespace: str,
         check: Callable[[Object], bool],
         what: str,
-        timeout: float = 30.0,
+        timeout: float = 180.0,
     ) -> Object:
         """Wait until an object is there and ``check`` holds for it.
 
@@ -333,7 +333,7 @@ class Client:
                 raise TimeoutError(f"{kind} {namespace}/{name} not {what} after {timeout:g} s: {status}")
             time.sleep(0.1)
 
-    def wait_gone(self, kind: str, name: str, namespace: str = "", timeout: float = 30.0) -> None:
+    def wait_gone(self, kind: str, name: str, namespace: str = "", timeout: float = 180.0) -> None:
         """Wait until an object is no longer there.
 
         Raises:

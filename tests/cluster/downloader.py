@@ -96,7 +96,7 @@ def running(
         process.communicate()
 
 
-def finish(process: subprocess.Popen[str], timeout: float = 60) -> str:
+def finish(process: subprocess.Popen[str], timeout: float = 180) -> str:
     """Wait for a process that must succeed.
 
     Returns:

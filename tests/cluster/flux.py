@@ -148,7 +148,7 @@ class Flux:
             },
         }
 
-    def wait_ready(self, name: str, revision: str, timeout: float = 60.0) -> Object:
+    def wait_ready(self, name: str, revision: str, timeout: float = 180.0) -> Object:
         """Wait until a Kustomization has a revision in the cluster, and ready.
 
         Args:

@@ -252,7 +252,7 @@ class Plane:
             return False
         return True
 
-    def wait_ready(self, timeout: float = 60.0) -> None:
+    def wait_ready(self, timeout: float = 180.0) -> None:
         """Wait until the API server answers, as after it was started again.
 
         Raises:

@@ -71,7 +71,7 @@ def listening(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def wait_until(check: Callable[[], bool], what: str, timeout: float = 30.0, every: float = 0.05) -> None:
+def wait_until(check: Callable[[], bool], what: str, timeout: float = 180.0, every: float = 0.05) -> None:
     """Call ``check`` until it is true.
 
     Args:
@@ -188,7 +188,7 @@ class Processes:
             tail = "\n".join(self.log(name).read_text(errors="replace").splitlines()[-15:])
             raise PlaneError(f"{name} ended with exit code {code}; see {self.log(name)}\n{tail}")
 
-    def wait_until(self, check: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
+    def wait_until(self, check: Callable[[], bool], what: str, timeout: float = 180.0) -> None:
         """As the function of the same name, but give up at once when a process has ended.
 
         Raises:

@@ -106,7 +106,7 @@ class ArgoSyncer(Syncer):
 
     def wait(self, app: str, revision: str) -> None:
         """See ``Syncer``."""
-        self.argocd.wait_synced(self._name(app), revision, timeout=120)
+        self.argocd.wait_synced(self._name(app), revision)
 
     def reconcile(self, app: str, number: int) -> None:
         """See ``Syncer``."""
@@ -125,7 +125,7 @@ class ArgoSyncer(Syncer):
         """See ``Syncer``."""
         self.synced.discard(app)
         self.plane.client.delete(APPLICATION, self._name(app), self.argocd.namespace)
-        self.plane.client.wait_gone(APPLICATION, self._name(app), self.argocd.namespace, 60)
+        self.plane.client.wait_gone(APPLICATION, self._name(app), self.argocd.namespace)
 
 
 class FluxSyncer(Syncer):
@@ -150,7 +150,7 @@ class FluxSyncer(Syncer):
 
     def wait(self, app: str, revision: str) -> None:
         """See ``Syncer``."""
-        self.flux.wait_ready(self._name(app), revision, timeout=120)
+        self.flux.wait_ready(self._name(app), revision)
 
     def reconcile(self, app: str, number: int) -> None:
         """See ``Syncer``."""
@@ -168,7 +168,7 @@ class FluxSyncer(Syncer):
         """See ``Syncer``."""
         self.synced.discard(app)
         self.plane.client.delete(KUSTOMIZATION, self._name(app), self.flux.namespace)
-        self.plane.client.wait_gone(KUSTOMIZATION, self._name(app), self.flux.namespace, 60)
+        self.plane.client.wait_gone(KUSTOMIZATION, self._name(app), self.flux.namespace)
 
 
 def make_syncer(

@@ -119,7 +119,7 @@ def bootstrap_flux(plane: Plane, team: Team, files: Mapping[str, str]) -> None:
             plane.client.apply(obj)
 
 
-def wait_application(plane: Plane, argocd: ArgoCD, name: str, revision: str, timeout: float = 120) -> Object:
+def wait_application(plane: Plane, argocd: ArgoCD, name: str, revision: str, timeout: float = 180) -> Object:
     """Wait until the root has made an Application, and that has a commit in the cluster."""
     plane.client.wait(APPLICATION, name, argocd.namespace, bool, "made", timeout)
     return argocd.wait_synced(name, revision, timeout=timeout)
@@ -132,6 +132,6 @@ def remove_applications(plane: Plane, argocd: ArgoCD, environment: str) -> None:
     for found in plane.client.objects(APPLICATION, argocd.namespace, labels):
         plane.client.delete(APPLICATION, found["metadata"]["name"], argocd.namespace)
     for found in plane.client.objects(APPLICATION, argocd.namespace, labels):
-        plane.client.wait_gone(APPLICATION, found["metadata"]["name"], argocd.namespace, 60)
+        plane.client.wait_gone(APPLICATION, found["metadata"]["name"], argocd.namespace)
     for found in plane.client.objects(PROJECT, argocd.namespace, labels):
         plane.client.delete(PROJECT, found["metadata"]["name"], argocd.namespace)

@@ -202,10 +202,10 @@ def test_flux_syncs_what_is_published_and_a_change_touches_one_app(
     check_writes(plane, publisher, mark, flux.user)
 
     plane.client.delete(KUSTOMIZATION, source, flux.namespace)
-    plane.client.wait_gone(KUSTOMIZATION, source, flux.namespace, 60)
+    plane.client.wait_gone(KUSTOMIZATION, source, flux.namespace)
     for found in plane.client.objects(
         KUSTOMIZATION, flux.namespace, f"kaigen.dev/environment={team.environment}"
     ):
         plane.client.delete(KUSTOMIZATION, found["metadata"]["name"], flux.namespace)
-        plane.client.wait_gone(KUSTOMIZATION, found["metadata"]["name"], flux.namespace, 60)
+        plane.client.wait_gone(KUSTOMIZATION, found["metadata"]["name"], flux.namespace)
     assert plane.client.objects(JOB, team.space) == []

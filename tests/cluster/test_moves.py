@@ -63,7 +63,7 @@ class ArgoMover(Mover):
         self.argocd.refresh(f"team-{team.environment}-root")
         for app in team.specs:
             wait_application(self.plane, self.argocd, team.name(team.space, app), revision)
-        self.argocd.wait_synced(f"team-{team.environment}-root", revision, timeout=120)
+        self.argocd.wait_synced(f"team-{team.environment}-root", revision)
         return files
 
     def end(self) -> None:
@@ -99,7 +99,7 @@ class FluxMover(Mover):
             for found in client.objects(KUSTOMIZATION, labels=labels):
                 client.delete(KUSTOMIZATION, found["metadata"]["name"], found["metadata"]["namespace"])
         for found in client.objects(KUSTOMIZATION, labels=labels):
-            client.wait_gone(KUSTOMIZATION, found["metadata"]["name"], found["metadata"]["namespace"], 60)
+            client.wait_gone(KUSTOMIZATION, found["metadata"]["name"], found["metadata"]["namespace"])
 
 
 def _applied(kustomization: Object, revision: str) -> bool:
@@ -130,7 +130,7 @@ def wait_left(plane: Plane, team: Team, files: Mapping[str, str], apps: set[str]
             assert obj["kind"] == "PersistentVolumeClaim"
             kept.add(client.get(CLAIM, name, space)["metadata"]["uid"])
         else:
-            client.wait_gone(kind_of(obj), name, space, 60)
+            client.wait_gone(kind_of(obj), name, space)
     assert kept == claims
 
 

@@ -78,7 +78,7 @@ def test_an_application_with_the_plugin_is_synced_and_errors_are_told(
     name = f"{namespace}-plugin"
     chosen = {"plugin": {"name": "kaigen", "parameters": parameters}}
     plane.client.apply(application(plugin, name, repository, namespace, **chosen))
-    plugin.wait_synced(name, revision, timeout=120)
+    plugin.wait_synced(name, revision)
 
     # What is in the cluster is what the specs come to by hand, with the setting overridden.
     config = load_config(repository.folder / "ai", "here")
@@ -104,9 +104,9 @@ def test_an_application_with_the_plugin_is_synced_and_errors_are_told(
     assert plane.client.get(CLAIM, "qwen-weights", namespace)["metadata"].get("deletionTimestamp") is None
 
     revision = repository.commit(files)
-    plugin.wait_synced(name, revision, timeout=120)
+    plugin.wait_synced(name, revision)
     plane.client.delete(APPLICATION, name, plugin.namespace)
-    plane.client.wait_gone(APPLICATION, name, plugin.namespace, 60)
+    plane.client.wait_gone(APPLICATION, name, plugin.namespace)
 
 
 def test_the_plugin_is_found_by_kaigens_own_file(
@@ -117,10 +117,10 @@ def test_the_plugin_is_found_by_kaigens_own_file(
     env = [{"name": "ENVIRONMENT", "value": "here"}]
     name = f"{namespace}-found"
     plane.client.apply(application(plugin, name, repository, namespace, plugin={"env": env}))
-    plugin.wait_synced(name, revision, timeout=120)
+    plugin.wait_synced(name, revision)
     plane.client.wait(CLAIM, "qwen-weights", namespace, partial(_has_size, size="5Gi"), "there")
     plane.client.delete(APPLICATION, name, plugin.namespace)
-    plane.client.wait_gone(APPLICATION, name, plugin.namespace, 60)
+    plane.client.wait_gone(APPLICATION, name, plugin.namespace)
 
 
 def _has_size(claim: Object, size: str) -> bool:

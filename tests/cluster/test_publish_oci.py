@@ -32,7 +32,7 @@ from tests.cluster.registry import PASSWORD, LocalRegistry
 from tests.tools import helm
 
 ROOT = Path(__file__).parents[2]
-KILLS = 12
+KILLS = 6
 GIT = {
     **{f"GIT_{role}_NAME": "Ada" for role in ("AUTHOR", "COMMITTER")},
     **{f"GIT_{role}_EMAIL": "ada@example.com" for role in ("AUTHOR", "COMMITTER")},
@@ -349,17 +349,16 @@ def test_who_is_killed_leaves_whole_charts_or_none(
     registry: LocalRegistry, repository: Path, place: str, tmp_path: Path
 ) -> None:
     rng = random.Random(20260103)
-    begin = time.monotonic()
-    assert start(repository, "--charts", f"{place}/first").wait(60) == 0
-    took = time.monotonic() - begin
-    killed = 0
-    for number in range(3 * KILLS):
-        if killed == KILLS:
-            break
+    took, killed, number = 0.0, 0, 0
+    while killed < KILLS:
+        number += 1
         target = f"{place}/{number}"
+        begin = time.monotonic()
         process = start(repository, "--charts", target)
         try:
-            assert process.wait(took * rng.uniform(0.4, 1.0)) == 0
+            assert process.wait(took * rng.uniform(0.4, 1.0) if took else None) == 0
+            # How long it takes depends on what else the machine does, and that changes.
+            took = time.monotonic() - begin
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
@@ -371,5 +370,4 @@ def test_who_is_killed_leaves_whole_charts_or_none(
         assert start(repository, "--charts", target).wait(60) == 0
         for name in names:
             complete(registry, name)
-    assert killed == KILLS
     assert PASSWORD not in str(list(tmp_path.rglob("*")))

@@ -41,7 +41,7 @@ def test_argocd_keeps_a_repository_and_its_project_keeps_out_the_rest(
     wait_application(plane, argocd, team.name(team.space), revision)
     for app in team.specs:
         wait_application(plane, argocd, team.name(team.space, app), revision)
-    argocd.wait_synced(f"team-{team.environment}-root", revision, timeout=60)
+    argocd.wait_synced(f"team-{team.environment}-root", revision)
     assert started_after(plane, team.space, "qwen", "finetune")
     level = plane.client.get("v1/Namespace", team.space)["metadata"]["labels"]
     assert level["pod-security.kubernetes.io/enforce"] == "restricted"
@@ -61,9 +61,9 @@ def test_argocd_keeps_a_repository_and_its_project_keeps_out_the_rest(
     team.specs["tuned"] = named(team.specs.pop("finetune"), "tuned")
     revision = repository.commit(team.files())
     argocd.wait_synced(f"team-{team.environment}-root", revision, timeout=90)
-    plane.client.wait_gone(APPLICATION, team.name(team.space, "finetune"), argocd.namespace, 60)
+    plane.client.wait_gone(APPLICATION, team.name(team.space, "finetune"), argocd.namespace)
     for app in ("qwen", "tuned"):
-        argocd.wait_synced(team.name(team.space, app), revision, timeout=120)
+        argocd.wait_synced(team.name(team.space, app), revision)
     jobs = {found["metadata"]["name"].rpartition("-")[0] for found in plane.client.objects(JOB, team.space)}
     assert jobs == {"qwen", "finetune-job", "tuned"}
     left = {found["metadata"]["name"] for found in plane.client.objects(CLAIM, team.space)}
@@ -100,7 +100,7 @@ def test_an_application_set_finds_the_apps_of_a_repository(
     plane.client.delete(APPLICATION, f"team-{team.environment}-root", argocd.namespace)
     plane.client.delete("argoproj.io/v1alpha1/ApplicationSet", f"team-{team.environment}", argocd.namespace)
     for name in apps:
-        plane.client.wait_gone(APPLICATION, name, argocd.namespace, 60)
+        plane.client.wait_gone(APPLICATION, name, argocd.namespace)
     remove_applications(plane, argocd, team.environment)
 
 
@@ -129,20 +129,20 @@ def test_flux_keeps_a_repository(plane: Plane, flux: Flux, team: Team, account: 
     del team.specs["finetune"]
     revision = flux.publish(source, team.files())
     flux.wait_ready(source, revision, 60)
-    plane.client.wait_gone(KUSTOMIZATION, team.name(team.space, "finetune"), home, 60)
+    plane.client.wait_gone(KUSTOMIZATION, team.name(team.space, "finetune"), home)
     jobs = {found["metadata"]["name"].rpartition("-")[0] for found in plane.client.objects(JOB, team.space)}
     assert jobs == {"qwen", "finetune-job"}
     assert plane.client.find(CLAIM, "finetune-output", team.space), "kept"
 
     # Taking the bootstrap away leaves the apps; taking an app away takes what it made.
     plane.client.delete(KUSTOMIZATION, source, flux.namespace)
-    plane.client.wait_gone(KUSTOMIZATION, source, flux.namespace, 60)
+    plane.client.wait_gone(KUSTOMIZATION, source, flux.namespace)
     for app in ("qwen", "finetune-job"):
         name = team.name(team.space, app)
         assert plane.client.find(KUSTOMIZATION, name, home)
         plane.client.delete(KUSTOMIZATION, name, home)
-        plane.client.wait_gone(KUSTOMIZATION, name, home, 60)
+        plane.client.wait_gone(KUSTOMIZATION, name, home)
     assert plane.client.objects(JOB, team.space) == []
     for name in (f"{source}-tenants", team.name(team.space)):
         plane.client.delete(KUSTOMIZATION, name, flux.namespace)
-        plane.client.wait_gone(KUSTOMIZATION, name, flux.namespace, 60)
+        plane.client.wait_gone(KUSTOMIZATION, name, flux.namespace)

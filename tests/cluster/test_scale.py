@@ -29,7 +29,7 @@ def space(plane: Plane) -> Iterator[str]:
         for each in sorted(found, key=lambda each: "." in each):
             plane.client.delete(kind, each, home)
         for each in found:
-            plane.client.wait_gone(kind, each, home, 120)
+            plane.client.wait_gone(kind, each, home)
     plane.client.delete("v1/Namespace", name)
 
 
