@@ -61,8 +61,7 @@ def fetch(order: Order) -> Marker:
     Raises:
         Failure: why not. There is then no such marker, and what was fetched stays for the next run.
     """
-    retry = Retry(order.patience, threading.Event())
-    with _opened(order, retry) as store:
+    with _opened(order) as store:
         found = markers.read(store)
         if found is not None and found.identity == order.identity:
             wrong = markers.wrong_sizes(store, found)
@@ -70,21 +69,22 @@ def fetch(order: Order) -> Marker:
                 say(f"already complete: {found.summary}")
                 return found
             say(f"marked complete, but {wrong[0]}{' and more' if wrong[1:] else ''}: fetching again")
-        return _fill(store, order, retry, found)
+        return _fill(store, order, found)
 
 
-def _opened(order: Order, retry: Retry) -> AbstractContextManager[Store]:
+def _opened(order: Order) -> AbstractContextManager[Store]:
     if isinstance(order.dest, str):
         from kaigen_downloader import disk
 
         return disk.opened(order.dest, order.progress)
     from kaigen_downloader import bucket
 
-    return bucket.opened(order.dest, retry, timeout=order.timeout, connections=order.connections)
+    return bucket.opened(order.dest, order.patience, timeout=order.timeout, connections=order.connections)
 
 
-def _fill(store: Store, order: Order, retry: Retry, found: Marker | None) -> Marker:
+def _fill(store: Store, order: Order, found: Marker | None) -> Marker:
     started = time.time()
+    retry = Retry(order.patience, threading.Event())
     net = Net(order.source.endpoint, order.token, timeout=order.timeout, stop=retry.stop)
     with contextlib.closing(net):
         listing = order.source.snapshot(net, retry, order.token is not None)

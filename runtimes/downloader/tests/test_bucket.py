@@ -1,0 +1,123 @@
+"""A model in a bucket: what is there after a fetch, and what another fetch makes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hub import REPO, Hub
+from runs import ID, Done, Runner, content, sha256
+from s3 import S3
+
+MIB = 1 << 20
+BIG = 11 * MIB + 77
+
+
+def order(hub: Hub, s3: S3, *more: str, prefix: str = "llm/v1", identity: str = ID) -> list[str]:
+    """The command line of a fetch into the bucket; parts have the 5 MiB that are the least."""
+    fixed = ["fetch", "huggingface", "--repo", REPO, "--identity", identity, "--endpoint", hub.url]
+    return [*fixed, *s3.dest(prefix), "--part-size", "5Mi", "--timeout", "5", *more]
+
+
+def fill(run: Runner, hub: Hub, s3: S3, *more: str, prefix: str = "llm/v1", identity: str = ID) -> Done:
+    return run(*order(hub, s3, *more, prefix=prefix, identity=identity))
+
+
+def holds(s3: S3, hub: Hub, prefix: str = "llm/v1/") -> bool:
+    """Whether the bucket has the Hub's files and the marker, and nothing else of ours."""
+    wanted = {prefix + path: stored.data for path, stored in hub.files.items()}
+    found = {key for key in s3.everything() if key.startswith(prefix)}
+    assert found == {*wanted, f"{prefix}.kaigen/model.json"}
+    assert not s3.uploads()
+    return all(s3.get(key) == data for key, data in wanted.items())
+
+
+def test_it_is_there_whole_with_its_checksums(hub: Hub, s3: S3, run: Runner) -> None:
+    hub.add("model-00003.safetensors", content(BIG, 3))
+    done = fill(run, hub, s3)
+    assert done.code == 0, done.err
+    assert holds(s3, hub)
+    assert len(s3.requests("PUT .*model-00003.*partNumber=")) == 3
+    for path in ("config.json", "model-00001.safetensors", "model-00003.safetensors", "empty"):
+        assert s3.sums(f"llm/v1/{path}")["sha256"] == sha256(hub.files[path].data)
+    assert "complete: owner/name@c0ffee000000, 6 files, 12.0 MiB" in done.err
+    assert "every checksum right" in done.err
+
+
+def test_the_marker_is_the_one_that_a_folder_gets(hub: Hub, s3: S3, run: Runner, dest: Path) -> None:
+    hub.add("model-00003.safetensors", content(BIG, 3))
+    assert fill(run, hub, s3).code == 0
+    assert run.fetch(hub, dest).code == 0
+    ours = (s3.get("llm/v1/.kaigen/model.json") or b"").splitlines()
+    theirs = (dest / ".kaigen" / "model.json").read_bytes().splitlines()
+    times = (b' "started"', b' "finished"')
+    assert [line for line in ours if not line.startswith(times)] == [
+        line for line in theirs if not line.startswith(times)
+    ]
+    assert len(ours) == len(theirs)
+
+
+def test_a_second_fetch_asks_the_hub_nothing_and_the_bucket_little(hub: Hub, s3: S3, run: Runner) -> None:
+    assert fill(run, hub, s3).code == 0
+    asked = len(hub.seen)
+    s3.asked.clear()
+    done = fill(run, hub, s3, prefix="llm/v1//")
+    assert done.code == 0
+    assert "already complete" in done.err
+    assert len(hub.seen) == asked
+    assert len(s3.asked) == 2
+    assert not s3.requests("^(PUT|POST|DELETE)")
+
+
+def test_an_object_that_is_gone_or_of_another_size_is_seen(hub: Hub, s3: S3, run: Runner) -> None:
+    assert fill(run, hub, s3).code == 0
+    s3.client.delete_object(Bucket=s3.bucket, Key="llm/v1/config.json")
+    s3.put("llm/v1/model-00001.safetensors", b"short")
+    hub.sent = 0
+    done = fill(run, hub, s3)
+    assert done.code == 0
+    assert "config.json is missing and more" in done.err
+    assert holds(s3, hub)
+    assert hub.sent == len(hub.files["config.json"].data) + 50_000
+
+
+def test_a_new_identity_fetches_what_differs_and_removes_what_is_gone(hub: Hub, s3: S3, run: Runner) -> None:
+    assert fill(run, hub, s3).code == 0
+    s3.put("llm/v1/notes.txt", b"mine")
+    s3.put("llm/v10/other", b"theirs")
+    del hub.files["tokenizer/vocab with space.txt"]
+    hub.add("model-00001.safetensors", content(50_000, 9))
+    hub.add("tokenizer.json", b"{}")
+    hub.revisions["main"] = "d0" * 20
+    hub.sent = 0
+    done = fill(run, hub, s3, identity="other")
+    assert done.code == 0, done.err
+    assert hub.sent == 50_000 + 2
+    assert s3.get("llm/v1/notes.txt") == b"mine"
+    assert s3.get("llm/v10/other") == b"theirs"
+    s3.client.delete_object(Bucket=s3.bucket, Key="llm/v1/notes.txt")
+    assert holds(s3, hub)
+    assert json.loads(s3.get("llm/v1/.kaigen/model.json") or b"")["identity"] == "other"
+
+
+def test_the_whole_bucket_may_be_the_model(hub: Hub, s3: S3, run: Runner) -> None:
+    s3.put("mine", b"1")
+    assert fill(run, hub, s3, prefix="").code == 0
+    assert s3.get("config.json") == hub.files["config.json"].data
+    assert "already complete" in fill(run, hub, s3, prefix="").err
+    del hub.files["config.json"]
+    assert fill(run, hub, s3, prefix="", identity="two").code == 0
+    assert s3.everything() == {*hub.files, ".kaigen/model.json", "mine"}
+
+
+def test_names_of_all_kinds_come_back_from_a_listing(hub: Hub, s3: S3, run: Runner) -> None:
+    for name in ("Größe 100%.txt", "日本/モデル+1&2=3.bin", "a'b\"c<d>#?.json", "~x@y:z,!$(1).txt"):
+        hub.add(name, name.encode())
+    assert fill(run, hub, s3).code == 0
+    assert holds(s3, hub)
+    assert "already complete" in fill(run, hub, s3).err
+    hub.files.pop("日本/モデル+1&2=3.bin")
+    hub.sent = 0
+    assert fill(run, hub, s3, identity="two").code == 0
+    assert hub.sent == 0
+    assert holds(s3, hub)
