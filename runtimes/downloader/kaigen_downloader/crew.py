@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from kaigen_downloader.errors import Stopped
@@ -55,9 +56,10 @@ class Crew:
             self._stop.set()
             self._net.abort()
             self.notify()
+        # A thread may still sit in a name look-up or a connect; the process does not wait for those.
+        end = time.monotonic() + 5.0
         for thread in threads:
-            # A thread may still sit in a name look-up or a connect; the process does not wait for those.
-            thread.join(5.0)
+            thread.join(max(0.0, end - time.monotonic()))
         if not any(thread.is_alive() for thread in threads):
             tidy()
         if self._failure is not None:

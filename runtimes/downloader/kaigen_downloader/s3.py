@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -21,8 +22,6 @@ from kaigen_downloader.text import hide, size
 
 SCHEME = "s3://"
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-_")
-# Where a listing says of which bucket it is.
-_NAMED = {"ListObjectsV2": "Name", "ListMultipartUploads": "Bucket"}
 # What the server says; its shape is told by the operation.
 Reply = dict[str, object]
 
@@ -93,8 +92,9 @@ def _check_endpoint(url: str) -> None:
 class _Body(io.RawIOBase):
     """Bytes to send, without a copy of them. Sent in small pieces, each with the time that one write may take."""
 
-    def __init__(self, view: memoryview) -> None:
+    def __init__(self, view: memoryview, stop: threading.Event) -> None:
         self._bytes = view
+        self._stop = stop
         self._at = 0
 
     def __len__(self) -> int:
@@ -115,6 +115,8 @@ class _Body(io.RawIOBase):
         return self._at
 
     def read(self, count: int | None = -1) -> bytes:
+        if self._stop.is_set():
+            raise OSError("the work has ended")
         end = len(self._bytes) if count is None or count < 0 else self._at + count
         piece = bytes(self._bytes[self._at : end])
         self._at += len(piece)
@@ -257,7 +259,7 @@ class Client:
         if path is not None:
             given["Key"] = self.key(path)
         if body is not None:
-            given["Body"] = _Body(body)
+            given["Body"] = _Body(body, self._retry.stop)
         try:
             reply: Reply = getattr(self._client, xform_name(operation))(**given)
             return reply
@@ -301,7 +303,7 @@ class Client:
         seen: set[tuple[object, ...]] = set()
         while True:
             reply = self._retried(operation, None, None, {"Prefix": self.where.prefix, **more})
-            if text(reply, _NAMED[operation]) != self.where.bucket:
+            if operation == "ListObjectsV2" and not text(reply, "Name"):
                 # Such as a web page, which has no objects either.
                 raise Unavailable(f"{self.server} does not answer as S3 does")
             yield reply

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import http.client
 import itertools
 import re
@@ -13,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import boto3
 from botocore.config import Config
@@ -25,6 +26,19 @@ KEYS = {
     "AWS_EC2_METADATA_DISABLED": "true",
 }
 _numbers = itertools.count()
+
+
+@functools.cache
+def _client(backend: str) -> Any:
+    """Looks at the server directly."""
+    return boto3.client(
+        "s3",
+        endpoint_url=f"http://{backend}",
+        region_name="us-east-1",
+        aws_access_key_id="x",
+        aws_secret_access_key="x",
+        config=Config(s3={"addressing_style": "path"}),
+    )
 
 
 @dataclass(frozen=True)
@@ -52,14 +66,7 @@ class S3:
 
     def __enter__(self) -> S3:
         self.bucket = self.bucket or f"models-{next(_numbers)}"
-        self.client = boto3.client(
-            "s3",
-            endpoint_url=f"http://{self.backend}",
-            region_name="us-east-1",
-            aws_access_key_id="x",
-            aws_secret_access_key="x",
-            config=Config(s3={"addressing_style": "path"}),
-        )
+        self.client = _client(self.backend)
         self.client.create_bucket(Bucket=self.bucket)
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"s3": self}))
         self._server.daemon_threads = True
@@ -72,7 +79,6 @@ class S3:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self.client.close()
 
     def dest(self, prefix: str = "llm/v1", **options: str) -> list[str]:
         """The arguments that name it."""
@@ -143,6 +149,12 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _serve(self) -> None:
+        if self.path.startswith("http://"):  # asked as a proxy, for BUCKET.s3.invalid or s3.invalid
+            parts = urlsplit(self.path)
+            bucket = parts.netloc.removesuffix("s3.invalid").rstrip(".")
+            self.path = (
+                (f"/{bucket}" if bucket else "") + parts.path + (f"?{parts.query}" if parts.query else "")
+            )
         self.about = f"{self.command} {unquote(self.path)}"
         with self.s3.lock:
             self.s3.asked.append(Asked(self.about, dict(self.headers)))

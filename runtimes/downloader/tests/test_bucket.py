@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import time
 from pathlib import Path
 
+import pytest
 from hub import REPO, Hub
-from runs import ID, Done, Runner, content, sha256
-from s3 import S3
+from kaigen_downloader.upload import part_size
+from runs import ID, Done, Runner, content, finish, sha256, start
+from s3 import KEYS, S3, Handler
 
 MIB = 1 << 20
 BIG = 11 * MIB + 77
@@ -121,3 +126,114 @@ def test_names_of_all_kinds_come_back_from_a_listing(hub: Hub, s3: S3, run: Runn
     assert fill(run, hub, s3, identity="two").code == 0
     assert hub.sent == 0
     assert holds(s3, hub)
+
+
+@pytest.mark.parametrize("named", ["--s3-region", "AWS_REGION", "AWS_DEFAULT_REGION", ""])
+def test_the_region_is_signed_with(
+    hub: Hub, s3: S3, run: Runner, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    if named.startswith("AWS"):
+        monkeypatch.setenv(named, "eu-west-3")
+    done = fill(run, hub, s3, *(["--s3-region", "eu-west-3"] if named.startswith("--") else []))
+    assert done.code == 0, done.err
+    signed = {asked.headers["Authorization"].split("/")[2] for asked in s3.asked}
+    assert signed == {"eu-west-3" if named else "us-east-1"}
+
+
+@pytest.mark.parametrize(("style", "host"), [("path", "s3.invalid"), ("virtual", "{}.s3.invalid")])
+def test_the_bucket_is_named_in_the_path_or_the_host(
+    hub: Hub, s3: S3, run: Runner, monkeypatch: pytest.MonkeyPatch, style: str, host: str
+) -> None:
+    monkeypatch.setenv("http_proxy", s3.url)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    done = fill(run, hub, s3, "--s3-endpoint", "http://s3.invalid", "--s3-addressing", style)
+    assert done.code == 0, done.err
+    assert holds(s3, hub)
+    assert {asked.headers["Host"] for asked in s3.asked} == {host.format(s3.bucket)}
+
+
+def test_a_web_identity_gives_the_credentials(
+    hub: Hub, s3: S3, run: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in KEYS:
+        monkeypatch.delenv(name)
+    (tmp_path / "token").write_text("a.b.c")
+    monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/models")
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", f"http://{s3.backend}")
+    done = fill(run, hub, s3)
+    assert done.code == 0, done.err
+    assert holds(s3, hub)
+    tokens = {asked.headers.get("X-Amz-Security-Token") for asked in s3.asked}
+    assert len(tokens) == 1
+    assert None not in tokens
+    monkeypatch.setenv("AWS_ENDPOINT_URL_STS", "http://127.0.0.1:1")
+    done = fill(run, hub, s3)
+    assert done.code == 20, done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_mount_of_it_is_verified_whatever_its_modes_and_times(
+    hub: Hub, s3: S3, run: Runner, tmp_path: Path
+) -> None:
+    assert fill(run, hub, s3).code == 0
+    mount = tmp_path / "mount"
+    for key in s3.everything():
+        path = mount / key.removeprefix("llm/v1/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(s3.get(key) or b"")
+        path.chmod(0o444)
+        os.utime(path, (0, 0))
+    for folder in [mount, *(path for path in mount.rglob("*") if path.is_dir())]:
+        folder.chmod(0o555)
+        os.utime(folder, (0, 0))
+    before = sorted(path.stat().st_mtime for path in mount.rglob("*"))
+    assert run("verify", "--dest", str(mount), "--full", "--identity", ID).code == 0
+    assert run("wait", "--dest", str(mount), "--identity", ID).code == 0
+    assert sorted(path.stat().st_mtime for path in mount.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("size", "asked", "part"),
+    [
+        (0, 16 * MIB, 16 * MIB),
+        (100 * MIB, 4096, 5 * MIB),
+        (10_000 * 16 * MIB, 16 * MIB, 16 * MIB),
+        (10_000 * 16 * MIB + 1, 16 * MIB, 16 * MIB + 1),
+        (5 << 40, 16 * MIB, -(-(5 << 40) // 10_000)),
+    ],
+)
+def test_parts_are_as_large_as_the_protocol_wants(size: int, asked: int, part: int) -> None:
+    assert part_size(size, asked) == part
+    assert -(-size // part) <= 10_000
+
+
+def test_memory_does_not_grow_with_the_file(hub: Hub, s3: S3) -> None:
+    hub.add("model.bin", content(MIB) * 300)
+    # The server of the test keeps no part: it would be as large as the file.
+    parts = re.compile("partNumber=|uploadId=")
+
+    def swallow(handler: Handler) -> bool:
+        if not parts.search(handler.about):
+            return False
+        left = int(handler.headers["Content-Length"])
+        if handler.command == "POST":
+            handler.rfile.read(left)
+            handler.reply(200, b"<CompleteMultipartUploadResult/>")
+            return True
+        while left:
+            left -= len(handler.rfile.read(min(left, MIB)))
+        handler.reply(200, b"", {"ETag": '"x"'})
+        return True
+
+    s3.faults.append(swallow)
+    fixed = ["fetch", "huggingface", "--repo", REPO, "--identity", ID, "--endpoint", hub.url]
+    process = start([*fixed, *s3.dest(), "--include", "model.bin"], **KEYS)
+    peak = 0
+    while process.poll() is None:
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        peak = max([peak, *map(int, re.findall(r"VmHWM:\s+(\d+) kB", status))])
+        time.sleep(0.005)
+    assert finish(process).code == 0
+    # The program, and with the defaults four parts of 16 MiB.
+    assert peak / 1024 < 100 + 4 * 16, peak
