@@ -55,6 +55,7 @@ class Bucket:
         self._run = uuid.uuid4().hex
         self._sizes: dict[str, int] | None = None
         self._ours: frozenset[str] = frozenset()
+        self._warned = False
 
     # As a store.
 
@@ -111,7 +112,8 @@ class Bucket:
         except Absent:
             return None
         found = head.get("Metadata")
-        sums = found if isinstance(found, dict) else {}
+        # Some servers write the names of headers as they like them.
+        sums = {name.lower(): value for name, value in found.items()} if isinstance(found, dict) else {}
         sha256 = text(sums, "sha256")
         right = sha256 == file.sha256 if file.sha256 else text(sums, "git-sha1") == file.git_sha1
         return sha256 if right and len(sha256) == 64 and head.get("ContentLength") == file.size else None
@@ -168,7 +170,9 @@ class Bucket:
                 if text(entry, "Key") in keys
             ]
         except Refused as error:
-            say(f"warning: unfinished uploads of earlier runs are not looked for: {error}")
+            if not self._warned:
+                say(f"warning: unfinished uploads of earlier runs are not looked for: {error}")
+            self._warned = True
             return
         for entry in found:
             with contextlib.suppress(Absent):

@@ -29,7 +29,7 @@ class Crew:
         self._running = 0
         self._failure: BaseException | None = None
 
-    def run(self, count: int, work: Callable[[], None], tidy: Callable[[], None]) -> None:
+    def run(self, count: int, work: Callable[[], None], tidy: Callable[[], None] | None = None) -> None:
         """Lets the threads work until none has anything more to do.
 
         Args:
@@ -60,7 +60,7 @@ class Crew:
         end = time.monotonic() + 5.0
         for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
-        if not any(thread.is_alive() for thread in threads):
+        if tidy is not None and not any(thread.is_alive() for thread in threads):
             tidy()
         if self._failure is not None:
             raise self._failure

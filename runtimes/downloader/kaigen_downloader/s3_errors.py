@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kaigen_downloader.s3 import Address
 
-# A leading character such as `X` in MinIO's own codes is not part of the rule: they are listed as they are sent.
+# Codes are Amazon's, and where `XMinio` stands before them MinIO's own.
 _DENIED = {"AccessDenied", "AllAccessDisabled", "Forbidden", "403", "401", "Unauthorized", "AccountProblem"}
 _BAD_KEYS = {
     "InvalidAccessKeyId",
@@ -62,6 +62,7 @@ _BAD_NAMES = {
     "XMinioInvalidObjectName",
 }
 _ABSENT = {"NoSuchKey", "NoSuchUpload", "NotFound", "404"}
+_OF_BUCKETS = {"ListObjectsV2", "ListMultipartUploads"}
 # Permissions that are not called as the operation is.
 _PERMISSIONS = {
     "ListObjectsV2": "s3:ListBucket",
@@ -77,10 +78,6 @@ class Absent(Failure):
     """The object or the upload is not there. Caught where that may be."""
 
     code = 10
-
-
-class Denied(Refused):
-    """The credentials may not do it."""
 
 
 def explain(error: Exception, operation: str, where: Address, server: str) -> Failure:
@@ -108,7 +105,7 @@ def _answered(error: ClientError, operation: str, where: Address, server: str) -
     if error.operation_name != operation and status < 500:
         # Such as AssumeRoleWithWebIdentity, which boto3 sends to get credentials at all.
         return Refused(f"{where.name}: no credentials: {error.operation_name} is refused: {code} {message}")
-    if code == "NoSuchBucket":
+    if code == "NoSuchBucket" or (status == 404 and operation in _OF_BUCKETS):
         return Refused(f"there is no bucket {where.bucket} on {server}")
     if code in _SKEWED:
         return Unavailable(f"{server} does not accept the time of this node{_skew(headers)}: set its clock")
@@ -131,7 +128,7 @@ def _answered(error: ClientError, operation: str, where: Address, server: str) -
         return Refused(f"{server} does not accept the credentials: {code}")
     if code in _DENIED or status in (401, 403):
         action = _PERMISSIONS.get(operation, f"s3:{operation}")
-        return Denied(f"access denied: the credentials lack {action} on {where.name}")
+        return Refused(f"access denied: the credentials lack {action} on {where.name}")
     if code in _FULL or status == 507:
         return NoSpace(f"{where.name}: the server has no space left ({code})")
     if code in _BAD_NAMES:

@@ -114,12 +114,13 @@ class Upload:
         Raises:
             Failure: the first one that any connection met. Complete objects stay, begun ones are aborted.
         """
-        self._crew.run(self._order.connections, self._work, self._abort)
+        try:
+            self._crew.run(self._order.connections, self._work)
+        finally:
+            # A thread that still waits for an answer will find its upload gone.
+            for file in self._active:
+                self._forget_upload(file)
         return self._sha256
-
-    def _abort(self) -> None:
-        for file in self._active:
-            self._forget_upload(file)
 
     def _forget_upload(self, file: _File) -> None:
         if file.upload is not None:

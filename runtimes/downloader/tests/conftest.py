@@ -42,6 +42,13 @@ def hub() -> Iterator[Hub]:
 
 
 @pytest.fixture
+def large(hub: Hub) -> Hub:
+    """A model with one file of three parts."""
+    hub.add("big.bin", content((11 << 20) + 77, 3))
+    return hub
+
+
+@pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Runner:
     return Runner(capsys)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.client
 import itertools
@@ -171,10 +172,11 @@ class Handler(BaseHTTPRequestHandler):
         """Lets moto do it."""
         backend = http.client.HTTPConnection(self.s3.backend, timeout=30)
         headers = {name: value for name, value in self.headers.items() if name not in ("Host", "Expect")}
-        backend.request(self.command, self.path, self.body(), headers | {"Host": self.s3.backend})
-        response = backend.getresponse()
-        data = response.read()
-        backend.close()
+        body = self.body()
+        with contextlib.closing(backend):
+            backend.request(self.command, self.path, body, headers | {"Host": self.s3.backend})
+            response = backend.getresponse()
+            data = response.read()
         if answer:
             self.reply(response.status, data, dict(response.headers))
 

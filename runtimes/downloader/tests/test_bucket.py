@@ -7,6 +7,7 @@ import os
 import re
 import time
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 from hub import REPO, Hub
@@ -103,6 +104,23 @@ def test_a_new_identity_fetches_what_differs_and_removes_what_is_gone(hub: Hub, 
     s3.client.delete_object(Bucket=s3.bucket, Key="llm/v1/notes.txt")
     assert holds(s3, hub)
     assert json.loads(s3.get("llm/v1/.kaigen/model.json") or b"")["identity"] == "other"
+
+
+def test_what_an_object_says_of_itself_may_be_written_otherwise(hub: Hub, s3: S3, run: Runner) -> None:
+    def capitals(handler: Handler) -> bool:
+        if handler.command != "HEAD":
+            return False
+        found = s3.sums(unquote(handler.path).split("/", 2)[2])
+        size = len(s3.get(unquote(handler.path).split("/", 2)[2]) or b"")
+        sums = {f"X-Amz-Meta-{name.title()}": value for name, value in found.items()}
+        handler.reply(200, b"", {"Content-Length": str(size)} | sums)
+        return True
+
+    assert fill(run, hub, s3).code == 0
+    s3.faults.append(capitals)
+    hub.sent = 0
+    assert fill(run, hub, s3, identity="two").code == 0
+    assert hub.sent == 0
 
 
 def test_the_whole_bucket_may_be_the_model(hub: Hub, s3: S3, run: Runner) -> None:
