@@ -178,7 +178,7 @@ class Client:
                     user_agent_extra="kaigen-downloader",
                 ),
             )
-        except (BotoCoreError, ClientError, ValueError) as error:
+        except (BotoCoreError, ClientError, OSError, ValueError) as error:
             raise explain(error, "", where, self.server) from None
         # boto3 would follow a bucket into another region by itself. The user shall know where it is.
         self._client.meta.events.register_last("before-parameter-build.s3", _stay)
@@ -263,7 +263,7 @@ class Client:
         try:
             reply: Reply = getattr(self._client, xform_name(operation))(**given)
             return reply
-        except (BotoCoreError, ClientError, ValueError) as error:
+        except (BotoCoreError, ClientError, OSError, ValueError) as error:
             raise explain(error, operation, self.where, self.server) from None
 
     def read(self, path: str, limit: int = 64 << 20) -> bytes | None:

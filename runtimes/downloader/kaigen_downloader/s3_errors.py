@@ -158,6 +158,9 @@ def _unanswered(error: Exception, operation: str, where: Address, server: str) -
     text = _cause(error)
     if isinstance(error, (said.NoCredentialsError, said.PartialCredentialsError, said.NoAuthTokenError)):
         return Refused(f"{name}: no credentials found: {text}")
+    if isinstance(error, OSError) and not operation:
+        # Such as the file of a web identity's token.
+        return Refused(f"{name}: no credentials found: {text}")
     if isinstance(error, said.SSLError):
         if "CERTIFICATE_VERIFY_FAILED" in text:
             return Unavailable(
@@ -177,7 +180,17 @@ def _unanswered(error: Exception, operation: str, where: Address, server: str) -
         return Transient(f"{server}: {_cause(error)}")
     if isinstance(error, (said.InvalidRegionError, said.NoRegionError)):
         return BadInput(f"--s3-region: {text}")
-    if isinstance(error, (said.ParamValidationError, said.InvalidConfigError, ValueError)):
+    if isinstance(
+        error,
+        (
+            said.ParamValidationError,
+            said.InvalidConfigError,
+            said.ProfileNotFound,
+            said.ConfigNotFound,
+            said.ConfigParseError,
+            ValueError,
+        ),
+    ):
         return BadInput(f"{name}: {text}")
     # Roles, web identities and node metadata are asked for over the network too.
     return Unavailable(f"{name}: {operation or 'credentials'}: {text}")
@@ -186,4 +199,4 @@ def _unanswered(error: Exception, operation: str, where: Address, server: str) -
 def _cause(error: Exception) -> str:
     """What boto3 wraps in a sentence with the whole URL, where it does."""
     inner = getattr(error, "kwargs", {}).get("error")
-    return " ".join(str(inner or error).split())[:200] or type(error).__name__
+    return " ".join(str(inner or error).split())[:300] or type(error).__name__

@@ -182,7 +182,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def reply(self, code: int, data: bytes, headers: dict[str, str] | None = None) -> None:
         """Sends a whole answer."""
-        self.send_response(code)
+        self.send_response_only(code)
         kept = {name: value for name, value in (headers or {}).items() if name not in _OWN}
         for name, value in kept.items():
             self.send_header(name, value)
@@ -193,7 +193,7 @@ class Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
 
-_OWN = {"Server", "Date", "Connection", "Transfer-Encoding"}
+_OWN = {"Connection", "Transfer-Encoding"}
 
 
 def error(status: int, code: str, inside: str = "", **headers: str) -> Callable[[Handler], None]:

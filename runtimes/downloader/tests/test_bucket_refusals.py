@@ -36,7 +36,12 @@ REGION = {"X_Amz_Bucket_Region": "eu-north-1"}
         (".", error(403, "InvalidAccessKeyId"), 10, "does not accept the credentials: InvalidAccessKeyId"),
         (".", error(403, "SignatureDoesNotMatch"), 10, "does not accept the credentials: SignatureDoes"),
         (".", error(400, "ExpiredToken"), 10, "does not accept the credentials: ExpiredToken"),
-        (".", error(403, "RequestTimeTooSkewed"), 20, "does not accept the time of this node"),
+        (
+            ".",
+            error(403, "RequestTimeTooSkewed", Date="Mon, 01 Jan 2024 00:00:00 GMT"),
+            20,
+            "m from its own: set its clock",
+        ),
         (
             ".",
             error(301, "PermanentRedirect", **REGION),
@@ -106,6 +111,36 @@ def test_without_credentials_it_ends_with_10(
     done = fill(run, hub, s3)
     assert done.code == 10
     assert "no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in done.err
+    assert not s3.asked
+
+
+@pytest.mark.parametrize(
+    ("env", "code", "said"),
+    [
+        ({"AWS_ACCESS_KEY_ID": "a"}, 10, "no credentials found: Partial credentials found in env"),
+        (
+            {
+                "AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/m",
+                "AWS_WEB_IDENTITY_TOKEN_FILE": "/none/token",
+            },
+            10,
+            "no credentials found: [Errno 2] No such file or directory: '/none/token'",
+        ),
+        ({"AWS_PROFILE": "other"}, 13, "The config profile (other) could not be found"),
+    ],
+    ids=["partial", "identity", "profile"],
+)
+def test_what_is_wrong_with_credentials_is_said(
+    hub: Hub, s3: S3, run: Runner, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], code: int, said: str
+) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    done = fill(run, hub, s3)
+    assert done.code == code, done.err
+    assert said in done.err
+    assert "Traceback" not in done.err
     assert not s3.asked
 
 
