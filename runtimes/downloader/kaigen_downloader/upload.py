@@ -118,7 +118,7 @@ class Upload:
             self._crew.run(self._order.connections, self._work)
         finally:
             # A thread that still waits for an answer will find its upload gone.
-            for file in self._active:
+            for file in list(self._active):
                 self._forget_upload(file)
         return self._sha256
 
@@ -128,15 +128,15 @@ class Upload:
             file.upload = None
 
     def _work(self) -> None:
-        buffer = bytearray()
+        buffer = view = memoryview(b"")
         while (task := self._next()) is not None:
             file, index = task
             start, end = file.bounds(index)
             if len(buffer) < end - start:
                 # The old one goes first, so that there are never two.
-                buffer = bytearray()
-                buffer = bytearray(end - start)
-            view = memoryview(buffer)[: end - start]
+                buffer = view = memoryview(b"")
+                buffer = memoryview(bytearray(end - start))
+            view = buffer[: end - start]
             if file.whole:
                 self._stream(file, view)
             else:
