@@ -89,6 +89,15 @@ def test_bytes_that_stay_wrong_are_never_seen(large: Hub, s3: S3, run: Runner, n
     assert holds(s3, large)
 
 
+def test_a_server_that_asks_for_a_pause_gets_it(hub: Hub, s3: S3, run: Runner) -> None:
+    s3.fail(1, "^PUT .*owned.json", error(503, "SlowDown", Retry_After="1"))
+    begin = time.monotonic()
+    done = fill(run, hub, s3)
+    assert done.code == 0, done.err
+    assert time.monotonic() - begin >= 1
+    assert "answers 503 SlowDown, wait 1s; attempt 2 of 8 follows in 1s" in done.err
+
+
 def test_bytes_that_were_changed_on_the_way_are_fetched_again(large: Hub, s3: S3, run: Runner) -> None:
     large.fail(1, "cdn", corrupt, "big.bin")
     done = fill(run, large, s3)
@@ -188,11 +197,19 @@ def test_a_run_that_was_killed_is_healed_by_the_next(
     assert s3.get("llm/v1/big.bin") == large.files["big.bin"].data
 
 
-def test_a_run_that_another_one_took_over_from_stops(large: Hub, s3: S3, run: Runner) -> None:
+@pytest.mark.parametrize(
+    "moment", ["partNumber=3", "PUT .*config.json", "^POST .*uploadId=", "uploads&prefix"]
+)
+def test_a_run_that_another_one_took_over_from_stops(large: Hub, s3: S3, run: Runner, moment: str) -> None:
+    seen = []
+
     def take_over(handler: Handler) -> bool:
-        if "partNumber=3" in handler.about:
-            note = json.loads(s3.get(OWNED) or b"{}")
-            s3.put(OWNED, json.dumps(note | {"run": "another"}).encode())
+        if re.search(moment, handler.about):
+            seen.append(handler.about)
+            # Uploads are looked for at the start, and at the end just before the marker is written.
+            if len(seen) == (2 if "prefix" in moment else 1):
+                note = json.loads(s3.get(OWNED) or b"{}")
+                s3.put(OWNED, json.dumps(note | {"run": "another"}).encode())
         return False
 
     s3.faults.append(take_over)
@@ -200,7 +217,8 @@ def test_a_run_that_another_one_took_over_from_stops(large: Hub, s3: S3, run: Ru
     assert done.code == 20, done.err
     assert "another run has begun to write to s3://" in done.err
     assert s3.get(MARKER) is None
-    assert s3.get("llm/v1/big.bin") is None
+    # What was asked for before stays asked for; nothing is made after it.
+    assert s3.get("llm/v1/big.bin") is None or moment != "partNumber=3"
     assert json.loads(s3.get(OWNED) or b"{}")["run"] == "another"
 
 
@@ -233,6 +251,28 @@ def test_a_server_that_cannot_list_uploads_is_borne(large: Hub, s3: S3, run: Run
     done = fill(run, large, s3)
     assert done.code == 0, done.err
     assert "warning: unfinished uploads of earlier runs are not looked for" in done.err
+    assert holds(s3, large)
+
+
+def test_unfinished_uploads_of_ours_are_found_on_later_pages(large: Hub, s3: S3, run: Runner) -> None:
+    pages = []
+
+    def first_page(handler: Handler) -> bool:
+        if "uploads&prefix" not in handler.about or "key-marker" in handler.about:
+            return False
+        pages.append(handler.about)
+        text = "<IsTruncated>true</IsTruncated><NextKeyMarker>a</NextKeyMarker>"
+        text += "<NextUploadIdMarker>b</NextUploadIdMarker>"
+        handler.reply(200, f"<ListMultipartUploadsResult>{text}</ListMultipartUploadsResult>".encode())
+        return True
+
+    s3.client.create_multipart_upload(Bucket=s3.bucket, Key="llm/v1/big.bin")
+    s3.faults.append(first_page)
+    done = fill(run, large, s3)
+    assert done.code == 0, done.err
+    assert len(pages) == 2
+    assert s3.requests("uploads&prefix=.*key-marker=a&upload-id-marker=b")
+    assert "aborted 1 unfinished upload of an earlier run" in done.err
     assert holds(s3, large)
 
 
