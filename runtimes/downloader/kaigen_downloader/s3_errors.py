@@ -105,7 +105,7 @@ def _answered(error: ClientError, operation: str, where: Address, server: str) -
     if error.operation_name != operation and status < 500:
         # Such as AssumeRoleWithWebIdentity, which boto3 sends to get credentials at all.
         return Refused(f"{where.name}: no credentials: {error.operation_name} is refused: {code} {message}")
-    if code == "NoSuchBucket" or (status == 404 and operation in _OF_BUCKETS):
+    if code == "NoSuchBucket" or (code in _ABSENT and operation in _OF_BUCKETS):
         return Refused(f"there is no bucket {where.bucket} on {server}")
     if code in _SKEWED:
         return Unavailable(f"{server} does not accept the time of this node{_skew(headers)}: set its clock")
@@ -115,8 +115,11 @@ def _answered(error: ClientError, operation: str, where: Address, server: str) -
         return Transient(
             f"{server} answers {status}{name}" + (f", wait {duration(wait)}" if wait else ""), wait
         )
+    if code in _BAD_KEYS:
+        return Refused(f"{server} does not accept the credentials: {code}")
+    # An answer without a body, as to HeadObject, says no more than 400.
     region = headers.get("X-Amz-Bucket-Region") or str(said.get("Region", ""))
-    if code in _ELSEWHERE or 300 <= status < 400 or (region and status == 400):
+    if code in _ELSEWHERE or 300 <= status < 400 or (region and code == "400"):
         if region:
             return BadInput(f"bucket {where.bucket} is in region {region}: give --s3-region={region}")
         target = str(said.get("Endpoint", "")) or headers.get("Location", "")
@@ -124,8 +127,6 @@ def _answered(error: ClientError, operation: str, where: Address, server: str) -
         return BadInput(
             f"{server} sends us elsewhere{hint} ({status}): give the right --s3-endpoint and region"
         )
-    if code in _BAD_KEYS:
-        return Refused(f"{server} does not accept the credentials: {code}")
     if code in _DENIED or status in (401, 403):
         action = _PERMISSIONS.get(operation, f"s3:{operation}")
         return Refused(f"access denied: the credentials lack {action} on {where.name}")
@@ -133,7 +134,7 @@ def _answered(error: ClientError, operation: str, where: Address, server: str) -
         return NoSpace(f"{where.name}: the server has no space left ({code})")
     if code in _BAD_NAMES:
         return BadInput(f"{where.name}: {server} does not accept the name: {code}")
-    if code in _ABSENT or status == 404:
+    if code in _ABSENT:
         return Absent(f"{where.name}: {operation}: not there ({code})")
     return Refused(f"{where.name}: {server} answers {status} to {operation}: {code} {message}".rstrip())
 
@@ -167,7 +168,7 @@ def _unanswered(error: Exception, operation: str, where: Address, server: str) -
                 f"{server}: the certificate is not trusted; name a CA bundle in SSL_CERT_FILE if the server "
                 "or a proxy has its own authority"
             )
-        return Transient(f"{server}: TLS failed ({_cause(error)})")
+        return Transient(f"{server}: TLS failed ({text})")
     if isinstance(error, (said.ReadTimeoutError, said.ConnectTimeoutError)) or "timed out" in text:
         return Transient(f"{server}: nothing moved in the time allowed")
     if isinstance(error, said.EndpointConnectionError):
@@ -177,7 +178,7 @@ def _unanswered(error: Exception, operation: str, where: Address, server: str) -
     if isinstance(error, ResponseParserError):
         return Unavailable(f"{server} does not answer as S3 does")
     if isinstance(error, (said.HTTPClientError, said.IncompleteReadError, OSError)):
-        return Transient(f"{server}: {_cause(error)}")
+        return Transient(f"{server}: {text}")
     if isinstance(error, (said.InvalidRegionError, said.NoRegionError)):
         return BadInput(f"--s3-region: {text}")
     if isinstance(

@@ -23,6 +23,8 @@ REGION = {"X_Amz_Bucket_Region": "eu-north-1"}
     ("pattern", "fault", "code", "said"),
     [
         (".", error(404, "NoSuchBucket"), 10, "there is no bucket models-"),
+        (".", lambda handler: handler.reply(404, b"nothing here"), 10, "there is no bucket models-"),
+        (".", error(404, "NoSuchAccount"), 10, "answers 404 to GetObject: NoSuchAccount No"),
         (
             "^GET .*model.json",
             error(403, "AccessDenied"),
@@ -35,7 +37,7 @@ REGION = {"X_Amz_Bucket_Region": "eu-north-1"}
         ("big.bin\\?uploads", error(403, "AccessDenied"), 10, "lack s3:PutObject on s3://models-"),
         (".", error(403, "InvalidAccessKeyId"), 10, "does not accept the credentials: InvalidAccessKeyId"),
         (".", error(403, "SignatureDoesNotMatch"), 10, "does not accept the credentials: SignatureDoes"),
-        (".", error(400, "ExpiredToken"), 10, "does not accept the credentials: ExpiredToken"),
+        (".", error(400, "ExpiredToken", **REGION), 10, "does not accept the credentials: ExpiredToken"),
         (
             ".",
             error(403, "RequestTimeTooSkewed", Date="Mon, 01 Jan 2024 00:00:00 GMT"),
