@@ -62,7 +62,9 @@ def test_what_goes_on_failing_ends_with_20(
     large: Hub, s3: S3, run: Runner, pattern: str, fault: Callable[[Handler], None], said: str
 ) -> None:
     s3.fail(1000, pattern, fault)
-    done = run(*order(large, s3, "--timeout", "0.4"), KAIGEN_ATTEMPTS="2")
+    # Short only where that is what fails: a busy machine takes its time for the rest.
+    timeout = "0.4" if "moved" in said else "30"
+    done = run(*order(large, s3, "--timeout", timeout), KAIGEN_ATTEMPTS="2")
     assert done.code == 20
     assert said in done.err
     assert "gave up after 2 attempts" in done.err
