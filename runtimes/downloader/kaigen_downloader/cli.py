@@ -18,6 +18,7 @@ from kaigen_downloader.text import hide, parse_duration, parse_size, redact, say
 
 if TYPE_CHECKING:
     from kaigen_downloader.remote import Source
+    from kaigen_downloader.s3 import Address
 
 DEFAULT_ENDPOINT = "https://huggingface.co"
 _LEAST_PART = 4096
@@ -75,7 +76,14 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _add_common(source: argparse.ArgumentParser) -> None:
     """What the fetch from any source is told."""
-    source.add_argument("--dest", required=True, metavar="DIR", help="the folder")
+    source.add_argument("--dest", required=True, metavar="DIR", help="the folder, or s3://BUCKET[/PREFIX]")
+    source.add_argument("--s3-endpoint", metavar="URL", help="the server of the bucket (Amazon's)")
+    source.add_argument("--s3-region", type=_argument(_word), metavar="REGION", help="of the bucket")
+    source.add_argument(
+        "--s3-addressing",
+        choices=("path", "virtual"),
+        help="where the bucket's name goes in a URL (path if --s3-endpoint is given)",
+    )
     source.add_argument(
         "--identity", required=True, type=_argument(_word), metavar="HEX", help="for the marker"
     )
@@ -90,12 +98,13 @@ def _add_common(source: argparse.ArgumentParser) -> None:
 def parser() -> argparse.ArgumentParser:
     """The whole command line."""
     top = _Parser(
-        prog="kaigen-downloader", description="Brings a model onto a volume and proves it complete."
+        prog="kaigen-downloader",
+        description="Brings a model onto a volume or into a bucket and proves it complete.",
     )
     top.add_argument("--version", action="version", version=__version__)
     commands = top.add_subparsers(dest="command", required=True)
 
-    fetch = commands.add_parser("fetch", help="download a model and mark the folder complete")
+    fetch = commands.add_parser("fetch", help="download a model and mark it complete")
     sources = fetch.add_subparsers(dest="source", required=True)
     hub = sources.add_parser("huggingface", help="from a Hugging Face Hub (HF_TOKEN, HF_ENDPOINT)")
     hub.add_argument("--repo", required=True, type=_argument(_word), help="OWNER/NAME")
@@ -134,6 +143,32 @@ def parser() -> argparse.ArgumentParser:
     verify.add_argument("--identity", type=_argument(_word), metavar="HEX")
     verify.add_argument("--full", action="store_true", help="compute every sha256 too")
     return top
+
+
+def _dest(arguments: argparse.Namespace) -> str | Address:
+    """The folder, or where in which bucket."""
+    options = {
+        name: getattr(arguments, f"s3_{name}") or None for name in ("endpoint", "region", "addressing")
+    }
+    if _in_bucket(arguments.dest):
+        from kaigen_downloader.s3 import address
+
+        return address(arguments.dest, **options)
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise BadInput(f"--s3-{given[0]} is for a bucket, and --dest {arguments.dest} is a folder")
+    return str(arguments.dest)
+
+
+def _in_bucket(dest: str) -> bool:
+    return dest.startswith("s3:")
+
+
+def _folder(arguments: argparse.Namespace) -> str:
+    """The folder that `wait` and `verify` look at."""
+    if _in_bucket(arguments.dest):
+        raise BadInput(f"{arguments.command} looks at a folder: mount {arguments.dest} and name the mount")
+    return str(arguments.dest)
 
 
 def _setting(env: Mapping[str, str], name: str, default: float) -> float:
@@ -197,7 +232,7 @@ def _fetch(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     patience = Patience()
     order = Order(
         source=source,
-        dest=arguments.dest,
+        dest=_dest(arguments),
         identity=arguments.identity,
         token=token or None,
         connections=arguments.connections,
@@ -222,7 +257,7 @@ def _wait(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     from kaigen_downloader.watch import wait
 
     wait(
-        arguments.dest,
+        _folder(arguments),
         arguments.identity,
         timeout=arguments.timeout,
         every=_setting(env, "KAIGEN_PROGRESS", 30.0),
@@ -234,7 +269,7 @@ def _wait(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
 def _verify(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     from kaigen_downloader.watch import verify
 
-    report = verify(arguments.dest, arguments.identity, full=arguments.full)
+    report = verify(_folder(arguments), arguments.identity, full=arguments.full)
     for line in report.lines():
         print(line)
     return 0 if report.good else 1

@@ -6,6 +6,8 @@ import hashlib
 
 from kaigen_downloader.remote import RemoteFile
 
+FETCHES_OF_A_BAD_FILE = 3
+
 
 class Digest:
     """sha256, and for files that the Hub names by git's blob id that one too."""

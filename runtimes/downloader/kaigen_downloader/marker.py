@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kaigen_downloader.folder import STATE, Folder
+from kaigen_downloader.folder import STATE
 from kaigen_downloader.text import plural, size
+
+if TYPE_CHECKING:
+    from kaigen_downloader.store import Files
 
 PATH = f"{STATE}/model.json"
 SCHEMA = 1
@@ -56,9 +60,9 @@ class Marker:
         return f"{name}@{self.commit[:12]}, {plural(len(self.files), 'file')}, {size(self.bytes)}"
 
 
-def read(folder: Folder) -> Marker | None:
-    """The marker of a folder; None when there is none or it is not one we can read."""
-    data = folder.read(PATH)
+def read(files: Files) -> Marker | None:
+    """The marker of a folder or bucket; None when there is none or it is not one we can read."""
+    data = files.read(PATH)
     if data is None:
         return None
     try:
@@ -83,7 +87,7 @@ def read(folder: Folder) -> Marker | None:
         return None
 
 
-def write(folder: Folder, marker: Marker) -> None:
+def write(files: Files, marker: Marker) -> None:
     """Writes the marker durably and in one step."""
     document = {
         "schema": SCHEMA,
@@ -95,14 +99,14 @@ def write(folder: Folder, marker: Marker) -> None:
         "started": marker.started,
         "finished": marker.finished,
     }
-    folder.write(PATH, (json.dumps(document, indent=1) + "\n").encode())
+    files.write(PATH, (json.dumps(document, indent=1) + "\n").encode())
 
 
-def wrong_sizes(folder: Folder, marker: Marker) -> list[str]:
+def wrong_sizes(files: Files, marker: Marker) -> list[str]:
     """What is not as the marker says, going by names and sizes only; empty when all is well."""
     wrong = []
     for file in marker.files:
-        found = folder.file_size(file.path)
+        found = files.file_size(file.path)
         if found is None:
             wrong.append(f"{file.path} is missing")
         elif found != file.size:

@@ -81,6 +81,7 @@ class Attempts:
         if error.retry_after is not None and error.retry_after > patience.longest:
             raise Unavailable(f"{self._what}: {error}; that is longer than this run waits")
         pause = min(patience.cap, patience.base * 2 ** (self._failed - 1)) * random.uniform(0.5, 1.0)
+        pause = max(pause, error.retry_after or 0.0)
         then = f"attempt {self._failed + 1} of {patience.attempts} follows"
         self._retry.say(f"{self._what}: {error}; {then}" + (f" in {duration(pause)}" if pause >= 1 else ""))
         if stop.wait(pause):

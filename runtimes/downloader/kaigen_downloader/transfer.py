@@ -12,25 +12,18 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from urllib.parse import urljoin
 
-from kaigen_downloader.digest import Digest
-from kaigen_downloader.errors import Corrupt, Failure, Stopped, Transient
+from kaigen_downloader.crew import Crew
+from kaigen_downloader.digest import FETCHES_OF_A_BAD_FILE, Digest
+from kaigen_downloader.errors import Corrupt, Stopped
 from kaigen_downloader.folder import Folder
-from kaigen_downloader.net import Answer, Net, origin
+from kaigen_downloader.net import Answer
 from kaigen_downloader.partial import Partial
 from kaigen_downloader.progress import Meter
+from kaigen_downloader.ranges import BUFFER, RangesIgnored, Served
 from kaigen_downloader.remote import RemoteFile
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.text import say
-
-BUFFER = 1 << 20
-FETCHES_OF_A_BAD_FILE = 3
-_REDIRECTS = {301, 302, 303, 307, 308}
-
-
-class _RangesIgnored(Exception):
-    """The server sends the whole file whatever part is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +36,15 @@ class _Part:
 
 
 class _File:
-    """One file under way. `lock` guards the bookkeeping, `hashing` the checksum, `resolving` the URL."""
+    """One file under way. `lock` guards the bookkeeping, `hashing` the checksum."""
 
-    def __init__(self, folder: Folder, remote: RemoteFile, part_size: int) -> None:
+    def __init__(self, folder: Folder, served: Served, part_size: int) -> None:
+        remote = served.remote
         self.remote = remote
-        self.home = origin(remote.url)
+        self.served = served
         self.partial = Partial(folder, remote, part_size)
         self.lock = threading.Lock()
         self.hashing = threading.Lock()
-        self.resolving = threading.Lock()
-        self.signed_url: str | None = None
-        self.direct = False
         self.settled = False
         self.fetches = 1
         self._users = 0
@@ -119,7 +110,7 @@ class _File:
         """Begins anew. The caller holds `hashing` and no part is out."""
         with self.lock:
             self.fetches += 1
-            self.signed_url = None
+            self.served.forget_url()
             self.partial.restart(self.partial.part_size)
             self._rewind()
 
@@ -131,39 +122,35 @@ class Transfer:
         self,
         folder: Folder,
         files: Sequence[RemoteFile],
-        net: Net,
+        serve: Callable[[RemoteFile], Served],
+        crew: Crew,
         meter: Meter,
         *,
         connections: int,
         part_size: int,
         retry: Retry,
-        refusal: Callable[[str, int, str, str], Failure],
     ) -> None:
         """Prepares.
 
         Args:
             folder: where to.
             files: what to fetch, in this order.
-            net: the client.
-            meter: gets every byte that arrives.
+            serve: each of them at its source.
+            crew: the threads.
+            meter: is told what is fetched for nothing.
             connections: threads, each with one connection to the server of the bytes.
             part_size: bytes asked for at once.
             retry: for failures that pass; its `stop` is set when the work ends, by itself or by a failure.
-            refusal: makes the failure for a path, and the status, error code and message of its server.
         """
         self._folder = folder
-        self._net = net
+        self._serve = serve
+        self._crew = crew
         self._meter = meter
         self._connections = connections
         self._part_size = part_size
-        self._retry = retry
         self._stop = retry.stop
-        self._refusal = refusal
         self._waiting = deque(files)
         self._active: list[_File] = []
-        self._change = threading.Condition()
-        self._running = 0
-        self._failure: BaseException | None = None
         self._sha256: dict[str, str] = {}
 
     def run(self) -> dict[str, str]:
@@ -175,66 +162,37 @@ class Transfer:
         Raises:
             Failure: the first one that any connection met. What is complete stays for the next run.
         """
-        threads = [
-            threading.Thread(target=self._work, name=f"connection-{number}", daemon=True)
-            for number in range(self._connections)
-        ]
-        self._running = len(threads)
-        try:
-            for thread in threads:
-                thread.start()
-            with self._change:
-                while self._running and self._failure is None:
-                    self._change.wait(self._meter.wait() or 0.01)
-                    self._meter.line()
-        finally:
-            self._stop.set()
-            self._net.abort()
-        for thread in threads:
-            # A thread may still sit in a name look-up or a connect; the process does not wait for those.
-            thread.join(5.0)
-        if not any(thread.is_alive() for thread in threads):
-            for file in self._active:
-                file.partial.close()
-        if self._failure is not None:
-            raise self._failure
+        self._crew.run(self._connections, self._work, self._close)
         return self._sha256
+
+    def _close(self) -> None:
+        for file in self._active:
+            file.partial.close()
 
     def _work(self) -> None:
         buffer = memoryview(bytearray(BUFFER))
-        try:
-            while (task := self._next()) is not None:
-                file, part = task
-                if part is not None:
-                    try:
-                        self._fetch(file, part, buffer)
-                    finally:
-                        lost = file.leave()
-                    if lost:
-                        self._meter.lose(lost)
-                    self._notify()
-                self._advance(file, buffer)
-        except Stopped:
-            pass
-        except BaseException as error:
-            with self._change:
-                self._failure = self._failure or error
-            self._stop.set()
-        finally:
-            with self._change:
-                self._running -= 1
-                self._change.notify_all()
+        while (task := self._next()) is not None:
+            file, part = task
+            if part is not None:
+                try:
+                    self._fetch(file, part, buffer)
+                finally:
+                    lost = file.leave()
+                if lost:
+                    self._meter.lose(lost)
+                self._crew.notify()
+            self._advance(file, buffer)
 
     def _next(self) -> tuple[_File, _Part | None] | None:
         """The next part to fetch; a file without a part is one whose checksum can go on; None at the end."""
-        with self._change:
+        with self._crew.change:
             while not self._stop.is_set():
                 for file in self._active:
                     part = file.claim()
                     if part is not None:
                         return file, part
                 if self._waiting:
-                    file = _File(self._folder, self._waiting.popleft(), self._part_size)
+                    file = _File(self._folder, self._serve(self._waiting.popleft()), self._part_size)
                     self._active.append(file)
                     if file.hashable():
                         return file, None
@@ -242,108 +200,25 @@ class Transfer:
                 if not self._active:
                     return None
                 # A file under way may yet have to be fetched again.
-                self._change.wait(1.0)
+                self._crew.change.wait(1.0)
         return None
 
     def _fetch(self, file: _File, part: _Part, buffer: memoryview) -> None:
-        start, end = part.start, part.end
-        offset, crc = start, 0
-        attempts = self._retry.attempts(file.remote.path)
-        while offset < end:
-            before = offset
-            try:
-                with self._open(file, offset, end) as answer:
-                    while offset < end:
-                        count = answer.readinto(buffer[: end - offset])
-                        if not count:
-                            raise Transient("the connection was cut")
-                        file.partial.write(buffer[:count], offset)
-                        crc = zlib.crc32(buffer[:count], crc)
-                        offset += count
-                        self._meter.add(count)
-            except _RangesIgnored:
-                self._meter.lose(offset - start)
-                if end - start < file.remote.size:
-                    file.fetch_whole()
-                    return
-                offset, crc = 0, 0
-                attempts.failed(Transient("the server cannot resume"))
-            except Transient as error:
-                attempts.failed(error, progress=offset - before >= max(1, min(BUFFER, (end - start) // 4)))
-        file.complete(part, crc)
+        crc = 0
 
-    def _open(self, file: _File, offset: int, end: int) -> Answer:
-        """The answer whose body is the file from `offset` on, from the CDN when the Hub sends us there."""
-        headers = {"Range": f"bytes={offset}-{end - 1}"} if (offset, end) != (0, file.remote.size) else {}
-        if file.direct:
-            return self._follow(file, file.remote.url, headers, offset)
-        signed = file.signed_url
-        if signed is None:
-            # One connection asks the Hub, the others use the signed URL it gets: the Hub limits requests.
-            with file.resolving:
-                signed = file.signed_url
-                if signed is None:
-                    return self._follow(file, file.remote.url, headers, offset)
-        return self._follow(file, signed, headers, offset)
+        def take(answer: Answer, offset: int) -> int:
+            nonlocal crc
+            count = answer.readinto(buffer[: part.end - offset])
+            file.partial.write(buffer[:count], offset)
+            crc = zlib.crc32(buffer[:count], 0 if offset == part.start else crc)
+            return count
 
-    def _follow(self, file: _File, url: str, headers: dict[str, str], offset: int) -> Answer:
-        for _ in range(8):
-            answer = self._net.get(url, headers)
-            if answer.status not in _REDIRECTS:
-                return self._accept(file, url, answer, offset)
-            with answer:
-                target = urljoin(url, answer.headers.get("Location", ""))
-                answer.small_body(1 << 20)
-            if url.startswith("https:") and not target.startswith("https:"):
-                raise Transient("the server redirects from https to an unprotected address")
-            if origin(url) == file.home and origin(target) != file.home:
-                file.signed_url = target
-            url = target
-        raise Transient("too many redirects")
-
-    def _accept(self, file: _File, url: str, answer: Answer, offset: int) -> Answer:
-        """The answer, if its body is what was asked for."""
-        status, size = answer.status, file.remote.size
-        if origin(url) == file.home:
-            file.direct = status < 300
-        if (
-            status < 300
-            and not file.remote.provable
-            and answer.headers.get("ETag") not in (None, file.remote.version)
-        ):
-            with answer:
-                raise Corrupt(f"{file.remote.path} changed while it was fetched")
-        if status == 206:
-            got = answer.headers.get("Content-Range", "")
-            first, _, total = got.removeprefix("bytes ").partition("/")
-            if first.partition("-")[0] == str(offset) and total in (str(size), "*"):
-                return answer
-            with answer:
-                raise self._strange(file, got, total, size)
-        if status == 200:
-            length = answer.headers.get("Content-Length", str(size))
-            if length != str(size):
-                with answer:
-                    raise self._strange(file, length, length, size)
-            if offset == 0 and len(file.partial.done) == 1:
-                return answer
-            with answer:
-                raise _RangesIgnored
-        with answer:
-            if status == 416:
-                total = answer.headers.get("Content-Range", "").rpartition("/")[2]
-                raise self._strange(file, "none", total, size)
-            if origin(url) == file.home:
-                code = answer.headers.get("X-Error-Code", "")
-                raise self._refusal(file.remote.path, status, code, answer.headers.get("X-Error-Message", ""))
-            file.signed_url = None
-            raise Transient(f"the signed URL is not accepted (status {status}), asking for a new one")
-
-    @staticmethod
-    def _strange(file: _File, got: str, total: str, size: int) -> Failure:
-        if total.isdigit() and int(total) != size:
-            return Corrupt(f"{file.remote.path}: the server has {total} bytes, {size} are listed")
-        return Transient(f"the server sent another range than asked for ({got!r})")
+        try:
+            file.served.fetch(part.start, part.end, take)
+        except RangesIgnored:
+            file.fetch_whole()
+        else:
+            file.complete(part, crc)
 
     def _advance(self, file: _File, buffer: memoryview) -> None:
         """Takes the checksum as far as it goes, and ends the file when that is the end."""
@@ -380,7 +255,7 @@ class Transfer:
             say(f"{file.remote.path}: part {index} of an earlier run is damaged, fetching it again")
             self._meter.lose(end - start)
             file.damaged(index)
-            self._notify()
+            self._crew.notify()
             return
         with file.lock:
             file.digest = digest
@@ -392,10 +267,10 @@ class Transfer:
             file.partial.publish()
             with file.lock:
                 file.settled = True
-            with self._change:
+            with self._crew.change:
                 self._sha256[remote.path] = file.digest.sha256
                 self._active.remove(file)
-                self._change.notify_all()
+                self._crew.change.notify_all()
             return
         if file.fetches == FETCHES_OF_A_BAD_FILE:
             file.partial.restart(self._part_size)
@@ -403,8 +278,4 @@ class Transfer:
         say(f"{remote.path}: wrong checksum, fetching it again")
         self._meter.lose(remote.size)
         file.restart()
-        self._notify()
-
-    def _notify(self) -> None:
-        with self._change:
-            self._change.notify_all()
+        self._crew.notify()

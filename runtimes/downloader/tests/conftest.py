@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,12 +16,17 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]
 from hub import Hub  # noqa: E402
 from runs import Runner, content  # noqa: E402
 
+if TYPE_CHECKING:
+    from s3 import S3
+
 
 @pytest.fixture(autouse=True)
 def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "HF_TOKEN", "HF_ENDPOINT"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
 
 
 @pytest.fixture
@@ -35,6 +42,13 @@ def hub() -> Iterator[Hub]:
 
 
 @pytest.fixture
+def large(hub: Hub) -> Hub:
+    """A model with one file of three parts."""
+    hub.add("big.bin", content((11 << 20) + 77, 3))
+    return hub
+
+
+@pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Runner:
     return Runner(capsys)
 
@@ -42,3 +56,23 @@ def run(capsys: pytest.CaptureFixture[str]) -> Runner:
 @pytest.fixture
 def dest(tmp_path: Path) -> Path:
     return tmp_path / "model"
+
+
+@pytest.fixture(scope="session")
+def backend() -> Iterator[str]:
+    """The address of a server of S3."""
+    from s3 import moto
+
+    with moto() as address:
+        yield address
+
+
+@pytest.fixture
+def s3(backend: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
+    """An empty bucket, and the credentials for it."""
+    from s3 import KEYS, S3
+
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    with S3(backend) as server:
+        yield server

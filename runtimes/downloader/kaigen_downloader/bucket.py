@@ -1,0 +1,239 @@
+"""A bucket as a store: objects appear whole and right, and the run that came last is the only writer.
+
+S3 has no lock. A run that begins to change something leaves a token of its own; one that finds another's there
+ends before it makes an object or the marker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from kaigen_downloader import marker as markers
+from kaigen_downloader.digest import Digest
+from kaigen_downloader.errors import BadInput, Failure, Refused, Stopped, Unavailable
+from kaigen_downloader.folder import STATE, split
+from kaigen_downloader.remote import RemoteFile, Snapshot
+from kaigen_downloader.retry import Patience, Retry
+from kaigen_downloader.s3 import Address, Client, Reply, text
+from kaigen_downloader.s3_errors import Absent
+from kaigen_downloader.store import OWNED, Plan, Work
+from kaigen_downloader.text import plural, say
+from kaigen_downloader.upload import Upload
+
+
+@contextlib.contextmanager
+def opened(where: Address, patience: Patience, *, timeout: float, connections: int) -> Iterator[Bucket]:
+    """The store that a bucket, or a prefix of one, is.
+
+    Args:
+        where: the bucket and the prefix.
+        patience: for failures that pass.
+        timeout: seconds that one connect, read or write may take.
+        connections: how many are used at once.
+
+    Raises:
+        Failure: there are no credentials, or the settings make no sense.
+    """
+    # What is done before and after the transfer has no other threads that could stop it.
+    retry = Retry(patience, threading.Event())
+    client = Client(where, retry, timeout=timeout, connections=connections)
+    yield Bucket(client, connections)
+
+
+class Bucket:
+    """See `Store` and `Target` for the methods."""
+
+    def __init__(self, client: Client, connections: int) -> None:
+        """Takes the client, and how many requests it may send at once."""
+        self._client = client
+        self._connections = connections
+        self._run = uuid.uuid4().hex
+        self._sizes: dict[str, int] | None = None
+        self._ours: frozenset[str] = frozenset()
+        self._warned = False
+
+    # As a store.
+
+    def read(self, path: str) -> bytes | None:
+        """Reads a small object."""
+        return self._client.read(path)
+
+    def write(self, path: str, data: bytes) -> None:
+        """Makes a small object, if this run is still the one that writes."""
+        self._still_the_writer()
+        self._client.call("PutObject", path, body=memoryview(data))
+
+    def file_size(self, path: str) -> int | None:
+        """As the bucket was listed when this run began."""
+        if self._sizes is None:
+            start = len(self._client.where.prefix)
+            self._sizes = {
+                text(entry, "Key")[start:]: size
+                for entry in self._listed("ListObjectsV2", "Contents")
+                if isinstance(size := entry.get("Size"), int)
+            }
+        return self._sizes.get(path)
+
+    def _listed(self, operation: str, what: str) -> Iterator[Reply]:
+        for page in self._client.pages(operation):
+            entries = page.get(what)
+            if isinstance(entries, list):
+                yield from entries
+
+    def owned(self) -> set[str]:
+        """A list of paths, beside the token of the run that wrote it before it changed anything."""
+        return _paths(self._note().get("files"))
+
+    def _note(self) -> dict[str, object]:
+        try:
+            note = json.loads(self._client.read(OWNED) or b"{}")
+        except ValueError:
+            return {}
+        return note if isinstance(note, dict) else {}
+
+    def intact(self, listing: Snapshot) -> dict[str, str]:
+        """Asks for the checksum that each object of the right size was uploaded with."""
+        candidates = [
+            file for file in listing.files if file.provable and self.file_size(file.path) == file.size
+        ]
+        with ThreadPoolExecutor(self._connections) as pool:
+            proofs = pool.map(self._proof, candidates)
+            return {file.path: proof for file, proof in zip(candidates, proofs, strict=True) if proof}
+
+    def _proof(self, file: RemoteFile) -> str | None:
+        """The sha256 of an object, when it is the right one."""
+        try:
+            head = self._client.call("HeadObject", file.path)
+        except Absent:
+            return None
+        found = head.get("Metadata")
+        # Some servers write the names of headers as they like them.
+        sums = {name.lower(): value for name, value in found.items()} if isinstance(found, dict) else {}
+        sha256 = text(sums, "sha256")
+        right = sha256 == file.sha256 if file.sha256 else text(sums, "git-sha1") == file.git_sha1
+        return sha256 if right and len(sha256) == 64 and head.get("ContentLength") == file.size else None
+
+    def check_space(self, plan: Plan) -> None:
+        """A bucket is never full; but a name may not fit."""
+        for file in plan.listing.files:
+            self._client.key(file.path)
+
+    def clear(self, plan: Plan) -> None:
+        """From here on this run is the writer."""
+        self._ours = plan.owned
+        note = {"run": self._run, "files": sorted(plan.owned)}
+        self._client.call("PutObject", OWNED, body=memoryview(json.dumps(note).encode()))
+        self._client.call("DeleteObject", markers.PATH)
+        self._abort_leftovers()
+        for path in _paths(list(plan.gone)):
+            if self.file_size(path) is not None:
+                self._client.call("DeleteObject", path)
+
+    def kept_bytes(self, file: RemoteFile) -> int:
+        """Of an object that is not complete nothing is used again."""
+        return 0
+
+    def fill(self, files: Sequence[RemoteFile], work: Work) -> dict[str, str]:
+        """Carries each part from the source to the bucket."""
+        with self._client.used_with(work.retry):
+            return dict(Upload(self, files, work).run())
+
+    def tidy(self) -> None:
+        """Aborts what a run that this one took over from has begun since."""
+        self._still_the_writer()
+        self._abort_leftovers()
+
+    def disown(self) -> None:
+        """Removes the list and the token."""
+        self._still_the_writer()
+        self._client.call("DeleteObject", OWNED)
+
+    def _still_the_writer(self) -> None:
+        if self._note().get("run") != self._run:
+            raise Unavailable(
+                f"another run has begun to write to {self._client.where.name}: this one ends here; "
+                "trying again finds what that one has done"
+            )
+
+    def _abort_leftovers(self) -> None:
+        """Aborts unfinished uploads of our files. Those of other files are somebody else's."""
+        keys = {self._client.where.prefix + path for path in self._ours}
+        try:
+            found = [
+                entry
+                for entry in self._listed("ListMultipartUploads", "Uploads")
+                if text(entry, "Key") in keys
+            ]
+        except Refused as error:
+            if not self._warned:
+                say(f"warning: unfinished uploads of earlier runs are not looked for: {error}")
+            self._warned = True
+            return
+        for entry in found:
+            with contextlib.suppress(Absent):
+                path = text(entry, "Key")[len(self._client.where.prefix) :]
+                self._client.call("AbortMultipartUpload", path, UploadId=text(entry, "UploadId"))
+        if found:
+            say(f"aborted {plural(len(found), 'unfinished upload')} of an earlier run")
+
+    # As the target of an upload.
+
+    def put(self, file: RemoteFile, content: memoryview, digest: Digest) -> None:
+        """One request; the object keeps its checksums."""
+        self._still_the_writer()
+        sums = {"sha256": digest.sha256}
+        if file.git_sha1 is not None:
+            sums["git-sha1"] = file.git_sha1
+        self._client.call("PutObject", file.path, body=content, Metadata=sums)
+
+    def begin(self, file: RemoteFile) -> str:
+        """The checksum goes with the first request, so that only one that is known beforehand can be kept."""
+        sums = {"sha256": file.sha256} if file.sha256 is not None else {}
+        upload = text(self._client.call("CreateMultipartUpload", file.path, Metadata=sums), "UploadId")
+        if not upload:
+            raise Unavailable(f"{self._client.server} does not answer as S3 does")
+        return upload
+
+    def part(self, file: RemoteFile, upload: str, number: int, content: memoryview) -> str:
+        """The server gets the bytes' sha256 with them and compares."""
+        try:
+            reply = self._client.call(
+                "UploadPart", file.path, body=content, UploadId=upload, PartNumber=number
+            )
+        except Absent:
+            self._still_the_writer()
+            raise Unavailable(f"{file.path}: somebody has aborted the upload") from None
+        return text(reply, "ETag")
+
+    def complete(self, file: RemoteFile, upload: str, tags: Sequence[str]) -> bool:
+        """When the answer to a first try was lost, the second finds no upload; the object then tells."""
+        self._still_the_writer()
+        parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
+        try:
+            self._client.call(
+                "CompleteMultipartUpload", file.path, UploadId=upload, MultipartUpload={"Parts": parts}
+            )
+        except Absent:
+            self._still_the_writer()
+            return self._proof(file) is not None
+        return True
+
+    def abort(self, file: RemoteFile, upload: str) -> None:
+        """One try."""
+        with contextlib.suppress(Failure, Stopped):
+            self._client.once("AbortMultipartUpload", file.path, UploadId=upload)
+
+
+def _paths(listed: object) -> set[str]:
+    """Those of a list that are names of files; it may have been written by anybody."""
+    paths: set[str] = set()
+    for path in listed if isinstance(listed, list) else ():
+        with contextlib.suppress(BadInput):
+            if isinstance(path, str) and split(path)[0] != STATE:
+                paths.add(path)
+    return paths

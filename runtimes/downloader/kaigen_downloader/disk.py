@@ -1,0 +1,173 @@
+"""A folder of a volume as a store: one writer by a lock, and files that are moved to their place when whole."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from kaigen_downloader import marker as markers
+from kaigen_downloader import partial
+from kaigen_downloader.crew import Crew
+from kaigen_downloader.digest import Digest
+from kaigen_downloader.errors import NoSpace
+from kaigen_downloader.folder import STATE, Folder, explain
+from kaigen_downloader.progress import Meter
+from kaigen_downloader.ranges import BUFFER
+from kaigen_downloader.remote import RemoteFile, Snapshot
+from kaigen_downloader.store import OWNED, Plan, Work
+from kaigen_downloader.text import say, size
+from kaigen_downloader.transfer import Transfer
+
+LOCK = f"{STATE}/lock"
+# What directories, journals and the marker may need beside the files.
+_SPARE = 4 << 20
+_BLOCK = 4096
+
+
+@contextlib.contextmanager
+def opened(path: str, every: float) -> Iterator[Disk]:
+    """The store that a folder is, for as long as this process alone writes to it.
+
+    Args:
+        path: the folder; made when it is not there.
+        every: seconds between two lines about what takes long.
+
+    Raises:
+        Failure: what the file system says against it, also later.
+    """
+    folder = Folder(path, create=True)
+    try:
+        with _only_writer(folder, every):
+            yield Disk(folder, every)
+    except OSError as error:
+        raise explain(error, path) from error
+    finally:
+        folder.close()
+
+
+@contextlib.contextmanager
+def _only_writer(folder: Folder, every: float) -> Iterator[None]:
+    """Holds the folder's lock. Waits for it without limit; the kernel frees it when its holder dies."""
+    fd = folder.open(LOCK, os.O_RDWR | os.O_CREAT, create=True)
+    try:
+        said = -every
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() - said >= every:
+                    say("another download writes to this folder, waiting for it to end")
+                    said = time.monotonic()
+                time.sleep(0.2)
+            except OSError as error:
+                say(f"warning: this file system has no locks ({error.strerror}): run one download only")
+                break
+        yield
+    finally:
+        os.close(fd)
+
+
+class Disk:
+    """See `Store` for the methods."""
+
+    def __init__(self, folder: Folder, every: float) -> None:
+        """Takes an open folder, and the seconds between two lines about what takes long."""
+        self._folder = folder
+        self._every = every
+        self.read = folder.read
+        self.write = folder.write
+        self.file_size = folder.file_size
+
+    def owned(self) -> set[str]:
+        """A list of paths, which a run wrote before it changed anything."""
+        try:
+            return {str(path) for path in json.loads(self._folder.read(OWNED) or b"[]")}
+        except ValueError:
+            return set()
+
+    def intact(self, listing: Snapshot) -> dict[str, str]:
+        """Reads every file that has the right size."""
+        folder = self._folder
+        candidates = [
+            file for file in listing.files if file.provable and folder.file_size(file.path) == file.size
+        ]
+        if not candidates:
+            return {}
+        meter = Meter("checked", sum(file.size for file in candidates), every=self._every)
+
+        def check(file: RemoteFile) -> tuple[str, str] | None:
+            digest = Digest(file)
+            buffer = bytearray(BUFFER)
+            with os.fdopen(folder.open(file.path, os.O_RDONLY), "rb", buffering=0) as content:
+                while count := content.readinto(buffer):
+                    digest.update(memoryview(buffer)[:count])
+                    meter.add(count)
+                    meter.line()
+            return (file.path, digest.sha256) if digest.matches() else None
+
+        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+            return dict(filter(None, pool.map(check, candidates)))
+
+    def _first(self, plan: Plan) -> list[str]:
+        """What is removed before anything is fetched, deepest first."""
+        # What stands in the place of a file to fetch goes too: the volume need not hold both.
+        blocked = {file.path for file in plan.missing if self._folder.file_size(file.path) is not None}
+        return sorted(blocked.union(plan.gone), reverse=True)
+
+    def check_space(self, plan: Plan) -> None:
+        """Compares with what the file system has left."""
+        folder = self._folder
+        free, whole = folder.free()
+        need = sum(file.size - partial.kept_bytes(folder, file) for file in plan.missing)
+        need += _SPARE + _BLOCK * len(plan.missing)
+        for path in (*self._first(plan), *partial.others(folder, plan.missing)):
+            found = folder.stat(path)
+            free += found.st_blocks * 512 if found is not None and found.st_nlink == 1 else 0
+        if need > free:
+            raise NoSpace(
+                f"{folder.path} has {size(free)} left of {size(whole)}, and {size(need)} more is needed: "
+                f"the model takes {size(plan.listing.bytes)}, give the volume at least that"
+            )
+
+    def clear(self, plan: Plan) -> None:
+        """Also makes the folders of the files to come."""
+        folder, first = self._folder, self._first(plan)
+        partial.forget_others(folder, plan.missing)
+        folder.write(OWNED, json.dumps(sorted(plan.owned)).encode())
+        folder.remove(markers.PATH)
+        for path in first:
+            folder.remove(path)
+        for file in plan.missing:
+            folder.make_way(file.path)
+
+    def kept_bytes(self, file: RemoteFile) -> int:
+        """What the disk holds of its partial file."""
+        return partial.kept_bytes(self._folder, file)
+
+    def fill(self, files: Sequence[RemoteFile], work: Work) -> dict[str, str]:
+        """Writes each part to its place in a partial file."""
+        transfer = Transfer(
+            self._folder,
+            files,
+            work.serve,
+            Crew(work.net, work.meter, work.retry.stop),
+            work.meter,
+            connections=work.connections,
+            part_size=work.part_size,
+            retry=work.retry,
+        )
+        return transfer.run()
+
+    def tidy(self) -> None:
+        """Removes every partial file."""
+        partial.forget_others(self._folder, ())
+
+    def disown(self) -> None:
+        """Removes the list."""
+        self._folder.remove(OWNED)

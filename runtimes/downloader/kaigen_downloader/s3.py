@@ -1,0 +1,329 @@
+"""A client of S3, or of what speaks its protocol: one attempt counter, one line for each failure.
+
+boto3 signs and sends; trying again, and saying what went wrong, is done here, as for everything else that this
+program asks of a network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from kaigen_downloader.errors import BadInput, Refused, Transient, Unavailable
+from kaigen_downloader.folder import split
+from kaigen_downloader.retry import Retry
+from kaigen_downloader.s3_errors import Absent, explain
+from kaigen_downloader.text import hide, size
+
+SCHEME = "s3://"
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-_")
+# What the server says; its shape is told by the operation.
+Reply = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where in which bucket.
+
+    Attributes:
+        bucket: its name.
+        prefix: empty, or what all keys begin with, a slash at its end.
+        endpoint: URL of the server, or None for Amazon's.
+        region: or None for what the environment says.
+        addressing: `path`, `virtual`, or None for what the server usually wants.
+    """
+
+    bucket: str
+    prefix: str
+    endpoint: str | None = None
+    region: str | None = None
+    addressing: str | None = None
+
+    @property
+    def name(self) -> str:
+        """For messages: `s3://BUCKET/PREFIX`."""
+        return f"{SCHEME}{self.bucket}/{self.prefix}".rstrip("/")
+
+
+def address(
+    url: str, endpoint: str | None = None, region: str | None = None, addressing: str | None = None
+) -> Address:
+    """Reads `s3://BUCKET[/PREFIX]`; slashes at its end change nothing.
+
+    Raises:
+        BadInput: it is not one, or the endpoint is no URL of a server.
+    """
+    bucket, _, prefix = url.removeprefix(SCHEME).partition("/")
+    if not url.startswith(SCHEME):
+        raise BadInput(f"{url}: a bucket is s3://BUCKET[/PREFIX]")
+    if not 3 <= len(bucket) <= 222 or not _LETTERS.issuperset(bucket):
+        raise BadInput(f"{url}: {bucket!r} cannot be the name of a bucket")
+    prefix = prefix.rstrip("/")
+    if prefix:
+        try:
+            split(prefix)
+        except BadInput:
+            raise BadInput(
+                f"{url}: {prefix!r} cannot be a prefix: it must look like a relative path"
+            ) from None
+        prefix += "/"
+    if len(prefix.encode()) > 512:
+        raise BadInput(f"{url}: a prefix longer than 512 bytes")
+    if endpoint is not None:
+        _check_endpoint(endpoint)
+    return Address(bucket, prefix, endpoint, region, addressing)
+
+
+def _check_endpoint(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good = False
+    if not good or parts.username is not None or parts.query or parts.fragment:
+        raise BadInput(f"--s3-endpoint: not the http or https URL of a server: {url}")
+
+
+class _Body(io.RawIOBase):
+    """Bytes to send, without a copy of them. Sent in small pieces, each with the time that one write may take."""
+
+    def __init__(self, view: memoryview, stop: threading.Event) -> None:
+        self._bytes = view
+        self._stop = stop
+        self._at = 0
+
+    def __len__(self) -> int:
+        return len(self._bytes)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: len(self._bytes)}[whence]
+        self._at = max(0, base + offset)
+        return self._at
+
+    def read(self, count: int | None = -1) -> bytes:
+        if self._stop.is_set():
+            raise OSError("the work has ended")
+        end = len(self._bytes) if count is None or count < 0 else self._at + count
+        piece = bytes(self._bytes[self._at : end])
+        self._at += len(piece)
+        return piece
+
+
+class Client:
+    """The objects below one prefix of one bucket. Threads may use it together."""
+
+    def __init__(self, where: Address, retry: Retry, *, timeout: float, connections: int) -> None:
+        """Finds the credentials; connects to nothing else yet.
+
+        Args:
+            where: the bucket and the prefix.
+            retry: for failures that pass.
+            timeout: seconds that one connect, read or write may take.
+            connections: how many are used at once.
+
+        Raises:
+            Failure: there are no credentials, or the settings make no sense.
+        """
+        import boto3
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        self.where = where
+        self._retry = retry
+        environment = os.environ
+        region = where.region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+        style = where.addressing or ("path" if where.endpoint else None)
+        try:
+            session = boto3.session.Session()
+            credentials = session.get_credentials()
+            if credentials is None:
+                raise Refused(
+                    f"{where.name}: no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
+                    "or give the service account an identity"
+                )
+            frozen = credentials.get_frozen_credentials()
+            hide(frozen.secret_key)
+            hide(frozen.token or "")
+            self._client = session.client(
+                "s3",
+                endpoint_url=where.endpoint,
+                # Servers other than Amazon's have one region, and mostly accept this name for it.
+                region_name=region or ("us-east-1" if where.endpoint else None),
+                verify=environment.get("AWS_CA_BUNDLE") or environment.get("SSL_CERT_FILE") or None,
+                config=Config(
+                    connect_timeout=timeout,
+                    read_timeout=timeout,
+                    max_pool_connections=connections + 2,
+                    retries={"total_max_attempts": 1, "mode": "standard"},
+                    # Google, Ceph and older MinIO know none of the newer checksums. The signature holds the
+                    # sha256 of every body, which all of them check.
+                    request_checksum_calculation="when_required",
+                    response_checksum_validation="when_required",
+                    s3={"payload_signing_enabled": True} | ({"addressing_style": style} if style else {}),
+                    tcp_keepalive=True,
+                    user_agent_extra="kaigen-downloader",
+                ),
+            )
+        except (BotoCoreError, ClientError, OSError, ValueError) as error:
+            raise explain(error, "", where, self.server) from None
+        # boto3 would follow a bucket into another region by itself. The user shall know where it is.
+        self._client.meta.events.register_last("before-parameter-build.s3", _stay)
+
+    @contextlib.contextmanager
+    def used_with(self, retry: Retry) -> Iterator[None]:
+        """For a time counts and ends with the attempts of others."""
+        mine, self._retry = self._retry, retry
+        try:
+            yield
+        finally:
+            self._retry = mine
+
+    @property
+    def server(self) -> str:
+        """The server's name, for messages."""
+        client = getattr(self, "_client", None)
+        url: str = client.meta.endpoint_url if client is not None else self.where.endpoint or "s3"
+        return urlsplit(url).netloc.rpartition("@")[2] or url
+
+    def key(self, path: str) -> str:
+        """The key of a file.
+
+        Raises:
+            BadInput: it would be too long, or is no name for a file.
+        """
+        split(path)
+        key = self.where.prefix + path
+        if len(key.encode()) > 1024:
+            raise BadInput(f"the file name {path[:80]!r}… makes a key longer than 1024 bytes")
+        return key
+
+    def call(
+        self, operation: str, path: str | None = None, *, body: memoryview | None = None, **more: object
+    ) -> Reply:
+        """Asks the server, and again when the failure may pass.
+
+        Args:
+            operation: as the API calls it, such as `PutObject`.
+            path: of the file, when it is about one.
+            body: what to send.
+            more: further parameters of the operation.
+
+        Returns:
+            What the server says.
+
+        Raises:
+            Absent: the object or upload is not there.
+            Failure: what else it means.
+        """
+        return self._retried(operation, path, body, more)
+
+    def _retried(
+        self, operation: str, path: str | None, body: memoryview | None, more: Mapping[str, object]
+    ) -> Reply:
+        attempts = self._retry.attempts(f"{self.where.name}: {operation}" + (f" {path}" if path else ""))
+        while True:
+            try:
+                return self._once(operation, path, body, more)
+            except Transient as error:
+                attempts.failed(error)
+
+    def once(self, operation: str, path: str, **more: object) -> Reply:
+        """Like `call`, but only once.
+
+        Raises:
+            Transient: it may pass.
+        """
+        return self._once(operation, path, None, more)
+
+    def _once(
+        self, operation: str, path: str | None, body: memoryview | None, more: Mapping[str, object]
+    ) -> Reply:
+        from botocore import xform_name
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        given: dict[str, object] = {"Bucket": self.where.bucket, **more}
+        if path is not None:
+            given["Key"] = self.key(path)
+        if body is not None:
+            given["Body"] = _Body(body, self._retry.stop)
+        try:
+            reply: Reply = getattr(self._client, xform_name(operation))(**given)
+            return reply
+        except (BotoCoreError, ClientError, OSError, ValueError) as error:
+            raise explain(error, operation, self.where, self.server) from None
+
+    def read(self, path: str, limit: int = 64 << 20) -> bytes | None:
+        """The content of a small object, or None when it is not there.
+
+        Raises:
+            BadInput: it is larger than `limit` bytes.
+        """
+        from botocore.exceptions import BotoCoreError
+
+        attempts = self._retry.attempts(f"{self.where.name}: GetObject {path}")
+        while True:
+            try:
+                body = self.once("GetObject", path)["Body"]
+                try:
+                    data: bytes = body.read(limit + 1)  # type: ignore[attr-defined]
+                except (BotoCoreError, OSError) as error:
+                    raise explain(error, "GetObject", self.where, self.server) from None
+                finally:
+                    body.close()  # type: ignore[attr-defined]
+            except Absent:
+                return None
+            except Transient as error:
+                attempts.failed(error)
+            else:
+                if len(data) > limit:
+                    raise BadInput(f"{self.where.name}/{path}: larger than {size(limit)}")
+                return data
+
+    def pages(self, operation: str) -> Iterator[Reply]:
+        """All pages of a listing of what is below the prefix."""
+        tokens = {
+            "ListObjectsV2": {"ContinuationToken": "NextContinuationToken"},
+            "ListMultipartUploads": {"KeyMarker": "NextKeyMarker", "UploadIdMarker": "NextUploadIdMarker"},
+        }[operation]
+        more: dict[str, object] = {}
+        seen: set[tuple[object, ...]] = set()
+        while True:
+            reply = self._retried(operation, None, None, {"Prefix": self.where.prefix, **more})
+            if operation == "ListObjectsV2" and not text(reply, "Name"):
+                # Such as a web page, which has no objects either.
+                raise Unavailable(f"{self.server} does not answer as S3 does")
+            yield reply
+            found = tuple(reply.get(name) for name in tokens.values())
+            if not reply.get("IsTruncated"):
+                return
+            if found in seen or not found[0]:
+                raise Unavailable(f"{self.server} lists {self.where.name} without an end")
+            seen.add(found)
+            more = more | {
+                name: value for name, value in zip(tokens, found, strict=True) if value is not None
+            }
+
+
+def _stay(context: dict[str, dict[str, object]], **_: object) -> None:
+    """Tells boto3 that it has followed a redirect already, after which it follows no other."""
+    context.setdefault("s3_redirect", {})["redirected"] = True
+
+
+def text(reply: Mapping[str, object], name: str) -> str:
+    """A text of a reply; empty when it has none."""
+    value = reply.get(name)
+    return value if isinstance(value, str) else ""

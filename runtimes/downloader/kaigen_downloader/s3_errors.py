@@ -1,0 +1,203 @@
+"""What S3 and its client say against a request, as one line and an exit code."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from typing import TYPE_CHECKING
+
+from kaigen_downloader.errors import BadInput, Failure, NoSpace, Refused, Transient, Unavailable
+from kaigen_downloader.net import retry_after
+from kaigen_downloader.text import duration
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
+
+    from kaigen_downloader.s3 import Address
+
+# Codes are Amazon's, and where `XMinio` stands before them MinIO's own.
+_DENIED = {"AccessDenied", "AllAccessDisabled", "Forbidden", "403", "401", "Unauthorized", "AccountProblem"}
+_BAD_KEYS = {
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "InvalidToken",
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "TokenRefreshRequired",
+    "InvalidSecurity",
+    "InvalidClientTokenId",
+}
+_ELSEWHERE = {
+    "PermanentRedirect",
+    "TemporaryRedirect",
+    "Redirect",
+    "AuthorizationHeaderMalformed",
+    "IllegalLocationConstraintException",
+    "IncorrectEndpoint",
+}
+_SKEWED = {"RequestTimeTooSkewed", "RequestInTheFuture", "RequestExpired"}
+_FULL = {"XMinioStorageFull", "InsufficientStorage", "QuotaExceeded", "XMinioAdminBucketQuotaExceeded", "507"}
+_PASSING = {
+    "SlowDown",
+    "SlowDownRead",
+    "SlowDownWrite",
+    "Throttling",
+    "ThrottlingException",
+    "RequestLimitExceeded",
+    "TooManyRequests",
+    "RequestTimeout",
+    "InternalError",
+    "ServiceUnavailable",
+    "OperationAborted",
+    "BadDigest",
+    "XAmzContentSHA256Mismatch",
+    "XAmzContentChecksumMismatch",
+    "IncompleteBody",
+}
+_BAD_NAMES = {
+    "InvalidBucketName",
+    "KeyTooLongError",
+    "KeyTooLong",
+    "InvalidObjectName",
+    "XMinioInvalidObjectName",
+}
+_ABSENT = {"NoSuchKey", "NoSuchUpload", "NotFound", "404"}
+_OF_BUCKETS = {"ListObjectsV2", "ListMultipartUploads"}
+# Permissions that are not called as the operation is.
+_PERMISSIONS = {
+    "ListObjectsV2": "s3:ListBucket",
+    "ListMultipartUploads": "s3:ListBucketMultipartUploads",
+    "HeadObject": "s3:GetObject",
+    "CreateMultipartUpload": "s3:PutObject",
+    "UploadPart": "s3:PutObject",
+    "CompleteMultipartUpload": "s3:PutObject",
+}
+
+
+class Absent(Failure):
+    """The object or the upload is not there. Caught where that may be."""
+
+    code = 10
+
+
+def explain(error: Exception, operation: str, where: Address, server: str) -> Failure:
+    """The failure that an error of boto3 means for the user.
+
+    Args:
+        error: what it raised.
+        operation: what was asked, or empty before anything was.
+        where: of the bucket.
+        server: the server's name.
+    """
+    from botocore.exceptions import ClientError
+
+    if isinstance(error, ClientError):
+        return _answered(error, operation, where, server)
+    return _unanswered(error, operation, where, server)
+
+
+def _answered(error: ClientError, operation: str, where: Address, server: str) -> Failure:
+    said = error.response.get("Error", {})
+    about = error.response.get("ResponseMetadata", {})
+    status = int(about.get("HTTPStatusCode", 0))
+    headers = {name.title(): str(value) for name, value in about.get("HTTPHeaders", {}).items()}
+    code, message = str(said.get("Code", "")), str(said.get("Message", "")).rstrip(".")
+    if error.operation_name != operation and status < 500:
+        # Such as AssumeRoleWithWebIdentity, which boto3 sends to get credentials at all.
+        return Refused(f"{where.name}: no credentials: {error.operation_name} is refused: {code} {message}")
+    if code == "NoSuchBucket" or (code in _ABSENT and operation in _OF_BUCKETS):
+        return Refused(f"there is no bucket {where.bucket} on {server}")
+    if code in _SKEWED:
+        return Unavailable(f"{server} does not accept the time of this node{_skew(headers)}: set its clock")
+    if code in _PASSING or status in (408, 429) or (status >= 500 and code not in (*_FULL, "NotImplemented")):
+        wait = retry_after(headers, time.time())
+        name = f" {code}" if code and code != str(status) else ""
+        return Transient(
+            f"{server} answers {status}{name}" + (f", wait {duration(wait)}" if wait else ""), wait
+        )
+    if code in _BAD_KEYS:
+        return Refused(f"{server} does not accept the credentials: {code}")
+    # An answer without a body, as to HeadObject, says no more than 400.
+    region = headers.get("X-Amz-Bucket-Region") or str(said.get("Region", ""))
+    if code in _ELSEWHERE or 300 <= status < 400 or (region and code == "400"):
+        if region:
+            return BadInput(f"bucket {where.bucket} is in region {region}: give --s3-region={region}")
+        target = str(said.get("Endpoint", "")) or headers.get("Location", "")
+        hint = f" to {target}" if target else ""
+        return BadInput(
+            f"{server} sends us elsewhere{hint} ({status}): give the right --s3-endpoint and region"
+        )
+    if code in _DENIED or status in (401, 403):
+        action = _PERMISSIONS.get(operation, f"s3:{operation}")
+        return Refused(f"access denied: the credentials lack {action} on {where.name}")
+    if code in _FULL or status == 507:
+        return NoSpace(f"{where.name}: the server has no space left ({code})")
+    if code in _BAD_NAMES:
+        return BadInput(f"{where.name}: {server} does not accept the name: {code}")
+    if code in _ABSENT:
+        return Absent(f"{where.name}: {operation}: not there ({code})")
+    return Refused(f"{where.name}: {server} answers {status} to {operation}: {code} {message}".rstrip())
+
+
+def _skew(headers: dict[str, str]) -> str:
+    """How far the clocks are apart, by the server's `Date`."""
+    import email.utils
+
+    try:
+        there = email.utils.parsedate_to_datetime(headers["Date"])
+        apart = abs((datetime.datetime.now(datetime.UTC) - there).total_seconds())
+    except (KeyError, ValueError, TypeError):
+        return ""
+    return f", which is {duration(apart)} from its own"
+
+
+def _unanswered(error: Exception, operation: str, where: Address, server: str) -> Failure:
+    from botocore import exceptions as said
+    from botocore.parsers import ResponseParserError
+
+    name = where.name
+    text = _cause(error)
+    if isinstance(error, (said.NoCredentialsError, said.PartialCredentialsError, said.NoAuthTokenError)):
+        return Refused(f"{name}: no credentials found: {text}")
+    if isinstance(error, OSError) and not operation:
+        # Such as the file of a web identity's token.
+        return Refused(f"{name}: no credentials found: {text}")
+    if isinstance(error, said.SSLError):
+        if "CERTIFICATE_VERIFY_FAILED" in text:
+            return Unavailable(
+                f"{server}: the certificate is not trusted; name a CA bundle in SSL_CERT_FILE if the server "
+                "or a proxy has its own authority"
+            )
+        return Transient(f"{server}: TLS failed ({text})")
+    if isinstance(error, (said.ReadTimeoutError, said.ConnectTimeoutError)) or "timed out" in text:
+        return Transient(f"{server}: nothing moved in the time allowed")
+    if isinstance(error, said.EndpointConnectionError):
+        return Transient(f"{server}: cannot connect")
+    if isinstance(error, said.ConnectionClosedError):
+        return Transient(f"{server}: the connection was cut")
+    if isinstance(error, ResponseParserError):
+        return Unavailable(f"{server} does not answer as S3 does")
+    if isinstance(error, (said.HTTPClientError, said.IncompleteReadError, OSError)):
+        return Transient(f"{server}: {text}")
+    if isinstance(error, (said.InvalidRegionError, said.NoRegionError)):
+        return BadInput(f"--s3-region: {text}")
+    if isinstance(
+        error,
+        (
+            said.ParamValidationError,
+            said.InvalidConfigError,
+            said.ProfileNotFound,
+            said.ConfigNotFound,
+            said.ConfigParseError,
+            ValueError,
+        ),
+    ):
+        return BadInput(f"{name}: {text}")
+    # Roles, web identities and node metadata are asked for over the network too.
+    return Unavailable(f"{name}: {operation or 'credentials'}: {text}")
+
+
+def _cause(error: Exception) -> str:
+    """What boto3 wraps in a sentence with the whole URL, where it does."""
+    inner = getattr(error, "kwargs", {}).get("error")
+    return " ".join(str(inner or error).split())[:300] or type(error).__name__

@@ -1,0 +1,246 @@
+"""An S3 server on loopback: moto's, behind a proxy of ours that faults are ordered from."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.client
+import itertools
+import re
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import boto3
+from botocore.config import Config
+
+SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+KEYS = {
+    "AWS_ACCESS_KEY_ID": "AKIAIOSFODNN7EXAMPLE",
+    "AWS_SECRET_ACCESS_KEY": SECRET,
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+_numbers = itertools.count()
+
+
+@functools.cache
+def _client(backend: str) -> Any:
+    """Looks at the server directly."""
+    return boto3.client(
+        "s3",
+        endpoint_url=f"http://{backend}",
+        region_name="us-east-1",
+        aws_access_key_id="x",
+        aws_secret_access_key="x",
+        config=Config(s3={"addressing_style": "path"}),
+    )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as the proxy got it. `about` is its method, path and query, decoded."""
+
+    about: str
+    headers: dict[str, str]
+
+
+# Looks at a request before it is passed on. Returns whether it answered it itself.
+Fault = Callable[["Handler"], bool]
+
+
+@dataclass
+class S3:
+    """A bucket, and the proxy that leads to it. Change its fields while it runs."""
+
+    backend: str
+    bucket: str = ""
+    tls: ssl.SSLContext | None = None
+    faults: list[Fault] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __enter__(self) -> S3:
+        self.bucket = self.bucket or f"models-{next(_numbers)}"
+        self.client = _client(self.backend)
+        self.client.create_bucket(Bucket=self.bucket)
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"s3": self}))
+        self._server.daemon_threads = True
+        if self.tls is not None:
+            self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
+        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
+        self.url = f"http{'s' if self.tls else ''}://127.0.0.1:{self._server.server_port}"
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def dest(self, prefix: str = "llm/v1", **options: str) -> list[str]:
+        """The arguments that name it."""
+        return ["--dest", f"s3://{self.bucket}/{prefix}", "--s3-endpoint", self.url]
+
+    def everything(self) -> set[str]:
+        """All of the bucket."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket)
+        return {entry["Key"] for page in pages for entry in page.get("Contents", ())}
+
+    def get(self, key: str) -> bytes | None:
+        """An object, or None."""
+        try:
+            content: bytes = self.client.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        except self.client.exceptions.NoSuchKey:
+            return None
+        return content
+
+    def put(self, key: str, data: bytes, **more: Any) -> None:
+        """Makes an object, as anybody may."""
+        self.client.put_object(Bucket=self.bucket, Key=key, Body=data, **more)
+
+    def sums(self, key: str) -> dict[str, str]:
+        """What an object says of itself."""
+        found: dict[str, str] = self.client.head_object(Bucket=self.bucket, Key=key)["Metadata"]
+        return found
+
+    def uploads(self) -> list[str]:
+        """The keys of unfinished uploads."""
+        found = self.client.list_multipart_uploads(Bucket=self.bucket).get("Uploads", ())
+        return [upload["Key"] for upload in found]
+
+    def requests(self, pattern: str) -> list[str]:
+        """Those that came, as far as they match."""
+        return [asked.about for asked in list(self.asked) if re.search(pattern, asked.about)]
+
+    def fail(self, times: int, pattern: str, answer: Callable[[Handler], None]) -> None:
+        """Orders a fault for the next requests whose method, path and query match."""
+        left = [times]
+
+        def fault(handler: Handler) -> bool:
+            with self.lock:
+                if not left[0] or not re.search(pattern, handler.about):
+                    return False
+                left[0] -= 1
+            answer(handler)
+            return True
+
+        self.faults.append(fault)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request to the proxy."""
+
+    s3: S3
+    about: str
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+    def handle_one_request(self) -> None:
+        """Lets a client go when it pleases."""
+        try:
+            super().handle_one_request()
+        except OSError:
+            self.close_connection = True
+
+    def _serve(self) -> None:
+        if self.path.startswith("http://"):  # asked as a proxy, for BUCKET.s3.invalid or s3.invalid
+            parts = urlsplit(self.path)
+            bucket = parts.netloc.removesuffix("s3.invalid").rstrip(".")
+            self.path = (
+                (f"/{bucket}" if bucket else "") + parts.path + (f"?{parts.query}" if parts.query else "")
+            )
+        self.about = f"{self.command} {unquote(self.path)}"
+        with self.s3.lock:
+            self.s3.asked.append(Asked(self.about, dict(self.headers)))
+        if not any(fault(self) for fault in list(self.s3.faults)):
+            self.forward()
+
+    do_GET = do_PUT = do_POST = do_HEAD = do_DELETE = _serve
+
+    def body(self) -> bytes:
+        """What was sent."""
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+    def forward(self, *, answer: bool = True) -> None:
+        """Lets moto do it."""
+        backend = http.client.HTTPConnection(self.s3.backend, timeout=30)
+        headers = {name: value for name, value in self.headers.items() if name not in ("Host", "Expect")}
+        body = self.body()
+        with contextlib.closing(backend):
+            backend.request(self.command, self.path, body, headers | {"Host": self.s3.backend})
+            response = backend.getresponse()
+            data = response.read()
+        if answer:
+            self.reply(response.status, data, dict(response.headers))
+
+    def reply(self, code: int, data: bytes, headers: dict[str, str] | None = None) -> None:
+        """Sends a whole answer."""
+        self.send_response_only(code)
+        kept = {name: value for name, value in (headers or {}).items() if name not in _OWN}
+        for name, value in kept.items():
+            self.send_header(name, value)
+        if "Content-Length" not in kept:
+            self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+
+_OWN = {"Connection", "Transfer-Encoding"}
+
+
+def error(status: int, code: str, inside: str = "", **headers: str) -> Callable[[Handler], None]:
+    """A fault that answers as S3 does when it refuses."""
+
+    def answer(handler: Handler) -> None:
+        handler.body()
+        text = f"<Error><Code>{code}</Code><Message>No.</Message>{inside}</Error>"
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        handler.reply(status, text.encode(), {"Content-Type": "application/xml"} | sent)
+
+    return answer
+
+
+def drop(after: int) -> Callable[[Handler], None]:
+    """A fault that reads some of the body and closes the connection."""
+
+    def answer(handler: Handler) -> None:
+        handler.rfile.read(after)
+        handler.close_connection = True
+
+    return answer
+
+
+def lose(handler: Handler) -> None:
+    """A fault that does what is asked and closes the connection without a word."""
+    handler.forward(answer=False)
+    handler.close_connection = True
+
+
+def stall(seconds: float) -> Callable[[Handler], None]:
+    """A fault that answers nothing for a while, and then nothing."""
+
+    def answer(handler: Handler) -> None:
+        time.sleep(seconds)
+        handler.close_connection = True
+
+    return answer
+
+
+@contextmanager
+def moto() -> Iterator[str]:
+    """A server for all tests of a process: its address."""
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"{host}:{port}"
+    server.stop()
