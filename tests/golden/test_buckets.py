@@ -1,0 +1,114 @@
+"""What kaigen renders for a bucket, done for real: the downloader fills one, and the gate opens on what it left."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kaigen.config import Config
+from kaigen.pipeline import render
+from runtimes.downloader.tests.hub import Hub
+from runtimes.downloader.tests.s3 import KEYS, S3, moto
+
+PACKAGE = Path(__file__).parents[2] / "runtimes" / "downloader"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+SPECS = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Model
+metadata: {{name: qwen}}
+spec:
+  source:
+    huggingFace: {{repo: org/qwen, revision: {commit}, endpoint: "{hub}"}}
+  store:
+    bucket:
+      uri: s3://{bucket}/llm/qwen/
+      endpoint: {server}
+      region: us-east-1
+      credentials: {{secret: {{name: keys}}}}
+  transfer: {{concurrency: 2, partSize: 5Mi}}
+---
+apiVersion: kaigen.dev/v1alpha1
+kind: Topology
+metadata: {{name: chat}}
+spec:
+  model: qwen
+  resources: {{gpus: 1}}
+"""
+
+
+@pytest.fixture
+def bucket() -> Iterator[S3]:
+    with moto() as address, S3(address) as server:
+        yield server
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    found = Hub(repo="org/qwen", revisions={COMMIT: COMMIT})
+    found.add("config.json", b'{"model_type": "tiny"}')
+    found.add("model.safetensors", os.urandom(1 << 20) * 12)
+    with found:
+        yield found
+
+
+def rendered(folder: Path, hub: Hub, bucket: S3) -> dict[str, Any]:
+    """The objects of both specs: by app and kind."""
+    (folder / "specs.yaml").write_text(
+        SPECS.format(commit=COMMIT, hub=hub.url, bucket=bucket.bucket, server=bucket.url)
+    )
+    files = render([str(folder / "specs.yaml")], Config(root=folder))
+    bodies = {path: yaml.safe_load(text) for path, text in files.items() if path.endswith(".yaml")}
+    return {f"{path.split('/')[1]} {body['kind']}": body for path, body in bodies.items()}
+
+
+def call(arguments: Sequence[str], keys: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """The downloader with a container's arguments."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "HF_"))}
+    env = kept | keys | {"PYTHONPATH": str(PACKAGE), "KAIGEN_POLL": "0.05"}
+    command = [sys.executable, "-m", "kaigen_downloader", *arguments]
+    return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+
+
+def mounted(bucket: S3, prefix: str, folder: Path) -> None:
+    """What a driver shows of the bucket's folder."""
+    for key in bucket.everything():
+        if key.startswith(prefix):
+            target = folder / key.removeprefix(prefix)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(bucket.get(key) or b"")
+
+
+def test_the_downloader_fills_the_bucket_that_the_gate_then_finds_complete(
+    tmp_path: Path, hub: Hub, bucket: S3
+) -> None:
+    objects = rendered(tmp_path, hub, bucket)
+    (fetch,) = objects["qwen Job"]["spec"]["template"]["spec"]["containers"]
+    (wait,) = objects["chat Deployment"]["spec"]["template"]["spec"]["initContainers"]
+    volume = objects["qwen PersistentVolume"]["spec"]["csi"]
+    assert volume["volumeHandle"] == f"{bucket.bucket}/llm/qwen"
+    folder = tmp_path / "mount"
+    folder.mkdir()
+    waiting = [f"--dest={folder}" if each.startswith("--dest=") else each for each in wait["args"]]
+    waiting = ["--timeout=1s" if each.startswith("--timeout=") else each for each in waiting]
+
+    assert {each["name"] for each in fetch["env"] if "secretKeyRef" in each.get("valueFrom", {})} < {*KEYS}
+    arguments = [each for each in fetch["args"] if not each.startswith("--facts=")]
+    assert call(arguments, {"AWS_EC2_METADATA_DISABLED": "true"}).returncode == 10  # No keys, no access.
+    assert bucket.everything() == set()
+    mounted(bucket, "llm/qwen/", folder)
+    assert call(waiting, {}).returncode != 0
+
+    done = call(arguments, dict(KEYS))
+    assert done.returncode == 0, done.stderr
+    assert bucket.get("llm/qwen/model.safetensors") == hub.files["model.safetensors"].data
+    mounted(bucket, "llm/qwen/", folder)
+    assert call(waiting, {}).returncode == 0
+    test = call(["verify", f"--dest={folder}", "--full"], {})
+    assert test.returncode == 0, test.stdout + test.stderr
