@@ -241,7 +241,10 @@ class Transfer(Block):
     """How weights are moved."""
 
     image: Image | None = Field(None, description="Downloader image instead of kaigen's own.")
-    memory: Quantity | None = Field(None, description="Memory of the downloader. Default 512Mi.")
+    memory: Quantity | None = Field(
+        None,
+        description="Memory of the downloader. Default 512Mi, or more for a bucket with many or large parts.",
+    )
     cpu: Quantity | None = Field(None, description="CPU of the downloader. Default 500m.")
     concurrency: Annotated[int, Field(ge=1, le=64)] | None = Field(
         None, description="Connections for one large file. Default 4."

@@ -13,6 +13,7 @@ from kaigen.compile.bricks.pods import container_security, image_fields
 from kaigen.compile.context import Context
 from kaigen.compile.gojson import go_json, sha256_hex
 from kaigen.compile.problems import Problems
+from kaigen.kinds import quantity
 from kaigen.kinds.base import FILE_PATH, KeyRef
 from kaigen.kinds.blocks import HttpFile, HuggingFace, Source, Transfer
 
@@ -151,7 +152,15 @@ def fetch_container(
         variables.append(
             {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": name_of, "key": key_of}}}
         )
-    return _downloader(what, variables, transfer, context, name, mounts, transfer_origin, "download")
+    memory = transfer.memory or (_streaming_memory(transfer) if destination.startswith("s3://") else "512Mi")
+    return _downloader(what, variables, transfer, context, name, mounts, transfer_origin, "download", memory)
+
+
+def _streaming_memory(transfer: Transfer) -> str:
+    """Memory of a downloader that fills a bucket, where each connection holds a part (source: its README)."""
+    part = max(int(quantity.parse(transfer.part_size or "16Mi") or 0), 5 << 20)
+    needed = (256 << 20) + (transfer.concurrency or 4) * part
+    return f"{max(512, -(-needed >> 20))}Mi"
 
 
 def inputs_container(
@@ -189,7 +198,8 @@ def inputs_container(
         for number, file in enumerate(files)
         if file.secret
     ]
-    return _downloader(arguments, variables, transfer, context, name, mounts, origin, "inputs")
+    memory = transfer.memory or "512Mi"
+    return _downloader(arguments, variables, transfer, context, name, mounts, origin, "inputs", memory)
 
 
 def _variable(number: int) -> str:
@@ -225,6 +235,7 @@ def _downloader(
     mounts: list[Tree],
     origin: SpecPath,
     prefix: str,
+    memory: str,
 ) -> dict[str, Tree]:
     """A container of the downloader's image; its settings begin with `prefix`."""
     if transfer.concurrency:
@@ -236,7 +247,7 @@ def _downloader(
             {"name": "HTTPS_PROXY", "value": transfer.proxy},
             {"name": "HTTP_PROXY", "value": transfer.proxy},
         ]
-    memory, cpu = transfer.memory or "512Mi", transfer.cpu or "500m"
+    cpu = transfer.cpu or "500m"
     return {
         "name": name,
         **downloader_image(context, transfer, origin, prefix),

@@ -22,6 +22,7 @@ from kaigen.compile.model_volume import (
     warn_of_pinned_volume,
 )
 from kaigen.compile.problems import Problems, SpecProblem
+from kaigen.kinds import quantity
 from kaigen.kinds.base import TokenSecret
 from kaigen.kinds.blocks import HuggingFace, Source, Transfer
 from kaigen.kinds.serving import Adapter, PulledModel, ServedModel
@@ -53,9 +54,6 @@ Falcon 7B has 13 GiB of safetensors, as much in pickles, and as much for Core ML
 """
 
 _COMMIT = re.compile("[0-9a-f]{40}")
-_UNITS = {"": 1, **{u: 1000 ** (i + 1) for i, u in enumerate("kMGTPE")}} | {
-    f"{u}i": 1024 ** (i + 1) for i, u in enumerate("KMGTPE")
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +114,6 @@ class Consumer:
     replicas: int
     has_gpu: bool
     transfer: Transfer = field(repr=False)
-
-
-def bytes_of(quantity: str) -> int | None:
-    """Bytes of a quantity such as `50Gi`; None for one in another form."""
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]*)?)([kMGTPE]|[KMGTPE]i|)", quantity)
-    return int(float(match[1]) * _UNITS[match[2]]) if match else None
 
 
 def known_bytes(repo: str) -> int | None:
@@ -187,7 +179,8 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer) ->
         annotations=mount_annotations(model),
         source="volume" if volume else "bucket",
         # Of a model that is in no catalogue: the volume is not smaller than what it holds.
-        size=(known_bytes(hub.repo) if hub else None) or (bytes_of(volume.size) if volume else None),
+        size=(known_bytes(hub.repo) if hub else None)
+        or (int(quantity.parse(volume.size) or 0) if volume else None),
         revision=hub.revision if hub and _COMMIT.fullmatch(hub.revision) else "",
         pinned=not is_shared(model),
     )

@@ -185,3 +185,17 @@ def test_consumers_mount_the_claim_behind_the_gate_on_every_node() -> None:
 )
 def test_what_cannot_work_is_told(bucket: Object, expected: list[tuple[str, str]]) -> None:
     assert said(resting(bucket)) == expected
+
+
+@pytest.mark.parametrize(
+    ("transfer", "memory"),
+    [
+        ({}, "512Mi"),
+        ({"concurrency": 32, "partSize": "64Mi"}, "2304Mi"),
+        ({"concurrency": 64, "partSize": "1Mi"}, "576Mi"),
+        ({"concurrency": 64, "partSize": "64Mi", "memory": "8Gi"}, "8Gi"),
+    ],
+)
+def test_the_downloader_has_memory_for_the_parts_that_it_holds(transfer: Object, memory: str) -> None:
+    found = pod(model(store={"bucket": S3}, transfer=transfer))["containers"][0]["resources"]
+    assert found["limits"]["memory"] == found["requests"]["memory"] == memory

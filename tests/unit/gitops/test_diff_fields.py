@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaigen.gitops.diff import ABSENT, FieldChange, Json, quantity
+from kaigen.gitops.diff import ABSENT, FieldChange, Json
 from kaigen.gitops.diff.fields import diff_fields
 from kaigen.gitops.diff.words import clean, clip, listing, plural, value
+from kaigen.kinds import quantity
 from kaigen.load.paths import At
 
 JSON = st.recursive(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kaigen.gitops.diff import quantity
 from kaigen.gitops.diff.model import ABSENT, Absent, Json
 from kaigen.gitops.diff.objects import JsonMap, Obj, get, get_list, get_map, get_text
 from kaigen.gitops.diff.pods import PodTemplate, pod_templates
 from kaigen.gitops.diff.rules.case import Case, Finding
 from kaigen.gitops.diff.words import clip, listing, value
+from kaigen.kinds import quantity
 
 _DIGEST = re.compile(r"@(sha256|sha512):[0-9a-f]{64,128}$")
 _ORDINARY = {"cpu": "CPU", "memory": "memory", "ephemeral-storage": "ephemeral storage"}

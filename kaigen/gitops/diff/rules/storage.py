@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kaigen.gitops.diff import quantity
 from kaigen.gitops.diff.model import ABSENT, Absent
 from kaigen.gitops.diff.objects import Obj, get, get_list, get_text
 from kaigen.gitops.diff.rules.case import Case, Finding, flux, option
 from kaigen.gitops.diff.words import listing, value
+from kaigen.kinds import quantity
 
 PVC = "PersistentVolumeClaim"
 SIZE = ("spec", "resources", "requests", "storage")

@@ -1,11 +1,9 @@
-"""Kubernetes quantities, to tell a larger one from a smaller."""
+"""What Kubernetes quantities stand for."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
-
-from kaigen.gitops.diff.model import Absent, Json
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -18,7 +16,7 @@ _POWERS = {letter: power for power, letter in enumerate("KMGTPE", 1)}
 _EXPONENTS = {"n": -9, "u": -6, "m": -3, "k": 3} | {letter: 3 * power for letter, power in _POWERS.items()}
 
 
-def parse(item: Json | Absent) -> Fraction | None:
+def parse(item: object) -> Fraction | None:
     """The number that a quantity stands for (`10Gi`, `500m`, `1e3`, 2); None when it is none."""
     from fractions import Fraction
 
