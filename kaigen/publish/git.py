@@ -273,9 +273,23 @@ class Git:
 
 
 def _patience(folder: Path) -> dict[str, str]:
+    """Variables that make Git give up a remote that never answers, unless it is told otherwise."""
+    git = Git(folder, "", "", {})
     variables = {"GIT_HTTP_LOW_SPEED_LIMIT": "1", "GIT_HTTP_LOW_SPEED_TIME": str(PATIENCE_S)}
-    configured = Git(folder, "", "", {}).text("config", "--get-regexp", "^http\\.(.*\\.)?lowspeed")
-    return {} if configured or not variables.keys().isdisjoint(os.environ) else variables
+    if git.text("config", "--get-regexp", "^http\\.(.*\\.)?lowspeed") or not variables.keys().isdisjoint(
+        os.environ
+    ):
+        variables = {}
+    ssh = {"GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT"}
+    if not git.text("config", "--get-regexp", "^(core\\.sshcommand|ssh\\.variant)$") and ssh.isdisjoint(
+        os.environ
+    ):
+        every = max(PATIENCE_S // 4, 1)
+        limits = {"ConnectTimeout": PATIENCE_S, "ServerAliveInterval": every, "ServerAliveCountMax": 4}
+        variables["GIT_SSH_COMMAND"] = " ".join(
+            ["ssh", *(f"-o {key}={limit}" for key, limit in limits.items())]
+        )
+    return variables
 
 
 def last_words(done: Failure) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import shutil
 import subprocess
 import tarfile
@@ -14,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.cluster.tools.debian import install
 from tests.cluster.tools.parts import ToolsMissing, cache
 
 if TYPE_CHECKING:
@@ -22,33 +22,6 @@ if TYPE_CHECKING:
 MERMAID = "11.17.2"
 _INTEGRITY = "sha512-V6K3C8EBdEsPFZXSKMJe6ppQOENxuHARr9GvHX4hh47lAbhMRD9qf4oEK7LoaRQxULMa80/qt5gHO73aCleBBg=="
 """Of the package, as a lock file of npm names it."""
-_PROGRAMS = {"chromium": "chromium", "chromedriver": "chromium-driver", "npm": "npm"}
-"""Programs and the Debian packages that hold them."""
-
-
-def install() -> None:
-    """Have the browser and what drives it, where that can be done without asking anybody.
-
-    Raises:
-        ToolsMissing: something has to be installed by hand.
-    """
-    for program, package in _PROGRAMS.items():
-        if shutil.which(program) is None:
-            _install(program, package)
-
-
-def _install(program: str, package: str) -> None:
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise ToolsMissing(f"{program} is not on the PATH: install your system's {package} package")
-    env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    command = ["apt-get", "install", "-y", "--no-install-recommends", "-q", package]
-    for each in (command, ["apt-get", "update", "-q"], command):
-        done = subprocess.run(each, env=env, capture_output=True, text=True, check=False)
-        if shutil.which(program) is not None:
-            return
-    raise ToolsMissing(
-        f"{program} could not be installed: {(done.stderr.strip() or done.stdout.strip())[-300:]}"
-    )
 
 
 @contextmanager
@@ -61,7 +34,7 @@ def browser(*, dark: bool = False) -> Iterator[Chrome]:
     from selenium.webdriver import Chrome, ChromeOptions
     from selenium.webdriver.chrome.service import Service
 
-    install()
+    install("chromium", "chromedriver")
     options = ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))
     # A container's root has no sandbox to give up, and its /dev/shm may be small.
@@ -86,7 +59,7 @@ def mermaid_script() -> Path:
     target = cache() / f"mermaid-{MERMAID}.min.js"
     if target.exists():
         return target
-    install()
+    install("npm")
     cache().mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=cache(), prefix=".mermaid-") as scratch:
         command = ["npm", "pack", f"mermaid@{MERMAID}", "--silent", "--pack-destination", scratch]

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from tests.cluster.registry import PACKAGE as REGISTRY
 from tests.cluster.registry import program
-from tests.cluster.tools.parts import PARTS, REDIS, Part, ToolsMissing, cache, find, go_version, place
+from tests.cluster.tools import debian
+from tests.cluster.tools.parts import PARTS, REDIS, Part, cache, find, go_version, place
 
 # Seconds between two lines that say a build still goes on.
 _EVERY = 30.0
@@ -98,29 +99,6 @@ def build(part: Part) -> None:
         _say(f"{part.name} {part.version}: built in {time.monotonic() - started:.0f} s")
 
 
-def install_redis() -> None:
-    """Install Redis where that can be done without asking anybody.
-
-    Raises:
-        ToolsMissing: It has to be installed by hand.
-    """
-    if shutil.which(REDIS) is not None:
-        return
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise ToolsMissing(f"{REDIS} is not on the PATH: install your system's redis package")
-    _say(f"{REDIS}: installing Debian's package")
-    # The run level keeps the package from starting a server of its own.
-    env = os.environ | {"DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
-    install = ["apt-get", "install", "-y", "--no-install-recommends", "-q", REDIS]
-    for command in (install, ["apt-get", "update", "-q"], install):
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-        if shutil.which(REDIS) is not None:
-            return
-    raise ToolsMissing(
-        f"{REDIS} could not be installed: {(done.stderr.strip() or done.stdout.strip())[-300:]}"
-    )
-
-
 def ensure() -> None:
     """Have every program of the plane, and say which versions they are.
 
@@ -135,6 +113,6 @@ def ensure() -> None:
             programs = find(part)
             assert programs is not None
         _say(f"{part.name} {part.version}: {next(iter(programs.values())).parent}")
-    install_redis()
+    debian.install(REDIS)
     _say(f"{REDIS}: {shutil.which(REDIS)}")
     _say(f"{REGISTRY}: {program()}")

@@ -362,6 +362,21 @@ def test_the_patience_that_git_is_configured_for_is_kept(
     assert limits.isdisjoint(Git.of(clone.folder, "origin").extra)
 
 
+def test_an_ssh_that_is_configured_is_left_as_it_is(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked() -> str | None:
+        return Git.of(clone.folder, "origin").extra.get("GIT_SSH_COMMAND")
+
+    for name in ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT"):
+        monkeypatch.delenv(name, raising=False)
+    assert "-o ConnectTimeout=120" in (asked() or "")
+    for key, value in (("core.sshCommand", "ssh -4"), ("ssh.variant", "plink")):
+        clone.git("config", key, value)
+        assert asked() is None
+        clone.git("config", "--unset", key)
+    monkeypatch.setenv("GIT_SSH", "plink")
+    assert asked() is None
+
+
 @pytest.mark.parametrize("remote", ["--upload-pack=touch pwned", "-x", "", "orgin", "a b"])
 def test_what_is_no_remote_is_refused(clone: Clone, bare: Bare, remote: str) -> None:
     with pytest.raises(InputError) as error:
