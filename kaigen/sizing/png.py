@@ -30,7 +30,7 @@ def light_style(style: str) -> str:
 
 
 def render_png(plan: Plan) -> bytes:
-    """The picture in its light theme, two pixels for each unit of the SVG; the same bytes on every machine.
+    """The picture in its light theme, two pixels for each unit of the SVG; the same bytes whatever fonts there are.
 
     Raises:
         ImportError: the extra `kaigen[png]` is not installed.
