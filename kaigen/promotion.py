@@ -48,7 +48,7 @@ class Promotion:
     Attributes:
         path: the pins file.
         moves: values that are pinned anew or otherwise.
-        dropped: pinned apps and fields that are there no longer.
+        dropped: pinned apps and fields that are there no longer, and images that no app uses.
         text: the pins file as it will be; None when it stays as it is.
         diagnostics: what is worth a warning.
     """
@@ -90,7 +90,7 @@ def plan_promotion(
         root: the repository's folder.
         source: the environment that has been tried.
         target: the environment that gets the same.
-        apps: `NAME` or `NAMESPACE/NAME`; all, and kaigen's own images, when empty.
+        apps: `NAME` or `NAMESPACE/NAME`; when empty all, with those of kaigen's own images that they use.
         skip: allow other steps than those of `promotion` in kaigen.yaml.
 
     Raises:
@@ -123,7 +123,12 @@ def plan_promotion(
         pins[name] = {field: found.value for field, found in fields.items()}
     images = dict(taken.pinned_images)
     if not apps:
+        used = _used_images(given, tried, taken, before)
         for image, ref in sorted(given.plain_images.items()):
+            if image not in used:
+                if images.pop(image, None) is not None:
+                    dropped.append(f"{OWN_IMAGES} images.{image}")
+                continue
             if image in taken.named_images or images.get(image) == ref:
                 continue
             moves.append(Move(OWN_IMAGES, f"images.{image}", taken.plain_images.get(image, ""), ref))
@@ -181,6 +186,41 @@ def _apps(config: Config, *, strict: bool) -> dict[str, _App]:
         block = spec.entry.model().model_validate(document.data, by_alias=True, by_name=False)
         fields = {item.name: item for item in promotable_values(block)}
         found.setdefault(pin_name(base), _App(pin_name(base), spec, fields))
+    return found
+
+
+def _used_images(
+    given: Config, tried: Mapping[str, _App], taken: Config, before: Mapping[str, _App]
+) -> set[str]:
+    """Names of kaigen's own images that apps have in their objects in the environment that gets them.
+
+    An app that cannot be made there yet, perhaps for want of what is being promoted, counts as where it was tried. When
+    one can be made in neither, every image counts.
+    """
+    used = _own_images(given, tried) | _own_images(taken, before)
+    return set().union(*used.values()) if tried.keys() <= used.keys() else set(given.images)
+
+
+def _own_images(config: Config, apps: Mapping[str, _App]) -> dict[str, set[str]]:
+    """kaigen's own images that each app has in its objects, by name; without apps that cannot be made.
+
+    Those of `helm test` count where charts are written or published.
+    """
+    from kaigen.compile.context import SpecIndex
+    from kaigen.config_file import value_layers
+    from kaigen.load.diagnostics import Diagnostics
+    from kaigen.pipeline import compile_spec, make_context, spec_key
+    from kaigen.publish.sbom import images_of
+
+    index = SpecIndex({spec_key(app.spec, config.namespace): app.spec.block for app in apps.values()})
+    context, layers = make_context(config, index), value_layers(config)
+    charts = config.format != "manifests" or "charts" in config.publish
+    found: dict[str, set[str]] = {}
+    for name, app in apps.items():
+        made = compile_spec(app.spec, context, layers, Diagnostics())
+        if made is not None:
+            images = set(images_of(item.body for item in made.app.render(made.values, tests=charts)))
+            found[name] = {own for own, ref in config.images.items() if ref in images}
     return found
 
 

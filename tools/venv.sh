@@ -38,7 +38,7 @@ install() {
 # Lock files hold every package that is needed, so pip has nothing to resolve and --no-deps leaves nothing out.
 case ${1:-} in
 base) files='base build' about='what kaigen runs on (5 MB)' ;;
-dev) files='dev build helm' about='what the tests take (180 MB, once)' ;;
+dev) files='dev build helm' about='what the tests take (260 MB, once)' ;;
 go)
     case $(PATH="$PWD/.venv/bin:$PATH" && cd tests/cluster/tools/etcd && go env GOVERSION 2>/dev/null) in
     go1.2[6-9]* | go1.[3-9][0-9]*) exit 0 ;;

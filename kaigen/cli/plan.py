@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 _NODES = ("instance_type", "gpu", "gpus", "mig", "cloud")
 """Options that say which nodes; all others are about what is served on them."""
+PICTURES = (".svg", ".png")
+"""Endings of `--picture`, which say its form."""
 
 
 def _count(*names: str, help: str) -> Callable[[Command], Command]:
@@ -64,7 +68,7 @@ def _count(*names: str, help: str) -> Callable[[Command], Command]:
 @_count("--nodes", help="Nodes of each replica.")
 @_count("--replicas", help="How often it all runs. Default: 1.")
 @click.option("--kaito", is_flag=True, help="Show what KAITO would derive, too.")
-@click.option("--svg", metavar="FILE", help="Draw the memory of each GPU.")
+@click.option("--picture", metavar="FILE", help="Draw the memory of each GPU, as .svg or .png.")
 @output_option
 @click.pass_obj
 def command(
@@ -76,7 +80,7 @@ def command(
     config_file: str | None,
     weights: float | None,
     kaito: bool,
-    svg: str | None,
+    picture: str | None,
     output: str,
     **asked: Any,
 ) -> None:
@@ -88,8 +92,10 @@ def command(
     on.
     """
     _check_usage(paths, environment, model, config_file, weights, asked)
+    if picture is not None:
+        _check_picture(picture)
     if paths:
-        _plan_specs(console, paths, environment, asked, kaito=kaito, svg=svg, output=output)
+        _plan_specs(console, paths, environment, asked, kaito=kaito, picture=picture, output=output)
         return
     from kaigen.sizing.answer import Question, answer
     from kaigen.sizing.facts import Request
@@ -104,8 +110,8 @@ def command(
         from kaigen.cli.plan_told import print_answer
 
         print_answer(console, found, kaito=kaito)
-    if svg is not None:
-        _draw(console, found, svg)
+    if picture is not None:
+        _draw(console, found, picture)
 
 
 def _facts(path: str, weights: float) -> ModelFacts:
@@ -116,7 +122,6 @@ def _facts(path: str, weights: float) -> ModelFacts:
         PlanError: a number is missing.
     """
     import json
-    from pathlib import Path
 
     from kaigen.load.diagnostics import InputError, Mark
     from kaigen.sizing.config_json import facts_of_config
@@ -156,6 +161,19 @@ def _check_usage(
         raise click.UsageError("--gpus goes with --instance-type or --gpu")
 
 
+def _check_picture(path: str) -> None:
+    ending = Path(path).suffix.lower()
+    if ending not in PICTURES:
+        raise click.UsageError(f"--picture {path}: name a file that ends in {' or '.join(PICTURES)}")
+    if ending == ".png":
+        try:
+            import_module("resvg_py")
+        except ImportError:
+            raise click.UsageError(
+                "a PNG takes the package resvg_py: install kaigen[png], or pip install resvg_py"
+            ) from None
+
+
 def _changed(question: Question, asked: dict[str, Any]) -> Question:
     """The question with what options say in place of it; nodes that are named replace the question's altogether."""
     given = {name: value for name, value in asked.items() if value is not None}
@@ -172,7 +190,7 @@ def _plan_specs(
     asked: dict[str, Any],
     *,
     kaito: bool,
-    svg: str | None,
+    picture: str | None,
     output: str,
 ) -> None:
     from kaigen.cli.plan_told import print_answer
@@ -185,8 +203,8 @@ def _plan_specs(
     )
     Diagnostics(loaded.diagnostics).raise_errors()
     found = plan_specs(loaded.specs, lambda question: _changed(question, asked))
-    if svg is not None and len(found.plans) > 1:
-        raise click.UsageError("--svg draws one plan; name the SPEC of one")
+    if picture is not None and len(found.plans) > 1:
+        raise click.UsageError("--picture draws one plan; name the SPEC of one")
     if output == "json":
         _print_json(
             console,
@@ -206,8 +224,8 @@ def _plan_specs(
     if not found.plans and not found.without and not found.diagnostics:
         console.say("no Topology there")
     Diagnostics(found.diagnostics).raise_errors()
-    if svg is not None and found.plans:
-        _draw(console, found.plans[0].answer, svg)
+    if picture is not None and found.plans:
+        _draw(console, found.plans[0].answer, picture)
 
 
 def _data(found: Answer, *, kaito: bool) -> dict[str, Any]:
@@ -223,9 +241,13 @@ def _print_json(console: Console, data: object) -> None:
 
 
 def _draw(console: Console, found: Answer, path: str) -> None:
-    from pathlib import Path
+    if Path(path).suffix.lower() == ".png":
+        from kaigen.sizing.png import render_png
 
-    from kaigen.sizing.picture import render_svg
+        drawn = render_png(found.plan)
+    else:
+        from kaigen.sizing.picture import render_svg
 
-    Path(path).write_text(render_svg(found.plan), encoding="utf-8", newline="\n")
+        drawn = render_svg(found.plan).encode()
+    Path(path).write_bytes(drawn)
     console.say(f"wrote {path}")

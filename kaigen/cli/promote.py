@@ -32,9 +32,9 @@ def command(
 ) -> None:
     """Move revisions and images from one environment to another.
 
-    Of each APP, or of all and of kaigen's own images. They are written to pins/ENV.yaml of the environment that
-    gets them, to be reviewed and committed: an environment with pins keeps what it runs, whatever the specs say,
-    until the next promotion.
+    Of each APP, or of all with those of kaigen's own images that they use. They are written to pins/ENV.yaml of the
+    environment that gets them, to be reviewed and committed: an environment with pins keeps what it runs, whatever
+    the specs say, until the next promotion.
     """
     from kaigen.config import find_root
     from kaigen.promotion import plan_promotion

@@ -516,20 +516,25 @@ class App:
         return values
 
     def render(
-        self, values: Mapping[str, Json] | None = None, *, release: str | None = None
+        self,
+        values: Mapping[str, Json] | None = None,
+        *,
+        release: str | None = None,
+        tests: bool = False,
     ) -> list[Rendered]:
-        """The app's objects as plain dicts, tests of `helm test` left out.
+        """The app's objects as plain dicts.
 
         Args:
             values: settings with overrides applied; the defaults when None.
             release: a release name other than the app's.
+            tests: those of `helm test`, too.
         """
         scope = Scope(
             release or self.name, self.namespace, self.default_values() if values is None else values
         )
         rendered = []
         for item in self.objects:
-            if item.test or (item.when is not None and not item.when.value(scope)):
+            if (item.test and not tests) or (item.when is not None and not item.when.value(scope)):
                 continue
             # The metadata come first, so a spec that the name was hashed from is there already.
             body = {

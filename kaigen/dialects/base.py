@@ -68,11 +68,13 @@ class Lowered:
         block: the spec.
         origins: which field of the document each of its fields came from; the longest prefix of a path decides.
         naming: names of the foreign system to keep; None for kaigen's own.
+        hints: by code, what helps in words of the foreign system, where the hint would name fields of kaigen's.
     """
 
     block: Model | Job | Topology
     origins: Mapping[Path, Path] = field(default_factory=dict)
     naming: Naming | ServingNaming | None = None
+    hints: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ class Draft:
         """
         self.data: dict[str, Any] = {}
         self.origins: dict[Path, Path] = {("spec",): otherwise} if otherwise else {}
+        self.hints: dict[str, str] = {}
 
     def put(self, path: Path, value: Any, origin: Path | None = None) -> None:
         """Set a field. Mappings on the way are made.

@@ -34,6 +34,8 @@ class Spec:
             prefix of a path decides.
         naming: names of a foreign system to keep; None for kaigen's own.
         matched: which overrides of kaigen.yaml, by index, and pins, by name, changed the document.
+        hints: for a lowered spec, by code what helps in words of its document, in place of a hint that names fields
+            of kaigen's own kind.
     """
 
     block: Model | Job | Topology | UserDocument
@@ -43,6 +45,7 @@ class Spec:
     origins: Mapping[Path, Path] = field(default_factory=dict)
     naming: Naming | ServingNaming | None = None
     matched: tuple[int | str, ...] = ()
+    hints: Mapping[str, str] = field(default_factory=dict)
 
     def document_path(self, path: Sequence[str | int]) -> Path:
         """The document's field that a field of the kind came from."""
@@ -69,4 +72,4 @@ class Spec:
         where = self.document_path(path)
         mark: Mark = self.document.mark(where, key=key)
         severity = Severity.WARNING if warning else Severity.ERROR
-        return Diagnostic(code, message, mark, hint, severity, dotted(where))
+        return Diagnostic(code, message, mark, self.hints.get(code, hint), severity, dotted(where))

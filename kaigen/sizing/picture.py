@@ -17,11 +17,18 @@ if TYPE_CHECKING:
 _WIDTH = 780
 _MARGIN = 20
 _LABEL = 168
-"""Room for the name of a GPU, left of its bar."""
+"""Room for the name of a GPU and two words about it, left of its bar."""
+_WORD = 48
+"""Room for one word more."""
 _BAR = 18
 _STEP = 24
 _MOST_NODES = 4
 """Nodes that are drawn; more of them look the same."""
+_DIGIT = 7
+"""Width of a digit of the axis."""
+_NARROW, _WIDE = frozenset(" !'()*,-./:;I[]fijlrt|"), frozenset("%@MWmw—…")
+_TITLE, _TEXT = 15, 12 * 0.85
+"""Sizes of letters, as the style sheet has them; those that are not bold take less room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +52,18 @@ def _parts(plan: Plan) -> list[_Part]:
     ]
 
 
-def render_svg(plan: Plan) -> str:
-    """The picture as a file of its own, ending in a newline; light or dark as the reader's system is."""
-    style = (Path(__file__).parent / "picture.css").read_text(encoding="utf-8")
+def read_style() -> str:
+    """The style sheet of the picture: light, or dark where the reader's system is."""
+    return (Path(__file__).parent / "picture.css").read_text(encoding="utf-8")
+
+
+def render_svg(plan: Plan, style: str | None = None) -> str:
+    """The picture as a file of its own, ending in a newline.
+
+    Args:
+        plan: what is drawn.
+        style: a style sheet in place of `read_style()`.
+    """
     drawn = min(plan.nodes, _MOST_NODES)
     parts: list[str] = []
     y = 92
@@ -63,24 +79,45 @@ def render_svg(plan: Plan) -> str:
     y += 34
     parts += _legend(plan, y)
     height = y + 80
-    title = f"{plan.facts.name} on {told_hardware(plan)}"
-    load = plan.load
+    name = "".join(letter if letter.isprintable() else "\ufffd" for letter in plan.facts.name)
+    title = f"{name} on {told_hardware(plan)}"
+    load, replicas = plan.load, plan.request.replicas
     where = f"{told_hardware(plan)}: {told_layout(plan.layout)}"
     told = (
         f"{count(load.concurrency, 'sequence')} of {count(load.context, 'token')} at once, "
         f"of {plan.max_concurrency} that would fit"
+        + (f", in each of {replicas} replicas" if replicas > 1 else "")
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="kp" width="{_WIDTH}" height="{height}" '
         f'viewBox="0 0 {_WIDTH} {height}" role="img" aria-label="{escape(title, {chr(34): "&quot;"})}">\n'
-        f"<style>\n{style}</style>\n"
+        f"<style>\n{read_style() if style is None else style}</style>\n"
         f'<rect class="paper" width="{_WIDTH}" height="{height}"/>\n'
-        f'<text class="title" x="{_MARGIN}" y="32">{escape(plan.facts.name)}</text>\n'
-        f'<text class="faint" x="{_MARGIN}" y="53">{escape(where)}</text>\n'
-        f'<text class="faint" x="{_MARGIN}" y="72">{escape(told)}</text>\n'
+        f'<text class="title" x="{_MARGIN}" y="32">{escape(_fitted(name, _TITLE))}</text>\n'
+        f'<text class="faint" x="{_MARGIN}" y="53">{escape(_fitted(where, _TEXT))}</text>\n'
+        f'<text class="faint" x="{_MARGIN}" y="72">{escape(_fitted(told, _TEXT))}</text>\n'
         + "".join(f"{part}\n" for part in parts)
         + "</svg>\n"
     )
+
+
+def _em(letter: str) -> float:
+    """About how wide a letter is, bold and in a wide font, in units of its size."""
+    if letter in _NARROW:
+        return 0.45
+    if letter in _WIDE or not letter.isascii():
+        return 1.0
+    return 0.8 if letter.isupper() else 0.73
+
+
+def _fitted(text: str, size: float) -> str:
+    """A text that fits the width: of a longer one both ends, since names differ at either."""
+    room = (_WIDTH - 2 * _MARGIN) / size
+    shown, kept = text, len(text)
+    while sum(map(_em, shown)) > room:
+        kept = min(kept, 200) - 1
+        shown = f"{text[: kept // 3]}…{text[kept // 3 - kept :]}"
+    return shown
 
 
 def _node_height(plan: Plan) -> int:
@@ -89,17 +126,23 @@ def _node_height(plan: Plan) -> int:
 
 def _x(plan: Plan, gib: float) -> float:
     """Where so many GiB end."""
-    room = _WIDTH - 2 * _MARGIN - _LABEL - 16
-    return round(_MARGIN + _LABEL + room * gib / plan.memory.usable, 1)
+    layout = plan.layout
+    label = _LABEL + (_WORD if min(layout.dp, layout.pp, layout.tp) > 1 else 0)
+    room = _WIDTH - 2 * _MARGIN - label - 16
+    return round(_MARGIN + label + room * gib / plan.memory.usable, 1)
+
+
+def _unit(plan: Plan) -> str:
+    """What a bar stands for."""
+    return "slice" if plan.hardware.mig else "GPU"
 
 
 def _node(plan: Plan, node: int, top: int) -> list[str]:
     width = _WIDTH - 2 * _MARGIN
     name = f"node {node + 1}" if plan.nodes > 1 else "node"
-    copies = f", {plan.request.replicas} replicas" if plan.request.replicas > 1 and node == 0 else ""
     told = [
         f'<rect class="frame" x="{_MARGIN}" y="{top}" width="{width}" height="{_node_height(plan)}" rx="8"/>',
-        f'<text class="small" x="{_MARGIN + 12}" y="{top + 19}">{escape(name + copies)}</text>',
+        f'<text class="small" x="{_MARGIN + 12}" y="{top + 19}">{name}</text>',
     ]
     for index in range(plan.hardware.count):
         told += _gpu(plan, node, index, top + 28 + index * _STEP)
@@ -108,7 +151,7 @@ def _node(plan: Plan, node: int, top: int) -> list[str]:
 
 def _gpu(plan: Plan, node: int, index: int, y: int) -> list[str]:
     busy = plan.layout.gpus // plan.nodes
-    name = f"GPU {index}"
+    name = f"{_unit(plan)} {index}"
     start = _x(plan, 0)
     if index >= busy:
         width = round(_x(plan, plan.memory.usable) - start, 1)
@@ -153,15 +196,17 @@ def _axis(plan: Plan, y: int) -> list[str]:
     usable = plan.memory.usable
     step = next(size for size in (1, 2, 5, 10, 20, 50, 100) if usable / size <= 10)
     told = [f'<text class="small right" x="{_x(plan, 0) - 14}" y="{y + 11}">GiB</text>']
-    for number in range(ceil(usable / step)):
-        gib = number * step
-        x = _x(plan, gib)
-        told.append(f'<path class="tick" d="M{x} {y - 6}v5"/>')
-        told.append(f'<text class="small middle" x="{x}" y="{y + 11}">{gib}</text>')
     end = _x(plan, usable)
+    last = f"{usable:.1f}"
+    for number in range(ceil(usable / step)):
+        label = str(number * step)
+        x = _x(plan, number * step)
+        if end - x < _DIGIT * (len(last) + len(label) / 2) + 4:
+            break
+        told.append(f'<path class="tick" d="M{x} {y - 6}v5"/>')
+        told.append(f'<text class="small middle" x="{x}" y="{y + 11}">{label}</text>')
     told.append(f'<path class="tick" d="M{end} {y - 6}v5"/>')
-    if end - _x(plan, (ceil(usable / step) - 1) * step) > 44:
-        told.append(f'<text class="small right" x="{end}" y="{y + 11}">{usable:.1f}</text>')
+    told.append(f'<text class="small right" x="{end}" y="{y + 11}">{last}</text>')
     return told
 
 
@@ -177,7 +222,7 @@ def _legend(plan: Plan, y: int) -> list[str]:
         )
     memory = plan.memory
     told.append(
-        f'<text class="small" x="{_MARGIN + 12}" y="{y + 62}">the fullest GPU; dashed: its budget, '
+        f'<text class="small" x="{_MARGIN + 12}" y="{y + 62}">the fullest {_unit(plan)}; dashed: its budget, '
         f"{memory.budget:.1f} of {memory.usable:.1f} GiB</text>"
     )
     return told

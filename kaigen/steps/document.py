@@ -94,7 +94,9 @@ def take_document(
     lowered, said = import_module(entry.lower).lower(block, asked, around)
     found.extend(said)
     for item in lowered:
-        specs.append(Spec(item.block, entry, asked, source, item.origins, item.naming, matched_by(asked)))
+        specs.append(
+            Spec(item.block, entry, asked, source, item.origins, item.naming, matched_by(asked), item.hints)
+        )
     return {id(taken) for taken in around.taken}
 
 

@@ -96,11 +96,11 @@ def check_fields(spec: TopologySpec, mode: str, problems: Problems) -> None:
             without_effect(problems, name, ("spec", "security", name), on, "say it in the template")
     if mode == "transformers" and len(spec.served_names) > 1:
         without_effect(problems, "servedNames[1]", ("spec", "servedNames", 1), on, "it serves under one name")
-    _check_service(spec, problems)
+    _check_service(spec, problems, key="auth" not in _WITHOUT_EFFECT[mode])
     _check_route(spec, problems)
 
 
-def _check_service(spec: TopologySpec, problems: Problems) -> None:
+def _check_service(spec: TopologySpec, problems: Problems, *, key: bool) -> None:
     service = spec.service
     if service.type != "LoadBalancer":
         for field in ("load_balancer_class", "load_balancer_source_ranges"):
@@ -113,7 +113,8 @@ def _check_service(spec: TopologySpec, problems: Problems) -> None:
             "KG0352",
             "whoever reaches the load balancer may use the model",
             ("spec", "service", "type"),
-            "ask for a key with `auth`, or name the networks in `loadBalancerSourceRanges`",
+            ("ask for a key with `auth`, or " if key else "")
+            + "name the networks in `loadBalancerSourceRanges`",
         )
 
 

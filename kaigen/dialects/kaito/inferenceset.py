@@ -155,7 +155,9 @@ def lower(
     _limit(draft, spec, wishes, reading)
     topology = draft.finish(Topology, reading) if not reading.failed else None
     naming = serving_names(SET) if wishes.compat else None
-    return ([] if topology is None else [Lowered(topology, draft.origins, naming)]), reading.diagnostics
+    return (
+        [] if topology is None else [Lowered(topology, draft.origins, naming, draft.hints)]
+    ), reading.diagnostics
 
 
 def _autoscale(draft: Draft, spec: InferenceSetSpecV1Alpha1, reading: Reading) -> bool:

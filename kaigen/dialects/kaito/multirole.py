@@ -148,4 +148,4 @@ def _merged(spec: MultiRoleSpec, place: int, wishes: Wishes, reading: Reading) -
     )
     put_inference(draft, serving, wishes, reading)
     topology = draft.finish(Topology, reading) if not reading.failed else None
-    return [] if topology is None else [Lowered(topology, draft.origins)]
+    return [] if topology is None else [Lowered(topology, draft.origins, hints=draft.hints)]

@@ -199,7 +199,9 @@ def lower(
     draft.put(("spec", "rollout"), {"maxSurge": 0, "maxUnavailable": 1})
     topology = draft.finish(Topology, reading) if not reading.failed else None
     naming = serving_names(RAG) if wishes.compat else None
-    return ([] if topology is None else [Lowered(topology, draft.origins, naming)]), reading.diagnostics
+    return (
+        [] if topology is None else [Lowered(topology, draft.origins, naming, draft.hints)]
+    ), reading.diagnostics
 
 
 class _Server:

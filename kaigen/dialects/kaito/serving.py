@@ -89,6 +89,11 @@ def put_service(draft: Draft, wishes: Wishes, reading: Reading, *, key: bool = T
     if wishes.load_balancer:
         at = reading.annotation_at("kaito.sh/enablelb")
         draft.put(("spec", "service", "type"), "LoadBalancer", at)
+        draft.hints["KG0352"] = (
+            "ask for a key with the annotation `kaigen.dev/api-key-secret`"
+            if key
+            else "delete it, since this server asks for no key"
+        )
 
 
 def _preset(

@@ -98,4 +98,4 @@ def lower(
         return [], reading.diagnostics
     first = older and preset is not None
     naming = serving_names(WORKSPACE, first=first) if wishes.compat else None
-    return [Lowered(topology, draft.origins, naming)], reading.diagnostics
+    return [Lowered(topology, draft.origins, naming, draft.hints)], reading.diagnostics

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.compile.specs import said, topology
+from kaigen.compile.problems import Problems
+from tests.unit.compile.specs import compiled, said, topology
 from tests.unit.compile.topologies import CONTAINER, FOLDER, HUB, KEDA, TEMPLATE, WHERE
 
 
@@ -210,3 +211,20 @@ from tests.unit.compile.topologies import CONTAINER, FOLDER, HUB, KEDA, TEMPLATE
 )
 def test_what_is_wrong_is_told_at_its_field(spec: dict[str, Any], expected: list[tuple[str, str]]) -> None:
     assert said(topology(**spec), WHERE) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "hint"),
+    [
+        ({"model": "many"}, "ask for a key with `auth`, or name the networks in `loadBalancerSourceRanges`"),
+        (CONTAINER, "name the networks in `loadBalancerSourceRanges`"),
+        ({"template": TEMPLATE}, "name the networks in `loadBalancerSourceRanges`"),
+    ],
+    ids=["engine", "container", "template"],
+)
+def test_a_key_helps_an_open_load_balancer_only_where_one_can_be_asked_for(
+    spec: dict[str, Any], hint: str
+) -> None:
+    problems = Problems()
+    compiled(topology(**spec, service={"type": "LoadBalancer"}), WHERE, problems)
+    assert [item.hint for item in problems.warnings if item.code == "KG0352"] == [hint]

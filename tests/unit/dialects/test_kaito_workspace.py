@@ -298,6 +298,17 @@ def test_a_load_balancer_is_asked_for_by_its_exact_word_and_warned_of() -> None:
     assert any(entry["name"] == "VLLM_API_KEY" for entry in engine(guarded)["env"])
 
 
+def test_what_helps_against_an_open_load_balancer_is_said_in_words_of_the_workspace() -> None:
+    (warned,) = compiled(annotated({"kaito.sh/enablelb": "True"})).diagnostics
+    assert warned.code == "KG0352"
+    assert warned.hint == "ask for a key with the annotation `kaigen.dev/api-key-secret`"
+    metadata = {"annotations": {"kaito.sh/enablelb": "True"}}
+    template = workspace(metadata=metadata, inference={"template": TEMPLATE})
+    assert [item.hint for item in compiled(template).diagnostics if item.code == "KG0352"] == [
+        "delete it, since this server asks for no key"
+    ]
+
+
 def test_a_yes_that_kaito_does_not_take_has_no_effect_and_is_told() -> None:
     document = annotated({"kaito.sh/enablelb": "true"})
     assert objects(document)["Service"]["spec"]["type"] == "ClusterIP"

@@ -39,7 +39,7 @@ def test_a_command_of_the_page_works(
 
 
 def test_the_page_has_commands() -> None:
-    assert len(commands()) == 7
+    assert len(commands()) == 8
 
 
 def test_the_program_of_the_page_works(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
@@ -10,7 +11,7 @@ import pytest
 
 from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import find_instance
-from kaigen.catalog.presets import find_preset
+from kaigen.catalog.presets import find_preset, preset_names
 from kaigen.sizing.facts import Hardware, Request, facts_of, hardware_of_gpu, hardware_of_instance
 from kaigen.sizing.picture import render_svg
 from kaigen.sizing.plan import plan
@@ -97,7 +98,64 @@ def test_nodes_that_look_the_same_are_drawn_a_few_times() -> None:
 def test_a_copy_on_one_gpu_needs_no_words() -> None:
     told = texts(planned("phi-4", on("Standard_NC24ads_A100_v4"), replicas=3))
     assert "GPU 0" in told
-    assert "node, 3 replicas" in told
+    assert "node" in told
+    assert "1 sequence of 8192 tokens at once, of 26 that would fit, in each of 3 replicas" in told
+
+
+def test_a_slice_of_a_gpu_is_called_one() -> None:
+    gpu = get_gpu("H100")
+    assert gpu is not None
+    told = texts(planned("phi-4", hardware_of_gpu(gpu, 1, "4g.40gb")))
+    assert "slice 0" in told
+    assert "the fullest slice; dashed: its budget, 35.1 of 39.0 GiB" in told
+
+
+@pytest.mark.parametrize("usable", [4.6, 10.0, 19.5, 20.1, 22.0, 79.1, 100.2, 139.8, 275.0])
+def test_no_two_numbers_of_the_axis_touch(usable: float) -> None:
+    found = planned("phi-4", l4(8))
+    found = replace(found, memory=replace(found.memory, usable=usable))
+    ends = [188 - 20.0]
+    numbers = [
+        item
+        for item in ElementTree.fromstring(render_svg(found)).iter(f"{SVG}text")
+        if re.fullmatch(r"[0-9.]+", item.text or "")
+    ]
+    assert [numbers[0].text, numbers[-1].text] == ["0", f"{usable:.1f}"]
+    for item in numbers:
+        # Seven units a digit are a little more than what they take.
+        text, width = item.text or "", 7 * len(item.text or "")
+        left = float(item.attrib["x"]) - (width if "right" in item.attrib["class"] else width / 2)
+        assert left >= ends[-1] + 4, f"{text} touches the number before it"
+        ends.append(left + width)
+    assert ends[-1] <= 760
+
+
+def test_three_words_about_a_gpu_find_room_beside_its_bar() -> None:
+    request = {"tensor_parallel": 2, "pipeline_parallel": 2, "data_parallel": 2}
+    root = ElementTree.fromstring(render_svg(planned("phi-4", l4(8), **request)))
+    assert "GPU 7copy 2 stage 2 part 2" in ["".join(item.itertext()) for item in root.iter(f"{SVG}text")]
+    start = min(float(item.attrib["x"]) for item in root.iter(f"{SVG}rect") if item.get("height") == "18")
+    assert start >= 32 + 7 * len("GPU 7 copy 2 stage 2 part 2")
+
+
+def test_a_name_that_is_too_long_keeps_both_ends() -> None:
+    preset = find_preset("phi-4")
+    assert preset is not None
+    name = "/models/of/a/company/whose/" + "name-is-long-" * 20_000 + "/Phi-4-tuned/config.json"
+    found = plan(replace(facts_of(preset), name=name), Request(), on("Standard_NC24ads_A100_v4"))
+    title = texts(found)[0]
+    assert title.startswith("/models/of/a/")
+    assert title.endswith("/Phi-4-tuned/config.json")
+    assert 50 < len(title) < 80
+    assert name in ElementTree.fromstring(render_svg(found)).attrib["aria-label"]
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_no_name_of_a_preset_is_shortened(name: str) -> None:
+    preset = find_preset(name)
+    assert preset is not None
+    found = planned("phi-4", on("Standard_NC24ads_A100_v4"))
+    assert texts(replace(found, facts=facts_of(preset)))[0] == name
 
 
 def test_a_name_is_text_and_nothing_else() -> None:
@@ -108,3 +166,12 @@ def test_a_name_is_text_and_nothing_else() -> None:
     assert "<script>" not in text
     root = ElementTree.fromstring(text)
     assert root.attrib["aria-label"].startswith('<script>"& on ')
+
+
+def test_letters_that_no_file_can_hold_are_replaced() -> None:
+    preset = find_preset("phi-4")
+    assert preset is not None
+    facts = replace(facts_of(preset), name="a\x00b\ud800c\x1b[31m")
+    found = plan(facts, Request(), on("Standard_NC24ads_A100_v4"))
+    assert texts(found)[0] == "a\ufffdb\ufffdc\ufffd[31m"
+    render_svg(found).encode()

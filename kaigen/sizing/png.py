@@ -1,0 +1,48 @@
+"""A plan as PNG: the SVG of `picture.py`, drawn with kaigen's own fonts and nothing of the machine's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kaigen.sizing.picture import read_style, render_svg
+
+if TYPE_CHECKING:
+    from kaigen.sizing.result import Plan
+
+_FONTS = Path(__file__).parent / "fonts"
+_FAMILY = "DejaVu Sans"
+_SCALE = 2
+"""Pixels for each unit of the SVG: sharp on today's screens."""
+_DARK = re.compile(r"@media [^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}\n?")
+_VALUE = re.compile(r"--([a-z]+): ([^;]+);\s*")
+_USE = re.compile(r"var\(--([a-z]+)\)")
+_UNKNOWN = re.compile("[^\n -~\u00a0-\u00ff\u2013\u2014\u2018\u2019\u201c\u201d\u2026\u2192\ufffd]")
+"""Characters that the fonts lack: see `fonts/README.md`."""
+
+
+def light_style(style: str) -> str:
+    """A style sheet with the light theme alone, its colours in place of variables, which a renderer may not know."""
+    light = _DARK.sub("", style)
+    colours = dict(_VALUE.findall(light))
+    return _USE.sub(lambda use: colours[use[1]], _VALUE.sub("", light))
+
+
+def render_png(plan: Plan) -> bytes:
+    """The picture in its light theme, two pixels for each unit of the SVG; the same bytes whatever fonts there are.
+
+    Raises:
+        ImportError: the extra `kaigen[png]` is not installed.
+    """
+    from resvg_py import svg_to_bytes
+
+    drawn = svg_to_bytes(
+        svg_string=_UNKNOWN.sub("\ufffd", render_svg(plan, light_style(read_style()))),
+        zoom=_SCALE,
+        skip_system_fonts=True,
+        font_files=[str(_FONTS / "DejaVuSans.ttf"), str(_FONTS / "DejaVuSans-Bold.ttf")],
+        font_family=_FAMILY,
+        sans_serif_family=_FAMILY,
+    )
+    return bytes(drawn)
