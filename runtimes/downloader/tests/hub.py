@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 COMMIT = "c0ffee" + "0" * 34
@@ -53,6 +55,16 @@ class Stored:
         return entry
 
 
+class _Server(ThreadingHTTPServer):
+    """Is silent about clients that went away: tests read what is printed."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
 # Looks at a request before it is served. Returns whether it answered it itself.
 Fault = Callable[["Handler"], bool]
 
@@ -82,10 +94,7 @@ class Hub:
     def __enter__(self) -> Hub:
         self._servers = []
         for name in ("hub", "cdn"):
-            server = ThreadingHTTPServer(
-                ("127.0.0.1", 0), type("Bound", (Handler,), {"hub": self, "name": name})
-            )
-            server.daemon_threads = True
+            server = _Server(("127.0.0.1", 0), type("Bound", (Handler,), {"hub": self, "name": name}))
             if self.tls is not None and name == "hub":
                 server.socket = self.tls.wrap_socket(server.socket, server_side=True)
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()

@@ -8,6 +8,7 @@ import http.client
 import itertools
 import re
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -50,6 +51,16 @@ class Asked:
     headers: dict[str, str]
 
 
+class _Server(ThreadingHTTPServer):
+    """Is silent about clients that went away: tests read what is printed."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
 # Looks at a request before it is passed on. Returns whether it answered it itself.
 Fault = Callable[["Handler"], bool]
 
@@ -69,8 +80,7 @@ class S3:
         self.bucket = self.bucket or f"models-{next(_numbers)}"
         self.client = _client(self.backend)
         self.client.create_bucket(Bucket=self.bucket)
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"s3": self}))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), type("Bound", (Handler,), {"s3": self}))
         if self.tls is not None:
             self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
