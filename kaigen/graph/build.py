@@ -15,7 +15,7 @@ from kaigen.emit.yaml import dump
 from kaigen.environments.patch import PatchedDocument
 from kaigen.graph.lines import plain_lines, spec_lines
 from kaigen.graph.model import AppNode, Edge, ExternalNode, Graph, ObjectNode, Place, Relation
-from kaigen.graph.references import made_secret, markers, references
+from kaigen.graph.references import filled_buckets, made_secret, markers, references
 from kaigen.load.yaml import Document
 
 if TYPE_CHECKING:
@@ -109,11 +109,13 @@ class _Edges:
         self._makers: dict[Key, str] = {}
         self._writers: dict[tuple[str, str, str], str] = {}
         for app in apps:
+            buckets = filled_buckets(bodies[node.id] for node in app.objects)
             for node in app.objects:
                 body = bodies[node.id]
                 self._makers.setdefault((node.kind, node.namespace, node.name), node.id)
                 for marker in markers(body, "fetch"):
-                    self._writers.setdefault((node.namespace, *marker), node.id)
+                    claim = buckets.get(marker.place, marker.place)
+                    self._writers.setdefault((node.namespace, claim, marker.identity), node.id)
                 secret = made_secret(body)
                 if secret is not None:
                     self._makers.setdefault(("Secret", node.namespace, secret), node.id)
@@ -152,7 +154,7 @@ class _Edges:
         for marker in markers(self._bodies[node.id], "wait"):
             writer = self._writers.get((node.namespace, *marker))
             if writer is None:
-                name = f"{marker.claim} {marker.identity}"
+                name = f"{marker.place} {marker.identity}"
                 missing = ExternalNode(
                     f"external/Marker/{node.namespace}/{name}", "Marker", node.namespace, name
                 )

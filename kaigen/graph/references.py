@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from kaigen.check.pods import Object, PodTemplate, containers, entries, group_of, mapping, pod_templates
 from kaigen.check.relations import relations_of
+from kaigen.compile.bricks.frame import LOCATION
 from kaigen.graph.model import Relation
 
 
@@ -30,11 +31,11 @@ class Marker(NamedTuple):
     """A completion marker that a container waits for or writes.
 
     Attributes:
-        claim: the volume that it lies in.
+        place: where it lies: the claim that is mounted there, or a folder of a bucket, `s3://…`.
         identity: what it says.
     """
 
-    claim: str
+    place: str
     identity: str
 
 
@@ -44,6 +45,31 @@ def references(obj: Object) -> Iterator[Reference]:
         yield from _pod(template)
     for relation in relations_of(obj):
         yield Reference(relation.kind, relation.namespace, relation.name, Relation.REFERS)
+    spec = mapping(obj.get("spec"))
+    if obj.get("kind") == "PersistentVolumeClaim":
+        yield from _named("PersistentVolume", spec.get("volumeName"), Relation.REFERS)
+    elif obj.get("kind") == "PersistentVolume":
+        for field, secret in mapping(spec.get("csi")).items():
+            if field.endswith("SecretRef"):
+                yield from _secret_of_driver(mapping(secret))
+
+
+def _secret_of_driver(secret: Object) -> Iterator[Reference]:
+    name, namespace = secret.get("name"), secret.get("namespace")
+    if isinstance(name, str) and isinstance(namespace, str):
+        yield Reference("Secret", namespace, name, Relation.READS)
+
+
+def filled_buckets(objects: Iterable[Object]) -> Mapping[str, str]:
+    """The claims on volumes of buckets that kaigen made, by the folder that the downloader is told."""
+    found = {}
+    for obj in objects:
+        metadata = mapping(obj.get("metadata"))
+        location = mapping(metadata.get("annotations")).get(LOCATION)
+        claim = mapping(mapping(obj.get("spec")).get("claimRef")).get("name")
+        if isinstance(location, str) and isinstance(claim, str):
+            found["s3://" + location.partition("://")[2].partition(" ")[0]] = claim
+    return found
 
 
 def _pod(template: PodTemplate) -> Iterator[Reference]:
@@ -122,8 +148,9 @@ def markers(obj: Object, command: str) -> Iterator[Marker]:
                 ),
                 None,
             )
-            if identity and isinstance(claim, str):
-                yield Marker(claim, identity)
+            place = folder if folder.startswith("s3://") else claim
+            if identity and isinstance(place, str):
+                yield Marker(place, identity)
 
 
 def _option(arguments: list[object], name: str) -> str:

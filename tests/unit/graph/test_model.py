@@ -199,3 +199,26 @@ def test_what_is_left_out_but_needed_is_shown_as_another_apps() -> None:
 def test_apps_that_need_each_other_end() -> None:
     ring = made([[0], [0]], [(0, 1), (1, 0)])
     assert ring.around([ring.apps[0].id], dependents=True) == ring
+
+
+def test_a_model_in_a_bucket_is_waited_for_and_mounted_like_any_other(tmp_path: Path) -> None:
+    specs = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Model
+metadata: {name: qwen}
+spec:
+  source: {huggingFace: {repo: org/qwen, revision: 0123456789abcdef0123456789abcdef01234567}}
+  store: {bucket: {uri: "gs://models/qwen/", credentials: {secret: {name: hmac}}}}
+---
+apiVersion: kaigen.dev/v1alpha1
+kind: Job
+metadata: {name: batch}
+spec: {image: "docker.io/acme/batch:1", model: qwen}
+"""
+    graph = repository(tmp_path, {"specs/all.yaml": specs})
+    assert edges(graph) >= {
+        ("ml/batch/job", "waits for", "ml/qwen/job"),
+        ("ml/batch/job", "mounts", "ml/qwen/persistentvolumeclaim"),
+        ("ml/qwen/persistentvolumeclaim", "refers to", "ml/qwen/persistentvolume"),
+    }
+    assert [node.name for node in graph.externals] == ["hmac"]
