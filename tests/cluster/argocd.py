@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +24,10 @@ _CONFIG_MAPS = (
     "argocd-gpg-keys-cm",
     "argocd-cmd-params-cm",
 )
+
+
+_AGAIN_S = 20.0
+"""Seconds after which an Application that is waited for is asked to look again."""
 
 
 class ArgoCD:
@@ -263,11 +269,35 @@ class ArgoCD:
         Raises:
             TimeoutError: It did not come to that.
         """
-        self.refresh(name)
         check = partial(_synced, revision=revision, healthy=healthy)
-        return self._plane.client.wait(
-            APPLICATION, name, self.namespace, check, f"synced to {revision}", timeout
-        )
+        return self.wait(name, check, f"synced to {revision}", timeout)
+
+    def wait(self, name: str, check: Callable[[Object], bool], what: str, timeout: float = 180.0) -> Object:
+        """Wait until an Application is as it should be, and have it look again meanwhile.
+
+        One that looks at the repository already when it is asked to has not seen the newest commit, and forgets
+        that it was asked.
+
+        Args:
+            name: its name.
+            check: whether it is as it should be.
+            what: how that is, for the error.
+            timeout: seconds.
+
+        Raises:
+            TimeoutError: it did not come to that.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            self.refresh(name)
+            left = deadline - time.monotonic()
+            try:
+                return self._plane.client.wait(
+                    APPLICATION, name, self.namespace, check, what, min(_AGAIN_S, left)
+                )
+            except TimeoutError:
+                if left <= _AGAIN_S:
+                    raise
 
 
 def _synced(application: Object, revision: str, healthy: bool) -> bool:

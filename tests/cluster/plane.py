@@ -88,7 +88,7 @@ class Plane:
                 self._install(kinds.result())
             self._start_controllers()
             self._start_nodes(kubelet)
-            self.processes.wait_until(self._works, "the controllers and the nodes work", 60)
+            self.processes.wait_until(self._works, "the controllers and the nodes work")
         except BaseException:
             self._end_processes()
             raise
@@ -243,7 +243,7 @@ class Plane:
             "--allow-privileged=true",
             "--profiling=false",
         )
-        self.processes.wait_until(self._answers, "the API server is ready", 60)
+        self.processes.wait_until(self._answers, "the API server is ready")
 
     def _answers(self) -> bool:
         try:
@@ -267,7 +267,7 @@ class Plane:
         established = partial(is_true, condition="Established")
         for kind in kinds:
             name = kind["metadata"]["name"]
-            self.client.wait(_CUSTOM_KIND, name, "", established, "established", 60)
+            self.client.wait(_CUSTOM_KIND, name, "", established, "established")
 
     def _start_controllers(self) -> None:
         tokens = self.folder / "pki" / "service-accounts.key"

@@ -146,7 +146,16 @@ class Holder:
             time.sleep(0.005)
 
 
+_ENDINGS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def _ignore_endings() -> None:
+    for number in _ENDINGS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _raise_quit(_number: int, _frame: FrameType | None) -> None:
+    _ignore_endings()
     raise Quit
 
 
@@ -171,23 +180,25 @@ def main(parent: int, scratch: str) -> None:
         parent: The process that started this one; its death ends this one.
         scratch: A folder.
     """
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    for number in _ENDINGS:
         signal.signal(number, _raise_quit)
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     holder = Holder()
     try:
-        if os.getppid() == parent:
-            for line in sys.stdin:
-                request = json.loads(line)
-                if request["op"] == "quit":
-                    break
-                print(json.dumps(_answer(holder, request)), flush=True)
+        try:
+            if os.getppid() == parent:
+                for line in sys.stdin:
+                    request = json.loads(line)
+                    if request["op"] == "quit":
+                        break
+                    print(json.dumps(_answer(holder, request)), flush=True)
+        finally:
+            # The end of the input and the signal of the parent's death come together: the signal may come here.
+            _ignore_endings()
     except (Quit, BrokenPipeError):
         pass
     finally:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
         holder.end_all()
         shutil.rmtree(scratch, ignore_errors=True)
 

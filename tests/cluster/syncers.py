@@ -72,7 +72,7 @@ class Syncer:
             for app in waiting:
                 self.reconcile(app, self._round)
             for app in waiting:
-                wait_until(partial(self.has_reconciled, app, self._round), f"{app} was compared", 60)
+                wait_until(partial(self.has_reconciled, app, self._round), f"{app} was compared")
 
 
 def _manifests(apps: Mapping[str, Compiled]) -> dict[str, str]:

@@ -97,7 +97,7 @@ def test_an_application_set_makes_applications(
     }
     plane.client.apply(application_set)
     for name in ("a", "b"):
-        plane.client.wait(APPLICATION, f"{namespace}-{name}", argocd.namespace, lambda _: True, "there", 60)
+        plane.client.wait(APPLICATION, f"{namespace}-{name}", argocd.namespace, lambda _: True, "there")
         argocd.wait_synced(f"{namespace}-{name}", revision)
         assert has_value(plane.client.get(CONFIG_MAP, name, namespace), "1")
 

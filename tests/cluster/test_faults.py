@@ -77,7 +77,7 @@ def test_an_apply_that_is_cut_off_is_finished_by_the_next(
         body["metadata"]["name"] for body in bodies if body["kind"] == "PersistentVolumeClaim"
     )
     for name in jobs:
-        done = plane.client.wait(JOB, name, namespace, partial(is_true, condition="Complete"), "complete", 60)
+        done = plane.client.wait(JOB, name, namespace, partial(is_true, condition="Complete"), "complete")
         assert (done["status"]["succeeded"], done["status"].get("failed", 0)) == (1, 0)
 
 
@@ -85,7 +85,7 @@ def killed(plane: Plane, syncer: Syncer, begin: Begin) -> str:
     """The API server dies when the first object has been written."""
     mark = plane.audit.mark()
     revision = begin()
-    wait_until(lambda: bool(syncer.writes(mark)), "the sync begins", 60)
+    wait_until(lambda: bool(syncer.writes(mark)), "the sync begins")
     plane.processes.stop(API_SERVER, kill=True)
     plane.processes.start_again(API_SERVER)
     plane.wait_ready()
@@ -133,7 +133,7 @@ def refused(plane: Plane, syncer: Syncer, begin: Begin) -> str:
                 for entry in plane.audit.requests(mark)
             )
 
-        wait_until(seen, "a Job of the sync is refused", 60)
+        wait_until(seen, "a Job of the sync is refused")
         assert names(plane, JOB, syncer.namespace) == []
     return revision
 

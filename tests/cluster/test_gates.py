@@ -77,7 +77,7 @@ def test_nothing_begins_before_the_model_is_there(
     else:
         syncer = make_syncer(request, way, plane, namespace, tmp_path)
         syncer.begin(apps)
-    wait_until(lambda: is_waiting(plane, namespace), "the consumer waits", 60)
+    wait_until(lambda: is_waiting(plane, namespace), "the consumer waits")
 
     weights = tmp_path / "weights"
     fetch = container_of(apps["qwen"], "fetch")

@@ -438,7 +438,7 @@ def test_the_plane_survives_a_crash_of_its_api_server_and_a_halt_of_its_store(
     plane.processes.resume("etcd")
     assert plane.client.get("v1/ConfigMap", "kept", namespace)["data"] == {"a": "1"}
     plane.client.apply(job("afterwards"), namespace)
-    plane.client.wait(JOB, "afterwards", namespace, partial(is_true, condition="Complete"), "complete", 60)
+    plane.client.wait(JOB, "afterwards", namespace, partial(is_true, condition="Complete"), "complete")
 
 
 def descendants(pid: int) -> set[int]:

@@ -52,15 +52,14 @@ def test_argocd_keeps_a_repository_and_its_project_keeps_out_the_rest(
     listed = files[f"{folder}/kustomization.yaml"].replace("resources:\n", "resources:\n  - stray.yaml\n")
     repository.commit({**files, f"{folder}/stray.yaml": stray, f"{folder}/kustomization.yaml": listed})
     name = team.name(team.space, "qwen")
-    argocd.refresh(name)
-    plane.client.wait(APPLICATION, name, argocd.namespace, _is_refused, "refused", 60)
+    argocd.wait(name, _is_refused, "refused")
     assert plane.client.find("v1/Secret", "stray", team.space) is None
 
     # A renamed spec is a new app; the old one goes, and the volume that is to be kept stays.
     claims = {found["metadata"]["name"] for found in plane.client.objects(CLAIM, team.space)}
     team.specs["tuned"] = named(team.specs.pop("finetune"), "tuned")
     revision = repository.commit(team.files())
-    argocd.wait_synced(f"team-{team.environment}-root", revision, timeout=90)
+    argocd.wait_synced(f"team-{team.environment}-root", revision)
     plane.client.wait_gone(APPLICATION, team.name(team.space, "finetune"), argocd.namespace)
     for app in ("qwen", "tuned"):
         argocd.wait_synced(team.name(team.space, app), revision)
