@@ -94,13 +94,12 @@ def test_an_application_with_the_plugin_is_synced_and_errors_are_told(
     # A spec that is wrong fails with its line, and what is there stays.
     wrong = {**files, f"ai/{SPEC}": files[f"ai/{SPEC}"].replace("spec:\n", "spec:\n  sorce: {}\n", 1)}
     repository.commit(wrong)
-    plugin.refresh(name)
 
     def told(found: Object) -> bool:
         conditions = found.get("status", {}).get("conditions", [])
         return any("KG0201" in str(each.get("message")) and SPEC in str(each) for each in conditions)
 
-    plane.client.wait(APPLICATION, name, plugin.namespace, told, "the error is told", 60)
+    plugin.wait(name, told, "the error is told")
     assert plane.client.get(CLAIM, "qwen-weights", namespace)["metadata"].get("deletionTimestamp") is None
 
     revision = repository.commit(files)

@@ -111,7 +111,7 @@ def test_flux_keeps_a_repository(plane: Plane, flux: Flux, team: Team, account: 
     source = f"team-{team.environment}"
     revision = flux.publish(source, files)
     bootstrap_flux(plane, team, files)
-    flux.wait_ready(f"{source}-tenants", revision, 60)
+    flux.wait_ready(f"{source}-tenants", revision)
     flux.wait_ready(source, revision, 60)
     home = team.space if account else flux.namespace
     for app in ("qwen", "finetune", "finetune-job"):
