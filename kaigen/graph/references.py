@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kaigen.check.pods import Object, PodTemplate, containers, entries, group_of, mapping, pod_templates
 from kaigen.check.relations import relations_of
+from kaigen.compile.bricks.buckets import destination_of
 from kaigen.compile.bricks.frame import LOCATION
 from kaigen.graph.model import Relation
 
@@ -68,7 +69,7 @@ def filled_buckets(objects: Iterable[Object]) -> Mapping[str, str]:
         location = mapping(metadata.get("annotations")).get(LOCATION)
         claim = mapping(mapping(obj.get("spec")).get("claimRef")).get("name")
         if isinstance(location, str) and isinstance(claim, str):
-            found["s3://" + location.partition("://")[2].partition(" ")[0]] = claim
+            found[destination_of(location)] = claim
     return found
 
 

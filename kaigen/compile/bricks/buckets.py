@@ -39,13 +39,15 @@ class _Mount:
         options: of the mount.
         attributes: of the volume.
         secrets: references to Secrets.
-        handle: what identifies the volume; None for the name of the PersistentVolume.
+        handle: what identifies the volume; empty for the name of the PersistentVolume.
+        before: what stands before that name then.
     """
 
     options: list[str]
     attributes: dict[str, str]
     secrets: dict[str, dict[str, str]] = field(default_factory=dict)
-    handle: str | None = None
+    handle: str = ""
+    before: str = ""
 
 
 def driver_of(bucket: Bucket) -> str:
@@ -132,10 +134,6 @@ def bucket_volume(frame: Frame, bucket: Bucket) -> list[Object]:
     metadata = frame.metadata(suffix, "storage", annotations={LOCATION: location(bucket)}, name=volume)
     del metadata["namespace"]  # It belongs to the cluster, so its name begins with the namespace's.
     mount = _mount(bucket)
-    handle: Tree = volume if mount.handle is None else mount.handle
-    if driver_of(bucket) == "gcsfuse":
-        # Two volumes of one handle cannot be in one pod. What follows the colon is not the bucket's name any more.
-        handle = Joined((f"{bucket.name}:", volume))
     return [
         Object(
             role="persistentvolume",
@@ -156,7 +154,7 @@ def bucket_volume(frame: Frame, bucket: Bucket) -> list[Object]:
                     **({"mountOptions": list(mount.options)} if mount.options else {}),
                     "csi": {
                         "driver": _name(bucket),
-                        "volumeHandle": handle,
+                        "volumeHandle": mount.handle or Joined((mount.before, volume)),
                         "readOnly": True,
                         **({"volumeAttributes": dict(mount.attributes)} if mount.attributes else {}),
                         **mount.secrets,
@@ -199,7 +197,8 @@ def _mount(bucket: Bucket) -> _Mount:
         return _Mount([*options, *given.options], {"bucketName": bucket.name, **given.attributes})
     if driver == "gcsfuse":
         options = ["implicit-dirs", *([f"only-dir={bucket.prefix}"] if bucket.prefix else [])]
-        return _Mount([*options, *given.options], dict(given.attributes))
+        # Two volumes of one handle cannot be in one pod. What follows the colon is not the bucket's name any more.
+        return _Mount([*options, *given.options], dict(given.attributes), before=f"{bucket.name}:")
     # Its processes run as nobody: without modes, nobody else could read.
     text = " ".join(["--memory-limit=1000", "--dir-mode=0555", "--file-mode=0444", *given.options])
     secret = given.secret or SecretPlace(name="csi-s3-secret", namespace="kube-system")
@@ -241,14 +240,19 @@ def transfer_arguments(bucket: Bucket) -> tuple[list[str], list[Tree]]:
             "valueFrom": {
                 "secretKeyRef": {
                     "name": name,
-                    "key": settings.text(f"download.credentials.{field}", key, doc, origin=(*at, field)),
+                    "key": settings.text(f"download.credentials.{part}", key, doc, origin=(*at, part)),
                 }
             },
         }
-        for variable, (field, key, doc) in keys.items()
+        for variable, (part, key, doc) in keys.items()
     ]
 
 
 def destination(bucket: Bucket) -> str:
-    """Where the downloader puts the files, as it is told: by S3's protocol, whoever's bucket it is."""
-    return f"s3://{_path(bucket)}"
+    """Where the downloader puts the files, as it is told."""
+    return destination_of(location(bucket))
+
+
+def destination_of(place: str) -> str:
+    """What the downloader is told of a `location`: it speaks S3's protocol, whoever's bucket it is."""
+    return "s3://" + place.partition("://")[2].partition(" ")[0]
