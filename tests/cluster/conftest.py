@@ -7,7 +7,7 @@ import re
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.cluster.flux import Flux
 from tests.cluster.git import Repository
 from tests.cluster.plane import Plane
 from tests.cluster.team import Team
-from tests.cluster.tools.parts import ToolsMissing
+from tests.cluster.tools.parts import ToolsMissing, locate
 
 _LOGS = pytest.StashKey[list[str]]()
 _OUTPUT = "plane-logs"
@@ -26,6 +26,21 @@ _OUTPUT = "plane-logs"
 def pytest_configure(config: pytest.Config) -> None:
     """Nothing went wrong yet."""
     config.stash[_LOGS] = []
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Several processes could not end the run in one line when they find the programs missing."""
+    config = session.config
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        try:
+            locate()
+        except ToolsMissing as error:
+            _give_up(error)
+
+
+def _give_up(error: ToolsMissing) -> NoReturn:
+    # Nothing is skipped: without its programs the run fails, in one line.
+    pytest.exit(f"cluster tests: {error}", returncode=1)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -46,8 +61,7 @@ def plane(request: pytest.FixtureRequest) -> Iterator[Plane]:
     try:
         running = Plane()
     except ToolsMissing as error:
-        # Nothing is skipped: without its programs the run fails, in one line.
-        pytest.exit(f"cluster tests: {error}", returncode=1)
+        _give_up(error)
     try:
         yield running
     finally:

@@ -117,10 +117,13 @@ def test_a_machine_without_go_gets_one_clear_line(tmp_path: Path) -> None:
     )
 
 
-def test_the_cluster_tests_fail_in_one_line_without_the_programs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("processes", [[], ["-n", "2"]])
+def test_the_cluster_tests_fail_in_one_line_without_the_programs(
+    tmp_path: Path, processes: list[str]
+) -> None:
     env = os.environ | {"PATH": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
     one = "tests/cluster/test_plane.py::test_every_custom_kind_is_served"
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", one]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", *processes, one]
     done = subprocess.run(command, cwd=_ROOT, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     [line] = [line for line in done.stdout.splitlines() if "cluster tests:" in line]
