@@ -160,7 +160,10 @@ def test_what_is_wrong_with_credentials_is_said(
         (["--s3-addressing", "other"], "invalid choice"),
         (["--s3-region", "no such region"], "must be one word"),
         (["--s3-region", "a/b"], "region"),
-        (["--dest", "/models/folder"], "--s3-endpoint is for a bucket, and --dest /models/folder is a folder"),
+        (
+            ["--dest", "/models/folder"],
+            "--s3-endpoint is for a bucket, and --dest /models/folder is a folder",
+        ),
     ],
 )
 def test_what_cannot_be_meant_ends_with_13(hub: Hub, s3: S3, run: Runner, more: list[str], said: str) -> None:
