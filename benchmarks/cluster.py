@@ -16,8 +16,8 @@ from pathlib import Path
 import yaml
 
 from benchmarks.workload import Object, write_repository
-from kaigen.config import load_config
-from kaigen.pipeline import render
+from kaigen.config.settings import load_config
+from kaigen.pipeline.run import render
 from tests.cluster import world
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import is_true, kind_of

@@ -25,13 +25,13 @@ def main() -> None:
 
     with step("import"):
         from kaigen.check import check_object, check_policy
-        from kaigen.config import load_config
-        from kaigen.gitops.tree import write_tree
-        from kaigen.incremental import render_incrementally
-        from kaigen.load.diagnostics import Diagnostics
-        from kaigen.load.sources import read_sources
-        from kaigen.load.yaml import parse
-        from kaigen.pipeline import compile_specs, load_specs
+        from kaigen.config.settings import load_config
+        from kaigen.diagnostics.diagnostic import Diagnostics
+        from kaigen.output.tree import write_tree
+        from kaigen.pipeline.incremental import render_incrementally
+        from kaigen.pipeline.run import compile_specs, load_specs
+        from kaigen.yaml.document import parse
+        from kaigen.yaml.sources import read_sources
 
     config = replace(load_config(Path(sys.argv[1])), passthrough=False)
     _warm(config.root)
@@ -68,8 +68,8 @@ def main() -> None:
 
 def _warm(root: Path) -> None:
     """Import what the steps import on the way, and read kaigen's own data, so that a step is its own work."""
-    from kaigen.config import Config
-    from kaigen.pipeline import render
+    from kaigen.config.settings import Config
+    from kaigen.pipeline.run import render
 
     one = sorted(str(path) for path in (root / "specs").iterdir())
     render([one[0], one[-1]], Config(root=root), form="both")

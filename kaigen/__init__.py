@@ -8,9 +8,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App
-    from kaigen.config import Config, load_config
-    from kaigen.load.diagnostics import Diagnostic, InputError, KaigenError
-    from kaigen.pipeline import Compilation, compile_specs, load_specs, render, validate
+    from kaigen.config.settings import Config, load_config
+    from kaigen.diagnostics.diagnostic import Diagnostic, InputError, KaigenError
+    from kaigen.pipeline.run import Compilation, compile_specs, load_specs, render, validate
 
 __all__ = [
     "App",
@@ -29,16 +29,16 @@ __all__ = [
 
 _HOMES = {
     "App": "kaigen.compile.app",
-    "Config": "kaigen.config",
-    "load_config": "kaigen.config",
-    "Diagnostic": "kaigen.load.diagnostics",
-    "InputError": "kaigen.load.diagnostics",
-    "KaigenError": "kaigen.load.diagnostics",
-    "Compilation": "kaigen.pipeline",
-    "compile_specs": "kaigen.pipeline",
-    "load_specs": "kaigen.pipeline",
-    "render": "kaigen.pipeline",
-    "validate": "kaigen.pipeline",
+    "Config": "kaigen.config.settings",
+    "load_config": "kaigen.config.settings",
+    "Diagnostic": "kaigen.diagnostics.diagnostic",
+    "InputError": "kaigen.diagnostics.diagnostic",
+    "KaigenError": "kaigen.diagnostics.diagnostic",
+    "Compilation": "kaigen.pipeline.run",
+    "compile_specs": "kaigen.pipeline.run",
+    "load_specs": "kaigen.pipeline.run",
+    "render": "kaigen.pipeline.run",
+    "validate": "kaigen.pipeline.run",
 }
 
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 
 def schema_files() -> dict[str, str]:
     """`schemas/`: a JSON Schema for each kind, one for kaigen.yaml, and one for every document."""
-    from kaigen.config_file import CONFIG_ENTRY
+    from kaigen.config.file import CONFIG_ENTRY
     from kaigen.environments.pins import PINS_ENTRY
     from kaigen.extend.definition import DEFINITION_ENTRY
     from kaigen.kinds.registry import KINDS
@@ -50,7 +50,7 @@ def cli_page() -> str:
 
 def diagnostics_page() -> str:
     """`docs/diagnostics.md`: every code, what it means and what to do."""
-    from kaigen.load.codes import codes
+    from kaigen.diagnostics.codes import codes
 
     parts = ["# Diagnostics\n\nGenerated from the registry of codes by `make docs`.\n"]
     for code, entry in sorted(codes().items()):

@@ -10,7 +10,7 @@ from typing import Any
 from kaigen.catalog.data import load_table
 from kaigen.catalog.gpus import Gpu, get_gpu
 from kaigen.catalog.profiles import get_profile
-from kaigen.load.suggest import nearest
+from kaigen.diagnostics.suggest import nearest
 
 CLOUDS = ("azure", "azure-arc", "aws", "gcp")
 """Whose instance types there are."""

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from kaigen.catalog.data import load_table
-from kaigen.load.suggest import nearest
+from kaigen.diagnostics.suggest import nearest
 
 
 @dataclass(frozen=True, slots=True)

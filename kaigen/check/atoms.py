@@ -220,7 +220,7 @@ def one_of(allowed: Collection[Scalar]) -> Check:
             return None
         if any(value == a and value.__class__ is a.__class__ for a in allowed):
             return None
-        from kaigen.load.suggest import did_you_mean
+        from kaigen.diagnostics.suggest import did_you_mean
 
         shown = [str(a) for a in allowed if a != ""]
         hint = did_you_mean(value, shown) if isinstance(value, str) else ""

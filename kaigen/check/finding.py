@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kaigen.load.diagnostics import Severity
+from kaigen.diagnostics.diagnostic import Severity
 
 Path = tuple[str | int, ...]
 
@@ -31,6 +31,6 @@ class Finding:
     @property
     def where(self) -> str:
         """The path as a person writes it: `spec.template.spec.containers[0].image`."""
-        from kaigen.load.paths import dotted
+        from kaigen.diagnostics.field_path import dotted
 
         return dotted(self.path)

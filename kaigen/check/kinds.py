@@ -10,7 +10,7 @@ from kaigen.check.finding import Finding, Path
 from kaigen.check.forms import LABEL_1123
 from kaigen.check.names import LABEL_WORDS, label_findings, port_name_findings
 from kaigen.check.pods import Object, entries, group_of, mapping
-from kaigen.load.diagnostics import Severity
+from kaigen.diagnostics.diagnostic import Severity
 
 DATA_KEY = r"[-._a-zA-Z0-9]{1,253}"
 DATA_MAX = 1024 * 1024

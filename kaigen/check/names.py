@@ -14,7 +14,7 @@ from kaigen.check import codes
 from kaigen.check.finding import Finding, Path
 from kaigen.check.forms import LABEL_1035, LABEL_1123, PORT_NAME, QUALIFIED, SUBDOMAIN, is_qualified
 from kaigen.check.pods import Container, Object, PodTemplate, group_of, mapping
-from kaigen.load.diagnostics import Severity
+from kaigen.diagnostics.diagnostic import Severity
 
 ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
 ANNOTATIONS_MAX = 256 * 1024

@@ -9,7 +9,7 @@ from kaigen.check.atoms import Check, describe
 from kaigen.check.finding import Finding
 from kaigen.check.rules import rule_findings
 from kaigen.check.schema import Schemas
-from kaigen.load.diagnostics import Severity
+from kaigen.diagnostics.diagnostic import Severity
 
 if TYPE_CHECKING:
     from kaigen.check.nodes import Kind
@@ -78,7 +78,7 @@ def _find_check(target: str, api_version: object, kind: object) -> Check | Findi
     assert isinstance(kind, str)
     versions = index["kinds"].get(kind)
     if versions is None:
-        from kaigen.load.suggest import did_you_mean
+        from kaigen.diagnostics.suggest import did_you_mean
 
         hint = did_you_mean(kind, index["kinds"])
         return Finding(codes.UNKNOWN_KIND, f"unknown kind `{kind}`", ("kind",), hint)

@@ -15,7 +15,7 @@ from kaigen.check.pods import Object, containers, mapping, pod_templates
 from kaigen.check.podsecurity import LEVELS, security_findings
 from kaigen.check.resources import resource_findings
 from kaigen.check.secrets import literal_findings, secret_findings
-from kaigen.load.diagnostics import Severity
+from kaigen.diagnostics.diagnostic import Severity
 
 
 def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Finding]:

@@ -102,7 +102,7 @@ def _object_findings(app: _App, obj: Object) -> Iterator[Finding]:
 
 
 def _unresolved(app: _App, kind: str, namespace: str, name: str, path: Path) -> Finding:
-    from kaigen.load.suggest import did_you_mean
+    from kaigen.diagnostics.suggest import did_you_mean
 
     known = [n for k, space, n in app.objects if k == kind and space in (namespace, "")]
     where = f" in namespace {namespace}" if namespace else ""
@@ -209,7 +209,7 @@ def _config(app: _App, namespace: str, reference: Object, path: Path) -> Iterato
     ]
     for key, place in wanted:
         if isinstance(key, str) and key not in keys:
-            from kaigen.load.suggest import did_you_mean
+            from kaigen.diagnostics.suggest import did_you_mean
 
             message = f"the ConfigMap `{name}` has no key `{key}`"
             yield Finding(

@@ -9,7 +9,7 @@ from kaigen.check.amounts import NANO, nano
 from kaigen.check.finding import Finding, Path
 from kaigen.check.forms import is_qualified
 from kaigen.check.pods import Container, Object, PodTemplate, mapping
-from kaigen.load.diagnostics import Severity
+from kaigen.diagnostics.diagnostic import Severity
 
 STANDARD = frozenset({"cpu", "ephemeral-storage", "memory"})
 _good: set[tuple[str, str]] = set()

@@ -165,7 +165,7 @@ def _job(obj: Object, templates: list[PodTemplate]) -> Iterator[Finding]:
 
 
 def _unknown(message: str, path: Path, name: str, known: set[str]) -> Finding:
-    from kaigen.load.suggest import did_you_mean
+    from kaigen.diagnostics.suggest import did_you_mean
 
     hint = did_you_mean(name, sorted(known))
     return Finding(codes.UNKNOWN_NAME_IN_POD, message, path, hint)

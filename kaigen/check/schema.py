@@ -264,7 +264,7 @@ def leaf_problem(leaf: type, value: object) -> list[Problem] | None:
 
 def unknown_field(key: object, nodes: dict[str, Node], value: dict[str, object]) -> Problem:
     """The problem of a field that the schema does not have."""
-    from kaigen.load.suggest import did_you_mean
+    from kaigen.diagnostics.suggest import did_you_mean
 
     hint = did_you_mean(str(key), [name for name in nodes if name not in value])
     if not hint and 0 < len(nodes) <= 12:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from kaigen.check import codes
 from kaigen.check.finding import Finding, Path
 from kaigen.check.pods import Container, Object, group_of, mapping
-from kaigen.load.diagnostics import Severity
-from kaigen.load.tokens import SHORTEST, looks_like_secret, may_hold_secret
+from kaigen.diagnostics.diagnostic import Severity
+from kaigen.secret_scan.detect import SHORTEST, looks_like_secret, may_hold_secret
 
 WAYS_IN = (
     "refer to a Secret of the cluster, or write an ExternalSecret, a SealedSecret or a SOPS-encrypted Secret"

@@ -51,8 +51,8 @@ def command(
     """
     from io import BytesIO
 
-    from kaigen.load.report import render_report
-    from kaigen.manifests_check import check_manifests, together
+    from kaigen.diagnostics.report import render_report
+    from kaigen.pipeline.check_manifests import check_manifests, together
 
     if passthrough and paths not in ((), ("-",)):
         raise click.UsageError("--passthrough reads standard input, and no other path")
@@ -94,8 +94,8 @@ def _check_words(kubernetes: str, ignore: tuple[str, ...]) -> None:
         UsageError: there is one.
     """
     from kaigen.check import supported_targets
-    from kaigen.load.codes import codes
-    from kaigen.load.suggest import did_you_mean
+    from kaigen.diagnostics.codes import codes
+    from kaigen.diagnostics.suggest import did_you_mean
 
     if kubernetes and kubernetes not in supported_targets():
         known = ", ".join(supported_targets())

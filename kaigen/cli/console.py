@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import click
 
-from kaigen.load.diagnostics import Diagnostic, KaigenError
+from kaigen.diagnostics.diagnostic import Diagnostic, KaigenError
 
 
 class Console:
@@ -56,7 +56,7 @@ class Console:
 
     def report(self, diagnostics: Sequence[Diagnostic], files: Iterable[str] = ()) -> None:
         """Problems as text for a person, on standard error."""
-        from kaigen.load.report import render_report
+        from kaigen.diagnostics.report import render_report
 
         text = render_report(diagnostics, "text", color=self.colored(err=True), files=list(files))
         click.echo(text.rstrip("\n"), err=True, color=True if self.colored(err=True) else None)

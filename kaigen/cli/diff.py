@@ -13,7 +13,7 @@ from kaigen.cli.options import environment_option, override_options, read_config
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from kaigen.config import Config
+    from kaigen.config.settings import Config
 
 
 @click.command("diff")
@@ -46,10 +46,10 @@ def command(
     restart, a volume that is kept, a field that cannot change in place. The tree of GITREF is the one committed
     there; where none is, the specs of GITREF are rendered.
     """
+    from kaigen.diff import compare, render_json, render_markdown, render_text
     from kaigen.environments.combined import for_each
-    from kaigen.gitops.diff import compare, render_json, render_markdown, render_text
-    from kaigen.gitops.git import merge_base
-    from kaigen.pipeline import render
+    from kaigen.git.read import merge_base
+    from kaigen.pipeline.run import render
 
     configs = read_configs(environment)
     commit = merge_base(configs[0].root, base)
@@ -73,8 +73,8 @@ def command(
 
 
 def _tree_at(config: Config, commit: str) -> dict[str, bytes]:
-    from kaigen.gitops.git import read_tree_at
-    from kaigen.gitops.index import INDEX_NAME
+    from kaigen.git.read import read_tree_at
+    from kaigen.output.index import INDEX_NAME
 
     tree = read_tree_at(config.root, commit, config.output)
     if INDEX_NAME in tree:
@@ -86,9 +86,9 @@ def _render_at(config: Config, commit: str) -> dict[str, bytes]:
     """The tree that the specs of a commit come to, for a repository that does not commit what it renders."""
     import tempfile
 
-    from kaigen.config import FILE_NAME, PINS_FOLDER, load_config
-    from kaigen.gitops.git import read_tree_at
-    from kaigen.pipeline import render
+    from kaigen.config.settings import FILE_NAME, PINS_FOLDER, load_config
+    from kaigen.git.read import read_tree_at
+    from kaigen.pipeline.run import render
 
     files = read_tree_at(config.root, commit)
     if not any(_is_below(path, config.specs) for path in files):

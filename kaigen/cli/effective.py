@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kaigen.effective import Effective, Path
+from kaigen.explain.effective import Effective, Path
 
 WIDEST = 60
 """Column at which comments start at the latest, counted from 0."""
@@ -52,7 +52,7 @@ def effective_data(effective: Effective, form: str) -> str:
 
 
 def _pairs(values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
-    from kaigen.effective import leaves
+    from kaigen.explain.effective import leaves
 
     return leaves(dict(values))
 

@@ -60,7 +60,7 @@ def _explain_app(
     output: str,
 ) -> None:
     from kaigen.cli.effective import effective_data, effective_text
-    from kaigen.effective import effective_spec
+    from kaigen.explain.effective import effective_spec
 
     found = effective_spec(
         app, read_one_config(console, environment), read_overrides(assignments, value_files)
@@ -73,8 +73,8 @@ def _explain_app(
 
 def _explain_field(console: Console, field: str) -> None:
     from kaigen.cli.kinds import find_entry, named_kinds
+    from kaigen.diagnostics.suggest import did_you_mean, nearest
     from kaigen.kinds.schema import field_names, json_schema, walk
-    from kaigen.load.suggest import did_you_mean, nearest
 
     kinds = named_kinds(console)
     key = max(

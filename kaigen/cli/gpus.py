@@ -13,7 +13,7 @@ from kaigen.cli.sizing import cloud_option, load_options, output_option, refusal
 if TYPE_CHECKING:
     from kaigen.catalog.gpus import Gpu
     from kaigen.catalog.instances import Instance
-    from kaigen.sizing.told import Json
+    from kaigen.sizing.format import Json
 
 
 @click.command("gpus")
@@ -153,7 +153,7 @@ def _show(console: Console, name: str, output: str) -> None:
     from kaigen.catalog.gpus import get_gpu, gpu_names
     from kaigen.catalog.instances import find_instance, instance_names, instances
     from kaigen.catalog.profiles import get_profile, profile_names
-    from kaigen.load.suggest import did_you_mean
+    from kaigen.diagnostics.suggest import did_you_mean
 
     instance = find_instance(name)
     if instance is not None:
@@ -205,11 +205,11 @@ def _memory(nominal: float, usable: float | None) -> str:
 def _fit(
     console: Console, model: str, cloud: str, context_length: int | None, concurrency: int | None, output: str
 ) -> None:
-    from kaigen.cli.plan_told import other_row
+    from kaigen.cli.plan_format import other_row
     from kaigen.sizing.answer import choices, no_instance, preset_of
     from kaigen.sizing.facts import Request, facts_of
+    from kaigen.sizing.format import other_data
     from kaigen.sizing.ranking import rank
-    from kaigen.sizing.told import other_data
 
     request = Request(context_length=context_length, concurrency=concurrency)
     with refusals():

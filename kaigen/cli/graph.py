@@ -50,7 +50,7 @@ def command(
     for a document; HTML is one page to search and click in that needs no network.
     """
     from kaigen.graph import build_graph, render_graph
-    from kaigen.pipeline import compile_specs, load_specs
+    from kaigen.pipeline.run import compile_specs, load_specs
 
     if not apps and (depth is not None or dependents):
         raise click.UsageError("--depth and --dependents go with an APP")
@@ -76,7 +76,7 @@ def _chosen(names: Sequence[str], graph: Graph) -> list[str]:
     Raises:
         UsageError: there is no such app.
     """
-    from kaigen.load.suggest import did_you_mean
+    from kaigen.diagnostics.suggest import did_you_mean
 
     found: list[str] = []
     full = [f"{app.namespace}/{app.name}" for app in graph.apps]

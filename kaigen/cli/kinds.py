@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 def added_kinds(console: Console) -> tuple[KindEntry, ...]:
     """The kinds that the repository and installed packages add; what is wrong with others is told as a warning."""
+    from kaigen.diagnostics.diagnostic import InputError
     from kaigen.extend.find import all_kinds
-    from kaigen.load.diagnostics import InputError
 
     try:
         found = all_kinds(read_config())
@@ -32,7 +32,7 @@ def added_kinds(console: Console) -> tuple[KindEntry, ...]:
 
 def named_kinds(console: Console) -> dict[str, KindEntry]:
     """Every kind by each of its names; those of kaigen.yaml, of pins and of kind.yaml among them."""
-    from kaigen.config_file import CONFIG_ENTRY
+    from kaigen.config.file import CONFIG_ENTRY
     from kaigen.environments.pins import PINS_ENTRY
     from kaigen.extend.definition import DEFINITION_ENTRY
     from kaigen.kinds.registry import KINDS, names_of
@@ -48,7 +48,7 @@ def find_entry(name: str, kinds: Mapping[str, KindEntry]) -> KindEntry:
     Raises:
         UsageError: when there is none.
     """
-    from kaigen.load.suggest import did_you_mean
+    from kaigen.diagnostics.suggest import did_you_mean
 
     for key, entry in kinds.items():
         if key.lower() == name.lower():

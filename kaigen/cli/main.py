@@ -13,7 +13,7 @@ import click
 
 from kaigen import __version__
 from kaigen.cli.console import Console
-from kaigen.load.diagnostics import InputError, KaigenError
+from kaigen.diagnostics.diagnostic import InputError, KaigenError
 
 COMMANDS: dict[str, str] = {
     "init": "Start a GitOps repository in a folder.",
@@ -59,7 +59,7 @@ class LazyGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """The command of these arguments; an unknown one is told with the nearest."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from kaigen.load.suggest import did_you_mean
+            from kaigen.diagnostics.suggest import did_you_mean
 
             hint = did_you_mean(args[0], COMMANDS)
             if args[0] in ("help", "version"):

@@ -11,8 +11,8 @@ import click
 
 if TYPE_CHECKING:
     from kaigen.cli.console import Console
-    from kaigen.config import Config
-    from kaigen.overrides import Overrides
+    from kaigen.config.settings import Config
+    from kaigen.emit.values import Overrides
 
 Command = Callable[..., Any]
 
@@ -57,7 +57,7 @@ def read_config(environment: str = "", output: str | None = None) -> Config:
     Raises:
         InputError: when `kaigen.yaml` is wrong.
     """
-    from kaigen.config import find_root, load_config
+    from kaigen.config.settings import find_root, load_config
 
     here = Path.cwd()
     root = find_root(here)
@@ -127,17 +127,17 @@ def read_overrides(assignments: tuple[str, ...], value_files: tuple[str, ...]) -
     Raises:
         InputError: when one of them is wrong.
     """
-    from kaigen.overrides import parse_assignment
+    from kaigen.emit.values import parse_assignment
 
     layers: list[Overrides] = [layer for path in value_files for layer in _read_values(path)]
     return [*layers, *(parse_assignment(text) for text in assignments)]
 
 
 def _read_values(path: str) -> list[Overrides]:
-    from kaigen.load.diagnostics import Diagnostic, Diagnostics
-    from kaigen.load.sources import read_sources
-    from kaigen.load.yaml import parse
-    from kaigen.overrides import Layer
+    from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+    from kaigen.emit.values import Layer
+    from kaigen.yaml.document import parse
+    from kaigen.yaml.sources import read_sources
 
     sources, problems = read_sources([path], root=Path.cwd())
     found = Diagnostics(problems)

@@ -107,7 +107,7 @@ def command(
     if output == "json":
         _print_json(console, _data(found, kaito=kaito))
     else:
-        from kaigen.cli.plan_told import print_answer
+        from kaigen.cli.plan_format import print_answer
 
         print_answer(console, found, kaito=kaito)
     if picture is not None:
@@ -123,7 +123,7 @@ def _facts(path: str, weights: float) -> ModelFacts:
     """
     import json
 
-    from kaigen.load.diagnostics import InputError, Mark
+    from kaigen.diagnostics.diagnostic import InputError, Mark
     from kaigen.sizing.config_json import facts_of_config
 
     try:
@@ -193,10 +193,10 @@ def _plan_specs(
     picture: str | None,
     output: str,
 ) -> None:
-    from kaigen.cli.plan_told import print_answer
-    from kaigen.load.diagnostics import Diagnostics
-    from kaigen.pipeline import load_specs
-    from kaigen.planned import plan_specs
+    from kaigen.cli.plan_format import print_answer
+    from kaigen.diagnostics.diagnostic import Diagnostics
+    from kaigen.pipeline.run import load_specs
+    from kaigen.plan.specs import plan_specs
 
     loaded = load_specs(
         paths, read_one_config(console, environment), stdin=sys.stdin.buffer if "-" in paths else None
@@ -229,7 +229,7 @@ def _plan_specs(
 
 
 def _data(found: Answer, *, kaito: bool) -> dict[str, Any]:
-    from kaigen.cli.plan_told import answer_data
+    from kaigen.cli.plan_format import answer_data
 
     return answer_data(found, kaito=kaito)
 

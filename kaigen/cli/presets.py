@@ -11,7 +11,7 @@ from kaigen.cli.sizing import output_option, refusals
 
 if TYPE_CHECKING:
     from kaigen.catalog.presets import Preset
-    from kaigen.sizing.told import Json
+    from kaigen.sizing.format import Json
 
 
 @click.command("presets")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kaigen.cli.console import Console
-    from kaigen.load.progress import Progress
+    from kaigen.system.progress import Progress
 
 DELAY_S = 0.5
 """Work that is done sooner says nothing."""

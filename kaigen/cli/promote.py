@@ -10,7 +10,7 @@ import click
 from kaigen.cli.console import Console, table
 
 if TYPE_CHECKING:
-    from kaigen.promotion import Promotion
+    from kaigen.promote.promotion import Promotion
 
 
 @click.command("promote")
@@ -36,8 +36,8 @@ def command(
     environment that gets them, to be reviewed and committed: an environment with pins keeps what it runs, whatever
     the specs say, until the next promotion.
     """
-    from kaigen.config import find_root
-    from kaigen.promotion import plan_promotion
+    from kaigen.config.settings import find_root
+    from kaigen.promote.promotion import plan_promotion
 
     here = Path.cwd()
     root = find_root(here)

@@ -13,7 +13,7 @@ from kaigen.cli.options import read_config
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kaigen.config import Config
+    from kaigen.config.settings import Config
     from kaigen.publish.plan import Plan
     from kaigen.publish.results import ArtifactResult, BranchResult, TreeResult
 

@@ -23,14 +23,14 @@ from kaigen.cli.progress import progress_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from kaigen.config import Config, Format
-    from kaigen.gitops.contents import FileContent, TreeState
-    from kaigen.gitops.tree import TreeChange
-    from kaigen.incremental import AppRow
-    from kaigen.load.diagnostics import Diagnostic
-    from kaigen.load.progress import Progress
-    from kaigen.overrides import Overrides
-    from kaigen.pipeline import Compilation
+    from kaigen.config.settings import Config, Format
+    from kaigen.diagnostics.diagnostic import Diagnostic
+    from kaigen.emit.values import Overrides
+    from kaigen.output.contents import FileContent, TreeState
+    from kaigen.output.tree import TreeChange
+    from kaigen.pipeline.incremental import AppRow
+    from kaigen.pipeline.run import Compilation
+    from kaigen.system.progress import Progress
 
 MOST_ROWS = 20
 """Rows of the table at the end of a render."""
@@ -133,7 +133,7 @@ class _Tree:
 
 def _left_behind(root: Path, environments: Sequence[str]) -> list[_Tree]:
     """Trees that are no longer wanted: of environments that are gone, and of the time before there were any."""
-    from kaigen.gitops.index import INDEX_NAME
+    from kaigen.output.index import INDEX_NAME
 
     below = sorted(path for path in root.iterdir() if path.name not in environments) if root.is_dir() else []
     return [_Tree(place, {}, (), ()) for place in (root, *below) if (place / INDEX_NAME).is_file()]
@@ -147,7 +147,7 @@ def _whole_tree(
     *,
     use_cache: bool,
 ) -> _Tree:
-    from kaigen.incremental import render_incrementally
+    from kaigen.pipeline.incremental import render_incrementally
 
     found = render_incrementally(
         config, overrides, config.format, root, use_cache=use_cache, progress=progress
@@ -174,7 +174,7 @@ def _compile(
 ) -> Compilation:
     from io import BytesIO
 
-    from kaigen.pipeline import compile_specs, load_others, load_specs
+    from kaigen.pipeline.run import compile_specs, load_others, load_specs
 
     stream = BytesIO(stdin) if stdin is not None else None
     loaded = load_specs(paths, config, stdin=stream, progress=progress)
@@ -183,8 +183,8 @@ def _compile(
 
 
 def _check(console: Console, trees: Sequence[_Tree]) -> None:
-    from kaigen.gitops.tree import diff_tree, plan_tree
-    from kaigen.load.diagnostics import CheckFailed
+    from kaigen.diagnostics.diagnostic import CheckFailed
+    from kaigen.output.tree import diff_tree, plan_tree
 
     stale = []
     for tree in trees:
@@ -200,7 +200,7 @@ def _check(console: Console, trees: Sequence[_Tree]) -> None:
 
 
 def _write(console: Console, tree: _Tree) -> None:
-    from kaigen.gitops.tree import write_tree
+    from kaigen.output.tree import write_tree
 
     change = write_tree(tree.root, tree.files, scope=tree.scope, state=tree.state)
     if console.verbosity < 0:

@@ -12,8 +12,8 @@ from kaigen.cli.options import environment_option, read_one_config
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kaigen.config import Config
-    from kaigen.pipeline import Compilation
+    from kaigen.config.settings import Config
+    from kaigen.pipeline.run import Compilation
     from kaigen.secrets.expected import ExpectedSecret
     from kaigen.secrets.provider import External
 
@@ -44,7 +44,7 @@ def command(
     and makes the Secrets; no value is in it, nor in a command line that it runs. `-o externalsecret` prints an
     ExternalSecret for each.
     """
-    from kaigen.pipeline import compile_specs, load_specs
+    from kaigen.pipeline.run import compile_specs, load_specs
     from kaigen.secrets.expected import expected_secrets
 
     if store is not None and output != "externalsecret":
@@ -74,7 +74,7 @@ def command(
 
 
 def _check_names(apps: Sequence[str], compilation: Compilation) -> None:
-    from kaigen.load.suggest import did_you_mean
+    from kaigen.diagnostics.suggest import did_you_mean
 
     full = [f"{item.app.namespace}/{item.app.name}" for item in compilation.apps]
     known = {*full, *(item.app.name for item in compilation.apps)}

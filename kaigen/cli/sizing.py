@@ -50,7 +50,7 @@ def refusals() -> Iterator[None]:
     Raises:
         InputError: in place of a PlanError.
     """
-    from kaigen.load.diagnostics import InputError
+    from kaigen.diagnostics.diagnostic import InputError
     from kaigen.sizing.problem import PlanError
 
     try:

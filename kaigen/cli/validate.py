@@ -11,7 +11,7 @@ from kaigen.cli.console import Console
 from kaigen.cli.options import checkout_folder, environment_option, paths_argument, read_configs
 
 if TYPE_CHECKING:
-    from kaigen.load.diagnostics import Diagnostic
+    from kaigen.diagnostics.diagnostic import Diagnostic
 
 
 @click.command("validate")
@@ -33,10 +33,10 @@ def command(console: Console, paths: tuple[str, ...], environment: str, output: 
     """
     from io import BytesIO
 
+    from kaigen.diagnostics.diagnostic import Severity
+    from kaigen.diagnostics.report import render_report
     from kaigen.environments.combined import combined
-    from kaigen.load.diagnostics import Severity
-    from kaigen.load.report import render_report
-    from kaigen.pipeline import validate
+    from kaigen.pipeline.run import validate
 
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     told: dict[str, list[Diagnostic]] = {}

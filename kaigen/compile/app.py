@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from kaigen.compile.gojson import go_json, sha256_hex
-from kaigen.load.diagnostics import Mark
+from kaigen.compile.go_json import go_json, sha256_hex
+from kaigen.diagnostics.diagnostic import Mark
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Tree: TypeAlias = "bool | int | float | str | Expr | Sequence[Tree] | Mapping[str, Tree] | None"

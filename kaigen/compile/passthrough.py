@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kaigen.compile.app import App, Object
-from kaigen.load.secrets import is_sops
+from kaigen.secret_scan.documents import is_sops
 
 SECRET_WAYS: Mapping[tuple[str, str], str] = {
     ("external-secrets.io/v1", "ExternalSecret"): "ExternalSecret",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from kaigen.compile.app import Labels, Setting, Tree
-from kaigen.compile.bricks import settings
-from kaigen.compile.bricks.frame import Frame
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.frame import Frame
 from kaigen.compile.problems import Problems
 
 

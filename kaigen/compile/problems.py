@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from kaigen.compile.app import SpecPath
-from kaigen.load.diagnostics import Diagnostic, Severity
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class SpecProblem(Exception):
         cls, code: str, what: str, name: str, known: Iterable[str], path: SpecPath, *, where: str = ""
     ) -> SpecProblem:
         """A name that is not in a list, with the nearest that is."""
-        from kaigen.load.suggest import did_you_mean
+        from kaigen.diagnostics.suggest import did_you_mean
 
         names = sorted(known)
         listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")

@@ -16,6 +16,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.dialects.base import CLUSTER_FIELDS, PREFIX, Around, ForeignMetadata, Lowered, Lowering
 from kaigen.kinds.base import NO_BLANKS, AppName, Block, Metadata, TokenSecret
 from kaigen.kinds.blocks import AccessMode, HuggingFace, Placement, RepoName, Resources, Source
@@ -24,7 +25,6 @@ from kaigen.kinds.job import Job, JobSpec, ModelUse, Output, OutputVolume
 from kaigen.kinds.promotable import IMAGE
 from kaigen.kinds.spec import Path
 from kaigen.kinds.validate import Positioned
-from kaigen.load.diagnostics import Diagnostic
 
 DEFAULT_IMAGE = "silentehrec/torchtune:latest"
 DEFAULT_MODEL = "Qwen/Qwen2.5-0.5B-Instruct"
@@ -93,7 +93,7 @@ class AiOperatorJob(Block):
 
 
 def _secret_reference(job: AiOperatorJob, lowering: Lowering) -> TokenSecret | None:
-    from kaigen.load.tokens import looks_like_secret
+    from kaigen.secret_scan.detect import looks_like_secret
 
     name = job.spec.hugging_face_secret
     if name is None:

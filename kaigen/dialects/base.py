@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field, JsonValue
 
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.base import APP_NAME_MAX, Annotations, AppName, Block, LabelName, Labels
 from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
 from kaigen.kinds.spec import Path
 from kaigen.kinds.validate import Positioned
-from kaigen.load.diagnostics import Diagnostic, Severity
-from kaigen.load.paths import dotted
 
 if TYPE_CHECKING:
     from kaigen.kinds.topology import Topology
@@ -134,7 +134,7 @@ class Lowering:
 
     def directives(self, annotations: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
         """Annotations that direct kaigen, by name without their prefix; unknown ones are errors."""
-        from kaigen.load.suggest import nearest
+        from kaigen.diagnostics.suggest import nearest
 
         found = {}
         for key, value in annotations.items():

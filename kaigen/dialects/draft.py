@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.spec import Path
-from kaigen.load.paths import dotted
 
 if TYPE_CHECKING:
     from kaigen.dialects.base import Lowering

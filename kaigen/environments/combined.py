@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from kaigen.load.diagnostics import Diagnostic, Diagnostics, InputError
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, InputError
 
 if TYPE_CHECKING:
-    from kaigen.config import Config
+    from kaigen.config.settings import Config
 
 Found = TypeVar("Found")
 

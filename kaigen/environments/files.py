@@ -5,19 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.kinds.base import Block
 from kaigen.kinds.registry import KindEntry
-from kaigen.load.diagnostics import Diagnostic, Diagnostics, Mark
 
 if TYPE_CHECKING:
-    from kaigen.load.yaml import Document
+    from kaigen.yaml.document import Document
 
 
 def read_document(path: Path, code: str, found: Diagnostics) -> Document | None:
     """The mapping that a file of one document holds; None for an empty file, and where something is wrong."""
-    from kaigen.load.secrets import find_in_comments, find_secrets
-    from kaigen.load.sources import read_sources
-    from kaigen.load.yaml import parse
+    from kaigen.secret_scan.documents import find_in_comments, find_secrets
+    from kaigen.yaml.document import parse
+    from kaigen.yaml.sources import read_sources
 
     if path.is_dir():
         found.add(Diagnostic(code, f"{path.name} is a folder; it must be a file", Mark(str(path))))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kaigen.config import default_images
+from kaigen.config.settings import default_images
 from kaigen.kinds.base import NO_BLANKS, Block
 
 Image = Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS)]

@@ -9,16 +9,16 @@ from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from kaigen.config import FILE_NAME, Config, Override, pins_path
+from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.patch import Entries, Layer, PatchedDocument, reach
 from kaigen.environments.places import Place
-from kaigen.load.diagnostics import Diagnostic, Severity
-from kaigen.load.paths import dotted
-from kaigen.load.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from kaigen.kinds.registry import KindEntry
-    from kaigen.load.yaml import Document
+    from kaigen.yaml.document import Document
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]+)\]")
 

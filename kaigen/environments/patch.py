@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kaigen.diagnostics.diagnostic import Mark
 from kaigen.environments.places import Place
-from kaigen.load.diagnostics import Mark
-from kaigen.load.yaml import Document
+from kaigen.yaml.document import Document
 
 Path = tuple[str | int, ...]
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from kaigen.config import pins_path
+from kaigen.config.settings import pins_path
+from kaigen.diagnostics.diagnostic import Diagnostics
 from kaigen.environments.files import read_document, validated
 from kaigen.environments.images import Images
 from kaigen.kinds.base import API_VERSION, NO_BLANKS, Block
 from kaigen.kinds.registry import KindEntry
-from kaigen.load.diagnostics import Diagnostics
 
 HEADER = """\
 # What was promoted to this environment; it lies over the specs and over kaigen.yaml.

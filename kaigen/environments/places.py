@@ -7,10 +7,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from kaigen.load.diagnostics import Diagnostics, Mark
-from kaigen.load.paths import dotted
-from kaigen.load.sources import Source
-from kaigen.load.yaml import Document, parse
+from kaigen.diagnostics.diagnostic import Diagnostics, Mark
+from kaigen.diagnostics.field_path import dotted
+from kaigen.yaml.document import Document, parse
+from kaigen.yaml.sources import Source
 
 
 @dataclass(frozen=True, slots=True)

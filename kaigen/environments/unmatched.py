@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from kaigen.config import FILE_NAME, Config, Override, pins_path
-from kaigen.load.diagnostics import Diagnostic, Severity
-from kaigen.load.suggest import did_you_mean
+from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.diagnostics.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from kaigen.environments.places import Place

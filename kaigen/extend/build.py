@@ -22,7 +22,7 @@ from kaigen.compile.app import (
     Tree,
     collect_settings,
 )
-from kaigen.compile.bricks.frame import WAVE
+from kaigen.compile.builders.frame import WAVE
 from kaigen.compile.context import Context
 from kaigen.compile.finish import finish, frame_of
 from kaigen.compile.problems import Problems

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.kinds.base import API_VERSION, Block
 from kaigen.kinds.registry import KindEntry
-from kaigen.load.diagnostics import Diagnostic, Diagnostics, Mark
 
 if TYPE_CHECKING:
-    from kaigen.load.sources import Source
-    from kaigen.load.yaml import Document
+    from kaigen.yaml.document import Document
+    from kaigen.yaml.sources import Source
 
 FILE = "kind.yaml"
 SCHEMAS = ("schema.yaml", "schema.json")
@@ -194,8 +194,8 @@ def _read(folder: Path, root: Path, found: Diagnostics) -> tuple[Definition | No
 
 
 def _document(path: Path, root: Path, found: Diagnostics) -> Document | None:
-    from kaigen.load.sources import read_sources
-    from kaigen.load.yaml import parse
+    from kaigen.yaml.document import parse
+    from kaigen.yaml.sources import read_sources
 
     sources, problems = read_sources([str(path)], root=root)
     found.extend(problems)
@@ -211,7 +211,7 @@ def _document(path: Path, root: Path, found: Diagnostics) -> Document | None:
 
 
 def _templates(folder: Path, root: Path, found: Diagnostics) -> dict[str, Source]:
-    from kaigen.load.sources import read_sources
+    from kaigen.yaml.sources import read_sources
 
     templates: dict[str, Source] = {}
     before = len(found)

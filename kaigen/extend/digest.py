@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kaigen.config import Config
+    from kaigen.config.settings import Config
 
 
 def extension_digest(config: Config) -> str:

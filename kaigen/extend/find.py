@@ -8,18 +8,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.extend.definition import Definition, files_of, read_definitions
 from kaigen.extend.plugins import plugin_kinds, read_by_schema
 from kaigen.extend.schemas import embedded
 from kaigen.kinds.base import API_VERSION
 from kaigen.kinds.registry import KINDS, KindEntry
-from kaigen.load.diagnostics import Diagnostic, Diagnostics, Mark
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App
     from kaigen.compile.context import Context
     from kaigen.compile.problems import Problems
-    from kaigen.config import Config
+    from kaigen.config.settings import Config
     from kaigen.kinds.base import Block
     from kaigen.kinds.validate import Positioned
 

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from kaigen.compile.app import App, Expr, Namespace, Release, Setting, SpecPath, Text, Tree
 from kaigen.compile.context import Context
-from kaigen.compile.gojson import go_json, sha256_hex
+from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.problems import Problems
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.build import RUN, Part, build_app, joined, plain
 from kaigen.extend.definition import SUFFIX, Definition
 from kaigen.extend.sandbox import Misused, Placeholder, Run
@@ -18,13 +21,10 @@ from kaigen.extend.schemas import values_schema
 from kaigen.extend.templates import place_in, render, shown_tokens
 from kaigen.kinds.schema import deref, walk
 from kaigen.kinds.user import UserDocument
-from kaigen.load.diagnostics import Diagnostic, Diagnostics, Mark
-from kaigen.load.paths import dotted
-from kaigen.load.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from kaigen.extend.templates import LineMap
-    from kaigen.load.yaml import Document
+    from kaigen.yaml.document import Document
 
 _SETTING = re.compile(r"[a-z][A-Za-z0-9]*(?:\.[a-z][A-Za-z0-9]*)*")
 

@@ -21,14 +21,14 @@ from kaigen.compile.app import (
     find_settings,
     resolve,
 )
-from kaigen.config import FILE_NAME
+from kaigen.config.settings import FILE_NAME
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark, Severity
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.pointer import Fails, apply, brief, merge, same, steps, thaw
-from kaigen.load.diagnostics import Diagnostic, Diagnostics, Mark, Severity
-from kaigen.load.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from kaigen.config import Config
-    from kaigen.load.yaml import Document
+    from kaigen.config.settings import Config
+    from kaigen.yaml.document import Document
 
 _MEMBERS: Mapping[str, tuple[str, ...]] = {
     "add": ("path", "value"),
@@ -208,8 +208,8 @@ def read_patches(config: Config) -> Patches:
 
 
 def _document(path: Path, root: Path, found: Diagnostics) -> Document | None:
-    from kaigen.load.sources import read_sources
-    from kaigen.load.yaml import parse
+    from kaigen.yaml.document import parse
+    from kaigen.yaml.sources import read_sources
 
     sources, problems = read_sources([str(path)], root=root)
     found.extend(problems)

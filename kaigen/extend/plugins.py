@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.extend.schemas import embedded, spec_problems, with_defaults
 from kaigen.kinds.registry import KindEntry
-from kaigen.load.diagnostics import Diagnostic, Mark
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kaigen.compile.app import Expr, Labels, Scope, Setting, SpecPath, Tree, resolve
-from kaigen.load.paths import dotted
-from kaigen.load.suggest import did_you_mean
+from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.suggest import did_you_mean
 
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")
 

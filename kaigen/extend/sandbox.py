@@ -18,8 +18,8 @@ from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.instrument import Instrumented
-from kaigen.load.suggest import did_you_mean
 
 MAX_STEPS = 200_000
 """Turns of loops, calls of macros, and pieces of 64 characters, of one template."""

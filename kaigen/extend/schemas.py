@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kaigen.kinds.explain import form_problem, nearest_form, shown
+from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.emit.values import TYPES
+from kaigen.kinds.errors import form_problem, nearest_form, shown
 from kaigen.kinds.schema import deref
 from kaigen.kinds.validate import Positioned, name_of
-from kaigen.load.diagnostics import Diagnostic
-from kaigen.load.paths import dotted
-from kaigen.load.suggest import did_you_mean
-from kaigen.overrides import TYPES
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError

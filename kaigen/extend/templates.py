@@ -10,14 +10,14 @@ from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from kaigen.load.diagnostics import Diagnostic, Diagnostics, Mark
-from kaigen.load.sources import Source
-from kaigen.load.suggest import did_you_mean
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.yaml.sources import Source
 
 if TYPE_CHECKING:
     from kaigen.extend.definition import Definition
     from kaigen.extend.sandbox import Run, Sandbox
-    from kaigen.load.yaml import Document
+    from kaigen.yaml.document import Document
 
 
 def place_in(source: Source, line: int, word: str = "") -> Mark:
@@ -148,7 +148,7 @@ def render(definition: Definition, run: Run, names: Mapping[str, Any], found: Di
         names: what templates know.
         found: takes what is wrong, at its place in a template.
     """
-    from kaigen.load.yaml import parse
+    from kaigen.yaml.document import parse
 
     environment = _environment(tuple(definition.templates.items()))
     environment.run = run

@@ -1,1 +1,1 @@
-"""What kaigen writes into a repository, and how a GitOps controller finds it there."""
+"""What Argo CD and Flux read: objects that tell them which apps to sync from where, in which order, how."""

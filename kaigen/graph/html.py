@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from kaigen.graph.layout import lay_out
-from kaigen.graph.looks import FAMILIES, absence, app_relations, family, one_line
 from kaigen.graph.model import Graph, ObjectNode, Place
+from kaigen.graph.style import FAMILIES, absence, app_relations, family, one_line
 from kaigen.graph.svg import drawing
 
 Json: TypeAlias = "int | str | list[Json] | dict[str, Json]"

@@ -10,10 +10,10 @@ from kaigen.emit.yaml import entry_lines
 from kaigen.graph.model import Place
 
 if TYPE_CHECKING:
+    from kaigen.diagnostics.diagnostic import Mark
     from kaigen.kinds.spec import Spec
-    from kaigen.load.diagnostics import Mark
-    from kaigen.load.yaml import Document
-    from kaigen.pipeline import Compiled
+    from kaigen.pipeline.run import Compiled
+    from kaigen.yaml.document import Document
 
 Path = tuple[str | int, ...]
 

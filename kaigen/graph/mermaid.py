@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from kaigen.graph.looks import FAMILIES, absence, app_relations, family, one_line, shorten
 from kaigen.graph.model import AppNode, Edge, ExternalNode, Graph, ObjectNode, Relation
+from kaigen.graph.style import FAMILIES, absence, app_relations, family, one_line, shorten
 
 MOST_CHARACTERS = 48_000
 MOST_EDGES = 450

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from kaigen.check.pods import Object, PodTemplate, containers, entries, group_of, mapping, pod_templates
 from kaigen.check.relations import relations_of
-from kaigen.compile.bricks.buckets import destination_of
-from kaigen.compile.bricks.frame import LOCATION
+from kaigen.compile.builders.buckets import destination_of
+from kaigen.compile.builders.frame import LOCATION
 from kaigen.graph.model import Relation
 
 
@@ -128,7 +128,7 @@ def markers(obj: Object, command: str) -> Iterator[Marker]:
 
     Args:
         obj: the object.
-        command: the downloader's command, as `kaigen.compile.bricks.weights` writes it: `fetch` writes a
+        command: the downloader's command, as `kaigen.compile.builders.weights` writes it: `fetch` writes a
             marker, `wait` waits for it.
     """
     for template in pod_templates(obj):

@@ -6,8 +6,8 @@ from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from kaigen.graph.layout import BOX_HEIGHT, BOX_WIDTH, Box, FrameBox, Layout, Line, lay_out
-from kaigen.graph.looks import absence, family, one_line, shorten
 from kaigen.graph.model import ExternalNode, Graph, Relation
+from kaigen.graph.style import absence, family, one_line, shorten
 
 _MARGIN = 16
 _NAME = 26

@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
 
-from kaigen.load.paths import dotted
+from kaigen.diagnostics.field_path import dotted
 
 Path = tuple[str | int, ...]
 Need = Literal["commit", "digest", ""]

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from kaigen.kinds.base import API_VERSION
 
 if TYPE_CHECKING:
+    from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.kinds.base import Block
     from kaigen.kinds.validate import Positioned
-    from kaigen.load.diagnostics import Diagnostic
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ KINDS: tuple[KindEntry, ...] = (
         "kaigen.kinds.model",
         "Model",
         "weights from somewhere, at rest, proven complete",
-        compile="kaigen.compile.model:compile_model",
+        compile="kaigen.compile.model.compile:compile_model",
     ),
     KindEntry(
         API_VERSION,
@@ -95,7 +95,7 @@ KINDS: tuple[KindEntry, ...] = (
         "kaigen.kinds.job",
         "Job",
         "work that ends",
-        compile="kaigen.compile.job:compile_job",
+        compile="kaigen.compile.job.compile:compile_job",
     ),
     KindEntry(
         API_VERSION,
@@ -103,7 +103,7 @@ KINDS: tuple[KindEntry, ...] = (
         "kaigen.kinds.topology",
         "Topology",
         "work that serves",
-        compile="kaigen.compile.topology:compile_topology",
+        compile="kaigen.compile.topology.compile:compile_topology",
     ),
     KindEntry(
         "ai.re-cinq.com/v1",

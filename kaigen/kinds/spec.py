@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.compat import Naming, ServingNaming
-from kaigen.load.diagnostics import Diagnostic, Mark, Severity
-from kaigen.load.paths import dotted
 
 if TYPE_CHECKING:
     from kaigen.kinds.job import Job

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pydantic import ValidationError
 
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.registry import KindEntry
-from kaigen.load.diagnostics import Diagnostic, Mark
-from kaigen.load.paths import dotted
 
 if TYPE_CHECKING:
     from kaigen.kinds.base import Block
@@ -71,7 +71,7 @@ def validate_document(document: Positioned, entry: KindEntry) -> tuple[Block | N
     try:
         model = entry.model().model_validate(document.data, by_alias=True, by_name=False)
     except ValidationError as error:
-        from kaigen.kinds.explain import explain
+        from kaigen.kinds.errors import explain
 
         found += [item for item in explain(document, entry, error) if item.path not in empty]
         return None, found

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kaigen.load.diagnostics import InputError, SystemFailure
+from kaigen.diagnostics.diagnostic import InputError, SystemFailure
+from kaigen.git.command import Git
 from kaigen.publish.attestation import STATEMENT, encode, provenance
-from kaigen.publish.git import Git
 from kaigen.publish.reference import Reference
 from kaigen.publish.registry import INDEX, MANIFEST, Registry, digest_of
 from kaigen.publish.results import ArtifactResult, Status

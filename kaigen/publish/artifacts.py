@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from kaigen.load.diagnostics import InputError
+from kaigen.diagnostics.diagnostic import InputError
 from kaigen.publish.archive import tgz
 from kaigen.publish.artifact import FLUX_CONFIG, FLUX_CONTENT, HELM_CONFIG, HELM_CONTENT, REVISION, Artifact
 from kaigen.publish.attestation import encode
@@ -18,8 +18,8 @@ from kaigen.publish.sbom import images_of
 from kaigen.publish.source import Source
 
 if TYPE_CHECKING:
-    from kaigen.config import Config
-    from kaigen.pipeline import Compilation, Compiled
+    from kaigen.config.settings import Config
+    from kaigen.pipeline.run import Compilation, Compiled
 
 CHART_FIRST = ("Chart.yaml", "values.yaml", "values.schema.json", "templates/NOTES.txt")
 SUFFIX_LENGTH = 12

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kaigen.load.diagnostics import InputError, Mark, SystemFailure
-from kaigen.publish.git import (
+from kaigen.diagnostics.diagnostic import InputError, Mark, SystemFailure
+from kaigen.git.command import (
     BranchMoved,
     Failure,
     Git,
@@ -242,7 +242,7 @@ class _Run:
     def _merge(
         self, tree: Tree, oids: Mapping[str, str], there: Mapping[str, Entry]
     ) -> tuple[Merge, AppChanges]:
-        from kaigen.gitops.index import INDEX_NAME, parents, parse_index
+        from kaigen.output.index import INDEX_NAME, parents, parse_index
 
         prefix = f"{tree.path}/" if tree.path else ""
         for path in (tree.path, *parents(tree.path)) if tree.path else ():

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kaigen.load.diagnostics import SystemFailure
+from kaigen.diagnostics.diagnostic import SystemFailure
 
 DOCKER_HUB = "https://index.docker.io/v1/"
 _HELPER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kaigen.gitops.index import INDEX_NAME, check_paths, collisions, fold, format_index, parents
-from kaigen.load.diagnostics import Diagnostic, Diagnostics, Mark
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.output.index import INDEX_NAME, check_paths, collisions, fold, format_index, parents
 from kaigen.publish.results import AppChanges
 
 FILE_MODES = frozenset({"100644", "100755"})

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from kaigen.load.diagnostics import Diagnostic, InputError
+from kaigen.diagnostics.diagnostic import Diagnostic, InputError
+from kaigen.git.command import Git, check_branch
 from kaigen.publish.branch import Tree, Wishes, publish_branch
-from kaigen.publish.git import Git, check_branch
 from kaigen.publish.results import ArtifactResult, BranchResult
 from kaigen.publish.source import Source, read_source
 
 if TYPE_CHECKING:
-    from kaigen.config import Config
-    from kaigen.pipeline import Compilation, Loaded
+    from kaigen.config.settings import Config
+    from kaigen.pipeline.run import Compilation, Loaded
     from kaigen.publish.artifact import Artifact
 
 DEFAULT_BRANCH = "deploy"
@@ -140,8 +140,8 @@ def make_plan(
     Raises:
         InputError: with every problem of the specs; KG0901, KG0902, KG0905, KG0906, KG0907 of the rest.
     """
-    from kaigen.gitops.git import require_repository
-    from kaigen.pipeline import compile_specs, load_specs, output_files
+    from kaigen.git.read import require_repository
+    from kaigen.pipeline.run import compile_specs, load_specs, output_files
     from kaigen.publish.artifacts import chart_artifact, filled, unique
 
     root = configs[0].root
@@ -179,7 +179,7 @@ def make_plan(
 def _manifests(
     compilation: Compilation, config: Config, source: Source, url: str, materials: Mapping[str, str]
 ) -> Artifact:
-    from kaigen.pipeline import output_files
+    from kaigen.pipeline.run import output_files
     from kaigen.publish.artifacts import manifests_artifact
 
     flux = (config.gitops or {}).get("flux") or {}
@@ -196,7 +196,7 @@ def _folder(where: Destination, config: Config, source: Source) -> str:
     Raises:
         InputError: KG0902.
     """
-    from kaigen.gitops.index import path_problem
+    from kaigen.output.index import path_problem
     from kaigen.publish.artifacts import filled
 
     default = "/".join(part for part in (source.folder, config.output) if part)
@@ -223,7 +223,7 @@ def _require_apart(branch: str, trees: Sequence[Tree]) -> None:
 
 def _materials(loaded: Loaded, config: Config, source: Source) -> dict[str, str]:
     """SHA-256 of every file that was read, by its path in the repository."""
-    from kaigen.config import FILE_NAME, pins_path
+    from kaigen.config.settings import FILE_NAME, pins_path
 
     found = {}
     root = config.root.absolute()

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from email.message import Message
 from typing import Any
 
-from kaigen.load.diagnostics import SystemFailure
+from kaigen.diagnostics.diagnostic import SystemFailure
+from kaigen.git.command import mask
 from kaigen.publish.credentials import Credentials, find_credentials
-from kaigen.publish.git import mask
 from kaigen.publish.reference import Reference
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"

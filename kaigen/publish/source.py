@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kaigen.load.diagnostics import CheckFailed, InputError
-from kaigen.publish.git import Git, without_userinfo
+from kaigen.diagnostics.diagnostic import CheckFailed, InputError
+from kaigen.git.command import Git, without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kaigen.config import Config
+    from kaigen.config.settings import Config
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ def read_source(git: Git, configs: Sequence[Config], *, allow_dirty: bool = Fals
     Raises:
         InputError: KG0802 no repository, KG0801 no commit yet, KG0901 changes that are not committed.
     """
-    from kaigen.config import FILE_NAME, PINS_FOLDER
-    from kaigen.gitops.git import head_commit, is_dirty
+    from kaigen.config.settings import FILE_NAME, PINS_FOLDER
+    from kaigen.git.read import head_commit, is_dirty
 
     commit = head_commit(git.folder)
     paths = dict.fromkeys([FILE_NAME, PINS_FOLDER, *(spec for config in configs for spec in config.specs)])

@@ -6,7 +6,7 @@ import json
 import re
 from pathlib import Path
 
-from kaigen.load.diagnostics import Diagnostic, InputError, Mark, SystemFailure
+from kaigen.diagnostics.diagnostic import Diagnostic, InputError, Mark, SystemFailure
 
 FILES = Path(__file__).parent / "files"
 
@@ -31,11 +31,11 @@ def repository_files(*, profile: str = "generic", namespace: str = "ml") -> dict
     """
     from kaigen import __version__
     from kaigen.catalog.profiles import profile_names
-    from kaigen.config import default_images
-    from kaigen.config_file import CONFIG_ENTRY
+    from kaigen.config.file import CONFIG_ENTRY
+    from kaigen.config.settings import default_images
+    from kaigen.diagnostics.suggest import did_you_mean
     from kaigen.kinds.base import DNS_LABEL
     from kaigen.kinds.schema import combined_schema, json_schema
-    from kaigen.load.suggest import did_you_mean
 
     found = []
     if profile not in profile_names():

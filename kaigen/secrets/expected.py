@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from kaigen.load.diagnostics import Mark
+from kaigen.diagnostics.diagnostic import Mark
 from kaigen.secrets.makers import Made, made_by
 from kaigen.secrets.references import OPAQUE, Reference, references
 
 if TYPE_CHECKING:
-    from kaigen.pipeline import Compilation, Compiled
+    from kaigen.pipeline.run import Compilation, Compiled
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def _maker(item: Compiled, index: int, made: Made, app: str) -> Maker:
 
 
 def _use(item: Compiled, index: int, reference: Reference, app: str) -> Use:
-    from kaigen.load.paths import dotted
+    from kaigen.diagnostics.field_path import dotted
 
     body = item.objects[index].body
     beside = reference.keys[0] if len(reference.keys) == 1 else ""

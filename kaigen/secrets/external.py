@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterable, Mapping
 
 from kaigen.compile.app import App, Object, Setting, Tree, collect_settings
-from kaigen.compile.bricks import settings
-from kaigen.compile.bricks.external_secret import external_secret
-from kaigen.compile.bricks.frame import Frame
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.external_secret import external_secret
+from kaigen.compile.builders.frame import Frame
 from kaigen.secrets.expected import ExpectedSecret
 from kaigen.secrets.provider import External
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kaigen.load.diagnostics import Diagnostic, Severity
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.secrets.expected import ExpectedSecret
 
 
 def missing_keys(secrets: list[ExpectedSecret]) -> Iterator[Diagnostic]:
     """A warning for each key that is read and not made, at the place that reads it (KG0330)."""
-    from kaigen.load.suggest import did_you_mean
+    from kaigen.diagnostics.suggest import did_you_mean
 
     for secret in secrets:
         maker = secret.maker

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kaigen.config import Config
+    from kaigen.config.settings import Config
 
 KIND = "ClusterSecretStore"
 REFRESH = "1h"

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kaigen.config import FILE_NAME, Config
-from kaigen.load.diagnostics import Diagnostic, Diagnostics, Severity
+from kaigen.config.settings import FILE_NAME, Config
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
 
 if TYPE_CHECKING:
+    from kaigen.pipeline.result import Compiled
     from kaigen.secrets.expected import ExpectedSecret
     from kaigen.secrets.provider import External
-    from kaigen.steps.compiled import Compiled
 
 Others = Callable[[], "list[Compiled] | None"]
 """Gives the apps of the repository that are not of this run; None when one of them cannot be made."""
@@ -80,8 +80,8 @@ def _with_apps(
     config: Config,
     found: Diagnostics,
 ) -> list[Compiled]:
+    from kaigen.pipeline.result import Compiled
     from kaigen.secrets.external import APP_NAME, secret_apps, untold, wanted
-    from kaigen.steps.compiled import Compiled
 
     todo = wanted(secrets)
     for secret in untold(todo, external):

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
+from kaigen.sizing.format import count, told_hardware
 from kaigen.sizing.plan import told_gib, told_layout
-from kaigen.sizing.told import count, told_hardware
 
 if TYPE_CHECKING:
     from kaigen.sizing.result import Plan

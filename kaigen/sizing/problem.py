@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from kaigen.load.suggest import did_you_mean
+from kaigen.diagnostics.suggest import did_you_mean
 
 
 class Field(Enum):
@@ -31,7 +31,7 @@ class PlanError(Exception):
     """There is no plan, for a reason that a person can act on.
 
     Attributes:
-        code: of `kaigen.load.codes`.
+        code: of `kaigen.diagnostics.codes`.
         field: what of the question is to blame.
         hint: how to mend it, with the arithmetic where it does not fit.
     """

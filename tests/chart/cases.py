@@ -15,10 +15,10 @@ from typing import Any
 import yaml
 
 from kaigen.compile.app import Json
-from kaigen.config import Config, load_config
+from kaigen.config.settings import Config, load_config
 from kaigen.emit.chart import chart_files
-from kaigen.overrides import Overrides, effective_values
-from kaigen.pipeline import Compilation, Compiled, compile_specs, load_specs
+from kaigen.emit.values import Overrides, effective_values
+from kaigen.pipeline.run import Compilation, Compiled, compile_specs, load_specs
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from kaigen.catalog.profiles import get_profile
 from kaigen.compile.app import MUTABLE_JOB_FIELDS, App, find_settings
 from kaigen.compile.context import Context
-from kaigen.compile.job import compile_job
+from kaigen.compile.job.compile import compile_job
 from kaigen.compile.problems import Problems
-from kaigen.config import default_images
+from kaigen.config.settings import default_images
+from kaigen.emit.values import check_values, effective_values
 from kaigen.kinds.job import Job
-from kaigen.overrides import check_values, effective_values
-from kaigen.pipeline import Compiled
+from kaigen.pipeline.run import Compiled
 from tests.chart.cases import AppCase, app_cases, write_chart
 from tests.chart.synthesis import filled
 from tests.chart.test_equal import by_helm, written

@@ -12,10 +12,10 @@ import yaml
 from kaigen.check.pods import pod_templates
 from kaigen.compile.app import Rendered, Scope, resolve, spec_digest
 from kaigen.emit.manifests import manifest_files
+from kaigen.emit.values import check_values
 from kaigen.emit.yaml import dump
 from kaigen.kinds.registry import KINDS
-from kaigen.overrides import check_values
-from kaigen.pipeline import Compiled
+from kaigen.pipeline.run import Compiled
 from tests import helm
 from tests.chart.cases import AppCase, app_cases, write_chart
 from tests.chart.synthesis import emptied, filled

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kaigen.compile.app import App, JsonText, Object, Release, Setting, Tree
-from kaigen.load.diagnostics import InputError
-from kaigen.overrides import Overrides, check_values, effective_values, parse_assignment
-from kaigen.pipeline import Compiled
+from kaigen.diagnostics.diagnostic import InputError
+from kaigen.emit.values import Overrides, check_values, effective_values, parse_assignment
+from kaigen.pipeline.run import Compiled
 from tests import helm
 from tests.chart.cases import write_chart
 from tests.differences import assert_same

@@ -11,7 +11,7 @@ import yaml
 from kaigen.compile.app import find_settings
 from kaigen.kinds.registry import KINDS, KindEntry, find_kind
 from kaigen.kinds.schema import branches, deref, json_schema, walk
-from kaigen.load.yaml import JsonValue
+from kaigen.yaml.document import JsonValue
 from tests.chart.cases import SPECS, AppCase, app_cases
 
 NOT_WRITTEN = {

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaigen.compile.app import Setting
-from kaigen.overrides import check_values
+from kaigen.emit.values import check_values
 from tests import helm
 from tests.chart.cases import AppCase, app_cases, write_chart
 from tests.chart.synthesis import filled

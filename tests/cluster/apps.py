@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from kaigen.config import load_config
-from kaigen.pipeline import Compilation, Compiled, compile_specs, load_specs
+from kaigen.config.settings import load_config
+from kaigen.pipeline.run import Compilation, Compiled, compile_specs, load_specs
 from tests.chart.cases import EXAMPLES, Case
 from tests.cluster import world
 from tests.cluster.client import Object

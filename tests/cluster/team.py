@@ -8,8 +8,8 @@ from pathlib import Path
 
 import yaml
 
-from kaigen.config import load_config
-from kaigen.pipeline import render
+from kaigen.config.settings import load_config
+from kaigen.pipeline.run import render
 from tests.cluster.apps import demo_specs
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import Object

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.gitops.sync.health import CLAIM_HEALTH, CLAIM_HEALTH_KEY
+from kaigen.gitops.health import CLAIM_HEALTH, CLAIM_HEALTH_KEY
 from tests.cluster.apps import CLAIM, JOB, POD, add_gpu_node, compiled, demo_specs, job_name
 from tests.cluster.argocd import ArgoCD
 from tests.cluster.client import ApiError, Object, is_true

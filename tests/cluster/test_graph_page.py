@@ -13,10 +13,10 @@ import pytest
 
 from benchmarks.workload import write_repository
 from kaigen.cli.main import run
-from kaigen.config import load_config
+from kaigen.config.settings import load_config
 from kaigen.graph import render_graph
 from kaigen.graph.model import Graph
-from kaigen.pipeline import render
+from kaigen.pipeline.run import render
 from tests.cluster.browser import browser, mermaid_script
 from tests.unit.graph.graphs import DEMO, graph_of, made
 from tests.unit.graph.test_forms import NASTY

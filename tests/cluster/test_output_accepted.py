@@ -12,7 +12,7 @@ import pytest
 
 from kaigen.check.pods import pod_templates
 from kaigen.kinds.registry import KINDS
-from kaigen.pipeline import Compiled
+from kaigen.pipeline.run import Compiled
 from tests import helm
 from tests.chart.cases import cases, write_chart
 from tests.cluster.apps import CLAIM, JOB, POD, add_gpu_node, case, demo, job_name

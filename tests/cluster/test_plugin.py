@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.config import load_config
-from kaigen.pipeline import compile_specs, load_specs
+from kaigen.config.settings import load_config
+from kaigen.pipeline.run import compile_specs, load_specs
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import Object
 from tests.cluster.git import Repository

@@ -22,7 +22,7 @@ def test_a_server_of_ssh_that_never_answers_is_told_in_a_line(
     for name in ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    monkeypatch.setattr("kaigen.publish.git.PATIENCE_S", 1)
+    monkeypatch.setattr("kaigen.git.command.PATIENCE_S", 1)
     for name in ("kaigen.yaml", "specs"):
         subprocess.run(["cp", "-r", DEMO / name, tmp_path], check=True)
     git = ["git", "-c", "user.name=Ada", "-c", "user.email=ada@example.com", "-C", str(tmp_path)]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kaigen.pipeline import render
+from kaigen.pipeline.run import render
 from tests.cluster.tools.parts import locate
 
 SECRET = """\

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.config import Config
-from kaigen.pipeline import Compilation, compile_specs, load_specs
+from kaigen.config.settings import Config
+from kaigen.pipeline.run import Compilation, compile_specs, load_specs
 from tests.differences import differences
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ai-operator" / "finetune-job.yaml"

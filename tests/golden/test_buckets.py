@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.config import Config
-from kaigen.pipeline import render
+from kaigen.config.settings import Config
+from kaigen.pipeline.run import render
 from runtimes.downloader.tests.hub import Hub
 from runtimes.downloader.tests.s3 import KEYS, S3, moto
 

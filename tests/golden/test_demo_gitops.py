@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kaigen.check import check_object, is_cluster_scoped
-from kaigen.gitops.sync.delivery import OWN_KINDS
+from kaigen.gitops.delivery import OWN_KINDS
 from tests import helm, tools
 
 RENDERED = Path(__file__).parents[2] / "examples" / "demo" / "rendered"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.config import load_config
-from kaigen.gitops.tree import diff_tree, plan_tree
-from kaigen.pipeline import render
+from kaigen.config.settings import load_config
+from kaigen.output.tree import diff_tree, plan_tree
+from kaigen.pipeline.run import render
 from tools import tour
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

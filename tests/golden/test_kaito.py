@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.config import Config
-from kaigen.pipeline import compile_specs, load_specs
+from kaigen.config.settings import Config
+from kaigen.pipeline.run import compile_specs, load_specs
 from tests.differences import differences
 from tests.unit.dialects.kaito_case import (
     A100,

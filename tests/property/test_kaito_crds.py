@@ -12,10 +12,10 @@ import yaml
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from kaigen.config import Config
-from kaigen.load.diagnostics import Diagnostics, InputError, Severity
-from kaigen.load.sources import Source
-from kaigen.pipeline import Loaded, compile_specs, load_source
+from kaigen.config.settings import Config
+from kaigen.diagnostics.diagnostic import Diagnostics, InputError, Severity
+from kaigen.pipeline.run import Loaded, compile_specs, load_source
+from kaigen.yaml.sources import Source
 
 CRDS = sorted((Path(__file__).parents[1] / "cluster" / "crds").glob("kaito.sh_*.yaml"))
 

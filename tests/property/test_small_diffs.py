@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.config import Config
-from kaigen.pipeline import render
+from kaigen.config.settings import Config
+from kaigen.pipeline.run import render
 
 SPECS: dict[str, dict[str, Any]] = yaml.safe_load("""\
 model:

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
+from kaigen.diagnostics.diagnostic import Diagnostics
 from kaigen.kinds.registry import KINDS, KindEntry, find_kind
 from kaigen.kinds.schema import json_schema
 from kaigen.kinds.validate import validate_document
-from kaigen.load.diagnostics import Diagnostics
-from kaigen.load.sources import Source
-from kaigen.load.yaml import parse
+from kaigen.yaml.document import parse
+from kaigen.yaml.sources import Source
 
 ROOT = Path(__file__).parents[2]
 

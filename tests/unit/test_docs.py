@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kaigen.cli.main import COMMANDS, cli
-from kaigen.load.codes import codes
+from kaigen.diagnostics.codes import codes
 from tools import docs
 
 ROOT = Path(__file__).parent.parent.parent
@@ -101,7 +101,7 @@ def test_there_are_blocks_to_copy() -> None:
 @pytest.mark.parametrize(("page", "number"), WRITTEN)
 def test_what_a_reader_may_copy_is_valid(tmp_path: Path, page: str, number: int) -> None:
     from kaigen import load_config, load_specs
-    from kaigen.load.diagnostics import Severity
+    from kaigen.diagnostics.diagnostic import Severity
 
     block = code_blocks(page, "yaml")[number]
     if re.search(r"^kind: Config$", block, re.MULTILINE):

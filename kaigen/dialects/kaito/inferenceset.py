@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.dialects.base import Around, Lowered
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import Foreign, Inference, LabelSelector, Partition, Text
@@ -18,7 +19,6 @@ from kaigen.kinds.base import ADDRESS, Block, Object
 from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
 from kaigen.kinds.validate import Positioned
-from kaigen.load.diagnostics import Diagnostic
 
 SCALING = "scaledobject.kaito.sh/"
 PROMETHEUS = "kaigen.dev/prometheus"

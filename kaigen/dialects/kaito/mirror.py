@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.dialects.base import Around, Lowered
 from kaigen.dialects.kaito.blocks import Foreign, Text
 from kaigen.dialects.kaito.presets import TOKEN_KEY
@@ -13,7 +14,6 @@ from kaigen.dialects.kaito.reading import Reading
 from kaigen.kinds.base import Block, LabelName, ObjectName, Quantity
 from kaigen.kinds.model import Model
 from kaigen.kinds.validate import Positioned
-from kaigen.load.diagnostics import Diagnostic
 
 
 class SecretReference(Block):

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.dialects.base import Around, Lowered
 from kaigen.dialects.kaito.blocks import Foreign, Inference, LabelSelector, Text
 from kaigen.dialects.kaito.nodes import Asked
@@ -16,7 +17,6 @@ from kaigen.kinds.promotable import NAME
 from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
 from kaigen.kinds.validate import Positioned
-from kaigen.load.diagnostics import Diagnostic
 
 ROLES = "kaigen.dev/roles"
 

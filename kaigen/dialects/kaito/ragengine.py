@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.dialects.base import Around, Lowered
 from kaigen.dialects.kaito.blocks import Foreign, ImageText, Resource, ResourceV1Alpha1, Text
 from kaigen.dialects.kaito.compat import RAG, serving_names
@@ -16,7 +17,6 @@ from kaigen.kinds.base import Block, Choice, MountPath, ObjectName
 from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
 from kaigen.kinds.validate import Positioned
-from kaigen.load.diagnostics import Diagnostic
 
 IMAGE = "mcr.microsoft.com/aks/kaito/kaito-rag-service:0.12.0"
 """KAITO's server (source: KAITO v0.12.0)."""

@@ -160,7 +160,7 @@ class Reading(Lowering):
     def _word(self, values: Mapping[str, str], key: str, known: tuple[str, ...]) -> str:
         value = values.get(key.removeprefix(PREFIX), "") if key.startswith(PREFIX) else values.get(key, "")
         if value and value not in known:
-            from kaigen.load.suggest import did_you_mean
+            from kaigen.diagnostics.suggest import did_you_mean
 
             listed = ", ".join(f'"{word}"' for word in known)
             self.error(

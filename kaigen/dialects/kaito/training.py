@@ -104,7 +104,7 @@ def _checked(
     before = len(reading.diagnostics)
     for section, content in config.items():
         if section not in SECTIONS:
-            from kaigen.load.suggest import did_you_mean
+            from kaigen.diagnostics.suggest import did_you_mean
 
             hint = did_you_mean(str(section), SECTIONS) or f"known: {', '.join(SECTIONS)}"
             reading.error("KG0418", f"unknown section `{section}` in ConfigMap `{name}`", at, hint)

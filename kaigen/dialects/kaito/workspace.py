@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.dialects.base import Around, ForeignMetadata, Lowered
 from kaigen.dialects.kaito.blocks import (
     Inference,
@@ -24,7 +25,6 @@ from kaigen.dialects.kaito.serving import Serving, put_inference
 from kaigen.kinds.base import Choice
 from kaigen.kinds.topology import Topology
 from kaigen.kinds.validate import Positioned
-from kaigen.load.diagnostics import Diagnostic
 
 
 class WorkspaceV1Alpha1(Choice):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kaigen.check import Finding, check_object, codes, is_cluster_scoped, supported_targets
-from kaigen.load.diagnostics import Severity
+from kaigen.diagnostics.diagnostic import Severity
 from tests.unit.check.example_objects import example
 from tests.unit.check.mutations import at
 from tests.unit.check.mutations import place as named

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kaigen.check import Finding, check_policy, codes
-from kaigen.load.diagnostics import Severity
+from kaigen.diagnostics.diagnostic import Severity
 from tests.unit.check.example_objects import example, label, objects
 from tests.unit.check.mutations import at
 

@@ -15,7 +15,7 @@ import pytest
 from kaigen.check import codes, store
 from kaigen.check.atoms import from_re2
 from kaigen.check.schema import CHECKS, Schemas
-from kaigen.load.codes import codes as all_codes
+from kaigen.diagnostics.codes import codes as all_codes
 from tools.make_schemas import CRDS, RULES, TARGETS, make_all
 
 ROOT = Path(__file__).parents[3]

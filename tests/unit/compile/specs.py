@@ -8,11 +8,11 @@ from typing import Any
 from kaigen.catalog.profiles import get_profile
 from kaigen.compile.app import App
 from kaigen.compile.context import Context, SpecIndex
-from kaigen.compile.job import compile_job
-from kaigen.compile.model import compile_model
+from kaigen.compile.job.compile import compile_job
+from kaigen.compile.model.compile import compile_model
 from kaigen.compile.problems import Problems
-from kaigen.compile.topology import compile_topology
-from kaigen.config import default_images
+from kaigen.compile.topology.compile import compile_topology
+from kaigen.config.settings import default_images
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
 from kaigen.kinds.topology import Topology

@@ -8,8 +8,8 @@ import pytest
 
 from kaigen.catalog.gpus import gpu_names
 from kaigen.catalog.profiles import profile_names
-from kaigen.compile.bricks.jobs import seconds
-from kaigen.compile.bricks.weights import PERMANENT_EXIT_CODES, identity
+from kaigen.compile.builders.jobs import seconds
+from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, identity
 from kaigen.kinds.blocks import Source
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.compile.carried import uncarried
+from kaigen.compile.helm_values import uncarried
 from kaigen.kinds.model import Model
 from tests.unit.compile.specs import SOURCE, context, job, model, objects, pod, said
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.config import Config
-from kaigen.load.diagnostics import InputError, Severity
-from kaigen.pipeline import Compilation, compile_specs, load_specs
+from kaigen.config.settings import Config
+from kaigen.diagnostics.diagnostic import InputError, Severity
+from kaigen.pipeline.run import Compilation, compile_specs, load_specs
 
 NAME = "it"
 Object = dict[str, Any]

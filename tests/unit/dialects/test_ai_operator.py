@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.load.diagnostics import InputError, Severity
-from kaigen.pipeline import Compilation, compile_specs, load_specs
+from kaigen.diagnostics.diagnostic import InputError, Severity
+from kaigen.pipeline.run import Compilation, compile_specs, load_specs
 
 NAME = "a-job"
 Object = dict[str, Any]

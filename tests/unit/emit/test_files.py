@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kaigen.config import Config
-from kaigen.pipeline import render
+from kaigen.config.settings import Config
+from kaigen.pipeline.run import render
 from tests import helm
 
 SPEC = """\

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.config import Config, load_config
+from kaigen.config.settings import Config, load_config
+from kaigen.diagnostics.diagnostic import InputError
 from kaigen.environments.pins import pins_text
-from kaigen.load.diagnostics import InputError
 
 CONFIG = """\
 namespace: ml
@@ -92,7 +92,7 @@ def test_pins_are_part_of_the_settings_and_of_their_cache(root: Path) -> None:
 
 
 def test_a_pinned_version_of_an_own_image_is_pulled_from_the_mirror(root: Path) -> None:
-    from kaigen.config import default_images
+    from kaigen.config.settings import default_images
 
     plain = default_images()["downloader"].rpartition(":")[0]
     path = root / "pins" / "staging.yaml"

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from kaigen.cli.effective import effective_text
-from kaigen.config import load_config
-from kaigen.effective import effective_spec, leaves
-from kaigen.pipeline import load_specs
+from kaigen.config.settings import load_config
+from kaigen.explain.effective import effective_spec, leaves
+from kaigen.pipeline.run import load_specs
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

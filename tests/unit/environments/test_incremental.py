@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.config import load_config
+from kaigen.config.settings import load_config
+from kaigen.diagnostics.diagnostic import Diagnostic, InputError
 from kaigen.environments.pins import pins_text
-from kaigen.gitops.tree import write_tree
-from kaigen.incremental import render_incrementally
-from kaigen.load.diagnostics import Diagnostic, InputError
+from kaigen.output.tree import write_tree
+from kaigen.pipeline.incremental import render_incrementally
 
 SPEC = """\
 apiVersion: kaigen.dev/v1alpha1

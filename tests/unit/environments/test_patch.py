@@ -11,11 +11,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kaigen.diagnostics.diagnostic import Diagnostics
 from kaigen.environments.patch import Entries, Layer, PatchedDocument, merge, reach
 from kaigen.environments.places import Place
-from kaigen.load.diagnostics import Diagnostics
-from kaigen.load.sources import Source
-from kaigen.load.yaml import Document, parse
+from kaigen.yaml.document import Document, parse
+from kaigen.yaml.sources import Source
 
 # The table of RFC 7396, appendix A: original, patch, result.
 EXAMPLES = [

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from kaigen.diagnostics.field_path import dotted
 from kaigen.environments.match import parse_dotted
 from kaigen.kinds.promotable import promotable_fields, promotable_values
 from kaigen.kinds.registry import KINDS, KindEntry, find_kind
 from kaigen.kinds.schema import json_schema, walk
-from kaigen.load.paths import dotted
 
 
 @pytest.mark.parametrize("entry", KINDS, ids=lambda entry: entry.key)

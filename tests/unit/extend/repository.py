@@ -7,9 +7,9 @@ from pathlib import Path
 from kaigen.compile.app import App
 from kaigen.compile.context import SpecIndex
 from kaigen.compile.problems import Problems
-from kaigen.config import load_config
-from kaigen.load.diagnostics import Diagnostic, InputError
-from kaigen.pipeline import Compiled, compile_specs, load_specs, make_context, validate
+from kaigen.config.settings import load_config
+from kaigen.diagnostics.diagnostic import Diagnostic, InputError
+from kaigen.pipeline.run import Compiled, compile_specs, load_specs, make_context, validate
 
 KIND = """\
 apiVersion: kaigen.dev/v1alpha1

@@ -183,8 +183,8 @@ def test_a_folder_goes_before_a_package(tmp_path: Path, monkeypatch: pytest.Monk
 def test_documents_of_packages_are_compiled_at_every_render(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kaigen.config import load_config
-    from kaigen.incremental import render_incrementally
+    from kaigen.config.settings import load_config
+    from kaigen.pipeline.incremental import render_incrementally
 
     monkeypatch.setenv("KAIGEN_CACHE_DIR", str(tmp_path / "cache"))
     plug(tmp_path, monkeypatch, MINIMAL)
@@ -193,7 +193,7 @@ def test_documents_of_packages_are_compiled_at_every_render(
     config = load_config(folder)
     counts = []
     for _ in range(2):
-        from kaigen.gitops.tree import write_tree
+        from kaigen.output.tree import write_tree
 
         result = render_incrementally(config, (), "manifests", folder / "rendered")
         write_tree(folder / "rendered", result.files, state=result.state)

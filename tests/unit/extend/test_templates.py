@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaigen.load.yaml import JsonValue
+from kaigen.yaml.document import JsonValue
 from tests.unit.extend.repository import HEAD, SPEC, app_of, compiled, repository, told
 
 OUT_OF_REACH = [

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.config import load_config
+from kaigen.config.settings import load_config
 from kaigen.graph.model import Graph, Place
-from kaigen.pipeline import render
+from kaigen.pipeline.run import render
 from tests.unit.graph.graphs import DEMO, edges, graph_of, made, repository
 
 

@@ -12,14 +12,14 @@ import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from kaigen.config_file import CONFIG_ENTRY
+from kaigen.config.file import CONFIG_ENTRY
+from kaigen.diagnostics.diagnostic import Diagnostics
 from kaigen.environments.pins import PINS_ENTRY
 from kaigen.extend.definition import DEFINITION_ENTRY
 from kaigen.kinds.registry import KINDS, KindEntry
 from kaigen.kinds.schema import BASE_URL, combined_schema, deref, json_schema, schema_file_name
-from kaigen.load.diagnostics import Diagnostics
-from kaigen.load.sources import Source
-from kaigen.load.yaml import parse
+from kaigen.yaml.document import parse
+from kaigen.yaml.sources import Source
 
 ROOT = Path(__file__).parents[3]
 SCHEMAS = ROOT / "schemas"

@@ -9,12 +9,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from kaigen.load.diagnostics import Severity
-from kaigen.load.report import OUTPUTS, render_report
-from kaigen.manifests_check import Checked, check_manifests
+from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.report import OUTPUTS, render_report
+from kaigen.pipeline.check_manifests import Checked, check_manifests
 from tests.unit.pipelines.checkout import ROOT, Checkout
 
-SARIF = json.loads((ROOT / "tests" / "unit" / "load" / "data" / "sarif-2.1.0.json").read_text())
+SARIF = json.loads((ROOT / "tests" / "unit" / "diagnostics" / "data" / "sarif-2.1.0.json").read_text())
 
 SECRETS = """\
 apiVersion: v1

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.gitops.comment import GitHub, shorten
-from kaigen.gitops.diff.markdown import MARKER
+from kaigen.diff.comment import GitHub, shorten
+from kaigen.diff.markdown import MARKER
 from tests.unit.pipelines.checkout import ROOT
 from tests.unit.pipelines.forge import TOKEN, Forge, running
 
@@ -43,7 +43,7 @@ class Caller:
         file = self.folder / "comment.md"
         file.write_text(text)
         done = subprocess.run(
-            [sys.executable, "-m", "kaigen.gitops.comment", *arguments, str(file)],
+            [sys.executable, "-m", "kaigen.diff.comment", *arguments, str(file)],
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **self.variables, **variables},
             capture_output=True,
             text=True,

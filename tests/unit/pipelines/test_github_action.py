@@ -145,7 +145,7 @@ def test_the_install_step_installs_the_kaigen_that_the_action_came_with(job: Job
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("kaigen ")
-    assert list(fresh.glob("kaigen/lib/python*/site-packages/kaigen/gitops/comment.py"))
+    assert list(fresh.glob("kaigen/lib/python*/site-packages/kaigen/diff/comment.py"))
 
 
 def test_validate_tells_problems_as_annotations_and_fails(job: Job) -> None:

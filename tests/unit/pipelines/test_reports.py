@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from kaigen.cli.options import checkout_folder
-from kaigen.load.codes import codes
-from kaigen.load.diagnostics import Diagnostic, Mark, Severity
-from kaigen.load.report import FORGES, OUTPUTS, render_report
-from kaigen.load.reporters.summary import fingerprints
+from kaigen.diagnostics.codes import codes
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+from kaigen.diagnostics.report import FORGES, OUTPUTS, render_report
+from kaigen.diagnostics.reporters.summary import fingerprints
 
 ERROR = Diagnostic("KG0201", "unknown field `a`", Mark("specs/a.yaml", 7, 3, 1, "  a: 1"), "b", path="spec.a")
 PLACELESS = Diagnostic("KG0702", "no environment `x`", severity=Severity.WARNING)

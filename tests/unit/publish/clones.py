@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from kaigen.config import Config
+from kaigen.config.settings import Config
+from kaigen.git.command import Git
 from kaigen.publish.branch import Tree, Wishes, publish_branch
-from kaigen.publish.git import Git
 from kaigen.publish.results import BranchResult
 from kaigen.publish.source import read_source
 from tests.unit.publish.gitserver import git

@@ -17,7 +17,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaigen.load.diagnostics import InputError
+from kaigen.diagnostics.diagnostic import InputError
 from kaigen.publish.archive import gzip_stored, tgz
 from kaigen.publish.artifact import HELM_CONFIG
 from kaigen.publish.attestation import provenance
@@ -232,7 +232,7 @@ def repository(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> Clone:
 
 
 def plan(clone: Clone, *environments: str, **where: Any) -> Any:
-    from kaigen.config import load_config
+    from kaigen.config.settings import load_config
 
     configs = [load_config(clone.folder, name) for name in environments or ("",)]
     return make_plan(configs, Destination(**where))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.gitops.index import INDEX_NAME
-from kaigen.load.diagnostics import CheckFailed, InputError, SystemFailure
+from kaigen.diagnostics.diagnostic import CheckFailed, InputError, SystemFailure
+from kaigen.git.command import Git
+from kaigen.output.index import INDEX_NAME
 from kaigen.publish.branch import ATTEMPTS, Wishes
-from kaigen.publish.git import Git
 from kaigen.publish.message import read_trailers
 from tests.unit.publish.clones import Clone, app
 from tests.unit.publish.gitserver import PASSWORD, Bare, GitServer, git
@@ -342,7 +342,7 @@ def test_a_remote_that_is_not_there_is_told(clone: Clone, server: GitServer, rem
 
 
 def test_a_remote_that_never_answers_is_given_up(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kaigen.publish.git.PATIENCE_S", 1)
+    monkeypatch.setattr("kaigen.git.command.PATIENCE_S", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         remote = f"http://127.0.0.1:{silent.getsockname()[1]}/x.git"
         with pytest.raises(SystemFailure, match="cannot be reached") as error:

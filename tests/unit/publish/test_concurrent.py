@@ -12,8 +12,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from kaigen.gitops.index import INDEX_NAME
-from kaigen.load.diagnostics import CheckFailed
+from kaigen.diagnostics.diagnostic import CheckFailed
+from kaigen.output.index import INDEX_NAME
 from kaigen.publish.results import BranchResult
 from tests.unit.publish.clones import Clone, app
 from tests.unit.publish.gitserver import Bare, GitServer

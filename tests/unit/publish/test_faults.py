@@ -40,7 +40,7 @@ def broken() -> Iterator[str]:
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Host and port of a server that takes connections and never says a word."""
-    monkeypatch.setattr("kaigen.publish.git.PATIENCE_S", 1)
+    monkeypatch.setattr("kaigen.git.command.PATIENCE_S", 1)
     monkeypatch.setattr("kaigen.publish.registry.TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"

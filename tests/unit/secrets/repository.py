@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from kaigen.config import Config, load_config
-from kaigen.pipeline import Compilation, compile_specs, load_others, load_specs
+from kaigen.config.settings import Config, load_config
+from kaigen.pipeline.run import Compilation, compile_specs, load_others, load_specs
 
 DATA = Path(__file__).parent / "data"
 COMMIT = "7ae557604adf67be50417f59c2c2f167def9a775"

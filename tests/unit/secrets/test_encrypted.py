@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kaigen.compile.passthrough import app_name
-from kaigen.load.diagnostics import InputError
+from kaigen.diagnostics.diagnostic import InputError
 from kaigen.secrets.sops import has_sops
 from tests.unit.secrets.repository import DATA, Repository, job, model
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from kaigen.check import check_object
-from kaigen.config import load_config
-from kaigen.load.diagnostics import InputError
+from kaigen.config.settings import load_config
+from kaigen.diagnostics.diagnostic import InputError
 from kaigen.secrets.expected import expected_secrets
 from tests import helm
 from tests.unit.secrets.repository import DATA, Repository, job, model

@@ -13,7 +13,7 @@ import kaigen.sizing
 from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import find_instance
 from kaigen.catalog.presets import find_preset
-from kaigen.load.codes import codes
+from kaigen.diagnostics.codes import codes
 from kaigen.sizing.constants import constant, kaito_constants
 from kaigen.sizing.facts import (
     GIB,

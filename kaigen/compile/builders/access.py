@@ -1,0 +1,58 @@
+"""What an app's pods may ask of the API server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kaigen.compile.app import Namespace, Object, Release, Tree
+from kaigen.compile.builders.frame import Frame
+
+
+def facts_access(frame: Frame, annotations: Mapping[str, str]) -> list[Object]:
+    """The service account of the downloader: it may write the one ConfigMap that holds what it measured.
+
+    Args:
+        frame: the app.
+        annotations: of the account, by which a cloud knows it.
+    """
+    component = "download"
+    account: Tree = Release("-download")
+    return [
+        Object(
+            role="serviceaccount",
+            body={
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": frame.metadata("-download", component, annotations=annotations),
+                "automountServiceAccountToken": False,
+            },
+        ),
+        Object(
+            role="role",
+            body={
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "Role",
+                "metadata": frame.metadata("-download", component),
+                "rules": [
+                    # `create` cannot be limited to a name: the name is not known when it is authorized.
+                    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
+                    {
+                        "apiGroups": [""],
+                        "resources": ["configmaps"],
+                        "resourceNames": [Release("-facts")],
+                        "verbs": ["get", "patch"],
+                    },
+                ],
+            },
+        ),
+        Object(
+            role="rolebinding",
+            body={
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "RoleBinding",
+                "metadata": frame.metadata("-download", component),
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": account},
+                "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": Namespace()}],
+            },
+        ),
+    ]

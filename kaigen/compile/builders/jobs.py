@@ -1,0 +1,243 @@
+"""Jobs that Git may hold: no TTL, a name that ends in a hash of what they run, retries that know when to stop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kaigen.compile.app import HashedName, Joined, Namespace, Object, Release, Setting, SpecPath, Tree
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.pods import DEFAULT_USER, container_security
+from kaigen.compile.context import Context
+
+TEST_HOOK = {"helm.sh/hook": "test", "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"}
+"""Annotations of what `helm test` runs."""
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def seconds(duration: str | None) -> int:
+    """A duration such as `1h30m` in seconds; 0 for None."""
+    return sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"([0-9]+)([smhd])", duration or ""))
+
+
+def failure_policy(permanent: Mapping[str, tuple[int, ...]]) -> dict[str, Tree]:
+    """Do not count evictions as failures; give up at once where trying again cannot help.
+
+    Args:
+        permanent: exit codes, by container, after which a retry is pointless.
+    """
+    rules: list[Tree] = [
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    ]
+    for container, codes in permanent.items():
+        rules.append(
+            {
+                "action": "FailJob",
+                "onExitCodes": {"containerName": container, "operator": "In", "values": list(codes)},
+            }
+        )
+    return {"rules": rules}
+
+
+def job(
+    frame: Frame,
+    pod: Mapping[str, Tree],
+    *,
+    role: str,
+    component: str,
+    wave: int,
+    retries: int,
+    deadline: str | None,
+    prefix: str = "",
+    origin: SpecPath,
+    permanent: Mapping[str, tuple[int, ...]] | None = None,
+    nodes: int = 1,
+    labels: Mapping[str, Tree] | None = None,
+    pod_annotations: Mapping[str, str] | None = None,
+    hashed: bool = True,
+    template: Mapping[str, Tree] | None = None,
+) -> Object:
+    """A Job.
+
+    Args:
+        frame: the app.
+        pod: the pod's spec.
+        role: the object's role, and start of its helpers' names in the chart.
+        component: value of the component label.
+        wave: its sync wave.
+        retries: how many failed pods are replaced.
+        deadline: longest time it may take.
+        prefix: of its settings' paths.
+        origin: where the block that holds `retries` and `deadline` stands in the spec.
+        permanent: exit codes, by container, after which a retry is pointless.
+        nodes: pods that work together; more than one makes an Indexed Job.
+        labels: more labels of the Job itself.
+        pod_annotations: of its pods.
+        hashed: False keeps the app's name as it is; an edit is then refused by the API server.
+        template: the pods' whole template, in place of `pod` and what belongs to it.
+    """
+    own: dict[str, Tree] = {
+        "metadata": {
+            "labels": frame.selector(component),
+            **({"annotations": dict(pod_annotations)} if pod_annotations else {}),
+        },
+        "spec": dict(pod),
+    }
+    spec: dict[str, Tree] = {
+        "backoffLimit": settings.count(
+            f"{prefix}retries", retries, "How many failed pods are replaced.", origin=(*origin, "retries")
+        ),
+        "activeDeadlineSeconds": Setting(
+            f"{prefix}deadlineSeconds",
+            seconds(deadline),
+            "Longest time that it may take, in seconds, retries included; 0 for no limit.",
+            settings.SECONDS,
+            optional=True,
+            origin=(*origin, "deadline"),
+        ),
+        "completions": nodes,
+        "parallelism": nodes,
+        "completionMode": "Indexed" if nodes > 1 else "NonIndexed",
+        "podFailurePolicy": failure_policy(permanent or {}),
+        "template": dict(template) if template is not None else own,
+    }
+    name = HashedName(spec, f"{frame.name}.{role}.digest") if hashed else Release()
+    return Object(
+        role=role,
+        wave=wave,
+        body={
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": frame.metadata("", component, wave=wave, labels=labels, name=name),
+            "spec": spec,
+        },
+    )
+
+
+def completion_test(frame: Frame, watched: Object, context: Context) -> list[Object]:
+    """What `helm test` runs for a Job: wait until it is complete, with the right to read that Job alone."""
+    name = watched.body["metadata"]["name"]  # type: ignore[index, call-overload]
+    command: list[Tree] = ["wait", "--for=condition=complete", _timeout("1h", "the Job"), "job", name]
+    return watching_test(frame, context, group="batch", resource="jobs", name=name, command=command)
+
+
+def readiness_test(frame: Frame, watched: Object, context: Context, *, minutes: int) -> list[Object]:
+    """What `helm test` runs for what serves: wait until it is ready, with the right to read that object alone.
+
+    Args:
+        frame: the app.
+        watched: a Deployment, StatefulSet or LeaderWorkerSet.
+        context: whose images hold kubectl.
+        minutes: how long it may take.
+    """
+    name = watched.body["metadata"]["name"]  # type: ignore[index, call-overload]
+    timeout = _timeout(f"{minutes}m", "what serves")
+    kind = watched.kind.lower()
+    command: list[Tree] = (
+        ["wait", "--for=condition=Available", timeout, kind, name]
+        if watched.kind == "LeaderWorkerSet"
+        else ["rollout", "status", timeout, kind, name]
+    )
+    group = str(watched.body["apiVersion"]).partition("/")[0]
+    return watching_test(frame, context, group=group, resource=f"{kind}s", name=name, command=command)
+
+
+def _timeout(default: str, what: str) -> Tree:
+    setting = settings.text("test.timeout", default, f"How long `helm test` waits for {what}.")
+    return Joined(("--timeout=", setting))
+
+
+def watching_test(
+    frame: Frame, context: Context, *, group: str, resource: str, name: Tree, command: list[Tree]
+) -> list[Object]:
+    """A pod that `helm test` runs, which watches one object with kubectl and may read no other.
+
+    Args:
+        frame: the app.
+        context: whose images hold kubectl.
+        group: API group of the object.
+        resource: its kind as the API server's rules name it, in the plural.
+        name: of the object.
+        command: kubectl's arguments.
+    """
+    account = Release("-test")
+
+    def part(role: str, weight: str, **body: Tree) -> Object:
+        metadata = frame.metadata("-test", "test", annotations={**TEST_HOOK, "helm.sh/hook-weight": weight})
+        api_version, kind = body.pop("apiVersion"), body.pop("kind")
+        return Object(
+            role=f"tests/{role}",
+            test=True,
+            body={"apiVersion": api_version, "kind": kind, "metadata": metadata, **body},
+        )
+
+    rbac = "rbac.authorization.k8s.io"
+    return [
+        part(
+            "serviceaccount", "-2", apiVersion="v1", kind="ServiceAccount", automountServiceAccountToken=False
+        ),
+        part(
+            "role",
+            "-2",
+            apiVersion=f"{rbac}/v1",
+            kind="Role",
+            rules=[
+                {
+                    "apiGroups": [group],
+                    "resources": [resource],
+                    "resourceNames": [name],
+                    "verbs": ["get", "list", "watch"],
+                }
+            ],
+        ),
+        part(
+            "rolebinding",
+            "-1",
+            apiVersion=f"{rbac}/v1",
+            kind="RoleBinding",
+            roleRef={"apiGroup": rbac, "kind": "Role", "name": account},
+            subjects=[{"kind": "ServiceAccount", "name": account, "namespace": Namespace()}],
+        ),
+        part("pod", "0", apiVersion="v1", kind="Pod", spec=_test_pod(account, context, command)),
+    ]
+
+
+def _test_pod(account: Tree, context: Context, command: list[Tree]) -> dict[str, Tree]:
+    return {
+        "restartPolicy": "Never",
+        "serviceAccountName": account,
+        "automountServiceAccountToken": True,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": DEFAULT_USER,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [
+            {
+                "name": "test",
+                "image": settings.text(
+                    "test.image", context.images["kubectl"], "Image of the `helm test` pod."
+                ),
+                "args": command,
+                "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}},
+                "securityContext": container_security(read_only=True),
+            }
+        ],
+    }
+
+
+def test_hook(frame: Frame, pod: Mapping[str, Any], annotations: Mapping[str, str]) -> Object:
+    """A pod that `helm test` runs; `annotations` are further ones of it."""
+    return Object(
+        role="tests/pod",
+        test=True,
+        body={
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": frame.metadata("-test", "test", annotations={**TEST_HOOK, **annotations}),
+            "spec": dict(pod),
+        },
+    )

@@ -1,0 +1,27 @@
+"""What has an engine's metrics read."""
+
+from __future__ import annotations
+
+from kaigen.compile.app import Object, Tree
+from kaigen.compile.builders.frame import Frame
+from kaigen.kinds.serving import Monitoring
+
+
+def pod_monitor(frame: Frame, component: str, monitoring: Monitoring, path: str) -> Object:
+    """A PodMonitor of the pods of a component, by their port `http`."""
+    endpoint: dict[str, Tree] = {"port": "http", "path": path}
+    if monitoring.interval:
+        endpoint["interval"] = monitoring.interval
+    return Object(
+        role="podmonitor",
+        wave=3,
+        body={
+            "apiVersion": "monitoring.coreos.com/v1",
+            "kind": "PodMonitor",
+            "metadata": frame.metadata("", "monitoring", wave=3, labels=monitoring.labels),
+            "spec": {
+                "selector": {"matchLabels": frame.selector(component)},
+                "podMetricsEndpoints": [endpoint],
+            },
+        },
+    )

@@ -1,0 +1,127 @@
+"""Who may reach an app's pods, and by which names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kaigen.compile.app import Object, Setting, SpecPath, Tree
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.frame import Frame
+
+
+def network_switch() -> Setting:
+    """Whether the app's NetworkPolicy exists."""
+    return settings.flag(
+        "networkPolicy.enabled", True, "Refuse connections to the app's pods from elsewhere."
+    )
+
+
+def network_policy(
+    frame: Frame,
+    *,
+    among_themselves: bool = False,
+    port: Tree = None,
+    allow_from: Sequence[Mapping[str, Any]] = (),
+    origin: SpecPath = (),
+) -> Object:
+    """Refuse connections to the app's pods, but for those that are named.
+
+    Args:
+        frame: the app.
+        among_themselves: its pods work together, and may reach each other on every port.
+        port: one that others may reach too; None for none.
+        allow_from: who may reach it, as a policy's peers; everyone when empty.
+        origin: where `allow_from` stands in the spec.
+    """
+    rules: list[Tree] = []
+    if among_themselves:
+        rules.append({"from": [{"podSelector": {"matchLabels": frame.selector()}}]})
+    if port is not None:
+        peers = settings.objects(
+            "networkPolicy.from",
+            allow_from,
+            "Who may connect, as the peers of a NetworkPolicy; everyone when empty.",
+            origin=origin,
+        )
+        rules.append({"ports": [{"port": port, "protocol": "TCP"}], "from": peers})
+    return Object(
+        role="networkpolicy",
+        when=network_switch(),
+        body={
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": frame.metadata("", "network"),
+            "spec": {
+                "podSelector": {"matchLabels": frame.selector()},
+                "policyTypes": ["Ingress"],
+                # No empty list: the API server does not keep one, and would take each apply for a change.
+                **({"ingress": rules} if rules else {}),
+            },
+        },
+    )
+
+
+def service(
+    frame: Frame,
+    component: str,
+    *,
+    type: Tree = "ClusterIP",
+    port: Tree,
+    target: int | str = "http",
+    annotations: Mapping[str, str] | None = None,
+    more: Mapping[str, Tree] | None = None,
+) -> Object:
+    """The address of what serves: the ready pods of a component.
+
+    Args:
+        frame: the app.
+        component: value of the pods' component label.
+        type: of the Service.
+        port: of the Service.
+        target: port of the pods, by name or number.
+        annotations: of the Service, beside the app's.
+        more: further fields of its spec.
+    """
+    return Object(
+        role="service",
+        body={
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": frame.metadata("", component, annotations=annotations),
+            "spec": {
+                "type": type,
+                "selector": frame.selector(component),
+                "ports": [{"name": "http", "port": port, "targetPort": target, "protocol": "TCP"}],
+                **(more or {}),
+            },
+        },
+    )
+
+
+def headless_service(
+    frame: Frame, component: str | None, port: int, *, role: str = "service", name: str = "rendezvous"
+) -> Object:
+    """Stable host names for pods that work together, before they are ready too.
+
+    Args:
+        frame: the app.
+        component: value of the pods' component label; None for all pods of the app.
+        port: by which they meet.
+        role: the object's role.
+        name: of the port.
+    """
+    return Object(
+        role=role,
+        body={
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": frame.metadata("-nodes", component or "network"),
+            "spec": {
+                "clusterIP": "None",
+                "publishNotReadyAddresses": True,
+                "selector": frame.selector(component),
+                "ports": [{"name": name, "port": port, "targetPort": port, "protocol": "TCP"}],
+            },
+        },
+    )

@@ -1,0 +1,292 @@
+"""Pods: hardened by default, with room to write and resources that the scheduler can see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kaigen.catalog.gpus import get_gpu, gpu_names
+from kaigen.compile.app import Setting, SpecPath, Spread, Tree
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.frame import Frame
+from kaigen.compile.context import Context
+from kaigen.compile.problems import SpecProblem
+from kaigen.kinds.blocks import GpuShare, Image, ImageBlock, Placement, Resources, Security
+
+DEFAULT_USER = 65532
+"""User id of processes whose spec names none: the "nonroot" of the distroless images."""
+
+SCRATCH = "scratch"
+
+
+def image_ref(image: Image) -> str:
+    """The reference, from either form."""
+    return image.ref if isinstance(image, ImageBlock) else image
+
+
+def image_fields(image: Image, prefix: str, origin: SpecPath) -> dict[str, Tree]:
+    """`image` and `imagePullPolicy` of a container, as settings under `prefix`."""
+    block = image if isinstance(image, ImageBlock) else None
+    return {
+        "image": settings.text(
+            f"{prefix}image",
+            image_ref(image),
+            "Container image.",
+            origin=(*origin, "ref") if block else origin,
+        ),
+        "imagePullPolicy": Setting(
+            f"{prefix}imagePullPolicy",
+            (block and block.pull_policy) or "",
+            "When to pull the image; empty for Kubernetes' own rule.",
+            settings.PULL_POLICY,
+            optional=True,
+            origin=(*origin, "pullPolicy") if origin else (),
+        ),
+    }
+
+
+def pull_secrets(*images: Image) -> list[Mapping[str, str]]:
+    """`imagePullSecrets` of a pod with these images."""
+    names = [name for image in images if isinstance(image, ImageBlock) for name in image.pull_secrets]
+    return [{"name": name} for name in dict.fromkeys(names)]
+
+
+def container_security(*, read_only: bool) -> dict[str, Tree]:
+    """A container's security context, as Pod Security "restricted" wants it."""
+    return {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": read_only,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def pod_security(security: Security) -> dict[str, Tree]:
+    """A pod's security context. With `baseline` and no user named, the image's own user runs.
+
+    Raises:
+        SpecProblem: when root is asked for under `restricted`.
+    """
+    user, group = security.run_as_user, security.fs_group
+    if security.pod_security == "restricted":
+        if user == 0:
+            raise SpecProblem(
+                "KG0305",
+                "user id 0 is root, which Pod Security `restricted` forbids",
+                ("spec", "security", "runAsUser"),
+                "name another user, or ask for `podSecurity: baseline`",
+            )
+        user = DEFAULT_USER if user is None else user
+    context: dict[str, Tree] = (
+        {"runAsNonRoot": True} if user != 0 and security.pod_security == "restricted" else {}
+    )
+    if user is not None:
+        context |= {"runAsUser": user, "runAsGroup": user}
+    group = user if group is None else group
+    if group is not None:
+        context |= {"fsGroup": group, "fsGroupChangePolicy": "OnRootMismatch"}
+    return {**context, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """What a `resources` block comes to.
+
+    Attributes:
+        requirements: the container's `resources`.
+        node_selector: labels that a node must have.
+        tolerations: that GPU pods need.
+        runtime_class: RuntimeClass that GPU pods need; empty for none.
+        device_class: DeviceClass that the pod claims from; empty for none.
+        device_count: how many devices.
+        has_gpu: whether the container has one.
+        shared_memory: size of `/dev/shm`; empty for the runtime's default.
+        scratch_limit: limit of the scratch volume; empty for none.
+    """
+
+    requirements: dict[str, Any]
+    node_selector: dict[str, str]
+    tolerations: list[Mapping[str, Any]]
+    runtime_class: str
+    device_class: str
+    device_count: int
+    has_gpu: bool
+    shared_memory: str
+    scratch_limit: str
+
+
+def grant(
+    resources: Resources,
+    context: Context,
+    *,
+    cpu: str,
+    memory: str,
+    origin: SpecPath = ("spec", "resources"),
+    resource: str = "",
+) -> Granted:
+    """Turn a `resources` block into what Kubernetes schedules by.
+
+    Args:
+        resources: what the spec asks for.
+        context: whose profile says how nodes tell their GPU.
+        cpu: request when the spec names none.
+        memory: request and limit when the spec names none.
+        origin: where the block stands in the spec.
+        resource: extended resource of the GPUs when no `gpuType` tells it; NVIDIA's when empty.
+
+    Raises:
+        SpecProblem: for a GPU type that is unknown, or that the profile's nodes do not tell.
+    """
+    profile = context.profile
+    selector: dict[str, str] = {}
+    resource = resource or "nvidia.com/gpu"
+    if resources.gpu_type is not None:
+        gpu = get_gpu(resources.gpu_type)
+        where = (*origin, "gpuType")
+        if gpu is None:
+            raise SpecProblem.unknown("KG0306", "GPU type", resources.gpu_type, gpu_names(), where)
+        resource = gpu.resource
+        label = gpu.labels.get(profile.gpu_column)
+        if label is None:
+            raise SpecProblem(
+                "KG0307",
+                f"nodes of profile `{profile.name}` have no label that tells {gpu.name}",
+                where,
+                "leave `gpuType` out and select the nodes with `placement.nodeSelector`",
+            )
+        selector[profile.gpu_label] = label
+    if resources.instance_type is not None:
+        selector["node.kubernetes.io/instance-type"] = resources.instance_type
+
+    requests: dict[str, Any] = {"cpu": resources.cpu or cpu, "memory": resources.memory or memory}
+    limits: dict[str, Any] = {"memory": resources.memory or memory}
+    if resources.ephemeral_storage:
+        requests["ephemeral-storage"] = limits["ephemeral-storage"] = resources.ephemeral_storage
+    device_class, device_count, has_gpu = "", 0, False
+    gpus = resources.gpus
+    if gpus is None and resources.gpu_type is not None:
+        gpus = 1
+    if isinstance(gpus, GpuShare):
+        has_gpu = True
+        if gpus.profile is not None:
+            requests[f"nvidia.com/mig-{gpus.profile}"] = limits[f"nvidia.com/mig-{gpus.profile}"] = gpus.count
+        else:
+            assert gpus.device_class_name is not None
+            device_class, device_count = gpus.device_class_name, gpus.count
+    elif gpus:
+        has_gpu = True
+        requests[resource] = limits[resource] = gpus
+    requirements: dict[str, Any] = {"requests": requests, "limits": limits}
+    if device_class:
+        requirements["claims"] = [{"name": "gpus"}]
+    return Granted(
+        requirements=requirements,
+        node_selector=selector,
+        tolerations=list(profile.gpu_tolerations) if has_gpu else [],
+        runtime_class=profile.gpu_runtime_class if has_gpu else "",
+        device_class=device_class,
+        device_count=device_count,
+        has_gpu=has_gpu,
+        shared_memory=resources.shared_memory or "",
+        scratch_limit=resources.ephemeral_storage or "",
+    )
+
+
+def placement_fields(
+    frame: Frame,
+    placement: Placement,
+    context: Context,
+    granted: Granted | None,
+    origin: SpecPath = ("spec", "placement"),
+) -> dict[str, Tree]:
+    """A pod's scheduling fields, as settings.
+
+    Args:
+        frame: the app.
+        placement: what the spec asks for.
+        context: whose profile says how spot nodes are told.
+        granted: what the pod's resources come to; None for no device.
+        origin: where the block stands in the spec.
+
+    Raises:
+        SpecProblem: when spot nodes are asked for and the profile knows none.
+    """
+    selector = dict(granted.node_selector) if granted else {}
+    tolerations = list(granted.tolerations) if granted else []
+    if placement.spot:
+        spot = context.profile.spot
+        if spot is None:
+            raise SpecProblem(
+                "KG0308",
+                f"profile `{context.profile.name}` knows no spot nodes",
+                (*origin, "spot"),
+                "name your spot nodes with `nodeSelector` and `tolerations`, or choose aks, eks or gke in kaigen.yaml",
+            )
+        selector |= spot.node_selector
+        tolerations += spot.tolerations
+    selector |= placement.node_selector
+    tolerations += [each for each in placement.tolerations if each not in tolerations]
+    runtime_class = placement.runtime_class_name
+    if runtime_class is None:
+        runtime_class = granted.runtime_class if granted else ""
+    return {
+        "runtimeClassName": settings.text(
+            "runtimeClassName",
+            runtime_class,
+            "RuntimeClass of the pods; empty for the cluster's default.",
+            optional=True,
+            origin=(*origin, "runtimeClassName"),
+        ),
+        "priorityClassName": settings.text(
+            "priorityClassName",
+            placement.priority_class_name or "",
+            "PriorityClass of the pods.",
+            optional=True,
+            origin=(*origin, "priorityClassName"),
+        ),
+        "nodeSelector": settings.string_map(
+            "nodeSelector", selector, "Labels that a node must have.", origin=(*origin, "nodeSelector")
+        ),
+        "tolerations": settings.objects(
+            "tolerations", tolerations, "Taints that are accepted.", origin=(*origin, "tolerations")
+        ),
+        "affinity": Setting(
+            "affinity",
+            dict(placement.affinity or {}),
+            "Affinity of the pods.",
+            settings.OBJECT,
+            optional=True,
+            origin=(*origin, "affinity"),
+        ),
+        "topologySpreadConstraints": Spread(
+            settings.objects(
+                "topologySpreadConstraints",
+                placement.topology_spread,
+                "How pods are spread over nodes and zones; without a labelSelector, the app's own pods.",
+                origin=(*origin, "topologySpread"),
+            ),
+            frame.selector(),
+        ),
+    }
+
+
+def entry_point(command: Sequence[str] | None, args: Sequence[str] | None) -> dict[str, Tree]:
+    """What a container runs, as the spec says it; the image's own where it does not."""
+    words = {
+        "command": (command, "Entry point; empty for the image's."),
+        "args": (args, "Arguments of the entry point; empty for the image's."),
+    }
+    return {
+        name: settings.strings(name, list(given or []), doc, optional=True, origin=("spec", name))
+        for name, (given, doc) in words.items()
+    }
+
+
+def scratch_volume(limit: str = "", name: str = SCRATCH) -> dict[str, Tree]:
+    """A volume of the pod's own to write to."""
+    return {"name": name, "emptyDir": {"sizeLimit": limit} if limit else {}}
+
+
+def shared_memory_volume(size: str) -> dict[str, Tree]:
+    """`/dev/shm` of a size."""
+    return {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}}

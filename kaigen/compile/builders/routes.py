@@ -1,0 +1,180 @@
+"""How requests from outside of the cluster come in: Gateway API, Ingress, and pools for inference."""
+
+from __future__ import annotations
+
+from kaigen.compile.app import Object, Release, Tree
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.jobs import seconds
+from kaigen.kinds.serving import InferencePool, Route
+
+WAVE = 4
+_GATEWAY = "gateway.networking.k8s.io"
+_POOL = "inference.networking.k8s.io"
+_ORIGIN = ("spec", "route")
+
+
+def route_objects(frame: Frame, route: Route, *, service_port: Tree, pool: bool) -> list[Object]:
+    """What leads requests for a host to the app.
+
+    Args:
+        frame: the app.
+        route: what is asked for.
+        service_port: port of the app's Service.
+        pool: lead them to the app's InferencePool instead of its Service.
+    """
+    if route.ingress is not None:
+        return [_ingress(frame, route, service_port)]
+    assert route.gateway is not None
+    made = [_gateway(frame, route)] if route.gateway.class_name else []
+    return [*made, _http_route(frame, route, service_port, pool)]
+
+
+def _host(route: Route) -> Tree:
+    return settings.text("route.host", route.host, "Host name that is asked for.", origin=(*_ORIGIN, "host"))
+
+
+def _http_route(frame: Frame, route: Route, service_port: Tree, pool: bool) -> Object:
+    gateway = route.gateway
+    assert gateway is not None
+    parent: dict[str, Tree] = {"group": _GATEWAY, "kind": "Gateway"}
+    if gateway.name:
+        parent["name"] = settings.text(
+            "route.gateway",
+            gateway.name,
+            "Gateway that the route hangs on.",
+            origin=(*_ORIGIN, "gateway", "name"),
+        )
+        parent |= {"namespace": gateway.namespace} if gateway.namespace else {}
+        parent |= {"sectionName": gateway.section_name} if gateway.section_name else {}
+    else:
+        parent["name"] = Release()
+    backend: dict[str, Tree] = (
+        {"group": _POOL, "kind": "InferencePool", "name": Release(), "weight": 1}
+        if pool
+        else {"group": "", "kind": "Service", "name": Release(), "port": service_port, "weight": 1}
+    )
+    # The defaults of its CRD are written out: in a list, Argo CD would take them for a difference.
+    rule: dict[str, Tree] = {
+        "matches": [{"path": {"type": "PathPrefix", "value": route.path}}],
+        "backendRefs": [backend],
+    }
+    if gateway.timeout:
+        rule["timeouts"] = {"request": gateway_duration(gateway.timeout)}
+    return Object(
+        role="httproute",
+        wave=WAVE,
+        body={
+            "apiVersion": f"{_GATEWAY}/v1",
+            "kind": "HTTPRoute",
+            "metadata": frame.metadata("", "route", wave=WAVE),
+            "spec": {"parentRefs": [parent], "hostnames": [_host(route)], "rules": [rule]},
+        },
+    )
+
+
+def gateway_duration(duration: str) -> str:
+    """A duration as Gateway API writes it: no days, each unit once and of five digits at most (GEP-2257)."""
+    left = seconds(duration)
+    text = ""
+    for unit, size in (("h", 3600), ("m", 60), ("s", 1)):
+        count, left = divmod(left, size)
+        text += f"{count}{unit}" if count else ""
+    return text or "0s"
+
+
+def _gateway(frame: Frame, route: Route) -> Object:
+    assert route.gateway is not None
+    listener: dict[str, Tree] = {"name": "http", "hostname": _host(route), "port": 80, "protocol": "HTTP"}
+    notes: dict[str, str] = {}
+    if route.tls:
+        listener |= {"name": "https", "port": 443, "protocol": "HTTPS"}
+        listener["tls"] = {
+            "mode": "Terminate",
+            "certificateRefs": [{"group": "", "kind": "Secret", "name": route.tls.secret_name}],
+        }
+        if route.tls.cluster_issuer:
+            notes["cert-manager.io/cluster-issuer"] = route.tls.cluster_issuer
+    listener["allowedRoutes"] = {"namespaces": {"from": "Same"}}
+    return Object(
+        role="gateway",
+        wave=WAVE,
+        body={
+            "apiVersion": f"{_GATEWAY}/v1",
+            "kind": "Gateway",
+            "metadata": frame.metadata("", "route", wave=WAVE, annotations=notes),
+            "spec": {"gatewayClassName": route.gateway.class_name, "listeners": [listener]},
+        },
+    )
+
+
+def _ingress(frame: Frame, route: Route, service_port: Tree) -> Object:
+    ingress = route.ingress
+    assert ingress is not None
+    notes = dict(ingress.annotations)
+    spec: dict[str, Tree] = {
+        "ingressClassName": settings.text(
+            "route.ingressClassName",
+            ingress.class_name or "",
+            "IngressClass; empty for the cluster's default.",
+            optional=True,
+            origin=(*_ORIGIN, "ingress", "className"),
+        ),
+        "rules": [
+            {
+                "host": _host(route),
+                "http": {
+                    "paths": [
+                        {
+                            "path": route.path,
+                            "pathType": "Prefix",
+                            "backend": {"service": {"name": Release(), "port": {"number": service_port}}},
+                        }
+                    ]
+                },
+            }
+        ],
+    }
+    if route.tls:
+        spec["tls"] = [{"hosts": [_host(route)], "secretName": route.tls.secret_name}]
+        if route.tls.cluster_issuer:
+            notes["cert-manager.io/cluster-issuer"] = route.tls.cluster_issuer
+    return Object(
+        role="ingress",
+        wave=WAVE,
+        body={
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "Ingress",
+            "metadata": frame.metadata("", "route", wave=WAVE, annotations=notes),
+            "spec": spec,
+        },
+    )
+
+
+def inference_pool(frame: Frame, component: str, pool: InferencePool, port: int) -> Object:
+    """The pool of pods from which an endpoint picker chooses."""
+    return Object(
+        role="inferencepool",
+        wave=WAVE,
+        body={
+            "apiVersion": f"{_POOL}/v1",
+            "kind": "InferencePool",
+            "metadata": frame.metadata("", "route", wave=WAVE),
+            "spec": {
+                "selector": {"matchLabels": frame.selector(component)},
+                "targetPorts": [{"number": port}],
+                "endpointPickerRef": {
+                    "group": "",
+                    "kind": "Service",
+                    "name": settings.text(
+                        "inferencePool.endpointPicker",
+                        pool.endpoint_picker,
+                        "Service of the endpoint picker.",
+                        origin=("spec", "inferencePool", "endpointPicker"),
+                    ),
+                    "port": {"number": pool.port},
+                    "failureMode": pool.failure_mode,
+                },
+            },
+        },
+    )

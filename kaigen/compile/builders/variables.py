@@ -1,0 +1,35 @@
+"""Environment variables of a spec."""
+
+from __future__ import annotations
+
+from kaigen.compile.app import Setting, SpecPath, Text, Tree
+from kaigen.compile.builders import settings
+from kaigen.kinds.blocks import Env, EnvSource
+
+
+def _text(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def variables_of(env: Env, origin: SpecPath = ("spec", "env")) -> list[Tree]:
+    """The variables that a spec names, each value a setting, in its order.
+
+    Args:
+        env: variables by name.
+        origin: where they stand in the spec.
+    """
+    variables: list[Tree] = []
+    for name, value in env.items():
+        if isinstance(value, EnvSource):
+            reference = value.secret or value.config
+            assert reference is not None
+            field = "secretKeyRef" if value.secret else "configMapKeyRef"
+            variables.append(
+                {"name": name, "valueFrom": {field: {"name": reference.name, "key": reference.key}}}
+            )
+        else:
+            setting = Setting(
+                f"env.{name}", _text(value), "Environment variable.", settings.PLAIN, origin=(*origin, name)
+            )
+            variables.append({"name": name, "value": Text(setting)})
+    return variables

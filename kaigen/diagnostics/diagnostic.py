@@ -1,0 +1,164 @@
+"""The one type in which kaigen says what is wrong, and the exceptions that carry it.
+
+A diagnostic names a place, says what is wrong, and how to mend it. It is made where the problem is found
+and printed at the edge (`kaigen.diagnostics.report`), never in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import IntEnum
+
+
+class Severity(IntEnum):
+    """How bad it is. Only an error stops a command."""
+
+    NOTE = 0
+    WARNING = 1
+    ERROR = 2
+
+    @property
+    def label(self) -> str:
+        """The word that reporters print: `error`, `warning` or `note`."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A place in a source file.
+
+    Attributes:
+        file: path as the user would type it, or `<stdin>`.
+        line: 1-based; 0 when only the file is known.
+        column: 1-based, in characters; 0 when only the line is known.
+        length: how many characters are meant, on that line.
+        text: that line without its line end, for the caret; empty when unknown.
+    """
+
+    file: str
+    line: int = 0
+    column: int = 0
+    length: int = 1
+    text: str = ""
+
+    def __str__(self) -> str:
+        parts = [self.file]
+        if self.line:
+            parts.append(str(self.line))
+            if self.column:
+                parts.append(str(self.column))
+        return ":".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One problem.
+
+    Attributes:
+        code: stable identifier, `KG` and four digits, listed in `kaigen.diagnostics.codes`.
+        message: what is wrong, one sentence without a full stop.
+        mark: where; None when no file is to blame.
+        hint: how to mend it, one sentence without a full stop; may be empty.
+        severity: error unless said otherwise.
+        path: the field in the document, as in `spec.store.volume.size`; empty for a whole document.
+    """
+
+    code: str
+    message: str
+    mark: Mark | None = None
+    hint: str = ""
+    severity: Severity = Severity.ERROR
+    path: str = ""
+
+    def as_warning(self) -> Diagnostic:
+        """The same problem as a warning."""
+        return replace(self, severity=Severity.WARNING)
+
+    def sort_key(self) -> tuple[str, int, int, str, str]:
+        """Order in which problems are shown: by file and place."""
+        mark = self.mark or Mark("")
+        return (mark.file, mark.line, mark.column, self.code, self.message)
+
+
+class Diagnostics:
+    """A growing list of problems, so that one run can show them all."""
+
+    def __init__(self, items: Iterable[Diagnostic] = ()) -> None:
+        self._items: list[Diagnostic] = list(items)
+
+    def add(self, item: Diagnostic) -> None:
+        """Take one more problem."""
+        self._items.append(item)
+
+    def extend(self, items: Iterable[Diagnostic]) -> None:
+        """Take more problems."""
+        self._items.extend(items)
+
+    def __iter__(self) -> Iterator[Diagnostic]:
+        return iter(self.sorted())
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def sorted(self) -> list[Diagnostic]:
+        """All problems by file and place, each once."""
+        return sorted(dict.fromkeys(self._items), key=Diagnostic.sort_key)
+
+    @property
+    def has_errors(self) -> bool:
+        """True when at least one is an error."""
+        return any(d.severity is Severity.ERROR for d in self._items)
+
+    def raise_errors(self) -> None:
+        """Raise `InputError` with everything found when at least one is an error."""
+        if self.has_errors:
+            raise InputError(self.sorted())
+
+
+class KaigenError(Exception):
+    """Root of everything a user may see without a traceback.
+
+    Attributes:
+        exit_code: what the command line ends with.
+        hint: how to mend it; may be empty.
+    """
+
+    exit_code = 3
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class InputError(KaigenError):
+    """What the user wrote is wrong: specs, `kaigen.yaml`, or the command line. Exit code 2."""
+
+    exit_code = 2
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = list(diagnostics)
+        errors = [d for d in self.diagnostics if d.severity is Severity.ERROR]
+        first = errors[0] if errors else None
+        super().__init__(
+            f"{first.mark}: {first.message}" if first and first.mark else (first.message if first else "")
+        )
+
+    @classmethod
+    def of(
+        cls, code: str, message: str, *, mark: Mark | None = None, hint: str = "", path: str = ""
+    ) -> InputError:
+        """An error of a single diagnostic."""
+        return cls([Diagnostic(code, message, mark, hint, path=path)])
+
+
+class CheckFailed(KaigenError):
+    """A check that was asked for found something, as `render --check` on a stale tree. Exit code 1."""
+
+    exit_code = 1
+
+
+class SystemFailure(KaigenError):
+    """The surroundings failed: cluster, network, registry, disk, or a program that is missing. Exit code 3."""
+
+    exit_code = 3

@@ -1,0 +1,97 @@
+"""For code scanning: SARIF 2.1.0, as GitHub, GitLab and editors read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kaigen.diagnostics.codes import codes
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+from kaigen.diagnostics.reporters.summary import LONGEST_LINE, fingerprints
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+_Object = dict[str, Any]
+_PROBLEMS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "recommendation"}
+_GROUPS = {"KG01": "syntax", "KG02": "fields", "KG03": "references", "KG04": "dialects", "KG05": "kubernetes"}
+
+
+def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Sequence[str] = ()) -> str:
+    """The report; its rules are the codes that occur."""
+    import json
+
+    codes = sorted({item.code for item in diagnostics})
+    rules = {code: place for place, code in enumerate(codes)}
+    from kaigen import __version__
+
+    driver: _Object = {
+        "name": "kaigen",
+        "semanticVersion": __version__,
+        "rules": [_rule(code, diagnostics) for code in codes],
+    }
+    marks = fingerprints(diagnostics)
+    run: _Object = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "artifacts": [{"location": {"uri": uri(file)}} for file in dict.fromkeys(files)],
+        "results": [
+            _result(item, rules[item.code], mark) for item, mark in zip(diagnostics, marks, strict=True)
+        ],
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _rule(code: str, diagnostics: Sequence[Diagnostic]) -> _Object:
+    """What a code stands for; code scanning sorts rules by the worst that they were found with."""
+    known = codes().get(code)
+    if known is None:
+        return {"id": code}
+    worst = max(item.severity for item in diagnostics if item.code == code)
+    return {
+        "id": code,
+        "name": code,
+        "shortDescription": {"text": known.title},
+        "fullDescription": {"text": known.explanation},
+        "help": {"text": known.explanation, "markdown": f"**{known.title}**\n\n{known.explanation}"},
+        "defaultConfiguration": {"level": worst.label},
+        "properties": {"tags": [_GROUPS.get(code[:4], "checks")], "problem.severity": _PROBLEMS[worst]},
+    }
+
+
+def _result(item: Diagnostic, rule: int, fingerprint: str) -> _Object:
+    text = item.message + (f"; {item.hint}" if item.hint else "")
+    result: _Object = {
+        "ruleId": item.code,
+        "ruleIndex": rule,
+        "level": item.severity.label,
+        "message": {"text": text},
+        # By this, code scanning knows a problem again when lines above it come or go.
+        "partialFingerprints": {"primaryLocationLineHash": fingerprint},
+    }
+    if item.mark:
+        location: _Object = {"physicalLocation": _physical(item.mark)}
+        if item.path:
+            location["logicalLocations"] = [{"fullyQualifiedName": item.path, "kind": "member"}]
+        result["locations"] = [location]
+    return result
+
+
+def _physical(mark: Mark) -> _Object:
+    place: _Object = {"artifactLocation": {"uri": uri(mark.file)}}
+    if mark.line:
+        region: _Object = {"startLine": mark.line}
+        if mark.column:
+            region |= {"startColumn": mark.column, "endColumn": mark.column + max(mark.length, 1)}
+        if 0 < len(mark.text) <= LONGEST_LINE:
+            region["snippet"] = {"text": mark.text}
+        place["region"] = region
+    return place
+
+
+def uri(path: str) -> str:
+    """A path as a URI reference: relative ones stay relative to where kaigen ran."""
+    import os
+    from urllib.parse import quote
+
+    quoted = quote(os.fsencode(path))
+    return f"file://{quoted}" if path.startswith("/") else quoted

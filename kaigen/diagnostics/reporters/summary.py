@@ -1,0 +1,57 @@
+"""Counting what a report holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+
+LONGEST_LINE = 1_000
+"""Characters of a line that reports for programs repeat; a file may be one line of megabytes."""
+
+
+def counts(diagnostics: Sequence[Diagnostic]) -> dict[str, int]:
+    """How many there are of each severity, worst first, as in `{"error": 2, "warning": 0, "note": 0}`."""
+    found = {severity.label: 0 for severity in sorted(Severity, reverse=True)}
+    for item in diagnostics:
+        found[item.severity.label] += 1
+    return found
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 error`, `2 errors`."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def sentence(diagnostics: Sequence[Diagnostic], files: Sequence[str]) -> str:
+    """`3 errors, 1 warning in 2 files`; empty when nothing was found and no file was looked at."""
+    if not diagnostics:
+        return f"no problems in {plural(len(set(files)), 'file')}" if files else ""
+    parts = ", ".join(plural(count, label) for label, count in counts(diagnostics).items() if count)
+    places = {item.mark.file for item in diagnostics if item.mark}
+    return parts + (f" in {plural(len(places), 'file')}" if places else "")
+
+
+def printable(text: str, replacement: str = "�") -> str:
+    """The text without what a terminal or an XML parser would act on or choke on; tabs and line ends stay."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in "\t\n" else replacement for char in text)
+
+
+def fingerprints(diagnostics: Sequence[Diagnostic]) -> list[str]:
+    """What tells each problem from every other, and stays when lines above it come or go: 32 hex digits each.
+
+    Of the code, the file, the field and the text of the line, and of how many like it came before.
+    """
+    from hashlib import sha256
+
+    seen: dict[str, int] = {}
+    found = []
+    for item in diagnostics:
+        mark = item.mark
+        parts = (item.code, mark.file if mark else "", item.path, mark.text.strip() if mark else "")
+        key = "\0".join(parts if any(parts[2:]) else (*parts, item.message))
+        number = seen[key] = seen.get(key, 0) + 1
+        found.append(sha256(f"{key}\0{number}".encode("utf-8", "surrogatepass")).hexdigest()[:32])
+    return found

@@ -1,0 +1,291 @@
+"""From two trees to the change between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from kaigen.diff.fields import diff_fields
+from kaigen.diff.model import (
+    ABSENT,
+    AppChange,
+    AppStatus,
+    Change,
+    Effect,
+    FieldChange,
+    ObjectChange,
+    ObjectStatus,
+)
+from kaigen.diff.objects import Obj, Unreadable, read_objects, strip_header
+from kaigen.diff.pairing import Pair, full_identity, pair_objects
+from kaigen.diff.rules import Case, effects_of
+from kaigen.diff.rules.security import POD_SECURITY, standing_exception
+from kaigen.diff.tree import AppKey, Place, locate
+
+HIDDEN = "(hidden)"
+"""What stands for a value of a Secret."""
+
+_POD_SECURITY = POD_SECURITY.encode()
+
+
+def compare(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Change:
+    """What differs between two rendered trees, and what it means for what runs.
+
+    Args:
+        old: path to bytes, with `/` between parts. Apps lie in `<namespace>/<app>/manifests/` and
+            `<namespace>/<app>/chart/`, in any folder; objects elsewhere are shown under their folder.
+        new: likewise.
+
+    Only files whose bytes differ are read. A file that is no valid YAML is part of the result, not an error.
+    """
+    differing = [path for path in old.keys() | new.keys() if old.get(path) != new.get(path)]
+    if not differing:
+        return Change()
+    places = {path: locate(path) for path in old.keys() | new.keys()}
+    concerned = {places[path].app for path in differing if places[path].role in ("object", "chart")}
+    apps: dict[AppKey, _App] = {key: _App(key) for key in concerned}
+    for path, place in places.items():
+        app = apps.get(place.app)
+        if app is not None and place.role in ("object", "chart"):
+            if path in old:
+                app.before.add(path, place, old[path])
+            if path in new:
+                app.after.add(path, place, new[path])
+    merged = _merge_moved(apps.values())
+    for app in merged:
+        app.read()
+    _pair_across(merged)
+    changes = [change for app in merged if (change := app.change()) is not None]
+    other = sum(places[path].role == "other" for path in differing)
+    return Change(
+        apps=tuple(sorted(changes, key=lambda app: (-app.rank, app.root, app.namespace, app.name))),
+        formatting_only=sum(app.formatting_only for app in merged),
+        other_files=other + sum(app.foreign for app in merged),
+    )
+
+
+@dataclass(slots=True)
+class _Side:
+    """The files of an app in one tree: by the path within the app, the whole path and the bytes."""
+
+    objects: dict[str, tuple[str, bytes]] = field(default_factory=dict)
+    charts: dict[str, bytes] = field(default_factory=dict)
+
+    def add(self, path: str, place: Place, data: bytes) -> None:
+        if place.role == "chart":
+            self.charts[place.file] = data
+        else:
+            self.objects[place.file] = (path, data)
+
+    def __bool__(self) -> bool:
+        return bool(self.objects or self.charts)
+
+
+@dataclass(slots=True)
+class _App:
+    """One app on both sides, while it is being compared."""
+
+    key: AppKey
+    old_namespace: str = ""
+    before: _Side = field(default_factory=_Side)
+    after: _Side = field(default_factory=_Side)
+    pairs: list[Pair] = field(default_factory=list)
+    olds: list[Obj] = field(default_factory=list)
+    news: list[Obj] = field(default_factory=list)
+    broken: list[ObjectChange] = field(default_factory=list)
+    formatting_only: int = 0
+    foreign: int = 0
+    known: dict[str, list[Obj]] = field(default_factory=dict)
+    differing: set[str] = field(default_factory=set)
+    """Paths in the new tree of files that differ and may yet turn out to differ in formatting only."""
+
+    def read(self) -> None:
+        """Read what differs and match the objects."""
+        files: dict[str, str] = {}
+        olds: list[Obj] = []
+        news: list[Obj] = []
+        for file in sorted(self.before.objects.keys() | self.after.objects.keys()):
+            was, now = self.before.objects.get(file), self.after.objects.get(file)
+            if was is not None and now is not None:
+                if was[1] == now[1] and not self.old_namespace:
+                    continue
+                if strip_header(was[1]) == strip_header(now[1]) and not self.old_namespace:
+                    self.formatting_only += 1
+                    continue
+            old_side = [] if was is None else read_objects(*was)
+            new_side = [] if now is None else read_objects(*now)
+            old_side, new_side = self._without_broken(file, old_side, new_side)
+            files |= {obj.path: file for obj in (*old_side, *new_side)}
+            olds += old_side
+            news += new_side
+            if now is not None:
+                self.known[file] = new_side
+                if new_side:
+                    self.differing.add(now[0])
+        self.pairs, self.olds, self.news = pair_objects(olds, news, lambda obj: files[obj.path])
+
+    def _without_broken(
+        self, file: str, old: list[Obj] | Unreadable, new: list[Obj] | Unreadable
+    ) -> tuple[list[Obj], list[Obj]]:
+        """The objects of both sides of a file; what could not be read is noted.
+
+        Of a file that cannot be read now nothing is said: its objects may well still be in it.
+        """
+        if not isinstance(old, Unreadable) and not isinstance(new, Unreadable):
+            return old, new
+        sides = [side for side in (old, new) if isinstance(side, Unreadable)]
+        if not self.key.name and all(side.foreign for side in sides):
+            self.foreign += 1
+        elif isinstance(new, Unreadable):
+            text = f"the file cannot be compared: {new.reason}"
+            effect = Effect("danger", text, "unreadable")
+            self.broken.append(_unreadable(file, new.path, "changed" if old else "added", effect))
+        elif isinstance(old, Unreadable):
+            text = f"the file could not be read before: {old.reason}; what it holds now is shown as new"
+            status: ObjectStatus = "changed" if new else "removed"
+            self.broken.append(_unreadable(file, old.path, status, Effect("notice", text, "unreadable")))
+        if isinstance(new, Unreadable):
+            return [], []
+        return [] if isinstance(old, Unreadable) else old, new
+
+    def siblings(self) -> list[Obj]:
+        """Every object that the app holds now."""
+        for file, (path, data) in self.after.objects.items():
+            if file not in self.known:
+                found = read_objects(path, data)
+                self.known[file] = [] if isinstance(found, Unreadable) else found
+        return [obj for file in sorted(self.known) for obj in self.known[file]]
+
+    def change(self) -> AppChange | None:
+        """What differs; None when nothing does but formatting."""
+        pairs = [
+            *self.pairs,
+            *(Pair(obj, None) for obj in self.olds),
+            *(Pair(None, obj) for obj in self.news),
+        ]
+        objects = [change for pair in pairs if (change := self._object(pair)) is not None]
+        touched = {change.path for change in (*objects, *self.broken)}
+        self.formatting_only += len(self.differing - touched)
+        objects += self.broken
+        charts = sum(
+            self.before.charts.get(file) != self.after.charts.get(file)
+            for file in self.before.charts.keys() | self.after.charts.keys()
+        )
+        if not objects and not charts and not self.old_namespace:
+            return None
+        status: AppStatus = "changed" if self.before and self.after else "added" if self.after else "removed"
+        if self.old_namespace:
+            status = "moved"
+        effects = sorted(self._own_effects(pairs), key=lambda effect: -effect.rank)
+        objects.sort(key=lambda item: (-item.rank, item.kind, item.namespace, item.name, item.path))
+        return AppChange(
+            namespace=self.key.namespace,
+            name=self.key.name,
+            status=status,
+            objects=tuple(objects),
+            charts=charts,
+            effects=tuple(effects),
+            root=self.key.root,
+            old_namespace=self.old_namespace,
+        )
+
+    def _object(self, pair: Pair) -> ObjectChange | None:
+        old, new = pair.old, pair.new
+        fields: tuple[FieldChange, ...] = ()
+        status: ObjectStatus = "added" if old is None else "removed"
+        if old is not None and new is not None:
+            fields = tuple(_fields(old, new))
+            same = full_identity(old) == full_identity(new)
+            if same and not fields and not pair.passed_from:
+                return None
+            status = "changed" if same else "replaced"
+        shown = new or old
+        if shown is None:
+            return None
+        return ObjectChange(
+            kind=shown.kind,
+            api_version=shown.api_version,
+            namespace=shown.namespace,
+            old_name=old.name if old else None,
+            new_name=new.name if new else None,
+            status=status,
+            path=shown.path,
+            fields=fields if shown.kind != "Secret" else tuple(_hide(change) for change in fields),
+            effects=effects_of(Case(status, old, new, fields, self.siblings, pair.passed_from)),
+        )
+
+    def _own_effects(self, pairs: Iterable[Pair]) -> Iterator[Effect]:
+        if self.old_namespace:
+            namespaces = f"from namespace {self.old_namespace} to {self.key.namespace}"
+            text = f"moved {namespaces}: deleted there, created here"
+            yield Effect("notice", text, "moved")
+        before = {id(pair.new): pair.old for pair in pairs}
+        if any(_POD_SECURITY in data for _, data in self.after.objects.values()):
+            for obj in self.siblings():
+                # What was not read as changed is as it was.
+                text = standing_exception(before.get(id(obj), obj), obj)
+                if text:
+                    yield Effect("danger", text, "pod-security-exception")
+
+
+def _unreadable(file: str, path: str, status: ObjectStatus, effect: Effect) -> ObjectChange:
+    name = file.rpartition("/")[2]
+    return ObjectChange(
+        kind="",
+        api_version="",
+        namespace="",
+        old_name=None if status == "added" else name,
+        new_name=None if status == "removed" else name,
+        status=status,
+        path=path,
+        effects=(effect,),
+    )
+
+
+def _fields(old: Obj, new: Obj) -> Iterator[FieldChange]:
+    for change in diff_fields(old.data, new.data):
+        if change.keys not in (("metadata", "name"), ("metadata", "namespace")):
+            yield change
+
+
+def _hide(change: FieldChange) -> FieldChange:
+    """A field of a Secret without what it holds."""
+    if change.keys[0] not in ("data", "stringData"):
+        return change
+    old, new = (side if side is ABSENT else HIDDEN for side in (change.old, change.new))
+    return FieldChange(change.keys, old, new)
+
+
+def _merge_moved(apps: Iterable[_App]) -> list[_App]:
+    """The apps, those that went from one namespace to another as one."""
+    apps = sorted(apps, key=lambda app: app.key)
+    gone: dict[tuple[str, str], list[_App]] = {}
+    come: dict[tuple[str, str], list[_App]] = {}
+    for app in apps:
+        if app.key.name and not app.after:
+            gone.setdefault((app.key.root, app.key.name), []).append(app)
+        elif app.key.name and not app.before:
+            come.setdefault((app.key.root, app.key.name), []).append(app)
+    absorbed: set[AppKey] = set()
+    for key, (app, *more) in come.items():
+        sources = gone.get(key, [])
+        if not more and len(sources) == 1 and sources[0].before.objects.keys() & app.after.objects.keys():
+            app.before = sources[0].before
+            app.old_namespace = sources[0].key.namespace
+            absorbed.add(sources[0].key)
+    return [app for app in apps if app.key not in absorbed]
+
+
+def _pair_across(apps: Iterable[_App]) -> None:
+    """Match what one app lost and another gained: the cluster knows objects, not apps."""
+    lost = {full_identity(obj): (app, obj) for app in apps for obj in app.olds}
+    for app in apps:
+        for obj in list(app.news):
+            found = lost.pop(full_identity(obj), None)
+            if found is None:
+                continue
+            source, old = found
+            source.olds.remove(old)
+            app.news.remove(obj)
+            giver = "/".join(part for part in source.key if part)
+            app.pairs.append(Pair(old, obj, giver))

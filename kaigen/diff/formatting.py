@@ -1,0 +1,78 @@
+"""How values and lists are put into words, short and safe to print."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from kaigen.diff.model import Absent, Json
+
+_AMBIGUOUS = re.compile(
+    r"|~|null|true|false|yes|no|on|off"
+    r"|[-+.0-9][-+.0-9_a-fox]*(?:e[-+]?[0-9]+)?"
+    r"|.*[\n\"'{}\[\],#].*|.*: .*|[ &*!|>%@`-].*|.* ",
+    re.IGNORECASE | re.DOTALL,
+)
+# Control characters move a terminal's cursor; bidirectional marks make a reviewer read another text than the
+# machine does; lone surrogates cannot be printed at all.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]"
+)
+
+
+def clean(text: str) -> str:
+    """The text with every character that would not be seen as itself written as an escape."""
+    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+
+
+def clip(text: str, limit: int) -> str:
+    """The text's beginning and end, `limit` characters at most."""
+    if len(text) <= limit:
+        return text
+    keep = max(limit - 1, 0)
+    tail = keep // 4
+    return text[: keep - tail] + "…" + (text[-tail:] if tail else "")
+
+
+def value(item: Json | Absent, limit: int = 80) -> str:
+    """A value on one line, in the way YAML's flow style would write it, `limit` characters at most."""
+    if isinstance(item, Absent):
+        return "not set"
+    return clip(clean(_flow(item, limit)), limit)
+
+
+def _flow(item: Json, limit: int) -> str:
+    """Flow style; stops soon after `limit` characters, however large the value is."""
+    import json
+
+    if isinstance(item, str):
+        head = clip(item, limit)
+        return json.dumps(head, ensure_ascii=False) if _AMBIGUOUS.fullmatch(head) else head
+    if isinstance(item, (dict, list)):
+        parts: list[str] = []
+        used = 0
+        for key, child in item.items() if isinstance(item, dict) else ((None, child) for child in item):
+            text = _flow(child, limit)
+            parts.append(text if key is None else f"{key}: {text}")
+            used += len(parts[-1]) + 2
+            if used > limit:
+                break
+        return ("{" + ", ".join(parts) + "}") if isinstance(item, dict) else "[" + ", ".join(parts) + "]"
+    return json.dumps(item)
+
+
+def listing(items: Iterable[str], limit: int = 3) -> str:
+    """`a`, `a and b`, `a, b and c`, `a, b, c and 4 more`; each item once, in the order given."""
+    unique = list(dict.fromkeys(items))
+    if len(unique) > limit + 1:
+        unique = [*unique[:limit], f"{len(unique) - limit} more"]
+    return _join(unique)
+
+
+def _join(items: Sequence[str]) -> str:
+    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1] if items else ""
+
+
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """`1 file`, `2 files`."""
+    return f"{count} {noun if count == 1 else nouns or noun + 's'}"

@@ -1,0 +1,128 @@
+"""What the terminal and the pull-request comment have in common: which words, in which order, how many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kaigen.diff.formatting import clean, clip, plural, value
+from kaigen.diff.model import Absent, AppChange, Change, Effect, FieldChange, Level, ObjectChange
+
+NOTHING = "No changes to the rendered objects."
+
+MAX_FIELDS = 40
+"""How many fields of one object are shown."""
+
+MAX_TEXT_LINES = 12
+"""How many lines of the difference of one text are shown."""
+
+_MAX_VALUE = 160
+
+
+def headline(change: Change) -> str:
+    """How much differs, in one sentence; `NOTHING` and perhaps more when no app does."""
+    parts = []
+    if change.apps:
+        counts = [plural(count, level) for level in ("danger", "notice") if (count := change.count(level))]
+        apps = f"{plural(len(change.apps), 'app')} {'changes' if len(change.apps) == 1 else 'change'}"
+        parts.append(f"{apps}: {' and '.join(counts)}." if counts else f"{apps}.")
+    else:
+        parts.append(NOTHING)
+    if change.formatting_only:
+        files = plural(change.formatting_only, "file")
+        parts.append(f"{files} {'differs' if change.formatting_only == 1 else 'differ'} in formatting only.")
+    if change.other_files:
+        others = plural(change.other_files, "other file")
+        parts.append(f"{others} {'differs' if change.other_files == 1 else 'differ'}.")
+    return " ".join(parts)
+
+
+def object_name(item: ObjectChange, arrow: str) -> str:
+    """Kind and name, both names when they differ: `Job a-1234 -> a-5678`."""
+    kind = item.kind or "file"
+    if item.old_name and item.new_name and item.old_name != item.new_name:
+        return clean(f"{kind} {item.old_name} {arrow} {item.new_name}")
+    return clean(f"{kind} {item.name}")
+
+
+def app_summary(app: AppChange, limit: int = 3) -> tuple[list[Effect], int]:
+    """What happens to the app: the most important effects, each naming its object, and how many are left.
+
+    Every danger is told up to twice the limit; what an added or removed app does goes without saying.
+    """
+    found: dict[str, Effect] = {}
+    whole = app.status in ("added", "removed")
+    if whole:
+        objects = plural(len(app.objects), "object") if app.objects else "a chart"
+        text = f"new app with {objects}" if app.status == "added" else f"removed with {objects}"
+        level: Level = "info" if app.status == "added" else "notice"
+        found[text] = Effect(level, text, app.status)
+    ranked = sorted(app.all_effects(), key=lambda pair: -pair[1].rank)
+    for item, effect in ranked:
+        if (whole and effect.level == "info") or (app.status == "moved" and item and effect.rule == "moved"):
+            continue
+        text = effect.text
+        if item is not None and f"{item.kind} {item.name}" not in text:
+            text = f"{item.kind or 'file'} {item.name}: {text}"
+        found.setdefault(text, Effect(effect.level, text, effect.rule))
+    if app.charts and not app.objects and not whole:
+        text = f"{plural(app.charts, 'file')} of its chart {'differs' if app.charts == 1 else 'differ'}"
+        found[text] = Effect("info", text, "chart")
+    dangers = sum(effect.level == "danger" for effect in found.values())
+    count = max(limit, min(dangers, 2 * limit))
+    if len(found) == count + 1:
+        count += 1
+    told = sorted(found.values(), key=lambda effect: -effect.rank)
+    return told[:count], max(len(told) - count, 0)
+
+
+def counts(app: AppChange) -> str:
+    """How many objects were changed, added and so on, and how many files of the chart."""
+    parts: list[str] = []
+    for status in ("changed", "replaced", "added", "removed"):
+        count = sum(item.status == status for item in app.objects)
+        if count:
+            parts.append(f"{plural(count, 'object') if not parts else count} {status}")
+    if app.charts:
+        whole = app.status in ("added", "removed")
+        parts.append(plural(app.charts, "chart file") + ("" if whole else " changed"))
+    return ", ".join(parts)
+
+
+def more(count: int, noun: str, nouns: str = "") -> str:
+    """`and 3 more apps`."""
+    return f"and {count} more {noun if count == 1 else nouns or noun + 's'}"
+
+
+def field_lines(change: FieldChange) -> Iterator[str]:
+    """One field in the way of a diff: lines that start with `-`, `+`, `@` or a blank."""
+    path = clean(change.path)
+    old, new = change.old, change.new
+    if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
+        yield f"@@ {path} @@"
+        yield from _text_lines(old, new)
+        return
+    if not isinstance(old, Absent):
+        yield f"- {path}: {value(old, _MAX_VALUE)}"
+    if not isinstance(new, Absent):
+        yield f"+ {path}: {value(new, _MAX_VALUE)}"
+
+
+def _text_lines(old: str, new: str) -> Iterator[str]:
+    from difflib import unified_diff
+
+    before, after = old.split("\n"), new.split("\n")
+    if before[-1:] == after[-1:] == [""]:
+        before, after = before[:-1], after[:-1]
+    if len(before) + len(after) > 4000:
+        # difflib's time grows with the square; a text of that size is not reviewed line by line here.
+        yield f"- {plural(len(before), 'line')}"
+        yield f"+ {plural(len(after), 'line')}"
+        return
+    lines = [
+        line for line in unified_diff(before, after, n=1, lineterm="") if not line.startswith(("---", "+++"))
+    ]
+    shown = [line for line in lines if not line.startswith("@@")]
+    for line in shown[:MAX_TEXT_LINES]:
+        yield clip(f"{line[0]} {clean(line[1:])}", _MAX_VALUE)
+    if len(shown) > MAX_TEXT_LINES:
+        yield f"  ({more(len(shown) - MAX_TEXT_LINES, 'line')})"

@@ -1,0 +1,142 @@
+"""A change as the comment of a pull request, for GitHub, GitLab and Gitea."""
+
+from __future__ import annotations
+
+import re
+
+from kaigen.diff.formatting import clean, plural
+from kaigen.diff.layout import (
+    MAX_FIELDS,
+    app_summary,
+    counts,
+    field_lines,
+    headline,
+    more,
+    object_name,
+)
+from kaigen.diff.model import AppChange, Change, Effect, ObjectChange
+
+MARKER = "<!-- kaigen diff -->"
+"""The first line, by which a pipeline finds its earlier comment to update it."""
+
+MIN_CHARS = 500
+"""Below this no comment says anything."""
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
+# A zero-width space keeps `@name`, `#12` and `owner/repo@sha` from becoming mentions and references.
+_MENTION = re.compile(r"([@#])(?=[\w-])")
+_TICKS = re.compile("`+")
+_MAX_OBJECTS = 50
+
+
+def render_markdown(change: Change, max_chars: int = 60_000) -> str:
+    """What differs as Markdown, ending in a newline: a table of apps, then the details of each, folded.
+
+    Args:
+        change: what `compare` found.
+        max_chars: upper bound of the text's length; GitHub takes 65,536 characters. At least 500 are used.
+            What does not fit is left out from the end, the dangers standing first, and counted.
+    """
+    said = _escape(headline(change))
+    if not change.apps:
+        return f"{MARKER}\n{said}\n"
+    budget = max(max_chars, MIN_CHARS)
+    text = f"{MARKER}\n**{said}**\n"
+    text += _table(change, min(budget // 2, budget - len(text)))
+    omitted = 0
+    reserve = len(_omitted(len(change.apps)))
+    for app in change.apps:
+        details = _details(app, budget - len(text) - reserve)
+        text += details
+        omitted += not details
+    return text + (_omitted(omitted) if omitted else "")
+
+
+def _omitted(count: int) -> str:
+    return f"\n_The details of {plural(count, 'app')} do not fit here._\n"
+
+
+def _table(change: Change, limit: int) -> str:
+    """The table, `limit` characters at most."""
+    text = "\n| App | What happens |\n|---|---|\n"
+    for number, app in enumerate(change.apps):
+        left = len(change.apps) - number
+        last = f"| … | {more(left, 'app')} |\n"
+        room = limit - len(text) - (len(last) if left > 1 else 0)
+        row = _row(app, 3)
+        if len(row) > room:
+            row = _row(app, 1)
+        if len(row) > room:
+            return text + last
+        text += row
+    return text
+
+
+def _row(app: AppChange, limit: int) -> str:
+    effects, rest = app_summary(app, limit)
+    parts = [_effect(effect) for effect in effects]
+    if rest:
+        parts.append(more(rest, "effect"))
+    return f"| {_code(app.title)} | {'<br>'.join(parts)} |\n"
+
+
+def _effect(effect: Effect) -> str:
+    text = _escape(clean(effect.text))
+    return text if effect.level == "info" else f"**{effect.level}:** {text}"
+
+
+def _details(app: AppChange, rest: int) -> str:
+    """The app's details, without the fields when these do not fit; empty when nothing does."""
+    short = _whole(app, with_fields=False)
+    if len(short) > rest:
+        return ""
+    full = _whole(app, with_fields=True)
+    return full if len(full) <= rest else short
+
+
+def _whole(app: AppChange, *, with_fields: bool) -> str:
+    was = f", was in {app.old_namespace}" if app.old_namespace else ""
+    detail = counts(app)
+    title = f"{app.title} ({app.status}{was}){': ' + detail if detail else ''}"
+    text = f"\n<details><summary>{_html(clean(title))}</summary>\n\n"
+    for effect in app.effects:
+        text += f"- {_effect(effect)}\n"
+    for item in app.objects[:_MAX_OBJECTS]:
+        text += _object(item, with_fields=with_fields)
+    if len(app.objects) > _MAX_OBJECTS:
+        text += f"- {more(len(app.objects) - _MAX_OBJECTS, 'object')}\n"
+    if not with_fields and any(item.fields for item in app.objects):
+        text += "\n_Its fields do not fit here._\n"
+    return text.rstrip("\n") + "\n\n</details>\n"
+
+
+def _object(item: ObjectChange, *, with_fields: bool) -> str:
+    text = f"- {_code(object_name(item, '→'))} {item.status}\n"
+    for effect in item.effects:
+        text += f"  - {_effect(effect)}\n"
+    if not with_fields or not item.fields:
+        return text
+    lines = [line for field in item.fields[:MAX_FIELDS] for line in field_lines(field)]
+    if len(item.fields) > MAX_FIELDS:
+        lines.append(f"  ({more(len(item.fields) - MAX_FIELDS, 'field')})")
+    fence = "`" * max(3, 1 + max((len(run) for line in lines for run in _TICKS.findall(line)), default=0))
+    body = "".join(f"  {line}\n" for line in lines)
+    return f"{text}\n  {fence}diff\n{body}  {fence}\n\n"
+
+
+def _escape(text: str) -> str:
+    """Text that Markdown, HTML and a table's cell show as it is."""
+    return _MENTION.sub("\\1\u200b", _SPECIAL.sub(r"\\\1", text).replace("\n", " "))
+
+
+def _html(text: str) -> str:
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _MENTION.sub("\\1\u200b", escaped)
+
+
+def _code(text: str) -> str:
+    """A code span; its backticks cannot end it and its pipes cannot end a table's cell."""
+    fence = "`" * (1 + max((len(run) for run in _TICKS.findall(text)), default=0))
+    pad = " " if text.startswith("`") or text.endswith("`") else ""
+    body = text.replace("\n", " ").replace("|", "\\|")
+    return f"{fence}{pad}{body}{pad}{fence}"

@@ -1,0 +1,131 @@
+"""What makes pods and namespaces looser than they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kaigen.diff.formatting import listing, value
+from kaigen.diff.model import ABSENT
+from kaigen.diff.objects import Obj, get, get_text
+from kaigen.diff.pods import PodTemplate, pod_templates
+from kaigen.diff.rules.case import Case, Finding
+from kaigen.diff.weaknesses import weaknesses
+
+POD_SECURITY = "kaigen.dev/pod-security"
+"""Annotation of an object or its pods that ask for a level looser than restricted."""
+
+_ENFORCE = "pod-security.kubernetes.io/enforce"
+_LEVELS = ("privileged", "baseline", "restricted")
+
+
+def pods(case: Case) -> Iterator[Finding]:
+    """What the pods may do now and could not before, and the other way round."""
+    before, after = _all(case.old), _all(case.new)
+    looser = [words for words in after if words not in before]
+    if looser:
+        yield "danger", f"security is looser: {listing(looser, 4)}"
+    tighter = [words for words in before if words not in after]
+    if tighter and case.new is not None and pod_templates(case.new) and not looser:
+        yield "info", f"security is tighter: no longer so: {listing(tighter, 2)}"
+
+
+def _all(obj: Obj | None) -> dict[str, None]:
+    return {
+        (f"{role}: " if role else "") + words: None
+        for role, template in pod_templates(obj).items()
+        for words in weaknesses(template)
+    }
+
+
+def writable_root(case: Case) -> Iterator[Finding]:
+    """Containers whose root file system became writable."""
+    before, after = _read_only(case.old), _read_only(case.new)
+    opened = [name for name, read_only in after.items() if before.get(name) and not read_only]
+    if opened:
+        yield "notice", f"root file system becomes writable in container {listing(opened)}"
+
+
+def _read_only(obj: Obj | None) -> dict[str, bool]:
+    return {
+        name: get(container, "securityContext", "readOnlyRootFilesystem") is True
+        for template in pod_templates(obj).values()
+        for name, container in template.containers()
+    }
+
+
+def token(case: Case) -> Iterator[Finding]:
+    """Pods, or a ServiceAccount, that hand out the account's API token."""
+    if case.obj.kind == "ServiceAccount":
+        was = get(case.old.data if case.old else ABSENT, "automountServiceAccountToken")
+        now = get(case.obj.data, "automountServiceAccountToken")
+        if now is not False and (case.old is None or was is False):
+            yield "notice", "pods of this service account get its API token unless they decline it"
+        return
+    before, after = pod_templates(case.old), pod_templates(case.new)
+    for role, template in after.items():
+        old = before.get(role)
+        was = get(old.spec, "automountServiceAccountToken") if old else False
+        now = get(template.spec, "automountServiceAccountToken")
+        if was is False and (now is True or (old is not None and now is not False)):
+            where = f" ({role})" if role else ""
+            yield "notice", f"pods{where} get the API token of service account {_account(template)}"
+
+
+def account(case: Case) -> Iterator[Finding]:
+    """Pods that run as another service account."""
+    before = pod_templates(case.old)
+    for role, template in pod_templates(case.new).items():
+        old = before.get(role)
+        if old is not None and _account(old) != _account(template):
+            where = f" ({role})" if role else ""
+            yield (
+                "notice",
+                f"pods{where} run as service account {_account(template)} instead of {_account(old)}",
+            )
+
+
+def _account(template: PodTemplate) -> str:
+    return get_text(template.spec, "serviceAccountName") or "default"
+
+
+def namespace_level(case: Case) -> Iterator[Finding]:
+    """What a namespace enforces; without the label the cluster's default holds, which is privileged."""
+    was = _enforced(case.old) if case.old else "restricted"
+    now = _enforced(case.new)
+    if was == now or (case.old is None and now == "privileged" and _ENFORCE not in case.obj.labels):
+        return
+    if _LEVELS.index(now) < _LEVELS.index(was):
+        before = f" instead of {was}" if case.old else ""
+        yield "danger", f"security is looser: the namespace enforces Pod Security {now}{before}"
+    else:
+        yield (
+            "notice",
+            f"the namespace enforces Pod Security {now} instead of {was}: new pods must meet it",
+        )
+
+
+def _enforced(obj: Obj | None) -> str:
+    level = obj.labels.get(_ENFORCE) if obj else None
+    return level if isinstance(level, str) and level in _LEVELS else "privileged"
+
+
+def asked_level(obj: Obj | None) -> str:
+    """The Pod Security level looser than restricted that an object or its pods ask for; empty without."""
+    if obj is None:
+        return ""
+    asked = [obj.annotations.get(POD_SECURITY)]
+    asked += [template.annotations.get(POD_SECURITY) for template in pod_templates(obj).values()]
+    looser = [level for level in asked if isinstance(level, str) and level not in ("", "restricted")]
+    return min(looser, key=lambda level: _LEVELS.index(level) if level in _LEVELS else 0, default="")
+
+
+def standing_exception(old: Obj | None, new: Obj) -> str:
+    """What every change of its app says of an object that asks for less than restricted; may be empty."""
+    now = asked_level(new)
+    if not now:
+        return ""
+    was = asked_level(old)
+    if was == now:
+        return f"security is looser: {new} asks for Pod Security {value(now)}, as before"
+    instead = f" instead of {value(was)}" if was else ""
+    return f"security is looser: {new} now asks for Pod Security {value(now)}{instead}"

@@ -1,0 +1,173 @@
+"""What becomes of volumes and the data in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kaigen.diff.formatting import listing, value
+from kaigen.diff.model import ABSENT, Absent
+from kaigen.diff.objects import Obj, get, get_list, get_text
+from kaigen.diff.rules.case import Case, Finding, flux, option
+from kaigen.kinds import quantity
+
+PVC = "PersistentVolumeClaim"
+SIZE = ("spec", "resources", "requests", "storage")
+_SYNCERS = ("Argo CD", "Flux", "Helm")
+
+
+def keepers(obj: Obj) -> tuple[str, ...]:
+    """Who leaves the object in the cluster when its file goes.
+
+    Argo CD prunes unless `Prune=false` (`Delete=false` counts only when the whole Application is deleted),
+    kustomize-controller unless `prune` or `reconcile` is `disabled`, Helm unless its policy is `keep`.
+    """
+    found = []
+    if option(obj, "Prune=false"):
+        found.append("Argo CD")
+    if flux(obj, "prune") == "disabled" or flux(obj, "reconcile") == "disabled":
+        found.append("Flux")
+    if get_text(obj.annotations, "helm.sh/resource-policy").strip().lower() == "keep":
+        found.append("Helm")
+    return tuple(found)
+
+
+def kept_or_lost(obj: Obj) -> Finding:
+    """What happens to a volume whose claim is taken out of Git."""
+    kept = keepers(obj)
+    if len(kept) == len(_SYNCERS):
+        return "notice", "volume and its data are kept (unmanaged from now on)"
+    if kept:
+        others = [name for name in _SYNCERS if name not in kept]
+        return "notice", (
+            f"volume and its data are kept by {listing(kept)} (unmanaged from now on); "
+            f"{listing(others)} would delete it"
+        )
+    if option(obj, "Delete=false"):
+        return "danger", (
+            "volume is deleted with its data when only its file goes: Delete=false keeps it when Argo CD "
+            "deletes the whole Application, Prune=false would keep it here"
+        )
+    if volume := get_text(obj.data, "spec", "volumeName"):
+        return (
+            "notice",
+            f"claim is deleted; data stays in volume {volume}, unless its reclaimPolicy is Delete",
+        )
+    return "danger", "volume is deleted with its data, unless its class has reclaimPolicy Retain"
+
+
+def claim_removed(case: Case) -> Iterator[Finding]:
+    """A claim that is gone."""
+    yield kept_or_lost(case.obj)
+
+
+def claim_replaced(case: Case) -> Iterator[Finding]:
+    """A claim of another name or namespace: a new, empty volume."""
+    old, new = case.pair
+    where = f"{old.name} in {old.namespace}" if old.namespace != new.namespace else old.name
+    level, text = kept_or_lost(old)
+    volume = get_text(new.data, "spec", "volumeName")
+    made = (
+        f"{new.name} is a claim on volume {volume}" if volume else f"a new, empty volume {new.name} is made"
+    )
+    yield level, f"{made}; of {where}, the {text}"
+
+
+def claim_resized(case: Case) -> Iterator[Finding]:
+    """Another size in place: volumes grow, they never shrink."""
+    old, new = case.pair
+    was, now = get(old.data, *SIZE), get(new.data, *SIZE)
+    before, after = quantity.parse(was), quantity.parse(now)
+    if before is None or after is None or before == after:
+        return
+    if after > before:
+        yield (
+            "notice",
+            f"grows in place from {value(was)} to {value(now)} if its storage class allows expansion",
+        )
+    else:
+        yield (
+            "danger",
+            f"would be refused: a volume cannot shrink (from {value(was)} to {value(now)}); delete "
+            f"{new} first, which loses its data, or use another name",
+        )
+
+
+def keeping_changed(case: Case) -> Iterator[Finding]:
+    """Whether the volume stays when its file goes."""
+    old, new = case.pair
+    before, after = keepers(old), keepers(new)
+    lost = [name for name in before if name not in after]
+    if lost:
+        yield (
+            "danger",
+            f"no longer kept by {listing(lost)}: removing it from Git will delete the volume and its data",
+        )
+    won = [name for name in after if name not in before]
+    if won:
+        yield "info", f"from now on {listing(won)} will keep the volume when it is removed from Git"
+
+
+def volume_removed(case: Case) -> Iterator[Finding]:
+    """A PersistentVolume that is gone."""
+    if keepers(case.obj):
+        yield kept_or_lost(case.obj)
+    elif get_text(case.obj.data, "spec", "persistentVolumeReclaimPolicy") == "Delete":
+        yield "danger", "volume is deleted with its data (reclaimPolicy Delete) once no claim holds it"
+    else:
+        yield "notice", "the cluster forgets this volume; the data behind it stays where it is"
+
+
+def templates_of_removed_set(case: Case) -> Iterator[Finding]:
+    """The claims that a StatefulSet made, once it is gone or renamed."""
+    obj = case.old or case.obj
+    names = [
+        get_text(item, "metadata", "name") for item in get_list(obj.data, "spec", "volumeClaimTemplates")
+    ]
+    if not names:
+        return
+    if get(obj.data, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") == "Delete":
+        yield "danger", f"its volumes ({listing(names)}) are deleted with their data (whenDeleted: Delete)"
+    else:
+        yield "notice", f"its volumes ({listing(names)}) and their data are kept (unmanaged from now on)"
+
+
+def scaled_down_set(case: Case) -> Iterator[Finding]:
+    """The claims of replicas that go."""
+    old, new = case.pair
+    if not get_list(new.data, "spec", "volumeClaimTemplates"):
+        return
+    was, now = get(old.data, "spec", "replicas"), get(new.data, "spec", "replicas")
+    retention = get(new.data, "spec", "persistentVolumeClaimRetentionPolicy", "whenScaled")
+    if isinstance(was, int) and isinstance(now, int) and now < was and retention == "Delete":
+        yield (
+            "danger",
+            f"the volumes of the replicas that go ({was - now}) are deleted with their data "
+            "(whenScaled: Delete)",
+        )
+
+
+def volume_reclaim(case: Case) -> Iterator[Finding]:
+    """Another reclaim policy of a PersistentVolume."""
+    old, new = case.pair
+    was, now = (get(side.data, "spec", "persistentVolumeReclaimPolicy") for side in (old, new))
+    was, now = ("Retain" if isinstance(policy, Absent) else policy for policy in (was, now))
+    if was != now and now == "Delete":
+        yield "danger", f"reclaimPolicy goes from {value(was)} to Delete: its data will go with its claim"
+    elif was != now:
+        yield "info", f"reclaimPolicy goes from {value(was)} to {value(now)}"
+
+
+def claim_added(case: Case) -> Iterator[Finding]:
+    """A claim that is new, and which class gives it its volume."""
+    new = case.obj
+    size = get(new.data, *SIZE)
+    class_name = get(new.data, "spec", "storageClassName")
+    if get_text(new.data, "spec", "volumeName"):
+        yield "info", f"a claim on the existing volume {get_text(new.data, 'spec', 'volumeName')}"
+    elif size is not ABSENT:
+        of = f"class {value(class_name)}"
+        if class_name is ABSENT:
+            of = "the cluster's default class"
+        elif class_name == "":
+            of = "no class (it waits for a volume made by hand)"
+        yield "info", f"a new, empty volume of {value(size)} from {of}"

@@ -1,0 +1,153 @@
+"""Every rule, in the order in which its findings are told among equals."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from kaigen.diff.model import Effect, ObjectStatus
+from kaigen.diff.rules import (
+    common,
+    config,
+    containers,
+    immutable,
+    network,
+    rbac,
+    scaling,
+    security,
+    storage,
+    syncers,
+    workloads,
+)
+from kaigen.diff.rules.case import Case, Rule
+
+_ADDED: frozenset[ObjectStatus] = frozenset({"added"})
+_REMOVED: frozenset[ObjectStatus] = frozenset({"removed"})
+_CHANGED: frozenset[ObjectStatus] = frozenset({"changed"})
+_REPLACED: frozenset[ObjectStatus] = frozenset({"replaced"})
+_BOTH_SIDES = _CHANGED | _REPLACED
+_NEW_SIDE = _ADDED | _BOTH_SIDES
+_ANY = _NEW_SIDE | _REMOVED
+
+_SERVICE = frozenset({"Service"})
+_SET = frozenset({"StatefulSet.apps"})
+_CLAIM = frozenset({storage.PVC})
+_VOLUME = frozenset({"PersistentVolume"})
+_POLICY = frozenset({"NetworkPolicy.networking.k8s.io"})
+_NAMESPACE = frozenset({"Namespace"})
+_SYNCERS = frozenset(
+    {syncers.APPLICATION, syncers.APPLICATION_SET, syncers.KUSTOMIZATION, syncers.HELM_RELEASE}
+)
+
+RULES: tuple[Rule, ...] = (
+    # What becomes of the object as such.
+    Rule("immutable", _CHANGED, immutable.immutable, immutable.TYPES),
+    Rule("silently-kept", _CHANGED, immutable.silently_kept, frozenset({"Service", storage.PVC})),
+    Rule("moved", _REPLACED, common.moved),
+    Rule("passed-on", _BOTH_SIDES, common.passed_on),
+    # Runs.
+    Rule("new-run", _REPLACED, workloads.new_run, workloads.RUNS),
+    Rule("run-added", _ADDED, workloads.run_added, workloads.RUNS),
+    Rule("run-removed", _REMOVED, workloads.run_removed, workloads.RUNS),
+    Rule("run-controls", _CHANGED, workloads.run_controls, workloads.RUNS),
+    Rule("run-ttl", _NEW_SIDE, workloads.run_ttl, workloads.RUNS),
+    Rule("cron", _CHANGED, workloads.cron, frozenset({"CronJob.batch"})),
+    # What serves.
+    Rule("restart", _CHANGED, workloads.restart, workloads.ROLLING),
+    Rule("scale", _CHANGED, workloads.scale, workloads.SCALED),
+    Rule("group-size", _CHANGED, workloads.group_size, frozenset({workloads.LWS})),
+    Rule("serving-added", _ADDED, workloads.serving_added, workloads.SERVING),
+    Rule("serving-removed", _REMOVED, workloads.serving_removed, workloads.SERVING),
+    Rule("serving-renamed", _REPLACED, workloads.serving_renamed, workloads.SERVING),
+    Rule("ray-service", _CHANGED, workloads.ray_service, frozenset({"RayService.ray.io"})),
+    Rule("queue", _BOTH_SIDES, workloads.queue),
+    # Data.
+    Rule("claim-removed", _REMOVED, storage.claim_removed, _CLAIM),
+    Rule("claim-replaced", _REPLACED, storage.claim_replaced, _CLAIM),
+    Rule("claim-resized", _CHANGED, storage.claim_resized, _CLAIM),
+    Rule("claim-added", _ADDED, storage.claim_added, _CLAIM),
+    Rule("claim-keeping", _CHANGED, storage.keeping_changed, _CLAIM),
+    Rule("volume-removed", _REMOVED, storage.volume_removed, _VOLUME),
+    Rule("volume-reclaim", _CHANGED, storage.volume_reclaim, _VOLUME),
+    Rule("set-claims", _REMOVED | _REPLACED, storage.templates_of_removed_set, _SET),
+    Rule("set-scaled-down", _CHANGED, storage.scaled_down_set, _SET),
+    # Security.
+    Rule("pod-security", _NEW_SIDE, security.pods),
+    Rule("writable-root", _BOTH_SIDES, security.writable_root),
+    Rule("token", _NEW_SIDE, security.token),
+    Rule("account", _BOTH_SIDES, security.account),
+    Rule("namespace-level", _NEW_SIDE, security.namespace_level, _NAMESPACE),
+    Rule("rules", _ANY, rbac.rules, rbac.ROLES),
+    Rule("aggregated", _NEW_SIDE, rbac.aggregated, frozenset({f"ClusterRole{rbac.GROUP}"})),
+    Rule("subjects", _ANY, rbac.subjects, rbac.BINDINGS),
+    # What containers run, with how much, and where.
+    Rule("resources", _BOTH_SIDES, containers.resources),
+    Rule("placement", _BOTH_SIDES, containers.placement),
+    Rule("image", _BOTH_SIDES, containers.images),
+    Rule("image-digest", _NEW_SIDE, containers.undigested),
+    # Network.
+    Rule("service-type", _NEW_SIDE, network.service_type, _SERVICE),
+    Rule("service-ports", _BOTH_SIDES, network.service_ports, _SERVICE),
+    Rule("service-selector", _BOTH_SIDES, network.service_selector, _SERVICE),
+    Rule("route-hosts", _ANY, network.route_hosts, network.ROUTES),
+    Rule("route-backends", _BOTH_SIDES, network.route_backends, network.ROUTES),
+    Rule("policy-removed", _REMOVED, network.policy_removed, _POLICY),
+    Rule("policy-changed", _BOTH_SIDES, network.policy_changed, _POLICY),
+    Rule("policy-added", _ADDED, network.policy_added, _POLICY),
+    # Scaling.
+    Rule("scaling-bounds", _BOTH_SIDES, scaling.bounds, scaling.TYPES),
+    Rule("scaling-triggers", _BOTH_SIDES, scaling.triggers, scaling.TYPES),
+    Rule("scaler-added", _ADDED, scaling.scaler_added, scaling.TYPES),
+    Rule("scaler-removed", _REMOVED, scaling.scaler_removed, scaling.TYPES - {scaling.SCALED_JOB}),
+    Rule("disruption", _BOTH_SIDES, scaling.disruption, frozenset({"PodDisruptionBudget.policy"})),
+    # Configuration.
+    Rule("config-data", _CHANGED, config.data_changed, config.CONFIG),
+    Rule("config-replaced", _REPLACED, config.config_replaced, config.CONFIG),
+    Rule("config-removed", _REMOVED, config.config_removed, config.CONFIG),
+    Rule("secret-source", _CHANGED | _REMOVED, config.secret_source, config.EXTERNAL),
+    # Argo CD and Flux.
+    Rule("syncer-removed", _REMOVED, syncers.syncer_removed, _SYNCERS),
+    Rule("sync-source", _BOTH_SIDES, syncers.sync_source, _SYNCERS | syncers.SOURCES),
+    Rule("sync-target", _BOTH_SIDES, syncers.sync_target, _SYNCERS),
+    Rule("sync-policy", _BOTH_SIDES, syncers.sync_policy, _SYNCERS),
+    Rule("project", _ANY, syncers.project, frozenset({syncers.PROJECT})),
+    Rule("sync-wave", _BOTH_SIDES, common.sync_wave),
+    # The cluster's own.
+    Rule("namespace-removed", _REMOVED, common.namespace_removed, _NAMESPACE),
+    Rule(
+        "definition-removed",
+        _REMOVED,
+        common.definition_removed,
+        frozenset({"CustomResourceDefinition.apiextensions.k8s.io"}),
+    ),
+    Rule("api-version", _BOTH_SIDES, common.api_version),
+)
+
+FALLBACKS: tuple[Rule, ...] = (
+    # Asked in turn only when no rule above had anything to say.
+    Rule("renamed", _REPLACED, common.renamed),
+    Rule("metadata-only", _CHANGED, common.metadata_only),
+    Rule("updated", _BOTH_SIDES, common.updated),
+    Rule("created", _ADDED, common.created),
+    Rule("deleted", _REMOVED, common.deleted),
+)
+
+
+@cache
+def _rules_for(kind: str) -> tuple[Rule, ...]:
+    return tuple(rule for rule in RULES if not rule.types or kind in rule.types)
+
+
+def effects_of(case: Case) -> tuple[Effect, ...]:
+    """What a change of one object does, dangers first; never empty."""
+    found: dict[str, Effect] = {}
+    for rule in _rules_for(case.obj.type):
+        if case.status in rule.on:
+            for level, text in rule.apply(case):
+                found.setdefault(text, Effect(level, text, rule.name))
+    for rule in FALLBACKS:
+        if found:
+            break
+        if case.status in rule.on:
+            for level, text in rule.apply(case):
+                found[text] = Effect(level, text, rule.name)
+    return tuple(sorted(found.values(), key=lambda effect: -effect.rank))

@@ -1,0 +1,290 @@
+"""What starts, stops, restarts and scales."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from kaigen.diagnostics.field_path import At
+from kaigen.diff.formatting import listing, plural, value
+from kaigen.diff.model import ABSENT, Absent, FieldChange
+from kaigen.diff.objects import Obj, get, get_map, get_text
+from kaigen.diff.rules.case import Case, Finding, under
+
+LWS = "LeaderWorkerSet.leaderworkerset.x-k8s.io"
+JOBSET = "JobSet.jobset.x-k8s.io"
+RUNS = frozenset({"Job.batch", JOBSET})
+ROLLING = frozenset({"Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", LWS})
+SCALED = frozenset({"Deployment.apps", "StatefulSet.apps", "ReplicaSet.apps", LWS})
+SERVING = ROLLING | {"Pod", "ReplicaSet.apps", "RayCluster.ray.io", "RayService.ray.io"}
+
+_POD_WORDS = {
+    "initContainers": "init containers",
+    "nodeSelector": "node selector",
+    "serviceAccountName": "service account",
+    "securityContext": "security context",
+    "terminationGracePeriodSeconds": "grace period",
+    "runtimeClassName": "runtime class",
+    "priorityClassName": "priority class",
+    "topologySpreadConstraints": "topology spread",
+}
+_CONTAINER_WORDS = {
+    "securityContext": "security context",
+    "volumeMounts": "volume mounts",
+    "livenessProbe": "liveness probe",
+    "readinessProbe": "readiness probe",
+    "startupProbe": "startup probe",
+    "imagePullPolicy": "pull policy",
+}
+_CONTAINERS = ("containers", "initContainers")
+_WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def reasons(fields: Iterable[FieldChange]) -> str:
+    """The fields that differ in the words of a pod: `image and env EPOCHS changed`; empty without any."""
+    found = listing((word for change in fields if (word := _reason(change.keys))), 3)
+    return f"{found} changed" if found else ""
+
+
+def _reason(keys: tuple[str, ...]) -> str:
+    for number, key in enumerate(keys):
+        if key in _CONTAINERS and number + 2 < len(keys):
+            return _container_reason(keys[number + 2 :])
+    if keys[:1] == ("metadata",):
+        return ""
+    rest = _below_template(keys)
+    if not rest:
+        return "pod template" if keys[-1] == "template" else _plain(keys[-1])
+    if rest[0] == "metadata":
+        return f"pod {rest[1]}" if len(rest) > 1 else "pod metadata"
+    if len(rest) > 1:
+        name = f" {rest[2]}" if len(rest) > 2 and isinstance(rest[2], At) else ""
+        return _POD_WORDS.get(rest[1], _plain(rest[1]).removesuffix("s" if name else "")) + name
+    return "pod spec"
+
+
+def _below_template(keys: tuple[str, ...]) -> tuple[str, ...]:
+    last = max((number for number, key in enumerate(keys) if key.lower().endswith("template")), default=None)
+    return keys[last + 1 :] if last is not None else ()
+
+
+def _container_reason(keys: tuple[str, ...]) -> str:
+    field = keys[0]
+    if field == "env" and len(keys) > 1 and isinstance(keys[1], At):
+        return "order of env" if keys[1] == "order" and len(keys) == 2 else f"env {keys[1]}"
+    return _CONTAINER_WORDS.get(field, _plain(field))
+
+
+def _plain(key: str) -> str:
+    return _WORD.sub(" ", key).lower()
+
+
+def new_run(case: Case) -> Iterator[Finding]:
+    """A run of another name: Job templates are immutable, so a new spec is a new Job."""
+    old, new = case.pair
+    why = reasons(case.fields)
+    because = f" ({why})" if why else ""
+    if get(new.data, "spec", "suspend") is True:
+        yield "notice", f"new run: {old} ends, {new} is created suspended{because}"
+    else:
+        yield "notice", f"new run: {old} ends, {new} starts{because}"
+
+
+def run_added(case: Case) -> Iterator[Finding]:
+    """A run that is new."""
+    new = case.obj
+    if get(new.data, "spec", "suspend") is True:
+        yield "info", f"{new} is created suspended and waits to be resumed"
+    else:
+        yield "info", f"first run: {new} starts"
+
+
+def run_removed(case: Case) -> Iterator[Finding]:
+    """A run that is gone."""
+    yield "notice", f"{case.obj} and its pods are deleted, running or finished"
+
+
+def run_controls(case: Case) -> Iterator[Finding]:
+    """Fields of a run that may change in place."""
+    old, new = case.pair
+    before, after = get(old.data, "spec", "suspend") is True, get(new.data, "spec", "suspend") is True
+    if before != after:
+        yield "notice", "suspended: running pods are stopped" if after else "resumed: its pods start"
+    for field, words in (
+        ("parallelism", "pods at once"),
+        ("activeDeadlineSeconds", "seconds it may take"),
+        ("backoffLimit", "retries"),
+    ):
+        was, now = get(old.data, "spec", field), get(new.data, "spec", field)
+        if was != now:
+            yield "info", f"{words}: from {value(was)} to {value(now)}, no new run"
+
+
+def run_ttl(case: Case) -> Iterator[Finding]:
+    """A TTL on what Git manages: the syncer finds the finished Job missing and makes it again."""
+    new = case.obj
+    if _is_hook(new):
+        return
+    ttl = get(new.data, "spec", "ttlSecondsAfterFinished")
+    was = get(case.old.data if case.old else ABSENT, "spec", "ttlSecondsAfterFinished")
+    if not isinstance(ttl, Absent) and was != ttl:
+        yield (
+            "danger",
+            f"it vanishes {value(ttl)} s after it finished (ttlSecondsAfterFinished), and Argo CD or Flux "
+            "then runs it again, and again",
+        )
+
+
+def _is_hook(obj: Obj) -> bool:
+    return any(key in obj.annotations for key in ("helm.sh/hook", "argocd.argoproj.io/hook"))
+
+
+def restart(case: Case) -> Iterator[Finding]:
+    """A pod template that differs."""
+    old, new = case.pair
+    field = "leaderWorkerTemplate" if new.type == LWS else "template"
+    before, after = get_map(old.data, "spec", field), get_map(new.data, "spec", field)
+    if new.type == LWS:
+        before, after = ({k: v for k, v in side.items() if k != "size"} for side in (before, after))
+    if before == after:
+        return
+    template = [
+        change for change in case.fields if under(change, "spec", field) and change.keys[-1] != "size"
+    ]
+    why = reasons(template)
+    because = f": {why}" if why else ""
+    strategy = _strategy(new)
+    if get(new.data, "spec", "replicas") == 0:
+        yield "info", f"no pod runs (0 replicas); the next ones start with it{because}"
+    elif get(new.data, "spec", "paused") is True:
+        yield "notice", f"pods restart once the paused Deployment is resumed{because}"
+    elif strategy == "OnDelete":
+        yield "notice", f"pods take it up only when they are deleted by hand (OnDelete){because}"
+    elif strategy == "Recreate":
+        yield "notice", f"pods restart (all at once: Recreate stops the old ones first){because}"
+    elif new.type == LWS:
+        yield "notice", f"pods restart (rolling, group by group){because}"
+    else:
+        yield "notice", f"pods restart (rolling){because}"
+
+
+def _strategy(obj: Obj) -> str:
+    field = "strategy" if obj.type == "Deployment.apps" else "updateStrategy"
+    return get_text(obj.data, "spec", field, "type")
+
+
+def scale(case: Case) -> Iterator[Finding]:
+    """Another number of replicas."""
+    old, new = case.pair
+    was, now = get(old.data, "spec", "replicas"), get(new.data, "spec", "replicas")
+    if was == now:
+        return
+    unit = " groups" if new.type == LWS else ""
+    if isinstance(now, Absent):
+        yield "info", f"replicas ({value(was)}) are no longer said here: what scales it decides"
+        return
+    if isinstance(was, Absent):
+        scaler = next((item for item in case.siblings() if _scales(item, new)), None)
+        if scaler is not None:
+            yield "notice", f"replicas are pinned to {value(now)} at every sync, against {scaler}"
+            return
+        was = 1
+        if now == 1:
+            return
+    if now == 0:
+        yield "notice", f"scales from {value(was)} to 0{unit}: it stops"
+    else:
+        yield "info", f"scales from {value(was)} to {value(now)}{unit}, no restart"
+
+
+def _scales(scaler: Obj, target: Obj) -> bool:
+    if scaler.type not in ("HorizontalPodAutoscaler.autoscaling", "ScaledObject.keda.sh"):
+        return False
+    ref = get_map(scaler.data, "spec", "scaleTargetRef")
+    return get_text(ref, "name") == target.name and (get_text(ref, "kind") or "Deployment") == target.kind
+
+
+def group_size(case: Case) -> Iterator[Finding]:
+    """A LeaderWorkerSet's group size is part of its template: all groups are made anew."""
+    old, new = case.pair
+    was, now = (get(side.data, "spec", "leaderWorkerTemplate", "size") for side in (old, new))
+    was, now = (1 if isinstance(size, Absent) else size for size in (was, now))
+    if was != now:
+        yield (
+            "notice",
+            f"groups go from {value(was)} to {value(now)} pods: every pod is recreated, group by group",
+        )
+
+
+def serving_added(case: Case) -> Iterator[Finding]:
+    """A workload that is new."""
+    count = get(case.obj.data, "spec", "replicas")
+    if count == 0:
+        yield "info", "is created with 0 replicas: nothing starts"
+    elif isinstance(count, int) and case.obj.type in SCALED:
+        size = get(case.obj.data, "spec", "leaderWorkerTemplate", "size")
+        of = f" of {plural(size, 'pod')}" if isinstance(size, int) else ""
+        yield "info", f"starts {plural(count, 'group' if case.obj.type == LWS else 'pod')}{of}"
+    else:
+        yield "info", "starts"
+
+
+def serving_removed(case: Case) -> Iterator[Finding]:
+    """A workload that is gone."""
+    yield "notice", "it stops: its pods are deleted"
+
+
+def serving_renamed(case: Case) -> Iterator[Finding]:
+    """A workload of another name: Kubernetes knows no renaming."""
+    old, new = case.pair
+    if old.name != new.name:
+        yield "notice", f"{old} stops and {new} starts beside it: pods are not taken over"
+
+
+def cron(case: Case) -> Iterator[Finding]:
+    """A CronJob: what differs counts from its next run."""
+    old, new = case.pair
+    for field, words in (("schedule", "runs at"), ("timeZone", "in time zone")):
+        was, now = get(old.data, "spec", field), get(new.data, "spec", field)
+        if was != now:
+            yield "notice", f"{words} {value(now)} instead of {value(was)}"
+    if get(old.data, "spec", "suspend") != get(new.data, "spec", "suspend"):
+        suspended = get(new.data, "spec", "suspend") is True
+        yield "notice", "suspended: no further runs start" if suspended else "resumed: runs start again"
+    changed = [change for change in case.fields if under(change, "spec", "jobTemplate")]
+    if changed:
+        why = reasons(changed)
+        yield "info", f"the next run takes it up; one that runs goes on as it is{f': {why}' if why else ''}"
+
+
+def ray_service(case: Case) -> Iterator[Finding]:
+    """A RayService: KubeRay starts a second cluster beside the first one."""
+    scaling = {"replicas", "minReplicas", "maxReplicas", "scaleStrategy"}
+    config = [change for change in case.fields if under(change, "spec", "rayClusterConfig")]
+    if any(not scaling & set(change.keys) for change in config):
+        why = reasons(config)
+        yield (
+            "notice",
+            "a second Ray cluster starts and takes the traffic over once it is ready: both need room"
+            f"{f': {why}' if why else ''}",
+        )
+    elif config:
+        yield "info", "Ray workers scale, no restart"
+    if any(under(change, "spec", "serveConfigV2") for change in case.fields):
+        yield "notice", "Ray Serve reloads its applications in place"
+
+
+def queue(case: Case) -> Iterator[Finding]:
+    """Another Kueue queue."""
+    label = "kueue.x-k8s.io/queue-name"
+    old, new = case.pair
+    was, now = (side.labels.get(label, ABSENT) for side in (old, new))
+    if was != now:
+        yield (
+            "notice",
+            (
+                f"leaves Kueue's queue {value(was)}: it no longer waits for quota"
+                if now is ABSENT
+                else f"waits in Kueue's queue {value(now)} instead of {value(was)}"
+            ),
+        )

@@ -1,0 +1,355 @@
+"""Settings overridden at render time: `--set APP.key=value`, values files, and `values` in kaigen.yaml.
+
+They mean what they would mean to Helm: overrides are merged among themselves first, then laid on the defaults;
+mappings are merged, anything else is replaced, null takes a default away, and the result is held against the
+settings' schema (source: Helm's packages strvals and chart/common/util).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kaigen.compile.app import App, Json
+from kaigen.compile.helm_values import uncarried
+from kaigen.diagnostics.diagnostic import Diagnostic, InputError, Mark
+from kaigen.diagnostics.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
+Path = tuple[str | int, ...]
+
+Overrides = Mapping[str, Mapping[str, Any]]
+"""Values by app, `NAME` or `NAMESPACE/NAME`."""
+
+INDEX_MAX = 65536
+"""Highest index of a list in an assignment, as in Helm."""
+
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_WORDS = {"true": True, "false": False, "null": None}
+
+
+def parse_assignment(text: str) -> dict[str, dict[str, Any]]:
+    """One `--set APP.key=value`, read as Helm reads it.
+
+    Dots part keys (`\\.` is a dot), `[0]` names an entry of a list, `{a,b}` is a list, and a comma begins the
+    next assignment (`\\,` is a comma). Whole numbers, `true`, `false` and `null` are what they look like.
+
+    Raises:
+        InputError: when it is none.
+    """
+    try:
+        tree = _Assignments(text).tree()
+    except ValueError as error:
+        raise InputError.of(
+            "KG0704",
+            f"`--set {text}` is not of the form APP.key=value: {error}",
+            hint="for example `--set qwen.storage.size=20Gi`",
+        ) from None
+    return tree
+
+
+class _Entries(dict[int, Any]):
+    """Entries of a list by index; they are laid over the list that earlier overrides gave."""
+
+
+class _Assignments:
+    """A reader of `--set` texts."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    def tree(self) -> dict[str, dict[str, Any]]:
+        """All assignments of the text.
+
+        Raises:
+            ValueError: it is none.
+        """
+        tree: dict[str, Any] = {}
+        while True:
+            self._assign(tree)
+            if self._at == len(self._text):
+                break
+        for app, values in tree.items():
+            if not isinstance(values, dict) or isinstance(values, _Entries):
+                raise ValueError(f"`{app}` names no setting")
+        return tree
+
+    def _until(self, stops: str) -> tuple[str, str]:
+        """The text before the next of some characters, unescaped, and that character; `""` at the end."""
+        found: list[str] = []
+        while self._at < len(self._text):
+            char = self._text[self._at]
+            self._at += 1
+            if char in stops:
+                return "".join(found), char
+            if char == "\\":
+                char = self._text[self._at : self._at + 1]
+                self._at += 1
+            found.append(char)
+        self._at = min(self._at, len(self._text))
+        return "".join(found), ""
+
+    def _assign(self, into: dict[str, Any]) -> None:
+        key, stop = self._until("=[,.")
+        if not key:
+            raise ValueError("a key is missing")
+        if stop == "=":
+            into[key] = self._value()
+        elif stop == ".":
+            inner = into.get(key)
+            into[key] = inner if isinstance(inner, dict) and not isinstance(inner, _Entries) else {}
+            self._assign(into[key])
+        elif stop == "[":
+            entries = into.get(key)
+            into[key] = self._entry(entries if isinstance(entries, _Entries) else _Entries())
+        else:
+            raise ValueError(f"`{key}` has no value")
+
+    def _entry(self, entries: _Entries) -> _Entries:
+        index, stop = self._until("]")
+        if not (stop and re.fullmatch("[0-9]{1,9}", index)):
+            raise ValueError(f"`[{index}` is no index of a list")
+        number = int(index)
+        if number > INDEX_MAX:
+            raise ValueError(f"index {number} is too large")
+        rest, stop = self._until("[.=")
+        if rest or not stop:
+            raise ValueError(f"`[{index}]{rest}` has no value")
+        if stop == "=":
+            entries[number] = self._value()
+        elif stop == "[":
+            inner = entries.get(number)
+            entries[number] = self._entry(inner if isinstance(inner, _Entries) else _Entries())
+        else:
+            inner = entries.get(number)
+            entries[number] = inner if isinstance(inner, dict) and not isinstance(inner, _Entries) else {}
+            self._assign(entries[number])
+        return entries
+
+    def _value(self) -> Any:
+        if self._text[self._at : self._at + 1] != "{":
+            return _typed(self._until(",")[0])
+        self._at += 1
+        items = []
+        while True:
+            item, stop = self._until(",}")
+            if not stop:
+                raise ValueError("a list must end with `}`")
+            items.append(_typed(item))
+            if stop == "}":
+                if self._text[self._at : self._at + 1] == ",":
+                    self._at += 1
+                return items
+
+
+def _typed(text: str) -> Any:
+    word = text.lower()
+    if word in _WORDS:
+        return _WORDS[word]
+    if _INTEGER.fullmatch(text) and (text == "0" or text[0] != "0") and -(2**63) <= int(text) < 2**63:
+        return int(text)
+    return text
+
+
+def _merge(base: Any, over: Any) -> Any:
+    """An override on top of another: null stays, to take the default away."""
+    if isinstance(over, _Entries):
+        entries = list(base) if isinstance(base, list) else []
+        for index, value in over.items():
+            entries += [None] * (index + 1 - len(entries))
+            entries[index] = _merge(entries[index], value)
+        return entries
+    if isinstance(over, Mapping):
+        start = dict(base) if isinstance(base, Mapping) else {}
+        for key, value in over.items():
+            start[key] = _merge(start.get(key), value)
+        return start
+    return over
+
+
+def _lay(default: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Overrides on top of the defaults."""
+    values = dict(default)
+    for key, value in over.items():
+        if value is None and key in default:
+            del values[key]
+        elif isinstance(value, Mapping):
+            inner = default.get(key)
+            values[key] = _lay(inner if isinstance(inner, Mapping) else {}, value)
+        else:
+            values[key] = value
+    return values
+
+
+def effective_values(app: App, layers: Sequence[Overrides]) -> dict[str, Json]:
+    """The app's settings with every layer laid on, later ones on top. They are not yet checked."""
+    merged: Any = {}
+    for layer in layers:
+        for key in (app.name, f"{app.namespace}/{app.name}"):
+            if key in layer:
+                merged = _merge(merged, layer[key])
+    return _lay(app.default_values(), merged)
+
+
+def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Overrides] = ()) -> list[Diagnostic]:
+    """What is wrong with overridden settings, by their schema.
+
+    Args:
+        app: whose settings they are.
+        values: the settings with every override laid on.
+        layers: the overrides, which may tell where they stand.
+    """
+    import json
+
+    from jsonschema import Draft7Validator
+    from jsonschema.validators import extend
+
+    from kaigen.diagnostics.field_path import dotted
+    from kaigen.emit.chart import values_schema
+
+    found = []
+
+    def say(code: str, path: Path, message: str, hint: str = "", *, key: bool = False) -> None:
+        mark = _mark(app, layers, path, key=key)
+        found.append(Diagnostic(code, f"`{dotted((app.name, *path))}`{message}", mark, hint))
+
+    validator = extend(Draft7Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
+    schema = json.loads(values_schema(app.settings))
+    for error in validator(schema).iter_errors(dict(values)):
+        path = tuple(error.absolute_path)
+        if error.validator == "additionalProperties":
+            known = list(error.schema.get("properties", {}))
+            for name in sorted(set(error.instance) - set(known)):
+                hint = did_you_mean(name, known) or "settings here: " + ", ".join(known)
+                say("KG0705", (*path, name), " is no setting", hint, key=True)
+        elif error.validator == "required":
+            for name in error.validator_value:
+                if name not in error.instance:
+                    say("KG0705", (*path, name), " is needed", "null takes a setting away; give it a value")
+        else:
+            say("KG0706", path, *_wrong(error))
+    if not found:
+        for item in uncarried(values):
+            say("KG0706", tuple(item.path), f": {item.message}", item.hint)
+        for place in _nulls(values, ()):
+            say("KG0706", place, ": there is no default that null could take away", "delete it")
+    return found
+
+
+def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
+    """JSON Schema's `pattern`, to which `$` is the end of the text and not of its last line."""
+    from jsonschema import ValidationError
+
+    if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+TYPES = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "a string",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+}
+"""The types of JSON Schema, as people say them."""
+
+
+def _wrong(error: ValidationError) -> tuple[str, str]:
+    """What is wrong with a value, and a hint."""
+    from kaigen.kinds.errors import nearest_form, shown, written_as
+
+    value: Any = error.instance
+    wanted: Any = error.validator_value
+    rule = str(error.validator)
+    if rule == "type":
+        names = [wanted] if isinstance(wanted, str) else wanted
+        types = " or ".join(TYPES.get(name, name) for name in names)
+        quote = "string" in names and isinstance(value, int | float)
+        return f" must be {types}, not {shown(value)}", "quote it in a values file" if quote else ""
+    if rule == "enum":
+        listed = ", ".join(f"`{item}`" for item in wanted)
+        return f" must be one of {listed}, not {shown(value)}", did_you_mean(str(value), map(str, wanted))
+    if rule == "pattern":
+        return f" must be {written_as(wanted)}, not {shown(value)}", nearest_form(value, wanted)
+    limits = {"min": "at least", "max": "at most"}
+    if rule in {"minimum", "maximum"}:
+        return f" must be {limits[rule[:3]]} {wanted}, not {value}", ""
+    if rule in {"minLength", "maxLength", "minItems", "maxItems"}:
+        unit = "characters" if rule.endswith("Length") else "entries"
+        return f" has {len(value)} {unit}; it must have {limits[rule[:3]]} {wanted}", ""
+    return f": {error.message}", ""
+
+
+def _nulls(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    """Nulls in mappings: Helm drops them from a chart's values. In lists it keeps them."""
+    if isinstance(node, Mapping):
+        for key, value in node.items():
+            if value is None:
+                yield (*path, key)
+            else:
+                yield from _nulls(value, (*path, key))
+
+
+class Places(Protocol):
+    """Gives the place of a path, or of the key at its end; None where it is not known."""
+
+    def __call__(self, path: Path, *, key: bool) -> Mark | None:
+        """The place of a path such as `("qwen", "storage", "size")`."""
+
+
+class Layer(dict[str, Any]):
+    """Overrides that tell where they stand.
+
+    Attributes:
+        place: tells it.
+    """
+
+    def __init__(self, values: Mapping[str, Any], place: Places) -> None:
+        super().__init__(values)
+        self.place = place
+
+
+def _mark(app: App, layers: Sequence[Overrides], path: Path, *, key: bool) -> Mark | None:
+    """Where a setting was last overridden."""
+    for layer in reversed(layers):
+        for name in (f"{app.namespace}/{app.name}", app.name):
+            if name in layer and _reaches(layer[name], path):
+                return layer.place((name, *path), key=key) if isinstance(layer, Layer) else None
+    return None
+
+
+def _reaches(node: Any, path: Path) -> bool:
+    for step in path:
+        try:
+            node = node[step]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return True
+
+
+def unknown_names(apps: Iterable[tuple[str, str]], layers: Sequence[Overrides]) -> list[Diagnostic]:
+    """Overrides of apps that do not exist.
+
+    Args:
+        apps: namespace and name of each app.
+        layers: the overrides.
+    """
+    every = list(apps)
+    known = {form for namespace, name in every for form in (name, f"{namespace}/{name}")}
+    listed = ", ".join(sorted(name for _, name in every))
+    return [
+        Diagnostic(
+            "KG0707",
+            f"no app `{name}` to override",
+            layer.place((name,), key=True) if isinstance(layer, Layer) else None,
+            did_you_mean(name, known) or f"apps: {listed or 'none'}",
+        )
+        for layer in layers
+        for name in layer
+        if name not in known
+    ]

@@ -1,0 +1,1 @@
+"""The effective spec of an app, and where each field came from."""

@@ -1,0 +1,297 @@
+"""The effective spec of an app: every field with its value and where that came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from kaigen.config.settings import FILE_NAME, Config
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, InputError, Mark, Severity
+from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from kaigen.emit.values import Overrides
+    from kaigen.kinds.spec import Spec
+    from kaigen.pipeline.run import Compiled
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What an app is made from in an environment.
+
+    Attributes:
+        app: its name.
+        namespace: where it goes.
+        environment: which environment; empty for none.
+        source: file of its spec.
+        kind: what the spec is, as `kaigen kinds` lists it.
+        document: the spec as kaigen's own kind, defaults filled in; fields without a value are left out.
+        origins: where each leaf of the document came from, by its path. An empty mapping or list is a leaf.
+        profile: name of the profile.
+        profile_origin: where it was chosen.
+        filled_in: settings of the app that the profile decided, by dotted name.
+        settings: settings overridden: the value and where it stands, by dotted name.
+    """
+
+    app: str
+    namespace: str
+    environment: str
+    source: str
+    kind: str
+    document: Mapping[str, Any]
+    origins: Mapping[Path, str]
+    profile: str
+    profile_origin: str
+    filled_in: Mapping[str, Any]
+    settings: Mapping[str, tuple[Any, str]]
+
+    def as_data(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {
+            "app": self.app,
+            "namespace": self.namespace,
+            "environment": self.environment,
+            "kind": self.kind,
+            "source": self.source,
+            "effective": dict(self.document),
+            "origins": {dotted(path): origin for path, origin in self.origins.items()},
+            "profile": {
+                "name": self.profile,
+                "origin": self.profile_origin,
+                "settings": dict(self.filled_in),
+            },
+            "settings": {
+                name: {"value": value, "origin": origin} for name, (value, origin) in self.settings.items()
+            },
+        }
+
+
+def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()) -> Effective:
+    """The effective spec of one of the configured apps.
+
+    Args:
+        app: `NAME` or `NAMESPACE/NAME`.
+        config: the settings of the run.
+        overrides: settings by app, laid over those of kaigen.yaml.
+
+    Raises:
+        InputError: when there is no such app, there are two of that name, or its spec is wrong.
+    """
+    from kaigen.compile.context import SpecIndex
+    from kaigen.config.file import value_layers
+    from kaigen.pipeline.run import compile_spec, load_specs, make_context, spec_key
+
+    loaded = load_specs((), config)
+    spec = _find(app, loaded.specs, config, loaded.diagnostics)
+    index = SpecIndex({spec_key(item, config.namespace): item.block for item in reversed(loaded.specs)})
+    context = make_context(config, index)
+    layers = [*value_layers(config), *overrides]
+    found = Diagnostics()
+    compiled = compile_spec(spec, context, layers, found)
+    found.raise_errors()
+    assert compiled is not None
+    document = _document(spec, config)
+    place = ("environments", config.environment, "profile")
+    blank = replace(
+        context.profile,
+        storage_class="",
+        gpu_label="",
+        gpu_tolerations=(),
+        gpu_runtime_class="",
+        spot=replace(context.profile.spot, node_selector={}, tolerations=())
+        if context.profile.spot
+        else None,
+    )
+    without = compile_spec(spec, replace(context, profile=blank), (), Diagnostics())
+    metadata = spec.block.metadata
+    return Effective(
+        app=metadata.name,
+        namespace=metadata.namespace or config.namespace,
+        environment=config.environment,
+        source=spec.source,
+        kind=spec.entry.key,
+        document=document,
+        origins={path: _origin(spec, path, config) for path, _ in leaves(document)},
+        profile=config.profile,
+        profile_origin=_config_origin(config, place[-1]),
+        filled_in=_filled_in(compiled, without),
+        settings=_settings(compiled, layers, config),
+    )
+
+
+def leaves(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Every value that holds no other, by its path."""
+    if isinstance(node, dict) and node:
+        for key, value in node.items():
+            yield from leaves(value, (*path, key))
+    elif isinstance(node, list) and node:
+        for index, value in enumerate(node):
+            yield from leaves(value, (*path, index))
+    else:
+        yield path, node
+
+
+def _find(app: str, specs: Sequence[Spec], config: Config, said: Sequence[Diagnostic]) -> Spec:
+    forms: dict[str, list[Spec]] = {}
+    for spec in specs:
+        metadata = spec.block.metadata
+        for form in (metadata.name, f"{metadata.namespace or config.namespace}/{metadata.name}"):
+            forms.setdefault(form, []).append(spec)
+    errors = [item for item in said if item.severity is Severity.ERROR]
+    if app not in forms:
+        if errors:
+            raise InputError(said)
+        names = sorted({spec.block.metadata.name for spec in specs})
+        hint = did_you_mean(app, forms) or f"apps: {', '.join(names) or 'none'}"
+        raise InputError.of("KG0716", f"no app `{app}`", hint=hint)
+    if len(forms[app]) > 1:
+        full = sorted(f"{s.block.metadata.namespace or config.namespace}/{app}" for s in forms[app])
+        raise InputError.of(
+            "KG0716", f"`{app}` is the name of several apps", hint="name one: " + ", ".join(full)
+        )
+    spec = forms[app][0]
+    file = spec.document.mark(("metadata", "name")).file
+    own = [item for item in errors if item.mark is not None and item.mark.file == file]
+    if own:
+        raise InputError(own)
+    return spec
+
+
+def _document(spec: Spec, config: Config) -> dict[str, Any]:
+    """The spec with its defaults, and with the namespace that it gets."""
+    data = spec.block.model_dump(by_alias=True, exclude_none=True)
+    metadata = data.pop("metadata")
+    name = metadata.pop("name")
+    namespace = metadata.pop("namespace", config.namespace)
+    return {
+        "apiVersion": data.pop("apiVersion"),
+        "kind": data.pop("kind"),
+        "metadata": {"name": name, "namespace": namespace, **metadata},
+        **data,
+    }
+
+
+def _origin(spec: Spec, path: Path, config: Config) -> str:
+    if path == ("metadata", "namespace") and spec.block.metadata.namespace is None:
+        return _config_origin(config, "namespace")
+    if not spec.entry.lower:
+        return _place(spec, path, config) or f"default of {spec.block.kind}"
+    if path in {("apiVersion",), ("kind",)}:
+        return f"dialect {spec.entry.system}"
+    if path[0] == "metadata" and len(path) == 2:
+        return _place(spec, path, config) or f"default of {spec.entry.key}"
+    if not _is_set(spec.block, path):
+        return f"default of {spec.block.kind}"
+    for length in range(len(path), 0, -1):
+        foreign = spec.origins.get(path[:length])
+        if foreign == ("spec",):
+            break  # The dialect itself decides it.
+        if foreign is not None:
+            told = _place(spec, (*foreign, *path[length:]), config) or _place(spec, foreign, config)
+            return f"{told}, {dotted(foreign)}" if told else f"default of {spec.entry.key}"
+    return f"dialect {spec.entry.system}"
+
+
+def _place(spec: Spec, path: Path, config: Config) -> str:
+    """Where a field of the document was written; empty when it was not."""
+    from kaigen.environments.patch import PatchedDocument, reach
+
+    document = spec.document
+    if reach(document.data, path)[1] < len(path):
+        return ""
+    layer = document.layer(path) if isinstance(document, PatchedDocument) else None
+    told = _shown(document.mark(path))
+    return (
+        f"{told} (environment {layer.environment})"
+        if layer and layer.environment and not layer.pins
+        else told
+    )
+
+
+def _shown(mark: Mark) -> str:
+    return f"{mark.file}:{mark.line}" if mark.line else mark.file
+
+
+def _is_set(block: Any, path: Path) -> bool:
+    """Whether a field was given and is no default of its block."""
+    from pydantic import BaseModel
+
+    for step in path:
+        if isinstance(block, BaseModel):
+            fields = type(block).model_fields.items()
+            name = next((name for name, field in fields if step in (field.alias, name)), "")
+            if name not in block.model_fields_set:
+                return False
+            block = getattr(block, name)
+        elif isinstance(block, dict | list):
+            block = block[step]  # type: ignore[index]
+    return True
+
+
+def _config_origin(config: Config, name: str) -> str:
+    """Where a field of kaigen.yaml that an environment may have otherwise was set."""
+    from kaigen.environments.patch import reach
+    from kaigen.environments.places import document_of
+
+    document = document_of(config.root / FILE_NAME)
+    if document is not None:
+        for path in (("environments", config.environment, name), (name,)):
+            if reach(document.data, path)[1] == len(path):
+                told = _shown(document.mark(path))
+                return f"{told} (environment {config.environment})" if len(path) > 1 else told
+    return "default of kaigen"
+
+
+def _filled_in(compiled: Compiled, without: Compiled | None) -> dict[str, Any]:
+    """Settings that would be other values in a cluster of which nothing is known."""
+    if without is None:
+        return {}
+    found = {}
+    for setting in compiled.app.settings:
+        here, there = (_setting(item.app.default_values(), setting.keys) for item in (compiled, without))
+        if here != there:
+            found[setting.path] = here
+    return found
+
+
+def _setting(values: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        values = values.get(key) if isinstance(values, dict) else None
+    return values
+
+
+def _settings(compiled: Compiled, layers: Sequence[Overrides], config: Config) -> dict[str, tuple[Any, str]]:
+    """Every setting that is overridden, with the place of its last override."""
+    from kaigen.emit.values import Layer
+
+    app = compiled.app
+    found: dict[str, tuple[Any, str]] = {}
+    for layer in layers:
+        for name in (app.name, f"{app.namespace}/{app.name}"):
+            for path, _ in leaves(layer.get(name, {})):
+                if not path:
+                    continue
+                mark = layer.place((name, *path), key=False) if isinstance(layer, Layer) else None
+                told = _shown(mark) if mark else "--set"
+                if mark and _is_of_environment(layer, config):
+                    told = f"{told} (environment {config.environment})"
+                known: Any = compiled.values
+                for step in path:
+                    known = known.get(step) if isinstance(known, dict) else known
+                found[dotted(path)] = (known, told)
+    return found
+
+
+def _is_of_environment(layer: Overrides, config: Config) -> bool:
+    from kaigen.environments.patch import reach
+    from kaigen.environments.places import document_of
+
+    path = ("environments", config.environment, "values")
+    document = document_of(config.root / FILE_NAME)
+    return (
+        document is not None and reach(document.data, path) == (layer, len(path)) and layer in config.values
+    )

@@ -1,0 +1,1 @@
+"""The `git` program: reading trees, and publishing commits."""

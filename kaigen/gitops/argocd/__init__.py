@@ -1,0 +1,92 @@
+"""What Argo CD reads: projects as narrow as the apps, an Application for each, and what it must learn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kaigen.gitops.argocd.applications import application, application_set, root, tenant_application
+from kaigen.gitops.argocd.common import FOLDER, Object, destinations_of
+from kaigen.gitops.argocd.projects import app_projects, root_project, tenants_project
+from kaigen.gitops.delivery import Delivery
+from kaigen.gitops.health import (
+    APPLICATION_HEALTH,
+    APPLICATION_HEALTH_KEY,
+    CLAIM_HEALTH,
+    CLAIM_HEALTH_KEY,
+    health_of,
+)
+from kaigen.gitops.tenancy import Tenant
+
+Files = dict[str, tuple[Object, Sequence[str]]]
+"""Objects by the path of their file, with remarks for the reader."""
+
+
+def argocd_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
+    """Every object for Argo CD, by path in the tree.
+
+    Args:
+        delivery: what goes where.
+        tenants: the namespaces that get something beside their apps.
+    """
+    settings = delivery.data["argocd"]
+    destinations = destinations_of(delivery)
+    files: Files = {}
+    files[f"{FOLDER}/bootstrap/appproject.yaml"] = (root_project(delivery), ())
+    files[f"{FOLDER}/bootstrap/application.yaml"] = (
+        root(delivery),
+        (
+            "Applied once, by hand; from then on Argo CD keeps the objects beside this folder as Git has them.",
+        ),
+    )
+    for name, project in app_projects(delivery, destinations):
+        # No cluster and no namespace can be called so that the file would be another's.
+        files[f"{FOLDER}/apps/_project.{name}.yaml"] = (
+            project,
+            (
+                "Admits what the apps of this namespace hold, and what they may have held before: what Argo CD is",
+                "not let at is never pruned.",
+            ),
+        )
+    if tenants:
+        files[f"{FOLDER}/apps/tenants.yaml"] = (tenants_project(delivery, tenants, destinations), ())
+    for tenant in tenants:
+        for cluster, destination in destinations.items():
+            name = ".".join(part for part in (cluster, tenant.namespace) if part)
+            files[f"{FOLDER}/apps/{name}.yaml"] = tenant_application(delivery, tenant, cluster, destination)
+    if settings["applications"] == "set":
+        files[f"{FOLDER}/apps/applicationset.yaml"] = application_set(delivery, destinations)
+    else:
+        first = 1 if tenants else 0
+        for app in delivery.apps:
+            for cluster, destination in destinations.items():
+                name = ".".join(part for part in (cluster, *app.key) if part)
+                files[f"{FOLDER}/apps/{name}.yaml"] = application(delivery, app, cluster, destination, first)
+    files[f"{FOLDER}/argocd-cm.yaml"] = (
+        _config_map(delivery),
+        (
+            "Entries for Argo CD's own ConfigMap. Add them with",
+            "  kubectl apply --server-side --field-manager kaigen -f argocd-cm.yaml",
+            "which leaves its other entries alone.",
+        ),
+    )
+    return files
+
+
+def _config_map(delivery: Delivery) -> Object:
+    kinds = {pair for app in delivery.apps for pair in app.kinds}
+    data = {APPLICATION_HEALTH_KEY: APPLICATION_HEALTH}
+    if ("v1", "PersistentVolumeClaim") in kinds:
+        data[CLAIM_HEALTH_KEY] = CLAIM_HEALTH
+    data |= {health.argocd_key: health.lua() for health in health_of(kinds)}
+    if (delivery.data["tenancy"] or {}).get("service_account"):
+        data["application.sync.impersonation.enabled"] = "true"
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": "argocd-cm",
+            "namespace": delivery.data["argocd"]["namespace"],
+            "labels": {"app.kubernetes.io/part-of": "argocd"},
+        },
+        "data": data,
+    }

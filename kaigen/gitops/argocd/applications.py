@@ -1,0 +1,231 @@
+"""Applications, or the ApplicationSet that makes them: what Argo CD syncs, where to, and how.
+
+Source of fields: Argo CD's Application and ApplicationSet, `argoproj.io/v1alpha1` (3.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from kaigen.gitops.argocd.common import API, FINALIZER, FOLDER, IN_CLUSTER, Object, metadata_of
+from kaigen.gitops.delivery import AppFacts, Delivery, group_of
+from kaigen.gitops.tenancy import TENANT_FOLDER, Tenant
+
+_REASONS = {
+    "ServerSideApply=true": "fields that controllers own stay theirs, and objects may be large",
+    "PruneLast=true": "what is no longer wanted goes when the new is healthy, not before",
+    "RespectIgnoreDifferences=true": "a scaler sets the replicas, and a sync leaves them alone",
+    "Replace=true": "a Job of a fixed name cannot be changed in place, so it is made anew",
+    "Force=true": "as Replace, for it takes deleting the old one",
+}
+
+
+def root(delivery: Delivery) -> Object:
+    """The Application that keeps all others as Git has them."""
+    spec = _spec(
+        delivery,
+        f"{delivery.project}-root",
+        {"path": delivery.folder(FOLDER, "apps")},
+        {"server": IN_CLUSTER, "namespace": delivery.data["argocd"]["namespace"]},
+        ["ServerSideApply=true", "PruneLast=true"],
+    )
+    # No finalizer: taking the root away must not take the apps away, and their data with them.
+    return {
+        "apiVersion": API,
+        "kind": "Application",
+        "metadata": metadata_of(delivery, f"{delivery.project}-root"),
+        "spec": spec,
+    }
+
+
+def application(
+    delivery: Delivery, app: AppFacts, cluster: str, destination: Object, first: int
+) -> tuple[Object, list[str]]:
+    """The Application of one app on one cluster, with remarks.
+
+    Args:
+        delivery: what goes where.
+        app: the app.
+        cluster: the part of its name that tells the cluster.
+        destination: server or name of the cluster.
+        first: the wave of apps that need no other.
+    """
+    options = _options([app])
+    spec = _spec(
+        delivery,
+        ".".join(part for part in (delivery.project, cluster, app.namespace) if part),
+        _source(delivery, app),
+        {**destination, "namespace": app.namespace},
+        options,
+    )
+    differences = _differences([app])
+    if differences:
+        spec["ignoreDifferences"] = differences
+    metadata = metadata_of(
+        delivery, delivery.name(cluster, *app.key), first + delivery.depths[app.key], cascade=True
+    )
+    body = {"apiVersion": API, "kind": "Application", "metadata": metadata, "spec": spec}
+    return body, _remarks(options)
+
+
+def tenant_application(
+    delivery: Delivery, tenant: Tenant, cluster: str, destination: Object
+) -> tuple[Object, list[str]]:
+    """The Application of what a namespace gets beside its apps, on one cluster, with remarks."""
+    options = ["ServerSideApply=true", "PruneLast=true"]
+    spec = _spec(
+        delivery,
+        f"{delivery.project}-tenants",
+        {"path": delivery.folder(tenant.namespace, TENANT_FOLDER, "manifests")},
+        {**destination, "namespace": tenant.namespace},
+        options,
+    )
+    # No finalizer: a namespace that is no longer rendered may hold what others put there.
+    metadata = metadata_of(delivery, delivery.name(cluster, tenant.namespace))
+    body = {"apiVersion": API, "kind": "Application", "metadata": metadata, "spec": spec}
+    return body, _remarks(options)
+
+
+def application_set(delivery: Delivery, destinations: Mapping[str, Object]) -> tuple[Object, list[str]]:
+    """The ApplicationSet that makes an Application of each app's folder, on each cluster, with remarks."""
+    depth = len([part for part in delivery.path.split("/") if part])
+    options = _options(delivery.apps)
+    target = {
+        "server": "{{.server}}",
+        "name": "{{if not .server}}{{.name}}{{end}}",
+        "namespace": f"{{{{index .path.segments {depth}}}}}",
+    }
+    leaf: Object = {"path": "{{.path.path}}/manifests"}
+    if delivery.charts:
+        leaf = {"path": "{{.path.path}}/chart", "helm": {"releaseName": "{{.path.basename}}"}}
+    project = f"{delivery.project}.{{{{index .path.segments {depth}}}}}"
+    spec = _spec(delivery, project, leaf, target, options)
+    differences = _differences(delivery.apps)
+    if differences:
+        spec["ignoreDifferences"] = differences
+    start = f"{delivery.environment}." if delivery.environment else ""
+    git = {
+        "git": {
+            "repoURL": delivery.repository,
+            "revision": delivery.branch,
+            "directories": [
+                {"path": delivery.folder("*", "*")},
+                {"path": delivery.folder("_*", "*"), "exclude": True},
+                {"path": delivery.folder("*", TENANT_FOLDER), "exclude": True},
+            ],
+        }
+    }
+    body = {
+        "apiVersion": API,
+        "kind": "ApplicationSet",
+        "metadata": metadata_of(delivery, delivery.project, 1),
+        "spec": {
+            "goTemplate": True,
+            "goTemplateOptions": ["missingkey=error"],
+            "generators": [
+                {"matrix": {"generators": [git, generator]}}
+                for generator in _cluster_generators(delivery, destinations)
+            ],
+            "template": {
+                "metadata": {
+                    "name": start
+                    + "{{.values.cluster}}"
+                    + f"{{{{index .path.segments {depth}}}}}.{{{{.path.basename}}}}",
+                    "labels": dict(delivery.labels),
+                    "finalizers": [FINALIZER],
+                },
+                "spec": spec,
+            },
+        },
+    }
+    return body, _remarks(options)
+
+
+def _cluster_generators(delivery: Delivery, destinations: Mapping[str, Object]) -> list[Object]:
+    """Generators that give `server`, `name` and `values.cluster` of every cluster."""
+    clusters: Mapping[str, Mapping[str, Any]] = delivery.data["clusters"]
+    listed = [
+        {"server": "", "name": "", **where, "values": {"cluster": f"{name}." if name else ""}}
+        for name, where in destinations.items()
+        if where != {"server": "*"}
+    ]
+    generators: list[Object] = [{"list": {"elements": listed}}] if listed else []
+    for cluster in clusters.values():
+        if "selector" in cluster:
+            generators.append(
+                {
+                    "clusters": {
+                        "selector": {"matchLabels": dict(cluster["selector"])},
+                        "values": {"cluster": "{{.nameNormalized}}."},
+                    }
+                }
+            )
+    return generators
+
+
+def _spec(
+    delivery: Delivery,
+    project: str,
+    source: Object,
+    destination: Object,
+    options: Sequence[str],
+) -> Object:
+    automated = (
+        {"automated": {"prune": True, "selfHeal": True}} if delivery.data["argocd"]["auto_sync"] else {}
+    )
+    return {
+        "project": project,
+        "source": {"repoURL": delivery.repository, "targetRevision": delivery.branch, **source},
+        "destination": destination,
+        "syncPolicy": {
+            **automated,
+            "syncOptions": list(options),
+            "retry": {
+                # A sync that has failed for good is not tried again before the next commit, and one that is still
+                # tried keeps the Application from being deleted: over an hour rides out most of what breaks.
+                "limit": 20,
+                "refresh": True,
+                "backoff": {"duration": "10s", "factor": 2, "maxDuration": "5m"},
+            },
+        },
+    }
+
+
+def _source(delivery: Delivery, app: AppFacts) -> Object:
+    if not delivery.as_chart(app):
+        return {"path": delivery.folder(*app.key, "manifests")}
+    helm = {"helm": {"releaseName": app.name}}
+    charts = delivery.data["charts"]
+    if charts:
+        return {
+            "repoURL": charts.removeprefix("oci://"),
+            "chart": app.name,
+            "targetRevision": app.version,
+            **helm,
+        }
+    return {"path": delivery.folder(*app.key, "chart"), **helm}
+
+
+def _options(apps: Iterable[AppFacts]) -> list[str]:
+    found = list(apps)
+    options = ["ServerSideApply=true", "PruneLast=true"]
+    if any(app.scaled for app in found):
+        options.append("RespectIgnoreDifferences=true")
+    if found and all(app.replaces for app in found):
+        options += ["Replace=true", "Force=true"]
+        options.remove("ServerSideApply=true")
+    return options
+
+
+def _remarks(options: Iterable[str]) -> list[str]:
+    return [f"{option}: {_REASONS[option]}." for option in options]
+
+
+def _differences(apps: Iterable[AppFacts]) -> list[Object]:
+    """What a scaler owns, and a sync must neither see nor undo."""
+    targets = sorted({target for app in apps for target in app.scaled})
+    return [
+        {"group": group_of(version), "kind": kind, "name": name, "jsonPointers": ["/spec/replicas"]}
+        for version, kind, name in targets
+    ]

@@ -1,0 +1,54 @@
+"""What all objects for Argo CD have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kaigen.gitops.delivery import Delivery
+
+Object = dict[str, Any]
+
+FOLDER = "_argocd"
+"""Folder of the tree; no namespace can be called so."""
+
+API = "argoproj.io/v1alpha1"
+FINALIZER = "resources-finalizer.argocd.argoproj.io"
+IN_CLUSTER = "https://kubernetes.default.svc"
+_WAVE = "argocd.argoproj.io/sync-wave"
+
+
+def destinations_of(delivery: Delivery) -> dict[str, Object]:
+    """Server or name of each cluster, by the part of a name that tells it; empty when there is one only."""
+    clusters: Mapping[str, Mapping[str, Any]] = delivery.data["clusters"]
+    if not clusters:
+        return {"": {"server": IN_CLUSTER}}
+    return {name if len(clusters) > 1 else "": _destination(name, each) for name, each in clusters.items()}
+
+
+def _destination(name: str, cluster: Mapping[str, Any]) -> Object:
+    if "selector" in cluster:
+        # Clusters that are not known yet: what may go where is narrowed by namespaces and kinds only.
+        return {"server": "*"}
+    return {"server": cluster["server"]} if "server" in cluster else {"name": cluster.get("name", name)}
+
+
+def metadata_of(delivery: Delivery, name: str, wave: int = 0, *, cascade: bool = False) -> Object:
+    """An object's metadata.
+
+    Args:
+        delivery: what goes where.
+        name: of the object.
+        wave: in which it is synced.
+        cascade: what it has made goes with it.
+    """
+    metadata: Object = {
+        "name": name,
+        "namespace": delivery.data["argocd"]["namespace"],
+        "labels": dict(delivery.labels),
+    }
+    if wave:
+        metadata["annotations"] = {_WAVE: str(wave)}
+    if cascade:
+        metadata["finalizers"] = [FINALIZER]
+    return metadata

@@ -1,0 +1,152 @@
+"""AppProjects as narrow as the apps: from where, to where, which kinds, as whom.
+
+Source of fields: Argo CD's AppProject, `argoproj.io/v1alpha1` (3.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from kaigen.gitops.argocd.common import API, FINALIZER, IN_CLUSTER, Object, metadata_of
+from kaigen.gitops.delivery import OWN_KINDS, AppFacts, Delivery, group_of
+from kaigen.gitops.tenancy import Tenant
+
+_NODES = ("karpenter.sh", "NodePool")
+_VOLUMES = ("", "PersistentVolume")
+
+
+def root_project(delivery: Delivery) -> Object:
+    """The project of the root Application."""
+    home = delivery.data["argocd"]["namespace"]
+    here = {"server": IN_CLUSTER}
+    kinds = {"AppProject", "Application"}
+    if delivery.data["argocd"]["applications"] == "set":
+        kinds.add("ApplicationSet")
+    return _appproject(
+        delivery,
+        f"{delivery.project}-root",
+        "The Applications that kaigen renders, and nothing else.",
+        [{**here, "namespace": home}],
+        [("argoproj.io", kind) for kind in kinds],
+        [],
+        _admin_accounts(delivery, [here], [home]),
+    )
+
+
+def app_projects(delivery: Delivery, destinations: Mapping[str, Object]) -> Iterator[tuple[str, Object]]:
+    """A project for each place that apps live in, so that it goes with the last of them, and not before.
+
+    Were there one for all, it would no longer admit a namespace or a cluster when the apps there are to be deleted.
+    An ApplicationSet may know clusters by label only, so its projects are for namespaces.
+    """
+    places = [(cluster, [destination]) for cluster, destination in destinations.items()]
+    if delivery.data["argocd"]["applications"] == "set":
+        places = [("", [*destinations.values()])]
+    for cluster, where in places:
+        for home in sorted({app.namespace for app in delivery.apps}):
+            apps = [app for app in delivery.apps if app.namespace == home]
+            name = ".".join(part for part in (cluster, home) if part)
+            yield name, _project(delivery, f"{delivery.project}.{name}", apps, where)
+
+
+def _project(
+    delivery: Delivery, name: str, apps: Sequence[AppFacts], destinations: Sequence[Object]
+) -> Object:
+    tenancy = delivery.data["tenancy"] or {}
+    account = tenancy.get("service_account")
+    namespaces = sorted({space for app in apps for space in (app.namespace, *app.namespaces) if space})
+    spaces = [{**where, "namespace": space} for where in destinations for space in namespaces]
+    cluster_kinds = {pair for app in apps for pair in app.cluster_kinds}
+    # NodePools also where the last one just went, else it would stay. Not so volumes: one may be a folder of the
+    # node, so none is let in before an app has it.
+    everywhere = {pair for app in delivery.apps for pair in app.cluster_kinds}
+    named = (everywhere & {_NODES}) | (cluster_kinds & {_VOLUMES})
+    charts = delivery.data["charts"] if delivery.charts else None
+    project = _appproject(
+        delivery,
+        name,
+        f"Apps rendered by kaigen{f' for {delivery.environment}' if delivery.environment else ''}.",
+        spaces,
+        [*OWN_KINDS, *(pair for app in apps for pair in app.namespaced_kinds)],
+        [*_kinds(cluster_kinds - named), *_own(apps[0].namespace, named)],
+        [
+            {"server": where.get("server", "*"), "namespace": space, "defaultServiceAccount": account}
+            for where in destinations
+            for space in namespaces
+        ]
+        if account
+        else [],
+        [charts.removeprefix("oci://")] if charts else (),
+        wave=-1,
+    )
+    # Argo CD keeps it until no Application refers to it any more.
+    project["metadata"]["finalizers"] = [FINALIZER]
+    return project
+
+
+def tenants_project(
+    delivery: Delivery, tenants: Sequence[Tenant], destinations: Mapping[str, Object]
+) -> Object:
+    """The project of what namespaces get beside their apps."""
+    names = [tenant.namespace for tenant in tenants]
+    kinds = {(group_of(body["apiVersion"]), body["kind"]) for each in tenants for body in each.objects}
+    made = ("", "Namespace") in kinds
+    return _appproject(
+        delivery,
+        f"{delivery.project}-tenants",
+        "Namespaces of the apps, with their quotas and policies.",
+        [{**where, "namespace": name} for where in destinations.values() for name in names],
+        kinds - {("", "Namespace")},
+        [{"group": "", "kind": "Namespace", "name": name} for name in names] if made else [],
+        _admin_accounts(delivery, [*destinations.values()], names),
+        wave=-1,
+    )
+
+
+def _admin_accounts(delivery: Delivery, destinations: Sequence[Object], names: Iterable[str]) -> list[Object]:
+    tenancy = delivery.data["tenancy"] or {}
+    if not tenancy.get("service_account"):
+        return []
+    admin = tenancy["admin_service_account"]
+    return [
+        {"server": where.get("server", "*"), "namespace": name, "defaultServiceAccount": admin}
+        for where in destinations
+        for name in names
+    ]
+
+
+def _appproject(
+    delivery: Delivery,
+    name: str,
+    description: str,
+    destinations: list[Object],
+    kinds: Iterable[tuple[str, str]],
+    cluster_kinds: list[Object],
+    accounts: list[Object],
+    repositories: Sequence[str] = (),
+    wave: int = 0,
+) -> Object:
+    spec: Object = {
+        "description": description,
+        "sourceRepos": list(repositories) or [delivery.repository],
+        "destinations": destinations,
+        "clusterResourceWhitelist": cluster_kinds,
+        "namespaceResourceWhitelist": _kinds(kinds),
+    }
+    if accounts:
+        spec["destinationServiceAccounts"] = accounts
+    return {
+        "apiVersion": API,
+        "kind": "AppProject",
+        "metadata": metadata_of(delivery, name, wave),
+        "spec": spec,
+    }
+
+
+def _kinds(kinds: Iterable[tuple[str, str]]) -> list[Object]:
+    return [{"group": group, "kind": kind} for group, kind in sorted(set(kinds))]
+
+
+def _own(namespace: str, kinds: Iterable[tuple[str, str]]) -> list[Object]:
+    """Objects of the cluster that a namespace's apps have, by the names that kaigen gives them."""
+    return [{**entry, "name": f"{namespace}-*"} for entry in _kinds(kinds)]

@@ -1,0 +1,52 @@
+"""The files for Argo CD and Flux in the output tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kaigen.emit.yaml import dump
+from kaigen.gitops.delivery import Delivery
+from kaigen.gitops.tenancy import tenants_of
+
+_HEADER = "# Rendered by kaigen from kaigen.yaml. Change that, not this file.\n"
+
+
+def sync_objects(delivery: Delivery) -> dict[str, tuple[dict[str, Any], Sequence[str]]]:
+    """Every object that is made for the syncers and for namespaces, and remarks on it, by path in the tree."""
+    tenants = tenants_of(delivery)
+    found: dict[str, tuple[dict[str, Any], Sequence[str]]] = {
+        path: (body, ()) for tenant in tenants for path, body in tenant.files().items()
+    }
+    if delivery.data["argocd"]:
+        from kaigen.gitops.argocd import argocd_files
+
+        found |= argocd_files(delivery, tenants)
+    if delivery.data["flux"]:
+        from kaigen.gitops.flux import flux_files
+
+        found |= flux_files(delivery, tenants)
+    found |= {path: (body, ()) for path, body in _kustomizations(found)}
+    return dict(sorted(found.items()))
+
+
+def sync_files(delivery: Delivery) -> dict[str, bytes]:
+    """The files by path in the output tree."""
+    return {
+        path: (_HEADER + "".join(f"# {remark}\n" for remark in remarks) + "---\n" + dump(body)).encode()
+        for path, (body, remarks) in sync_objects(delivery).items()
+    }
+
+
+def _kustomizations(paths: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """One for each folder that is applied or synced as a whole."""
+    folders: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        folder, _, name = path.rpartition("/")
+        if folder.startswith("_") and "/" in folder:
+            folders.setdefault(folder, []).append(name)
+    for folder, names in folders.items():
+        yield (
+            f"{folder}/kustomization.yaml",
+            {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": names},
+        )

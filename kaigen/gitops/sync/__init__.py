@@ -1,1 +1,0 @@
-"""What Argo CD and Flux read: objects that tell them which apps to sync from where, in which order, how."""

@@ -1,0 +1,201 @@
+"""What a namespace gets beside its apps: itself, a quota, a policy, and the account that the apps are synced by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kaigen.gitops.delivery import OWN_KINDS, AppFacts, Delivery
+
+TENANT_FOLDER = "_tenant"
+"""Folder beside the apps of a namespace; no app can be called so."""
+
+_LEVELS = ("privileged", "baseline", "restricted")
+_WRITE = ["get", "list", "watch", "create", "patch", "update", "delete"]
+_REMOVE = ["get", "list", "watch", "delete"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """One namespace, and the objects it gets.
+
+    Attributes:
+        namespace: its name.
+        objects: what it gets.
+    """
+
+    namespace: str
+    objects: tuple[dict[str, Any], ...]
+
+    def files(self) -> dict[str, dict[str, Any]]:
+        """The objects by path in the tree, and a kustomization of them."""
+        folder = f"{self.namespace}/{TENANT_FOLDER}/manifests"
+        names = [f"{body['kind'].lower()}-{body['metadata']['name']}.yaml" for body in self.objects]
+        files = {f"{folder}/{name}": body for name, body in zip(names, self.objects, strict=True)}
+        files[f"{folder}/kustomization.yaml"] = {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "resources": names,
+        }
+        return files
+
+
+def tenants_of(delivery: Delivery) -> list[Tenant]:
+    """The namespaces that get something; none without the block `tenancy`."""
+    tenancy = delivery.data["tenancy"]
+    if not tenancy:
+        return []
+    found = []
+    for namespace in delivery.namespaces:
+        apps = [app for app in delivery.apps if namespace in app.namespaces]
+        objects = _objects(delivery, tenancy, namespace, apps)
+        if objects:
+            found.append(Tenant(namespace, tuple(objects)))
+    return found
+
+
+def _objects(
+    delivery: Delivery, tenancy: Mapping[str, Any], namespace: str, apps: list[AppFacts]
+) -> list[dict[str, Any]]:
+    def metadata(name: str) -> dict[str, Any]:
+        return {"name": name, "namespace": namespace, "labels": dict(delivery.labels)}
+
+    objects: list[dict[str, Any]] = []
+    if tenancy["namespaces"]:
+        objects.append(_namespace(delivery, namespace, apps))
+    if tenancy["quota"]:
+        objects.append(
+            {
+                "apiVersion": "v1",
+                "kind": "ResourceQuota",
+                "metadata": metadata("kaigen"),
+                "spec": {"hard": dict(sorted(tenancy["quota"].items()))},
+            }
+        )
+    if tenancy["default_deny"]:
+        objects += _policies(tenancy["default_deny"], metadata)
+    account = tenancy["service_account"]
+    if account:
+        objects += [
+            {
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": metadata(account),
+                "automountServiceAccountToken": False,
+            },
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "Role",
+                "metadata": metadata(account),
+                "rules": _rules(apps),
+            },
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "RoleBinding",
+                "metadata": metadata(account),
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": account},
+                "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+            },
+        ]
+    return objects
+
+
+def _namespace(delivery: Delivery, name: str, apps: list[AppFacts]) -> dict[str, Any]:
+    """Enforces the strictest level that all of its apps satisfy; it and what it holds outlive its spec."""
+    level = min((app.pod_security for app in apps), key=_LEVELS.index, default="restricted")
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": name,
+            "labels": {
+                **delivery.labels,
+                "pod-security.kubernetes.io/enforce": level,
+                "pod-security.kubernetes.io/warn": "restricted",
+            },
+            "annotations": {
+                "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
+                "kustomize.toolkit.fluxcd.io/prune": "disabled",
+            },
+        },
+    }
+
+
+def _policies(directions: list[str], metadata: Any) -> list[dict[str, Any]]:
+    api = "networking.k8s.io/v1"
+    policies = [
+        {
+            "apiVersion": api,
+            "kind": "NetworkPolicy",
+            "metadata": metadata("default-deny"),
+            "spec": {"podSelector": {}, "policyTypes": sorted(set(directions), reverse=True)},
+        }
+    ]
+    policies[0]["spec"]["policyTypes"] = [each for each in ("Ingress", "Egress") if each in directions]
+    if "Egress" in directions:
+        ports = [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]
+        to = [
+            {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+                "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+            }
+        ]
+        policies.append(
+            {
+                "apiVersion": api,
+                "kind": "NetworkPolicy",
+                "metadata": metadata("allow-dns"),
+                "spec": {
+                    "podSelector": {},
+                    "policyTypes": ["Egress"],
+                    "egress": [{"to": to, "ports": ports}],
+                },
+            }
+        )
+    return policies
+
+
+def _rules(apps: list[AppFacts]) -> list[dict[str, Any]]:
+    """Rights to keep the kinds that the apps hold, to remove those that they held before, and the rights their own
+    Roles give, without which the API server would not let the account make those (source: Kubernetes, privilege
+    escalation prevention).
+
+    `bind` is named for the roles that are bound: a binding is tried before its role is there.
+    """
+    held = {pair for app in apps for pair in app.namespaced_kinds}
+    rules = [*_grants(held, _WRITE), *_grants({*OWN_KINDS} - held, _REMOVE)]
+    own = {json.dumps(rule, sort_keys=True) for app in apps for rule in app.rules}
+    for kind in ("Role", "ClusterRole"):
+        names = sorted({name for app in apps for bound, name in app.binds if bound == kind})
+        if names:
+            rules.append(
+                {
+                    "apiGroups": ["rbac.authorization.k8s.io"],
+                    "resources": [resource_of(kind)],
+                    "resourceNames": names,
+                    "verbs": ["bind"],
+                }
+            )
+    return [*rules, *(json.loads(rule) for rule in sorted(own))]
+
+
+def _grants(kinds: Iterable[tuple[str, str]], verbs: list[str]) -> list[dict[str, Any]]:
+    groups: dict[str, set[str]] = {}
+    for group, kind in kinds:
+        groups.setdefault(group, set()).add(resource_of(kind))
+    return [
+        {"apiGroups": [group], "resources": sorted(resources), "verbs": verbs}
+        for group, resources in sorted(groups.items())
+    ]
+
+
+def resource_of(kind: str) -> str:
+    """The plural by which the API server calls a kind, as Kubernetes forms it by default."""
+    name = kind.lower()
+    if name.endswith(("s", "x", "ch", "sh")):
+        return f"{name}es"
+    if name.endswith("y") and name[-2:-1] not in "aeiou":
+        return f"{name[:-1]}ies"
+    return f"{name}s"

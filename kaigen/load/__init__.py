@@ -1,1 +1,0 @@
-"""From text to documents: YAML with the position of every node, and what may be wrong with it."""

@@ -1,0 +1,153 @@
+"""The index that says which files of an output tree are kaigen's, and the paths that it may hold."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+
+INDEX_NAME = ".kaigen-index"
+STAGING_PREFIX = ".kaigen-staging-"
+
+# Paths only, one a line: a change of content leaves the index alone, and Git merges two branches' additions.
+_FIRST = "# kaigen index 1"
+_HEADER = f"""{_FIRST}: the files in this directory that kaigen wrote and may remove.
+# After a merge conflict keep the lines of both sides.
+"""
+
+_PLAIN = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
+_ODD_CHARACTERS = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
+_MARKER = re.compile(r"(?:<<<<<<<|>>>>>>>|\|\|\|\|\|\|\|)(?: |$)|=======$")
+
+
+def path_problem(path: str) -> str:
+    """Why kaigen must not own a file of this path below the root of a tree; empty when it may."""
+    if _PLAIN.fullmatch(path):
+        return ""
+    if not path or path.startswith("/"):
+        return "is not relative to the output directory"
+    if _ODD_CHARACTERS.search(path):
+        return "holds a backslash, a control character or a lone surrogate"
+    if path.startswith("#") or _MARKER.match(path):
+        return "cannot be told from a comment or a conflict marker in the index"
+    for part in path.split("/"):
+        if part in ("", ".", ".."):
+            return "has an empty, '.' or '..' part"
+        folded = part.casefold()
+        if folded in (".git", INDEX_NAME) or folded.startswith(STAGING_PREFIX):
+            return f"has the reserved part '{part}'"
+    return ""
+
+
+def check_paths(paths: Iterable[str]) -> None:
+    """Raise `ValueError` for the first path that kaigen must not own: the caller has a bug."""
+    for path in paths:
+        if problem := path_problem(path):
+            raise ValueError(f"output path {path!r} {problem}")
+
+
+def format_index(owned: Iterable[str]) -> bytes:
+    """The index of these paths; empty bytes when there are none, for then there is no index."""
+    lines = sorted(owned)
+    return (_HEADER + "\n".join(lines) + "\n").encode() if lines else b""
+
+
+def parse_index(data: bytes, shown: str) -> tuple[frozenset[str], Diagnostics]:
+    """Read an index.
+
+    Args:
+        data: the file's bytes.
+        shown: its name in diagnostics.
+
+    Returns:
+        The owned paths, and what is wrong (KG0605): to go on in spite of it could remove the wrong files.
+    """
+    found = Diagnostics()
+    try:
+        lines = data.decode().split("\n")
+    except UnicodeDecodeError:
+        found.add(Diagnostic("KG0605", "the index is not UTF-8 text", Mark(shown), _RESTORE))
+        return frozenset(), found
+    if not lines[0].startswith(_FIRST + ":"):
+        known = lines[0].startswith("# kaigen index ")
+        what = (
+            "the index is of another version of kaigen" if known else "this is not an index that kaigen wrote"
+        )
+        hint = "upgrade kaigen" if known else _RESTORE
+        # A conflict at the very top hides the first line; then the markers are what must be named.
+        if not any(_MARKER.match(line) for line in lines):
+            found.add(Diagnostic("KG0605", what, Mark(shown, 1, 1, max(1, len(lines[0])), lines[0]), hint))
+            return frozenset(), found
+    owned = []
+    for number, raw in enumerate(lines, 1):
+        line = raw.removesuffix("\r")
+        if not line or (line[0] == "#"):
+            continue
+        problem = "" if _PLAIN.fullmatch(line) else _line_problem(line)
+        if problem:
+            hint = _MERGE if _MARKER.match(line) else _RESTORE
+            found.add(Diagnostic("KG0605", problem, Mark(shown, number, 1, len(line), line), hint))
+        else:
+            owned.append(line)
+    return frozenset(owned), found
+
+
+_RESTORE = "restore the file from Git; without it kaigen cannot tell its own files from yours"
+_MERGE = "keep the paths of both sides and delete the marker lines"
+
+
+def _line_problem(line: str) -> str:
+    if _MARKER.match(line):
+        return "the index has an unresolved merge conflict"
+    problem = path_problem(line)
+    return f"the index lists a path that {problem}" if problem else ""
+
+
+def fold(path: str) -> str:
+    """What a file system that ignores case and Unicode forms takes a path for."""
+    if path.isascii():
+        return path.lower()
+    from unicodedata import normalize
+
+    return normalize("NFC", normalize("NFC", path).casefold())
+
+
+def parents(path: str) -> Iterator[str]:
+    """The directories above a path, nearest first, without the root."""
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def directories(paths: Iterable[str]) -> set[str]:
+    """All directories that these files lie in, without the root."""
+    found: set[str] = set()
+    for path in paths:
+        for parent in parents(path):
+            if parent in found:
+                break
+            found.add(parent)
+    return found
+
+
+def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of paths that cannot stand next to each other on every file system.
+
+    They differ in case or Unicode form only, or one needs the other, a file, to be a directory.
+    """
+    files = set(paths)
+    folders = directories(files)
+    for path in sorted(files & folders):
+        yield path, min(other for other in files if other.startswith(path + "/"))
+    everything = files | folders
+    folded = {fold(path) for path in everything}
+    if len(folded) == len(everything):
+        return
+    seen: dict[str, str] = {}
+    for path in sorted(everything, key=lambda path: (path.count("/"), path)):
+        first = seen.setdefault(fold(path), path)
+        # Below a pair of folders that collide, everything would; the folders say it once.
+        same_folder = first.rpartition("/")[0] == path.rpartition("/")[0]
+        if first != path and same_folder:
+            yield first, path

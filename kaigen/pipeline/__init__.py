@@ -1,0 +1,1 @@
+"""One run: load, lower, compile, check, emit."""

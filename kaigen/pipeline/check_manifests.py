@@ -1,0 +1,254 @@
+"""Checks of plain Kubernetes manifests, whoever made them: what `kaigen check` does."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, TYPE_CHECKING
+
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kaigen.check import Finding
+    from kaigen.config.settings import Config
+    from kaigen.yaml.document import Document
+
+Step = str | int
+Object = dict[str, object]
+
+NO_MANIFESTS = ("kustomize.config.k8s.io/",)
+"""API groups of files that stand beside manifests and are read by tools, not by the API server."""
+_OUTSIDE = frozenset({"KG0570", "KG0571"})
+"""Findings that may be right all the same: what they look for may be in the cluster already."""
+_SECRET = frozenset({"KG0565", "KG0566", "KG0567"})
+"""Findings whose place is a secret, which no report repeats."""
+_POSTRENDERED = "postrenderer.helm.sh/postrender-filename"
+"""In which Helm 4 tells a post-renderer the template of an object."""
+_SOURCE = re.compile(r"^# Source: (\S+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check of manifests found.
+
+    Attributes:
+        diagnostics: by place; those that stopped the reading of a document included.
+        files: the files read, `<stdin>` for standard input.
+        objects: how many objects were checked.
+    """
+
+    diagnostics: tuple[Diagnostic, ...]
+    files: tuple[str, ...]
+    objects: int
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether something could not be read, and so was not checked."""
+        return any(
+            item.code.startswith("KG01") and item.severity is Severity.ERROR for item in self.diagnostics
+        )
+
+    def failed(self, *, strict: bool = False) -> bool:
+        """Whether there is an error, or with `strict` a warning."""
+        least = Severity.WARNING if strict else Severity.ERROR
+        return any(item.severity >= least for item in self.diagnostics)
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """One object and where it stands: a document, or an item of a `List`."""
+
+    body: Object
+    document: Document
+    path: tuple[Step, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Kind and name, and the template of a chart that it came from, as far as they are known."""
+        metadata = _object(self.body.get("metadata"))
+        words = [value for value in (self.body.get("kind"), metadata.get("name")) if isinstance(value, str)]
+        source = _object(metadata.get("annotations")).get(_POSTRENDERED) or _template_of(self.document)
+        return " ".join([*words, *([f"({source})"] if source else [])])
+
+
+def check_manifests(
+    paths: Sequence[str],
+    config: Config | None = None,
+    *,
+    stdin: IO[bytes] | None = None,
+    target: str = "",
+    pod_security: str = "restricted",
+    ignore: Iterable[str] = (),
+) -> Checked:
+    """Check plain Kubernetes manifests: schema, Pod Security, names, secrets, references.
+
+    All of them are taken as one app, so that what they refer to is looked for among them.
+
+    Args:
+        paths: files, folders (without charts and trees inside of them, whose files are no manifests), and `-`
+            for standard input.
+        config: the repository's settings; the defaults when None.
+        stdin: what `-` reads.
+        target: Kubernetes version, as in `1.36`; the configured one when empty.
+        pod_security: level of the Pod Security Standards that pods must keep.
+        ignore: codes that are not told.
+
+    Raises:
+        ValueError: the version or the level is not known.
+    """
+    from kaigen.config.settings import Config
+    from kaigen.yaml.document import parse
+    from kaigen.yaml.sources import STDIN, Limits, read_sources
+
+    config = config or Config()
+    # What Helm renders with its definitions of kinds is larger than what a person writes.
+    limits = Limits(file_bytes=64 * 1024 * 1024, documents=20_000)
+    charts = [folder for path in paths if path != "-" for folder in _charts(path)]
+    sources, found = read_sources(paths, root=config.root, stdin=stdin, limits=limits, exclude=charts)
+    items = [item for source in sources for document in parse(source, found) for item in _items(document)]
+    bodies = [item.body for item in items]
+    defined = _defined(bodies)
+    told = [item for item in found if not (item.code == "KG0108" and item.mark and item.mark.file == STDIN)]
+    for item, finding in _findings(items, target or config.kubernetes, pod_security):
+        if finding.code == "KG0501":
+            if (_group(item.body), item.body.get("kind")) in defined:
+                continue
+            finding = _of_unknown_kind(item.body, finding)
+        elif finding.code in _OUTSIDE:
+            hint = finding.hint or "leave it if the cluster has it already"
+            finding = replace(finding, severity=Severity.WARNING, hint=hint)
+        told.append(_diagnostic(item, finding))
+    left_out = set(ignore)
+    kept = sorted({each for each in told if each.code not in left_out}, key=Diagnostic.sort_key)
+    return Checked(tuple(kept), tuple(source.path for source in sources), len(items))
+
+
+def together(checks: Iterable[Checked]) -> Checked:
+    """Several checks as one, of manifests that need not fit each other, such as those of environments."""
+    every = list(checks)
+    diagnostics = {item for checked in every for item in checked.diagnostics}
+    files = dict.fromkeys(file for checked in every for file in checked.files)
+    return Checked(
+        tuple(sorted(diagnostics, key=Diagnostic.sort_key)),
+        tuple(files),
+        sum(checked.objects for checked in every),
+    )
+
+
+def _charts(path: str) -> Iterator[Path]:
+    """The folders of Helm charts below a folder: their templates are no YAML yet, their values no objects."""
+    from pathlib import Path
+
+    for folder, folders, files in os.walk(path):
+        if "Chart.yaml" in files:
+            folders.clear()
+            yield Path(folder)
+
+
+def _items(document: Document) -> Iterator[_Item]:
+    """The objects of a document: one, those of a `List`, or none when it is a file for a tool."""
+    if (document.apiVersion or "").startswith(NO_MANIFESTS):
+        return
+    body = _object(document.data)
+    inside = body.get("items")
+    if document.apiVersion == "v1" and document.kind == "List" and isinstance(inside, list):
+        for place, each in enumerate(inside):
+            yield _Item(_object(each), document, ("items", place))
+    else:
+        yield _Item(body, document)
+
+
+def _object(value: object) -> Object:
+    """The value when it is a mapping, else one that lacks everything."""
+    return value if isinstance(value, dict) else {}
+
+
+def _findings(items: Sequence[_Item], target: str, pod_security: str) -> Iterator[tuple[_Item, Finding]]:
+    from kaigen.check import check_object, check_policy, check_references
+
+    for item in items:
+        for finding in check_object(item.body, target=target):
+            yield item, finding
+        if item.body:
+            for finding in check_policy(item.body, pod_security=pod_security):
+                yield item, finding
+    for place, finding in check_references([item.body for item in items]):
+        yield items[place], finding
+
+
+def _group(body: Object) -> str:
+    version = body.get("apiVersion")
+    return version.rpartition("/")[0] if isinstance(version, str) else ""
+
+
+def _defined(bodies: Iterable[Object]) -> set[tuple[object, object]]:
+    """Group and kind of every custom kind that the objects themselves bring along."""
+    found: set[tuple[object, object]] = set()
+    for body in bodies:
+        spec = body.get("spec")
+        if body.get("kind") == "CustomResourceDefinition" and isinstance(spec, dict):
+            names = spec.get("names")
+            if isinstance(names, dict):
+                found.add((spec.get("group"), names.get("kind")))
+    return found
+
+
+def _of_unknown_kind(body: Object, finding: Finding) -> Finding:
+    """An unknown kind is wrong in a group that is known; elsewhere it may be a custom kind of the cluster."""
+    from kaigen.check.store import index
+    from kaigen.kinds.registry import find_kind
+
+    version, kind = str(body.get("apiVersion")), str(body.get("kind"))
+    if find_kind(version, kind) is not None:
+        return replace(finding, hint="this is a spec: `kaigen validate` checks it")
+    group = _group(body)
+    known = {name.rpartition("/")[0] for versions in index()["kinds"].values() for name in versions}
+    if group in known:
+        return finding
+    message = f"kaigen has no schema of {version} {kind}, so its fields were not checked"
+    return replace(finding, message=message, severity=Severity.WARNING, hint="")
+
+
+def _diagnostic(item: _Item, finding: Finding) -> Diagnostic:
+    path = (*item.path, *finding.path)
+    secret = finding.code in _SECRET or _in_secret(item.body, finding.path)
+    mark = item.document.mark(path, key=finding.code == "KG0504" or secret)
+    message = finding.message
+    if secret:
+        mark = _without_values(mark)
+        if finding.code not in _SECRET:
+            message = "the value is not what the field takes"
+    name = item.name
+    return Diagnostic(
+        finding.code,
+        f"{name}: {message}" if name else message,
+        mark,
+        finding.hint if not secret or finding.code in _SECRET else "",
+        finding.severity,
+        replace(finding, path=path).where,
+    )
+
+
+def _in_secret(body: Object, path: Sequence[Step]) -> bool:
+    return body.get("kind") == "Secret" and path[:1] in (("data",), ("stringData",))
+
+
+def _without_values(mark: Mark) -> Mark:
+    """A place whose line shows nothing but what is meant by it, where that is a key."""
+    start, stop = mark.column - 1, mark.column - 1 + mark.length
+    before, key, after = mark.text[:start], mark.text[start:stop], mark.text[stop:]
+    if not re.match(r"\s*:", after):
+        key = re.sub(r"\S", "…", key)
+    return replace(mark, text=re.sub(r"[^\s:]", "…", before) + key + re.sub(r"[^\s:]", "…", after))
+
+
+def _template_of(document: Document) -> str:
+    """The file that Helm says a document was rendered from, in a comment above or at the start of it."""
+    text, start = document.source.text, document.node.start_mark.index
+    begin = text.rfind("\n---", 0, start)
+    found = _SOURCE.findall(text, max(begin, 0), start)
+    return found[-1] if found else ""

@@ -1,0 +1,140 @@
+"""What compiling comes to: apps with their objects, and the files that they are written as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.pipeline.origins import path_of, spec_path
+
+if TYPE_CHECKING:
+    from kaigen.compile.app import App, Json, Rendered
+    from kaigen.config.settings import Format
+    from kaigen.kinds.spec import Spec
+    from kaigen.pipeline.incremental import AppRow
+    from kaigen.yaml.document import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """One app beside its values and its objects as they will be written.
+
+    Attributes:
+        app: the app.
+        values: its settings.
+        objects: in the order of their waves.
+        spec: what it was made from; None for plain Kubernetes objects.
+        needs: namespace and name of the apps that it refers to.
+        patched: which patches changed it.
+        documents: what plain Kubernetes objects were read from, one each.
+    """
+
+    app: App
+    values: Mapping[str, Json]
+    objects: list[Rendered]
+    spec: Spec | None = None
+    needs: tuple[tuple[str, str], ...] = ()
+    patched: tuple[str, ...] = ()
+    documents: tuple[Document, ...] = ()
+
+    def files(self, form: Format) -> dict[str, bytes]:
+        """The app's files by path in the output tree; what must stay as it was written is in manifests only."""
+        files: dict[str, bytes] = {}
+        fixed = [item for item in self.objects if item.object.verbatim]
+        if form != "chart" or fixed:
+            from kaigen.emit.manifests import manifest_files
+
+            files |= manifest_files(self.app, rendered=fixed if form == "chart" else self.objects)
+        if form != "manifests" and len(fixed) < max(len(self.objects), 1):
+            from kaigen.emit.chart import chart_files
+
+            files |= chart_files(self.app, self.values)
+        return files
+
+    def written_at(
+        self, index: int, path: Sequence[str | int], text: str, beside: str = ""
+    ) -> tuple[Mark | None, tuple[str | int, ...]]:
+        """Where a text in an object was written: its place, and the field there.
+
+        Args:
+            index: of the object.
+            path: of the text in it.
+            text: the text.
+            beside: what stands beside it, to tell places with that text apart.
+        """
+        if self.documents:
+            return self.documents[index].mark(path), tuple(path)
+        if self.spec is None:
+            return None, ()
+        place = self.objects[index].object.place
+        mark = place(tuple(path)) if place else None
+        if mark is not None:
+            return mark, ()
+        document = self.spec.document
+        origin = spec_path(self.objects[index], path, document.data)
+        start = self.spec.document_path(origin) if origin else ()
+        here = (
+            path_of(text, document.data, start, beside) or path_of(text, document.data, (), beside) or start
+        )
+        return document.mark(here or ("metadata", "name")), here
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """Every app of a run, and what is worth a warning."""
+
+    apps: tuple[Compiled, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+    def owns(self, path: str) -> bool:
+        """Whether a path of the output tree belongs to one of these apps."""
+        from kaigen.emit.files import app_folder
+
+        return any(path.startswith(f"{app_folder(item.app)}/") for item in self.apps)
+
+    def files(self, form: Format) -> dict[str, bytes]:
+        """The output tree: content by relative path, sorted.
+
+        Args:
+            form: `manifests`, `chart` or `both`.
+        """
+        files: dict[str, bytes] = {}
+        for item in self.apps:
+            files |= item.files(form)
+        return dict(sorted(files.items()))
+
+    def rows(self) -> list[AppRow]:
+        """Every app, for a table."""
+        from kaigen.pipeline.incremental import AppRow
+
+        return [
+            AppRow(item.app.namespace, item.app.name, item.app.kind, len(item.objects), item.app.source)
+            for item in self.apps
+        ]
+
+    def stream(self) -> str:
+        """All objects as one YAML stream in the order of their waves, those of one wave app by app."""
+        from kaigen.emit.manifests import manifest_stream
+
+        return manifest_stream([rendered for item in self.apps for rendered in item.objects])
+
+
+FOLDER = "folder of a bucket"
+"""Stands for a kind among the keys of objects: what an app fills, it alone may fill."""
+
+
+def object_keys(item: Compiled) -> list[tuple[str, str, str, str]]:
+    """Group, kind, namespace and name of each object of an app, and of what it alone may fill."""
+    from kaigen.compile.builders.frame import LOCATION
+
+    keys = []
+    for rendered in item.objects:
+        body = rendered.body
+        metadata = body["metadata"]
+        group = body["apiVersion"].rpartition("/")[0]
+        keys.append((group, body["kind"], metadata.get("namespace", ""), metadata["name"]))
+        if folder := (metadata.get("annotations") or {}).get(LOCATION):
+            keys.append(("", FOLDER, "", folder))
+    return keys

@@ -1,0 +1,1 @@
+"""Plans of specs: on which GPUs their models run."""

@@ -1,0 +1,147 @@
+"""Plans of specs: what `kaigen plan SPEC` tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kaigen.sizing.answer import Answer, Question, answer
+from kaigen.sizing.problem import PlanError
+
+if TYPE_CHECKING:
+    from kaigen.diagnostics.diagnostic import Diagnostic
+    from kaigen.kinds.spec import Spec
+    from kaigen.kinds.topology import Topology, TopologySpec
+
+
+@dataclass(frozen=True, slots=True)
+class SpecPlan:
+    """How the model of one spec runs.
+
+    Attributes:
+        name: of the app.
+        source: file of the spec.
+        answer: the plan, and the next best instance types.
+    """
+
+    name: str
+    source: str
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class NoPlan:
+    """A Topology of which nothing can be said.
+
+    Attributes:
+        name: of the app.
+        why: in words.
+    """
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SpecPlans:
+    """Plans of many specs.
+
+    Attributes:
+        plans: in the order of the specs.
+        diagnostics: why others do not fit.
+        without: Topologies of which nothing can be said.
+    """
+
+    plans: tuple[SpecPlan, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    without: tuple[NoPlan, ...]
+
+
+def plan_specs(
+    specs: Iterable[Spec], change: Callable[[Question], Question] = lambda asked: asked
+) -> SpecPlans:
+    """Plan every Topology that serves a model of the catalogue, as specs say it or lowered from a dialect.
+
+    Args:
+        specs: validated; Models among them tell what Topologies mean by their names.
+        change: what else is asked than the spec says.
+    """
+    from kaigen.compile.topology.sizing import place_of
+
+    known = list(specs)
+    plans: list[SpecPlan] = []
+    found: list[Diagnostic] = []
+    without: list[NoPlan] = []
+    for spec in known:
+        block = spec.block
+        if block.kind != "Topology":
+            continue
+        topology: Topology = block  # type: ignore[assignment]  # its kind says so
+        name = topology.metadata.name
+        model = _model(topology, known)
+        if isinstance(model, NoPlan):
+            without.append(model)
+            continue
+        try:
+            told = answer(change(_question(topology.spec, model)))
+        except PlanError as error:
+            path = place_of(error.field, topology.spec)
+            found.append(spec.diagnostic(error.code, str(error), path, error.hint))
+            continue
+        plans.append(SpecPlan(name, spec.source, told))
+    return SpecPlans(tuple(plans), tuple(found), tuple(without))
+
+
+def _model(topology: Topology, specs: Iterable[Spec]) -> str | NoPlan:
+    """The catalogue's name of what a Topology serves, or why there is none."""
+    from kaigen.catalog.presets import find_preset
+    from kaigen.kinds.serving import ServedModel
+
+    spec, own = topology.spec, topology.metadata.name
+    if spec.template is not None:
+        return NoPlan(own, "what a pod template serves is not known")
+    if spec.engine != "vllm":
+        return NoPlan(own, f"the sum is of vLLM, and this is engine `{spec.engine}`")
+    if spec.preset is not None:
+        return spec.preset
+    model = spec.model
+    if isinstance(model, ServedModel) and model.hugging_face is not None:
+        repo = model.hugging_face.repo
+    else:
+        name = model.name if isinstance(model, ServedModel) else model
+        repo = _repository(name, topology.metadata.namespace, specs) if name else ""
+    if find_preset(repo) is None:
+        what = f"`{repo}` is not a model of the catalogue" if repo else "which model it serves is not known"
+        return NoPlan(own, f"{what}, so its size is not known")
+    return repo
+
+
+def _repository(name: str, namespace: str | None, specs: Iterable[Spec]) -> str:
+    """The Hub repository of a Model that stands among the specs; empty for none."""
+    for spec in specs:
+        block = spec.block
+        if block.kind == "Model" and (block.metadata.name, block.metadata.namespace) == (name, namespace):
+            source = block.spec.source.hugging_face  # type: ignore[union-attr]  # its kind says so
+            return source.repo if source is not None else ""
+    return ""
+
+
+def _question(spec: TopologySpec, model: str) -> Question:
+    from kaigen.catalog.instances import find_instance
+    from kaigen.compile.topology.sizing import request_of
+    from kaigen.kinds.blocks import GpuShare
+
+    resources = spec.resources
+    instance = find_instance(resources.instance_type) if resources.instance_type else None
+    asked = resources.gpus
+    gpus, mig = (asked.count, asked.profile or "") if isinstance(asked, GpuShare) else (asked, "")
+    gpu = resources.gpu_type or (instance.gpu.name if instance is not None and mig else "")
+    return Question(
+        model=model,
+        request=request_of(spec),
+        instance_type=instance.name if instance is not None and not mig else "",
+        gpu=gpu if instance is None or mig else "",
+        gpus=gpus if instance is not None or gpu else None,
+        mig=mig,
+    )

@@ -1,0 +1,1 @@
+"""Promotion: what one environment runs becomes what the next one runs."""

@@ -1,0 +1,307 @@
+"""Promotion: what one environment runs becomes what the next one runs, as a change of its pins file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kaigen.config.settings import Config, load_config, pins_path
+from kaigen.diagnostics.diagnostic import Diagnostic, InputError, Severity
+from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from kaigen.kinds.promotable import Found
+    from kaigen.kinds.spec import Spec
+
+OWN_IMAGES = "(kaigen)"
+"""Stands for the app in moves of kaigen's own images."""
+
+_COMMIT = re.compile("[0-9a-f]{40}")
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One value that moves.
+
+    Attributes:
+        app: as the pins file names it; `OWN_IMAGES` for kaigen's own.
+        field: dotted.
+        old: what the environment had, pinned or not; empty for nothing.
+        new: what it gets.
+    """
+
+    app: str
+    field: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """What a promotion comes to; nothing is written yet.
+
+    Attributes:
+        path: the pins file.
+        moves: values that are pinned anew or otherwise.
+        dropped: pinned apps and fields that are there no longer, and images that no app uses.
+        text: the pins file as it will be; None when it stays as it is.
+        diagnostics: what is worth a warning.
+    """
+
+    path: Path
+    moves: tuple[Move, ...]
+    dropped: tuple[str, ...]
+    text: str | None
+    diagnostics: tuple[Diagnostic, ...]
+
+    def write(self) -> None:
+        """Replace the pins file at once."""
+        if self.text is None:
+            return
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            temporary.write_text(self.text, encoding="utf-8", newline="\n")
+            temporary.replace(self.path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _App:
+    """An app that has promotable fields, in one environment."""
+
+    name: str
+    spec: Spec
+    fields: Mapping[str, Found]
+
+
+def plan_promotion(
+    root: Path, source: str, target: str, apps: Sequence[str] = (), *, skip: bool = False
+) -> Promotion:
+    """What moves from one environment to another: revisions, images, and kaigen's own images.
+
+    Args:
+        root: the repository's folder.
+        source: the environment that has been tried.
+        target: the environment that gets the same.
+        apps: `NAME` or `NAMESPACE/NAME`; when empty all, with those of kaigen's own images that they use.
+        skip: allow other steps than those of `promotion` in kaigen.yaml.
+
+    Raises:
+        InputError: for an unknown environment or app, a step out of order, and specs that are wrong.
+    """
+    given, taken = load_config(root, source), load_config(root, target)
+    _check_step(given, source, target, skip)
+    tried = _apps(given, strict=True)
+    chosen = _chosen(tried, apps, given)
+    before = _apps(taken, strict=False)
+    pins = {name: dict(fields) for name, fields in taken.pins.items()}
+    gone = sorted(pins.keys() - tried.keys())
+    moves: list[Move] = []
+    dropped: list[str] = []
+    said: list[Diagnostic] = []
+    for name in chosen:
+        fields = {
+            field: found
+            for field, found in tried[name].fields.items()
+            if not (name in before and _is_own(before[name], found, target, said))
+        }
+        old = before[name].fields if name in before else {}
+        pinned = pins.get(name, {})
+        for field, found in fields.items():
+            if pinned.get(field) == found.value:
+                continue
+            moves.append(Move(name, field, old[field].value if field in old else "", found.value))
+            said += _moving(tried[name].spec, found)
+        dropped += [f"{name} {field}" for field in sorted(pinned.keys() - fields.keys())]
+        pins[name] = {field: found.value for field, found in fields.items()}
+    images = dict(taken.pinned_images)
+    if not apps:
+        used = _used_images(given, tried, taken, before)
+        for image, ref in sorted(given.plain_images.items()):
+            if image not in used:
+                if images.pop(image, None) is not None:
+                    dropped.append(f"{OWN_IMAGES} images.{image}")
+                continue
+            if image in taken.named_images or images.get(image) == ref:
+                continue
+            moves.append(Move(OWN_IMAGES, f"images.{image}", taken.plain_images.get(image, ""), ref))
+            images[image] = ref
+    for name in gone:
+        del pins[name]
+    text = None
+    if moves or dropped or gone:
+        from kaigen.environments.pins import pins_text
+
+        text = pins_text(pins, images)
+    return Promotion(
+        pins_path(root, target), tuple(moves), tuple([*gone, *dropped]), text, tuple(dict.fromkeys(said))
+    )
+
+
+def _check_step(config: Config, source: str, target: str, skip: bool) -> None:
+    if source == target:
+        raise InputError.of("KG0714", f"`{source}` cannot be promoted to itself")
+    order = config.promotion
+    if not order or skip:
+        return
+    listed = " → ".join(order)
+    for name in (source, target):
+        if name not in order:
+            hint = "add it to `promotion` in kaigen.yaml, or allow the step with --skip"
+            raise InputError.of("KG0714", f"`{name}` is not in the order of promotion: {listed}", hint=hint)
+    if order.index(target) != order.index(source) + 1:
+        place = order.index(target)
+        right = (
+            f"`{target}` gets its changes from `{order[place - 1]}`" if place else f"`{target}` comes first"
+        )
+        raise InputError.of(
+            "KG0714",
+            f"`{source}` is not just before `{target}` in the order of promotion: {listed}",
+            hint=f"{right}; allow the step with --skip",
+        )
+
+
+def _apps(config: Config, *, strict: bool) -> dict[str, _App]:
+    """The apps of an environment by their names in pins files."""
+    from kaigen.environments.match import pin_name
+    from kaigen.environments.patch import PatchedDocument
+    from kaigen.kinds.promotable import promotable_values
+    from kaigen.pipeline.run import load_specs
+
+    loaded = load_specs((), config)
+    errors = [item for item in loaded.diagnostics if item.severity is Severity.ERROR]
+    if strict and errors:
+        raise InputError(errors)
+    found: dict[str, _App] = {}
+    for spec in loaded.specs:
+        document: Any = spec.document
+        base = document.base if isinstance(document, PatchedDocument) else document
+        block = spec.entry.model().model_validate(document.data, by_alias=True, by_name=False)
+        fields = {item.name: item for item in promotable_values(block)}
+        found.setdefault(pin_name(base), _App(pin_name(base), spec, fields))
+    return found
+
+
+def _used_images(
+    given: Config, tried: Mapping[str, _App], taken: Config, before: Mapping[str, _App]
+) -> set[str]:
+    """Names of kaigen's own images that apps have in their objects in the environment that gets them.
+
+    An app that cannot be made there yet, perhaps for want of what is being promoted, counts as where it was tried. When
+    one can be made in neither, every image counts.
+    """
+    used = _own_images(given, tried) | _own_images(taken, before)
+    return set().union(*used.values()) if tried.keys() <= used.keys() else set(given.images)
+
+
+def _own_images(config: Config, apps: Mapping[str, _App]) -> dict[str, set[str]]:
+    """kaigen's own images that each app has in its objects, by name; without apps that cannot be made.
+
+    Those of `helm test` count where charts are written or published.
+    """
+    from kaigen.compile.context import SpecIndex
+    from kaigen.config.file import value_layers
+    from kaigen.diagnostics.diagnostic import Diagnostics
+    from kaigen.pipeline.run import compile_spec, make_context, spec_key
+    from kaigen.publish.sbom import images_of
+
+    index = SpecIndex({spec_key(app.spec, config.namespace): app.spec.block for app in apps.values()})
+    context, layers = make_context(config, index), value_layers(config)
+    charts = config.format != "manifests" or "charts" in config.publish
+    found: dict[str, set[str]] = {}
+    for name, app in apps.items():
+        made = compile_spec(app.spec, context, layers, Diagnostics())
+        if made is not None:
+            images = set(images_of(item.body for item in made.app.render(made.values, tests=charts)))
+            found[name] = {own for own, ref in config.images.items() if ref in images}
+    return found
+
+
+def _chosen(apps: Mapping[str, _App], wanted: Sequence[str], config: Config) -> list[str]:
+    """The apps that are meant, by their names in pins files."""
+    if not wanted:
+        return sorted(apps)
+    forms: dict[str, list[str]] = {}
+    for name, app in apps.items():
+        metadata = app.spec.block.metadata
+        full = f"{metadata.namespace or config.namespace}/{metadata.name}"
+        for form in {name, full, metadata.name}:
+            forms.setdefault(form, []).append(name)
+    unknown = [
+        Diagnostic("KG0716", f"no app `{name}`", None, did_you_mean(name, forms) or _listed(apps))
+        for name in wanted
+        if name not in forms
+    ]
+    if unknown:
+        raise InputError(unknown)
+    return sorted({name for form in wanted for name in forms[form]})
+
+
+def _listed(names: Iterable[str]) -> str:
+    return "apps: " + (", ".join(sorted(names)) or "none")
+
+
+def _is_own(app: _App, found: Found, target: str, said: list[Diagnostic]) -> bool:
+    """Whether the environment gets its own value for a field from kaigen.yaml, or for one that it belongs to."""
+    from kaigen.environments.patch import PatchedDocument
+
+    document = app.spec.document
+    if not isinstance(document, PatchedDocument):
+        return False
+    for path in _together(app, found):
+        for layer in document.layers:
+            if layer.environment == target and not layer.pins and layer.sets(path):
+                said.append(
+                    Diagnostic(
+                        "KG0717",
+                        f"`{app.name}` keeps the `{dotted(path)}` that `{target}` has as its own",
+                        layer.place.mark(path),
+                        "delete the override to have the field promoted",
+                        Severity.WARNING,
+                    )
+                )
+                return True
+    return False
+
+
+def _together(app: _App, found: Found) -> Iterator[tuple[str | int, ...]]:
+    """The field, and for a revision and its repository the other one too: neither means anything alone."""
+    yield found.path
+    if found.marker.needs != "digest":
+        for other in app.fields.values():
+            if (
+                other.marker.needs != "digest"
+                and other.path != found.path
+                and other.path[:-1] == found.path[:-1]
+            ):
+                yield other.path
+
+
+def _moving(spec: Spec, found: Found) -> list[Diagnostic]:
+    """A warning for a name whose meaning may change without review."""
+    value, needs = found.value, found.marker.needs
+    if needs == "commit" and not _COMMIT.fullmatch(value):
+        message = f"`{value}` is not a commit, so what is promoted may change without review"
+        hint = "name the commit, 40 hex digits, in the spec"
+    elif needs == "digest" and _is_moving_image(value):
+        message = (
+            f"`{value}` has neither a digest nor a version, so what is promoted may change without review"
+        )
+        hint = "name the image by its digest, or at least by a version"
+    else:
+        return []
+    mark = spec.document.mark(found.path)
+    return [Diagnostic("KG0715", message, mark, hint, Severity.WARNING, dotted(found.path))]
+
+
+def _is_moving_image(ref: str) -> bool:
+    name, _, digest = ref.partition("@")
+    _, _, tag = name.rpartition("/")[2].partition(":")
+    return not digest and tag in {"", "latest"}

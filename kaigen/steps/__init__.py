@@ -1,1 +1,0 @@
-"""The steps of `kaigen.pipeline`, a module each."""

@@ -1,0 +1,53 @@
+"""Where kaigen keeps what it may forget: a folder of the user's own, in which every file can be made again."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+
+OFF = "off"
+"""Value of `KAIGEN_CACHE_DIR` that turns caches off."""
+
+
+def cache_folder() -> Path | None:
+    """The folder; None when caches are turned off."""
+    chosen = os.environ.get("KAIGEN_CACHE_DIR", "")
+    if chosen == OFF:
+        return None
+    if chosen:
+        return Path(chosen)
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(home) / "kaigen"
+
+
+@cache
+def build_id() -> str:
+    """What tells this kaigen from any other: its version, and the sizes and times of its own files."""
+    from hashlib import sha256
+
+    import kaigen
+
+    parts = [kaigen.__version__]
+    waiting = [os.path.dirname(kaigen.__file__)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    if entry.name != "__pycache__":
+                        waiting.append(entry.path)
+                else:
+                    found = entry.stat()
+                    parts.append(f"{entry.path} {found.st_size} {found.st_mtime_ns}")
+    return sha256("\n".join(sorted(parts)).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file of the cache at once. Failing to is no problem."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    except OSError:
+        return

@@ -1,0 +1,217 @@
+"""From YAML text to node trees, by libyaml where PyYAML was built with it, else by PyYAML's own parser.
+
+Both give the same trees. A scalar's tag is one of YAML's two non-specific ones: `?` for an unquoted scalar,
+whose text decides what it is (`kaigen.yaml.scalars`), and `!` for a quoted one, which is a string.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Protocol
+
+from yaml.error import Mark, YAMLError
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+PLAIN = "?"
+TEXT = "!"
+
+MAX_DEPTH = 100
+"""Levels of nesting in a document. Nothing Kubernetes reads comes near, and recursion stays safe below it."""
+
+_BAD_ASCII = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+class Unreadable(Exception):
+    """Text that is refused before YAML comes into it.
+
+    Attributes:
+        index: of the first character to blame.
+        length: how many characters are to blame.
+    """
+
+    def __init__(self, index: int, code: str, message: str, hint: str, length: int = 1) -> None:
+        super().__init__(message)
+        self.index = index
+        self.length = length
+        self.code = code
+        self.hint = hint
+
+
+class Parser(Protocol):
+    """What kaigen asks of a parser: the next document's tree, as long as there is one."""
+
+    def __init__(self, text: str) -> None: ...
+
+    def check_node(self) -> bool:
+        """True when another document follows."""
+
+    def get_node(self) -> Node | None:
+        """The next document; None at the end of the text."""
+
+
+class Hooks:
+    """What both parsers call for every node: it counts levels and keeps PyYAML's YAML 1.1 resolver out."""
+
+    _level = 0
+
+    def resolve(self, kind: type[Node], value: str | None, implicit: tuple[bool, bool] | bool) -> str:
+        """The tag of an untagged node."""
+        return TEXT if kind is ScalarNode and not implicit[0] else PLAIN  # type: ignore[index]
+
+    def descend_resolver(self, parent: Node | None, index: object) -> None:
+        """Called before a node is made."""
+        self._level += 1
+        if self._level > MAX_DEPTH:
+            raise too_deep(parent.start_mark.index if parent is not None and parent.start_mark else 0)
+
+    def ascend_resolver(self) -> None:
+        """Called after a node was made."""
+        self._level -= 1
+
+
+def too_deep(index: int) -> Unreadable:
+    """The refusal of nesting over `MAX_DEPTH`."""
+    return Unreadable(index, "KG0133", f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
+
+
+def _libyaml() -> type[Parser] | None:
+    try:
+        from yaml._yaml import CParser
+    except ImportError:
+        return None
+
+    class Libyaml(Hooks, CParser):
+        pass
+
+    return Libyaml
+
+
+LIBYAML = _libyaml()
+"""The fast parser; None where PyYAML was built without libyaml."""
+
+
+def default_parser() -> type[Parser]:
+    """libyaml's parser, or the one in Python where that is missing."""
+    if LIBYAML is not None:
+        return LIBYAML
+    from kaigen.yaml.pure import PureParser
+
+    return PureParser
+
+
+def find_bad_character(text: str) -> int:
+    """The index of the first character that YAML does not allow in a text, or -1."""
+    found = _BAD_ASCII.search(text)
+    first = found.start() if found else -1
+    if not text.isascii():
+        # Compiled here: the import of this module is in the path of every command.
+        other = re.search("[\x80-\x84\x86-\x9f]|[\ud800-\udfff]|\ufeff|\ufffe|\uffff", text)
+        if other and (first < 0 or other.start() < first):
+            first = other.start()
+    return first
+
+
+def refuse_bad_character(text: str) -> None:
+    """Raise `Unreadable` for the first character that YAML does not allow."""
+    index = find_bad_character(text)
+    if index < 0:
+        return
+    number = ord(text[index])
+    if number == 0xFEFF:
+        what, hint = (
+            "a byte order mark inside the text",
+            "delete it: it is invisible, and part of what follows it",
+        )
+    elif 0xD800 <= number <= 0xDFFF:
+        what, hint = f"half a surrogate pair, U+{number:04X}", "save the file as UTF-8"
+    else:
+        what, hint = (
+            f"the control character U+{number:04X}",
+            f'delete it, or write "\\x{number:02x}" in double quotes',
+        )
+        if number == 0:
+            hint = "delete it"
+    raise Unreadable(index, "KG0119", f"{what} is not allowed", hint)
+
+
+def compose(text: str, parser: type[Parser] | None = None) -> list[Node]:
+    """The trees of all documents, empty ones included.
+
+    Raises:
+        Unreadable: for characters and depths that are refused.
+        YAMLError: PyYAML's own, for everything else that is not YAML.
+    """
+    refuse_bad_character(text)
+    running = (parser or default_parser())(text)
+    nodes = []
+    while running.check_node():
+        node = running.get_node()
+        if node is None:
+            break
+        nodes.append(node)
+    return nodes
+
+
+def compose_parts(
+    text: str, parser: type[Parser] | None = None
+) -> Iterator[tuple[int, int, list[Node] | Unreadable | YAMLError]]:
+    """The same, document by document, so that one that is broken does not hide the others.
+
+    Yields:
+        Where a part begins and ends in the text, and its trees, or why it has none. Marks in trees count from
+        the beginning of the text, those in an error from the beginning of the part.
+    """
+    counted = lines = 0
+    for start, stop in _parts(text):
+        lines += sum(1 for _ in re.finditer("\r\n?|[\n\x85\u2028\u2029]", text[counted:start]))
+        counted = start
+        part = text[start:stop]
+        if part.startswith("..."):
+            part = "   " + part[3:]
+        try:
+            nodes = compose(part, parser)
+        except (Unreadable, YAMLError) as error:
+            yield start, stop, error
+            continue
+        if start:
+            seen: set[int] = set()
+            for node in nodes:
+                _move(node, start, lines, seen)
+        yield start, stop, nodes
+
+
+def _parts(text: str) -> Iterator[tuple[int, int]]:
+    """The text cut at its document markers, which mean the same everywhere in YAML, even inside a scalar."""
+    marker = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
+    only_prefix = re.compile(r"(?:(?:[ \t]*(?:#[^\n]*)?|%[^\n]*)(?:\r?\n|\Z))*")
+    start = 0
+    for found in marker.finditer(text):
+        begin = start + 3 if text.startswith("...", start) else start
+        # Comments and directives before `---` belong to the document that it opens.
+        prefix = only_prefix.match(text, begin, found.start())
+        if found.start() == start or (
+            text[found.start()] == "-" and prefix and prefix.end() == found.start()
+        ):
+            continue
+        yield start, found.start()
+        start = found.start()
+    yield start, len(text)
+
+
+def _move(node: Node, characters: int, lines: int, seen: set[int]) -> None:
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    for name in ("start_mark", "end_mark"):
+        mark = getattr(node, name)
+        if mark is not None:
+            moved = Mark(mark.name, mark.index + characters, mark.line + lines, mark.column, None, 0)
+            setattr(node, name, moved)
+    if isinstance(node, MappingNode):
+        for key, value in node.value:
+            _move(key, characters, lines, seen)
+            _move(value, characters, lines, seen)
+    elif isinstance(node, SequenceNode):
+        for item in node.value:
+            _move(item, characters, lines, seen)

@@ -1,0 +1,302 @@
+"""From a node tree to plain data: dicts with string keys, lists and scalars, which nothing else holds.
+
+What is wrong is collected with its node, and the rest is built around it, so that one run can show more than
+one problem.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple, TypeAlias
+
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from kaigen.yaml.compose import MAX_DEPTH, PLAIN, TEXT, Unreadable, too_deep
+from kaigen.yaml.scalars import Refused, plain_value
+
+JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
+"""What JSON can say, and so what Kubernetes can."""
+
+MAX_COPIED = 100_000
+"""Nodes that the aliases of one text may add by copying."""
+
+MAX_PROBLEMS = 200
+"""Problems told of one text; one that has more is broken in another way than they say."""
+
+_TAGS = "tag:yaml.org,2002:"
+_COLLECTION_TAGS: dict[type[Node], str] = {MappingNode: _TAGS + "map", SequenceNode: _TAGS + "seq"}
+_OPENING = frozenset("0123456789-+.yYnNoO~tTfF")
+_MERGE = "<<"
+_ALIAS = r"(?:[^*#]|(?<=\s)#[^\n]*+|(?<!\s)#)*+(\*[^\s,\[\]{}]*)"
+
+
+class Problem(NamedTuple):
+    """One thing wrong with a node.
+
+    Attributes:
+        node: the place.
+        first: another place that the message is about, as where a key was given before.
+    """
+
+    code: str
+    message: str
+    hint: str
+    node: Node
+    first: Node | None = None
+
+
+class Constructor:
+    """Builds the data of one text's documents.
+
+    Attributes:
+        problems: what was wrong with the document built last.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._escapes = "\\" in text
+        self._aliases = "*" in text
+        self._bangs = "!" in text
+        self._copied = 0
+        self._told = 0
+        self.problems: list[Problem] = []
+
+    def construct(self, root: Node) -> JsonValue:
+        """The data of a document.
+
+        Raises:
+            Unreadable: when aliases would make it endless or too large.
+        """
+        self.problems = []
+        if self._aliases or self._bangs:
+            self._inspect(root)
+        return self._build(root)
+
+    def _problem(self, code: str, message: str, hint: str, node: Node, first: Node | None = None) -> None:
+        self._told += 1
+        if self._told <= MAX_PROBLEMS:
+            self.problems.append(Problem(code, message, hint, node, first))
+
+    def _build(self, node: Node) -> JsonValue:
+        kind = node.__class__
+        if kind is ScalarNode:
+            return self._scalar(node)
+        if node.tag != PLAIN and node.tag != _COLLECTION_TAGS.get(kind):
+            self._refuse_tag(node)
+        if kind is SequenceNode:
+            return [self._build(item) for item in node.value]
+        return self._mapping(node)
+
+    def _mapping(self, node: Node) -> dict[str, JsonValue]:
+        data: dict[str, JsonValue] = {}
+        merged: list[dict[str, JsonValue]] | None = None
+        for key_node, value_node in node.value:
+            if key_node.__class__ is not ScalarNode:
+                self._refuse_key(node, key_node)
+                continue
+            key: str = key_node.value
+            if key in data:
+                self._repeated(node, key_node)
+                continue
+            tag = key_node.tag
+            if tag == TEXT:
+                if self._escapes:
+                    self._check_text(key_node)
+            elif tag != PLAIN:
+                self._check_tag(key_node)
+            elif key == _MERGE:
+                if merged is not None:
+                    self._repeated(node, key_node)
+                merged = [*(merged or ()), *self._merged(value_node)]
+                continue
+            elif not key:
+                self._problem(
+                    "KG0131", "a key is missing before `:`", 'write a key, or "" for an empty one', key_node
+                )
+                continue
+            # The most common case by far, spelled out to save a call a field.
+            if value_node.__class__ is ScalarNode and value_node.tag == PLAIN:
+                text = value_node.value
+                if text and text[0] not in _OPENING:
+                    data[key] = text
+                    continue
+            data[key] = self._build(value_node)
+        if merged:
+            whole: dict[str, JsonValue] = {}
+            for part in merged:
+                for key, value in part.items():
+                    whole.setdefault(key, value)
+            return whole | data
+        return data
+
+    def _scalar(self, node: Node) -> str | int | float | bool | None:
+        text: str = node.value
+        tag = node.tag
+        if tag == TEXT:
+            if self._escapes:
+                self._check_text(node)
+            return text
+        try:
+            if tag == PLAIN:
+                return plain_value(text)
+            return self._tagged(node)
+        except Refused as refused:
+            self._problem(refused.code, str(refused), refused.hint, node)
+            return text
+
+    def _tagged(self, node: Node) -> str | int | float | bool | None:
+        text: str = node.value
+        name = node.tag.removeprefix(_TAGS)
+        if name == "str":
+            if self._escapes:
+                self._check_text(node)
+            return text
+        wanted = {"int": int, "float": (int, float), "bool": bool, "null": type(None)}.get(name)
+        if wanted is None or not node.tag.startswith(_TAGS):
+            self._refuse_tag(node)
+            return text
+        value = plain_value(text)
+        right = isinstance(value, wanted) and (name == "bool" or not isinstance(value, bool))  # type: ignore[arg-type]
+        if not right:
+            self._problem("KG0132", f"`{_short(text)}` is no `!!{name}`", "remove the tag", node)
+        return float(value) if right and name == "float" and value is not None else value
+
+    def _check_text(self, node: Node) -> None:
+        found = re.search("[\0\ud800-\udfff]", node.value)
+        if found:
+            what = "NUL" if found.group() == "\0" else "half a surrogate pair"
+            self._problem("KG0120", f"an escape stands for {what}, which no text can hold", "remove it", node)
+
+    def _check_tag(self, key: Node) -> None:
+        if not key.tag.startswith(_TAGS) or key.tag.removeprefix(_TAGS) not in {
+            "str",
+            "int",
+            "float",
+            "bool",
+            "null",
+        }:
+            self._refuse_tag(key)
+
+    def _refuse_tag(self, node: Node) -> None:
+        tag = node.tag
+        shown = "!!" + tag.removeprefix(_TAGS) if tag.startswith(_TAGS) else tag
+        self._problem(
+            "KG0132",
+            f"the tag `{_short(shown)}` is not supported",
+            "remove it: kaigen reads plain data",
+            node,
+        )
+
+    def _refuse_key(self, mapping: Node, node: Node) -> None:
+        if self._text.startswith("{{", mapping.start_mark.index):
+            self._problem(
+                "KG0117",
+                "template text `{{ … }}` is not expanded here, and unquoted it is a mapping",
+                'write the value itself, or quote the braces: "{{ … }}"',
+                mapping,
+            )
+        else:
+            what = "a mapping" if isinstance(node, MappingNode) else "a list"
+            self._problem(
+                "KG0131", f"{what} cannot be a key", "a key is a word; quote it where it has brackets", node
+            )
+
+    def _repeated(self, mapping: Node, key: Node) -> None:
+        first = next(
+            (
+                other
+                for other, _ in mapping.value
+                if isinstance(other, ScalarNode) and other.value == key.value and other is not key
+            ),
+            None,
+        )
+        hint = "keep one of them"
+        if key.value == _MERGE:
+            hint = "merge several with a list: `<<: [*one, *two]`"
+        self._problem("KG0130", f"the key `{_short(key.value)}` is given twice", hint, key, first)
+
+    def _merged(self, node: Node) -> list[dict[str, JsonValue]]:
+        parts = node.value if isinstance(node, SequenceNode) else [node]
+        if not all(isinstance(part, MappingNode) for part in parts):
+            self._problem(
+                "KG0138", "`<<` merges a mapping or a list of mappings", "give it an alias: `<<: *name`", node
+            )
+            return []
+        return [self._mapping(part) for part in parts]
+
+    def _inspect(self, root: Node) -> None:
+        """Measure what aliases add before anything is copied; find tags that leave no trace in the tree."""
+        sizes: dict[int, tuple[int, int]] = {}
+
+        def measure(node: Node, parent: Node | None = None, number: int = 0) -> tuple[int, int]:
+            known = sizes.get(id(node))
+            if known is not None:
+                if known[0] == 0:
+                    raise self._alias(
+                        parent, number, "KG0135", "an alias inside what it stands for", "remove it"
+                    )
+                self._copied += known[0]
+                if self._copied > MAX_COPIED:
+                    raise self._alias(
+                        parent,
+                        number,
+                        "KG0134",
+                        f"aliases make this document larger by more than {MAX_COPIED} values",
+                        "write out what is meant, or put it into fewer levels of aliases",
+                    )
+                return known
+            sizes[id(node)] = (0, 0)
+            size, depth = 1, 1
+            if node.__class__ is not ScalarNode:
+                for place, child in enumerate(_children(node)):
+                    below = measure(child, node, place)
+                    size += below[0]
+                    depth = max(depth, below[1] + 1)
+            sizes[id(node)] = (size, depth)
+            if depth > MAX_DEPTH:
+                raise too_deep(node.start_mark.index)
+            if (
+                self._bangs
+                and node.tag in (PLAIN, TEXT)
+                and self._text.startswith("!", node.start_mark.index)
+            ):
+                self._problem(
+                    "KG0132", "the tag `!` is not supported", "quote the value to make it text", node
+                )
+            return sizes[id(node)]
+
+        # An alias only refers to what stands before it, so this goes no deeper than the tree as written.
+        measure(root)
+
+    def _alias(self, parent: Node | None, number: int, code: str, message: str, hint: str) -> Unreadable:
+        assert parent is not None, "a document's root is no alias"
+        start, stop = _alias_place(self._text, parent, number)
+        return Unreadable(start, code, message, hint, stop - start)
+
+
+def _children(node: Node) -> Iterable[Node]:
+    if node.__class__ is MappingNode:
+        return (child for pair in node.value for child in pair)
+    return node.value  # type: ignore[no-any-return]
+
+
+def _alias_place(text: str, parent: Node, number: int) -> tuple[int, int]:
+    """Where the child of that number, an alias, is written: it leaves no node of its own, only neighbours."""
+    at = parent.start_mark.index
+    for place, child in enumerate(_children(parent)):
+        if child.start_mark.index >= at and child is not parent and place < number:
+            at = child.end_mark.index
+            continue
+        found = re.compile(_ALIAS).match(text, at)
+        if found is None:
+            break
+        if place == number:
+            return found.span(1)
+        at = found.end()
+    return parent.start_mark.index, parent.start_mark.index + 1
+
+
+def _short(text: str) -> str:
+    line = text.split("\n", 1)[0]
+    return text if len(text) <= 60 and line == text else line[:60] + "…"

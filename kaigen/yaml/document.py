@@ -1,0 +1,254 @@
+"""YAML and JSON texts to documents that know where each of their values was written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from yaml.error import YAMLError
+from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
+
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.diagnostics.field_path import dotted
+from kaigen.yaml.compose import PLAIN, Parser, Unreadable, compose, compose_parts
+from kaigen.yaml.construct import Constructor, JsonValue, Problem
+from kaigen.yaml.sources import Source
+
+__all__ = ["Document", "JsonValue", "parse"]
+
+Step = str | int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Document:
+    """One document of a source.
+
+    Attributes:
+        source: the text it is in.
+        index: its place among the documents of the source that are not empty, broken ones counted; from 0.
+        data: what it says; nobody else holds it.
+        node: the tree it was read from.
+    """
+
+    source: Source
+    index: int
+    data: JsonValue
+    node: Node = field(repr=False)
+
+    @property
+    def apiVersion(self) -> str | None:
+        """The `apiVersion`, when it is text."""
+        return self._text("apiVersion")
+
+    @property
+    def kind(self) -> str | None:
+        """The `kind`, when it is text."""
+        return self._text("kind")
+
+    @property
+    def name(self) -> str | None:
+        """The `metadata.name`, when it is text."""
+        return self._text("metadata", "name")
+
+    def _text(self, *path: str) -> str | None:
+        value: JsonValue = self.data
+        for step in path:
+            if not isinstance(value, dict):
+                return None
+            value = value.get(step)
+        return value if isinstance(value, str) else None
+
+    def mark(self, path: Sequence[Step] = (), *, key: bool = False) -> Mark:
+        """The place of a value.
+
+        Args:
+            path: keys and list indexes from the root. Where it leads further than the document, the key of
+                the last thing that exists is the place.
+            key: give the place of the value's own key instead.
+        """
+        key_node, node, steps = _walk(self.node, path)
+        if (key or steps < len(path) or _is_empty(node)) and key_node is not None:
+            node = key_node
+        start = node.start_mark.index
+        return self.source.mark_at(start, _first_line_end(node))
+
+    def raw(self, path: Sequence[Step]) -> str | None:
+        """The text of a scalar as written, less its quotes: `1.10` for 1.1; None where there is no scalar."""
+        _, node, steps = _walk(self.node, path)
+        return node.value if steps == len(path) and isinstance(node, ScalarNode) else None
+
+
+def parse(source: Source, diagnostics: Diagnostics, *, parser: type[Parser] | None = None) -> list[Document]:
+    """Read the documents of a text.
+
+    Args:
+        source: the text; JSON when its path ends in `.json`, else YAML.
+        diagnostics: takes what is wrong.
+        parser: how YAML is read; libyaml where PyYAML has it.
+
+    Returns:
+        The documents that are not empty. One that is no YAML, or would be too large, is left out. One that
+        has problems in single values is there, with the text as written, or what came first, in their place.
+    """
+    if source.text.startswith("\ufeff"):
+        source = replace(source, text=source.text[1:])
+    if source.path.lower().endswith(".json"):
+        return _parse_json(source, diagnostics)
+    text = source.text
+    try:
+        nodes = compose(text, parser)
+    except (Unreadable, YAMLError):
+        return _parse_parts(source, diagnostics, parser)
+    documents: list[Document] = []
+    constructor = Constructor(text)
+    index = 0
+    for node in nodes:
+        if not _is_empty(node):
+            _construct(constructor, source, index, node, documents, diagnostics)
+            index += 1
+    return documents
+
+
+def _parse_json(source: Source, diagnostics: Diagnostics) -> list[Document]:
+    from kaigen.yaml.json_text import compose_json
+
+    documents: list[Document] = []
+    try:
+        node = compose_json(source.text)
+    except Unreadable as error:
+        diagnostics.add(_unreadable(source, 0, error))
+        return documents
+    if node is not None:
+        _construct(Constructor(source.text), source, 0, node, documents, diagnostics)
+    return documents
+
+
+def _parse_parts(source: Source, diagnostics: Diagnostics, parser: type[Parser] | None) -> list[Document]:
+    from kaigen.yaml.syntax import explain
+
+    documents: list[Document] = []
+    constructor = Constructor(source.text)
+    index = 0
+    for start, stop, result in compose_parts(source.text, parser):
+        if isinstance(result, Unreadable):
+            diagnostics.add(_unreadable(source, start, result))
+            index += 1
+        elif isinstance(result, YAMLError):
+            diagnostics.add(explain(result, source, start, stop))
+            index += 1
+        else:
+            for node in result:
+                if not _is_empty(node):
+                    _construct(constructor, source, index, node, documents, diagnostics)
+                    index += 1
+    return documents
+
+
+def _construct(
+    constructor: Constructor,
+    source: Source,
+    index: int,
+    node: Node,
+    documents: list[Document],
+    diagnostics: Diagnostics,
+) -> None:
+    try:
+        data = constructor.construct(node)
+    except Unreadable as error:
+        diagnostics.add(_unreadable(source, 0, error))
+        return
+    if constructor.problems:
+        paths = _paths(node, {id(problem.node) for problem in constructor.problems})
+        for problem in constructor.problems:
+            diagnostics.add(_diagnostic(source, paths.get(id(problem.node), ()), problem))
+    documents.append(Document(source, index, data, node))
+
+
+def _unreadable(source: Source, offset: int, error: Unreadable) -> Diagnostic:
+    index = offset + error.index
+    return Diagnostic(error.code, str(error), source.mark_at(index, index + error.length), error.hint)
+
+
+def _diagnostic(source: Source, path: tuple[Step, ...], problem: Problem) -> Diagnostic:
+    message = problem.message
+    if problem.first is not None:
+        message += f", first on line {source.mark_at(problem.first.start_mark.index).line}"
+    mark = source.mark_at(problem.node.start_mark.index, _first_line_end(problem.node))
+    return Diagnostic(problem.code, message, mark, problem.hint, path=dotted(path))
+
+
+def _is_empty(node: Node) -> bool:
+    """Nothing at all, or a comment: not even an anchor or a tag."""
+    return isinstance(node, ScalarNode) and node.start_mark.index == node.end_mark.index and node.tag == PLAIN
+
+
+def _paths(root: Node, wanted: set[int]) -> dict[int, tuple[Step, ...]]:
+    """The paths of some nodes, given by identity, where each stands first; a key's is that of its value."""
+    found: dict[int, tuple[Step, ...]] = {}
+    seen: set[int] = set()
+    waiting: list[tuple[Node, tuple[Step, ...]]] = [(root, ())]
+    while waiting:
+        node, path = waiting.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        if id(node) in wanted:
+            found[id(node)] = path
+        if isinstance(node, MappingNode):
+            for key, value in reversed(node.value):
+                name = key.value if isinstance(key, ScalarNode) else None
+                if id(key) in wanted:
+                    found[id(key)] = (*path, name) if name else path
+                if name is not None:
+                    waiting.append((value, (*path, name)))
+        elif isinstance(node, SequenceNode):
+            waiting.extend((item, (*path, place)) for place, item in reversed([*enumerate(node.value)]))
+    return found
+
+
+def _walk(root: Node, path: Sequence[Step]) -> tuple[Node | None, Node, int]:
+    """Follow a path as far as it goes: the last key passed, the node reached, and how many steps it took."""
+    key: Node | None = None
+    node = root
+    for count, step in enumerate(path):
+        if isinstance(node, MappingNode) and isinstance(step, str):
+            pair = _member(node, step)
+            if pair is None:
+                return key, node, count
+            key, node = pair
+        elif isinstance(node, SequenceNode) and isinstance(step, int) and 0 <= step < len(node.value):
+            key, node = None, node.value[step]
+        else:
+            return key, node, count
+    return key, node, len(path)
+
+
+def _member(mapping: MappingNode, name: str) -> tuple[Node, Node] | None:
+    merged: list[Node] = []
+    for key, value in mapping.value:
+        if not isinstance(key, ScalarNode):
+            continue
+        if key.value == "<<" and key.tag == PLAIN:
+            merged += value.value if isinstance(value, SequenceNode) else [value]
+        elif key.value == name:
+            return key, value
+    for part in merged:
+        found = _member(part, name) if isinstance(part, MappingNode) else None
+        if found:
+            return found
+    return None
+
+
+def _first_line_end(node: Node) -> int:
+    """Where what a node says on its first line ends, without a comment behind it."""
+    start, end = node.start_mark, node.end_mark
+    if not isinstance(node, CollectionNode) or node.flow_style or not node.value:
+        return int(end.index)
+    if isinstance(node, MappingNode):
+        key, value = node.value[0]
+        last = value if value.start_mark.line == start.line and value.start_mark.index >= start.index else key
+    else:
+        last = node.value[0]
+    return (
+        max(_first_line_end(last), start.index + 1) if last.start_mark.line == start.line else start.index + 1
+    )

@@ -1,0 +1,372 @@
+"""Texts to compile, and reading them from files, folders and standard input without trusting any of these."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark, Severity
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STDIN = "<stdin>"
+SUFFIXES = (".yaml", ".yml", ".json")
+SKIPPED_FOLDERS = frozenset({"node_modules"})
+"""Never searched, next to those whose name starts with a dot."""
+TREE_INDEX = ".kaigen-index"
+"""A folder below the one named that holds this file was written by kaigen: it is output, not input."""
+
+_CONTENT = re.compile(r"^(?!(?:---|\.\.\.)?[ \t\r]*(?:#.*)?$|%)", re.MULTILINE)
+
+
+class Limits(NamedTuple):
+    """What is read at most.
+
+    Attributes:
+        file_bytes: size of one file or of standard input, in bytes.
+        documents: documents in one file.
+        files: files in one run.
+    """
+
+    file_bytes: int = 2 * 1024 * 1024
+    documents: int = 2_000
+    files: int = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One text.
+
+    Attributes:
+        path: as the user would type it, or `<stdin>`.
+        text: what it holds, without a byte order mark.
+    """
+
+    path: str
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the text in UTF-8, in hex."""
+        from hashlib import sha256
+
+        return sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def mark_at(self, start: int, end: int | None = None) -> Mark:
+        """The place of the characters from `start` to before `end`, or to where their first line ends."""
+        text = self.text
+        start = min(max(start, 0), len(text))
+        if "\r" not in text or text.count("\r") == text.count("\r\n"):
+            line = text.count("\n", 0, start) + 1
+            first = text.rfind("\n", 0, start) + 1
+            stop = text.find("\n", start)
+            stop = len(text) if stop < 0 else stop
+        else:
+            line, first, stop = 1, 0, len(text)
+            for found in re.finditer(r"\r\n?|\n", text):
+                if found.end() > start:
+                    stop = found.start()
+                    break
+                line, first = line + 1, found.end()
+        shown = _line(text, first, stop)
+        last = first + len(shown)
+        length = max(1, min(last if end is None else end, last) - start)
+        return Mark(self.path, line, min(start, last) - first + 1, length, shown)
+
+
+def read_sources(
+    paths: Sequence[str],
+    *,
+    root: Path,
+    stdin: IO[bytes] | None = None,
+    limits: Limits | None = None,
+    exclude: Collection[Path] = (),
+) -> tuple[list[Source], Diagnostics]:
+    """Read what the command line names.
+
+    Args:
+        paths: files, folders (searched below for `SUFFIXES`), and `-` for standard input.
+        root: the repository; a symbolic link inside it must not lead out of it.
+        stdin: where `-` reads; standard input unless given.
+        limits: the default ones unless given.
+        exclude: folders that are not searched, such as the output tree.
+
+    Returns:
+        The texts in the order named, each file once, folders by name; and what could not be read.
+    """
+    reader = _Reader(root, stdin, limits or Limits(), exclude)
+    for path in paths:
+        reader.take(path)
+    return reader.sources, reader.found
+
+
+class _Reader:
+    def __init__(
+        self, root: Path, stdin: IO[bytes] | None, limits: Limits, exclude: Collection[Path]
+    ) -> None:
+        self.sources: list[Source] = []
+        self.found = Diagnostics()
+        self._root = os.path.realpath(root)
+        self._root_as_named = os.path.abspath(root)
+        self._stdin = stdin
+        self._limits = limits
+        self._excluded = frozenset(os.path.realpath(folder) for folder in exclude)
+        self._seen: set[str] = set(self._excluded)
+        self._full = False
+
+    def _problem(
+        self, code: str, message: str, path: str, hint: str = "", severity: Severity = Severity.ERROR
+    ) -> None:
+        self.found.add(Diagnostic(code, message, Mark(path), hint, severity))
+
+    def take(self, path: str) -> None:
+        """Read one argument of the command line."""
+        if path == "-":
+            if "-" not in self._seen:
+                self._seen.add("-")
+                self._take_stdin()
+            return
+        if not path or "\0" in path:
+            self._problem(
+                "KG0101", "an empty path names nothing" if not path else "a path cannot hold NUL", path
+            )
+            return
+        shown = _shown(path)
+        real = os.path.realpath(path)
+        named = os.path.abspath(path)
+        inside = _within(named, self._root_as_named) or _within(named, self._root)
+        if inside and not _within(real, self._root):
+            self._refuse_link(shown)
+        elif os.path.isdir(path):
+            if real in self._excluded:
+                self._problem(
+                    "KG0109",
+                    "no spec is read from this folder",
+                    shown,
+                    "it is the output, or holds kinds or patches: name another",
+                )
+                return
+            before = len(self.sources), len(self.found)
+            seen = real in self._seen
+            self._search(path, real, self._root if inside else real)
+            if before == (len(self.sources), len(self.found)) and not seen:
+                self._problem(
+                    "KG0109",
+                    f"no {', '.join(SUFFIXES)} file in this folder",
+                    shown,
+                    severity=Severity.WARNING,
+                )
+        else:
+            self._take_file(path, real, explicit=True)
+
+    def _refuse_link(self, path: str) -> None:
+        self._problem(
+            "KG0103",
+            "a symbolic link on this path leads out of the repository",
+            path,
+            "copy the file into the repository: what is reviewed there must not depend on the machine",
+        )
+
+    def _search(self, folder: str, real_folder: str, base: str) -> None:
+        if real_folder in self._seen:
+            return
+        self._seen.add(real_folder)
+        try:
+            with os.scandir(folder) as found:
+                # What has several names is known by its own, not by that of a link to it.
+                entries = sorted(found, key=lambda entry: (entry.is_symlink(), entry.name))
+        except OSError as error:
+            self._problem("KG0102", f"cannot list this folder: {_reason(error)}", _shown(folder))
+            return
+        folders: list[str] = []
+        for entry in entries:
+            if self._full:
+                return
+            name = entry.name
+            if name.startswith(".") or name in SKIPPED_FOLDERS:
+                continue
+            path = os.path.join(folder, name) if folder != "." else name
+            linked = entry.is_symlink()
+            try:
+                is_folder = entry.is_dir()
+                is_file = entry.is_file()
+            except OSError:
+                is_folder = is_file = False
+            wanted = name.lower().endswith(SUFFIXES) and not name.startswith("kaigen.")
+            if not (is_folder or wanted):
+                continue
+            real = os.path.realpath(path) if linked else os.path.join(real_folder, name)
+            if linked and not _within(real, base):
+                self._refuse_link(_shown(path))
+            elif is_folder:
+                if not os.path.exists(os.path.join(path, TREE_INDEX)):
+                    folders.append(path)
+                    self._search(path, real, base)
+            elif is_file or linked:
+                self._take_file(path, real, explicit=False)
+
+    def _take_stdin(self) -> None:
+        stream = self._stdin
+        if stream is None:
+            import sys
+
+            stream = sys.stdin.buffer
+        try:
+            data = stream.read(self._limits.file_bytes + 1)
+        except OSError as error:
+            self._problem("KG0102", f"cannot read standard input: {_reason(error)}", STDIN)
+            return
+        self._keep(STDIN, data, explicit=True)
+
+    def _take_file(self, path: str, real: str, *, explicit: bool) -> None:
+        if real in self._seen:
+            return
+        self._seen.add(real)
+        shown = _shown(path)
+        try:
+            with open(path, "rb") as file:
+                data = file.read(self._limits.file_bytes + 1)
+        except FileNotFoundError:
+            if os.path.islink(path):
+                self._problem("KG0101", "this symbolic link leads to nothing", shown)
+            else:
+                self._problem("KG0101", "no such file or folder", shown, _nearest_path(path))
+            return
+        except OSError as error:
+            self._problem("KG0102", f"cannot read this file: {_reason(error)}", shown)
+            return
+        self._keep(shown, data, explicit=explicit)
+
+    def _keep(self, path: str, data: bytes, *, explicit: bool) -> None:
+        limits = self._limits
+        if len(data) > limits.file_bytes:
+            self._problem(
+                "KG0104",
+                f"larger than {_size(limits.file_bytes)}, the most that is read",
+                path,
+                "split the file",
+            )
+            return
+        text = self._decode(path, data)
+        if text is None:
+            return
+        if not _CONTENT.search(text) and not _may_hold_secret(text):
+            if explicit:
+                self._problem("KG0108", "holds no document", path, "fill it, or leave it out")
+            return
+        if _count_documents(text, limits.documents) > limits.documents:
+            self._problem(
+                "KG0105",
+                f"more than {limits.documents} documents, the most in one file",
+                path,
+                "split the file",
+            )
+        elif len(self.sources) >= limits.files:
+            self._full = True
+            self._problem("KG0105", f"more than {limits.files} files, the most in one run", path)
+        else:
+            self.sources.append(Source(path, text))
+
+    def _decode(self, path: str, data: bytes) -> str | None:
+        encoding = "utf-8"
+        if data.startswith(b"\xef\xbb\xbf"):
+            data = data[3:]
+        elif data.startswith((b"\xff\xfe", b"\xfe\xff")):
+            encoding = "utf-16"
+        try:
+            text = data.decode(encoding)
+        except UnicodeDecodeError as error:
+            if b"\0" in data or encoding == "utf-16":
+                text = "\0"
+            else:
+                before = data[: error.start]
+                line = before.count(b"\n") + 1
+                start = before.decode().rpartition("\n")[2]
+                self.found.add(
+                    Diagnostic(
+                        "KG0107",
+                        f"byte 0x{data[error.start]:02x} is not UTF-8",
+                        Mark(path, line, len(start) + 1),
+                        "save the file as UTF-8",
+                    )
+                )
+                return None
+        if "\0" in text:
+            hint = "kaigen reads YAML and JSON text"
+            if encoding == "utf-8" and data[1::2].count(0) + data[::2].count(0) > len(data) // 3:
+                hint = "it may be UTF-16 or UTF-32 text: save the file as UTF-8"
+            self._problem("KG0106", "a binary file", path, hint)
+            return None
+        return text
+
+
+@lru_cache(maxsize=1)
+def _line(text: str, first: int, stop: int) -> str:
+    """A line without its line end. Problems often share one, which may be the whole of a large file."""
+    return text[first:stop].removesuffix("\r")
+
+
+def _count_documents(text: str, enough: int) -> int:
+    """How many documents are opened by `---`; a quick count from above where that is not over `enough`."""
+    quick = text.count("\n---") + 1
+    return quick if quick <= enough else len(re.findall(r"^---(?=[ \t\r\n]|\Z)", text, re.MULTILINE))
+
+
+def _may_hold_secret(text: str) -> bool:
+    # Comments alone are no spec, but what stands in them stands in Git.
+    from kaigen.secret_scan.detect import may_hold_secret
+
+    return may_hold_secret(text)
+
+
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder if folder.endswith(os.sep) else folder + os.sep)
+
+
+def _shown(path: str) -> str:
+    shown = os.path.normpath(path)
+    return shown.replace(os.sep, "/")
+
+
+def _reason(error: OSError) -> str:
+    return (error.strerror or type(error).__name__).lower()
+
+
+def _size(count: int) -> str:
+    for unit, factor in (("MiB", 1024 * 1024), ("KiB", 1024)):
+        if count >= factor and count % factor == 0:
+            return f"{count // factor} {unit}"
+    return f"{count} bytes"
+
+
+def _ancestors(path: str) -> Iterator[tuple[str, str]]:
+    """Pairs of a folder and the name wanted in it, from the path's end to its start."""
+    path = path.rstrip(os.sep)
+    while path:
+        folder, name = os.path.split(path)
+        yield folder, name
+        if folder == path:
+            return
+        path = folder
+
+
+def _nearest_path(path: str) -> str:
+    if any(char in path for char in "*?["):
+        return "no file matches this pattern"
+    from kaigen.diagnostics.suggest import nearest
+
+    for folder, name in _ancestors(path):
+        if not os.path.isdir(folder or "."):
+            continue
+        try:
+            names = sorted(os.listdir(folder or "."))[:5000]
+        except OSError:
+            return ""
+        close = nearest(name, [each for each in names if not each.startswith(".")])
+        return f"did you mean `{_shown(os.path.join(folder, close[0]))}`?" if close else ""
+    return ""

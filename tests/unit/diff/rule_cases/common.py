@@ -1,0 +1,81 @@
+"""What holds for every kind."""
+
+from __future__ import annotations
+
+from tests.unit.diff.diff_cases import KEEP, deployment, obj, with_
+from tests.unit.diff.rule_cases.objects import Case, crd, namespace, service
+
+WEB = deployment(replicas=2)
+
+CASES: list[Case] = [
+    Case(
+        "moved",
+        "an object of another namespace",
+        service(),
+        with_(service(), "metadata/namespace", "team-b"),
+        [("notice", "moved: deleted in team-a, created in team-b")],
+    ),
+    Case(
+        "namespace-removed",
+        "a namespace",
+        namespace(None),
+        None,
+        [("danger", "the namespace is deleted with everything in it, also what Git does not know")],
+    ),
+    Case(
+        "namespace-removed",
+        "a kept namespace",
+        with_(namespace(None), "metadata/annotations", KEEP),
+        None,
+        [("notice", "the namespace is kept (unmanaged from now on)")],
+    ),
+    Case(
+        "definition-removed",
+        "a CRD",
+        crd(),
+        None,
+        [("danger", "every Widget of the cluster is deleted with it")],
+    ),
+    Case(
+        "api-version",
+        "a newer version",
+        obj("CronJob", "c", "batch/v1beta1"),
+        obj("CronJob", "c", "batch/v1"),
+        [
+            (
+                "info",
+                "written in batch/v1 instead of batch/v1beta1: the same object if the cluster serves both",
+            )
+        ],
+    ),
+    Case(
+        "renamed",
+        "a Service",
+        with_(service(), "metadata/name", "a"),
+        with_(service(), "metadata/name", "b"),
+        [("notice", "Service a is deleted, Service b is created")],
+    ),
+    Case(
+        "metadata-only",
+        "a label of a Deployment",
+        WEB,
+        with_(WEB, "metadata/labels", {"a": "b"}),
+        [("info", "metadata only, nothing restarts")],
+    ),
+    Case(
+        "updated",
+        "a custom resource",
+        obj("Widget", "w", "example.org/v1", spec={"a": 1}),
+        obj("Widget", "w", "example.org/v1", spec={"a": 2}),
+        [("info", "updated in place; what follows is up to its controller")],
+    ),
+    Case(
+        "updated",
+        "a quota",
+        obj("ResourceQuota", "q", spec={"hard": {"cpu": 1}}),
+        obj("ResourceQuota", "q", spec={"hard": {"cpu": 2}}),
+        [("info", "updated in place")],
+    ),
+    Case("created", "a quota", None, obj("ResourceQuota", "q"), [("info", "is created")]),
+    Case("deleted", "a quota", obj("ResourceQuota", "q"), None, [("info", "is deleted")]),
+]

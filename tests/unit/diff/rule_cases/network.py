@@ -1,0 +1,171 @@
+"""Who can reach what."""
+
+from __future__ import annotations
+
+from tests.unit.diff.diff_cases import deployment, with_
+from tests.unit.diff.rule_cases.objects import Case, ingress, policy, route, service
+
+CASES: list[Case] = [
+    Case(
+        "service-type",
+        "opened",
+        service(),
+        service(type="LoadBalancer"),
+        [
+            (
+                "notice",
+                "Service is of type LoadBalancer instead of ClusterIP: reachable from outside the cluster",
+            )
+        ],
+    ),
+    Case(
+        "service-type",
+        "closed",
+        service(type="NodePort"),
+        service(type="ClusterIP"),
+        [
+            (
+                "notice",
+                "Service is of type ClusterIP instead of NodePort: no longer reachable from outside the "
+                "cluster",
+            )
+        ],
+    ),
+    Case(
+        "service-type",
+        "another way in",
+        service(type="NodePort"),
+        service(type="LoadBalancer"),
+        [("notice", "Service is of type LoadBalancer instead of NodePort: reachable in another way")],
+    ),
+    Case("service-type", "a new, inner Service", None, service(), []),
+    Case(
+        "service-ports",
+        "another port",
+        service(),
+        service(ports=[{"port": 8080}]),
+        [("notice", "Service no longer listens on port 80, but on 8080: clients must follow")],
+    ),
+    Case(
+        "service-ports",
+        "one more, and another target",
+        service(),
+        service(ports=[{"port": 80, "targetPort": "http"}, {"port": 53, "protocol": "UDP"}]),
+        [
+            ("notice", "port 80 leads to container port http instead of 80"),
+            ("info", "Service listens on port 53/UDP too"),
+        ],
+    ),
+    Case(
+        "service-selector",
+        "other pods",
+        service(),
+        service(selector={"app": "api"}),
+        [("notice", "Service sends to other pods: app=api instead of app=web")],
+    ),
+    *(
+        Case(
+            "route-hosts",
+            f"another host of {make.__name__}",
+            make("a.example", "web"),
+            make("b.example", "web"),
+            [("notice", "reachable at b.example"), ("notice", "no longer reachable at a.example")],
+        )
+        for make in (route, ingress)
+    ),
+    Case("route-hosts", "a new route", None, route("a.example", "w"), [("notice", "reachable at a.example")]),
+    *(
+        Case(
+            "route-backends",
+            f"another backend of {make.__name__}",
+            make("a.example", "web"),
+            make("a.example", "api"),
+            [("notice", "traffic goes to api instead of web")],
+        )
+        for make in (route, ingress)
+    ),
+    Case(
+        "policy-removed",
+        "a policy whose pods stay",
+        policy(policyTypes=["Ingress", "Egress"]),
+        None,
+        [
+            (
+                "danger",
+                "all pods of the namespace lose this restriction of ingress and egress: what no other policy "
+                "restricts is open",
+            )
+        ],
+        (deployment(),),
+    ),
+    Case(
+        "policy-removed",
+        "a policy that goes with its pods",
+        policy(),
+        None,
+        [("info", "is deleted together with the pods it was there for")],
+    ),
+    Case(
+        "policy-changed",
+        "one more peer",
+        policy(ingress=[{"from": [{"podSelector": {"matchLabels": {"a": "b"}}}]}]),
+        policy(
+            ingress=[
+                {"from": [{"podSelector": {"matchLabels": {"a": "b"}}}]},
+                {
+                    "from": [{"ipBlock": {"cidr": "0.0.0.0/0", "except": ["10.0.0.0/8"]}}],
+                    "ports": [{"port": 443}, {"port": 53, "protocol": "UDP"}],
+                },
+            ]
+        ),
+        [
+            (
+                "danger",
+                "lets more through: ingress from 0.0.0.0/0 without 10.0.0.0/8 on port 443 and port 53/UDP",
+            )
+        ],
+    ),
+    Case(
+        "policy-changed",
+        "any port instead of one",
+        policy(egress=[{"ports": [{"port": 443}]}]),
+        policy(egress=[{}]),
+        [
+            ("danger", "lets more through: egress to anywhere on every port"),
+        ],
+    ),
+    Case(
+        "policy-changed",
+        "one port less",
+        policy(ingress=[{"ports": [{"port": 1}, {"port": 2}]}]),
+        policy(ingress=[{"ports": [{"port": 1}]}]),
+        [("notice", "lets less through: no ingress from anywhere on port 1 and port 2")],
+    ),
+    Case(
+        "policy-changed",
+        "a direction less and a direction more",
+        policy(policyTypes=["Egress"]),
+        policy(policyTypes=["Ingress"]),
+        [("danger", "egress is no longer restricted"), ("notice", "ingress is restricted from now on")],
+    ),
+    Case(
+        "policy-changed",
+        "other pods",
+        policy(),
+        policy(podSelector={"matchLabels": {"a": "b"}}),
+        [
+            (
+                "danger",
+                "network policy no longer holds for all pods of the namespace, but for pods with a=b",
+            )
+        ],
+    ),
+    Case("policy-changed", "a label", policy(), with_(policy(), "metadata/labels", {"a": "b"}), []),
+    Case(
+        "policy-added",
+        "a policy",
+        None,
+        policy(podSelector={"matchExpressions": [{"key": "a", "operator": "Exists"}]}, egress=[{}]),
+        [("notice", "restricts ingress and egress of its pods")],
+    ),
+]

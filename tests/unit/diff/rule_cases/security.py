@@ -1,0 +1,224 @@
+"""Who may do what; each check of a pod has its own test."""
+
+from __future__ import annotations
+
+from tests.unit.diff.diff_cases import deployment, obj, template, with_
+from tests.unit.diff.rule_cases.objects import Case, binding, grant, namespace, role
+
+WEB = deployment(replicas=2)
+RUN = "spec/template/spec/containers/0"
+
+CASES: list[Case] = [
+    Case(
+        "pod-security",
+        "a pod that becomes privileged on the node's network",
+        WEB,
+        with_(with_(WEB, "spec/template/spec/hostNetwork", True), f"{RUN}/securityContext/privileged", True),
+        [
+            (
+                "danger",
+                "security is looser: pod shares the node's network (hostNetwork) and container run is "
+                "privileged",
+            )
+        ],
+    ),
+    Case(
+        "pod-security",
+        "a new pod that may be root",
+        None,
+        with_(WEB, "spec/template/spec/securityContext/runAsNonRoot", None),
+        [("danger", "security is looser: container run may run as root (runAsNonRoot is not true)")],
+    ),
+    Case(
+        "pod-security",
+        "a pod that is hardened",
+        with_(WEB, "spec/template/spec/hostPID", True),
+        WEB,
+        [("info", "security is tighter: no longer so: pod shares the node's processes (hostPID)")],
+    ),
+    Case(
+        "pod-security",
+        "a pod that stays as loose",
+        deployment(pod={"spec": {}}),
+        deployment(pod={"spec": {"a": 1}}),
+        [],
+    ),
+    Case(
+        "writable-root",
+        "a root file system that opens",
+        WEB,
+        with_(WEB, f"{RUN}/securityContext/readOnlyRootFilesystem", None),
+        [("notice", "root file system becomes writable in container run")],
+    ),
+    Case(
+        "token",
+        "pods that get a token",
+        WEB,
+        with_(WEB, "spec/template/spec/automountServiceAccountToken", None),
+        [("notice", "pods get the API token of service account default")],
+    ),
+    Case(
+        "token",
+        "new pods that ask for it",
+        None,
+        deployment(pod=template(automountServiceAccountToken=True, serviceAccountName="sa")),
+        [("notice", "pods get the API token of service account sa")],
+    ),
+    Case(
+        "token",
+        "an account that gives it",
+        obj("ServiceAccount", "sa", automountServiceAccountToken=False),
+        obj("ServiceAccount", "sa"),
+        [("notice", "pods of this service account get its API token unless they decline it")],
+    ),
+    Case(
+        "token",
+        "an account that does not",
+        None,
+        obj("ServiceAccount", automountServiceAccountToken=False),
+        [],
+    ),
+    Case(
+        "account",
+        "another account",
+        WEB,
+        with_(WEB, "spec/template/spec/serviceAccountName", "admin"),
+        [("notice", "pods run as service account admin instead of default")],
+    ),
+    Case(
+        "namespace-level",
+        "a looser namespace",
+        namespace("restricted"),
+        namespace("baseline"),
+        [
+            (
+                "danger",
+                "security is looser: the namespace enforces Pod Security baseline instead of restricted",
+            )
+        ],
+    ),
+    Case(
+        "namespace-level",
+        "a label that goes",
+        namespace("baseline"),
+        namespace(None),
+        [
+            (
+                "danger",
+                "security is looser: the namespace enforces Pod Security privileged instead of baseline",
+            )
+        ],
+    ),
+    Case(
+        "namespace-level",
+        "a new, loose namespace",
+        None,
+        namespace("privileged"),
+        [("danger", "security is looser: the namespace enforces Pod Security privileged")],
+    ),
+    Case(
+        "namespace-level",
+        "a tighter namespace",
+        namespace("baseline"),
+        namespace("restricted"),
+        [
+            (
+                "notice",
+                "the namespace enforces Pod Security restricted instead of baseline: new pods must meet it",
+            )
+        ],
+    ),
+    Case("namespace-level", "a new namespace that says nothing", None, namespace(None), []),
+    Case(
+        "rules",
+        "more verbs",
+        role(grant(["jobs"], ["get"], "batch")),
+        role(grant(["jobs"], ["get", "create", "delete"], "batch"), grant(["secrets"], ["list"], "")),
+        [("danger", "may now: list secrets; create and delete jobs.batch")],
+    ),
+    Case(
+        "rules",
+        "fewer verbs",
+        role(grant(["pods"], ["get", "delete"])),
+        role(grant(["pods"], ["get"])),
+        [("info", "may no longer: delete pods")],
+    ),
+    Case(
+        "rules",
+        "everything instead of one",
+        role(grant(["pods"], ["get"])),
+        role(grant(["*"], ["*"], "*")),
+        [("danger", "may now: do anything with everything"), ("info", "may no longer: get pods")][:1],
+    ),
+    Case(
+        "rules",
+        "one that everything held already",
+        role(grant(["*"], ["*"], "*")),
+        role(grant(["pods"], ["get"])),
+        [("info", "may no longer: do anything with everything")],
+    ),
+    Case(
+        "rules",
+        "a named object instead of all",
+        role(grant(["configmaps"], ["get"], resourceNames=["a"])),
+        role(grant(["configmaps"], ["get"], resourceNames=["a", "b"])),
+        [("danger", "may now: get configmaps b")],
+    ),
+    Case(
+        "rules",
+        "a URL",
+        role(kind="ClusterRole"),
+        role({"nonResourceURLs": ["/metrics"], "verbs": ["get"]}, kind="ClusterRole"),
+        [("danger", "may now: get /metrics")],
+    ),
+    Case("rules", "a new role", None, role(grant(["pods"], ["get"])), [("notice", "may: get pods")]),
+    Case(
+        "rules",
+        "rules in another order",
+        role(grant(["a", "b"], ["get"])),
+        role(grant(["b", "a"], ["get"])),
+        [],
+    ),
+    Case(
+        "aggregated",
+        "a role that others get",
+        role(kind="ClusterRole"),
+        with_(
+            role(kind="ClusterRole"),
+            "metadata/labels",
+            {"rbac.authorization.k8s.io/aggregate-to-edit": "true"},
+        ),
+        [("danger", "its rules are added to ClusterRole edit, for everybody who has it")],
+    ),
+    Case(
+        "subjects",
+        "one more",
+        binding("a"),
+        binding("a", "b"),
+        [("notice", "gives Role r in namespace team-a to ServiceAccount team-a/b")],
+    ),
+    Case(
+        "subjects",
+        "one less",
+        binding("a", "b"),
+        binding("a"),
+        [("notice", "takes Role r in namespace team-a from ServiceAccount team-a/b")],
+    ),
+    Case(
+        "subjects",
+        "a new binding for the whole cluster",
+        None,
+        binding("a", kind="ClusterRoleBinding"),
+        [("danger", "gives Role r in every namespace to ServiceAccount team-a/a")],
+    ),
+    Case(
+        "subjects",
+        "everybody",
+        binding("a"),
+        with_(binding("a"), "subjects", [{"kind": "Group", "name": "system:authenticated"}]),
+        [
+            ("danger", "gives Role r in namespace team-a to Group system:authenticated"),
+            ("notice", "takes Role r in namespace team-a from ServiceAccount team-a/a"),
+        ],
+    ),
+]

@@ -1,0 +1,263 @@
+"""What starts, stops, restarts and scales."""
+
+from __future__ import annotations
+
+from tests.unit.diff.diff_cases import container, deployment, job, obj, stateful, template, with_
+from tests.unit.diff.rule_cases.objects import Case, hpa, lws, ray
+
+TTL = "Argo CD or Flux then runs it again, and again"
+WEB = deployment(replicas=2)
+RUN = "spec/template/spec/containers/0"
+
+CASES: list[Case] = [
+    Case(
+        "new-run",
+        "another image and another variable",
+        job(pod=template(container(env=[{"name": "EPOCHS", "value": "3"}]))),
+        job("run-5e6f7a8b", template(container(image="repo/app:v2", env=[{"name": "EPOCHS", "value": "5"}]))),
+        [
+            (
+                "notice",
+                "new run: Job run-1a2b3c4d ends, Job run-5e6f7a8b starts (image and env EPOCHS changed)",
+            )
+        ],
+    ),
+    Case(
+        "new-run",
+        "a name alone",
+        job(),
+        job("run-5e6f7a8b"),
+        [("notice", "new run: Job run-1a2b3c4d ends, Job run-5e6f7a8b starts")],
+    ),
+    Case(
+        "new-run",
+        "a suspended one",
+        job(),
+        job("run-5e6f7a8b", suspend=True),
+        [
+            (
+                "notice",
+                "new run: Job run-1a2b3c4d ends, Job run-5e6f7a8b is created suspended (suspend changed)",
+            )
+        ],
+    ),
+    Case("run-added", "a Job", None, job(), [("info", "first run: Job run-1a2b3c4d starts")]),
+    Case(
+        "run-added",
+        "a suspended Job",
+        None,
+        job(suspend=True),
+        [("info", "Job run-1a2b3c4d is created suspended and waits to be resumed")],
+    ),
+    Case(
+        "run-removed",
+        "a Job",
+        job(),
+        None,
+        [("notice", "Job run-1a2b3c4d and its pods are deleted, running or finished")],
+    ),
+    Case(
+        "run-controls",
+        "a Job that is suspended",
+        job(parallelism=1),
+        job(parallelism=2, suspend=True),
+        [
+            ("notice", "suspended: running pods are stopped"),
+            ("info", "pods at once: from 1 to 2, no new run"),
+        ],
+    ),
+    Case(
+        "run-controls",
+        "a Job that is resumed",
+        job(suspend=True),
+        job(),
+        [("notice", "resumed: its pods start")],
+    ),
+    Case(
+        "run-ttl",
+        "a TTL that comes",
+        job(),
+        job(ttlSecondsAfterFinished=60),
+        [("danger", f"it vanishes 60 s after it finished (ttlSecondsAfterFinished), and {TTL}")],
+    ),
+    Case(
+        "run-ttl",
+        "a TTL that stays",
+        job(ttlSecondsAfterFinished=60),
+        job("b", ttlSecondsAfterFinished=60),
+        [],
+    ),
+    Case(
+        "run-ttl",
+        "a Helm hook",
+        None,
+        job(ttlSecondsAfterFinished=60)
+        | {"metadata": {"name": "x", "annotations": {"helm.sh/hook": "test"}}},
+        [],
+    ),
+    Case(
+        "cron",
+        "another time and another template",
+        obj(
+            "CronJob",
+            "c",
+            "batch/v1",
+            spec={"schedule": "0 1 * * *", "jobTemplate": {"spec": {"template": template()}}},
+        ),
+        obj(
+            "CronJob",
+            "c",
+            "batch/v1",
+            spec={
+                "schedule": "0 2 * * *",
+                "suspend": True,
+                "jobTemplate": {"spec": {"template": template(container(command=["b"]))}},
+            },
+        ),
+        [
+            ("notice", "runs at 0 2 * * * instead of 0 1 * * *"),
+            ("notice", "suspended: no further runs start"),
+            ("info", "the next run takes it up; one that runs goes on as it is: command changed"),
+        ],
+    ),
+    Case(
+        "restart",
+        "another image",
+        WEB,
+        with_(WEB, f"{RUN}/image", "b"),
+        [("notice", "pods restart (rolling): image changed")],
+    ),
+    Case(
+        "restart",
+        "a pod label",
+        WEB,
+        with_(WEB, "spec/template/metadata", {"labels": {"a": "b"}}),
+        [("notice", "pods restart (rolling): pod metadata changed")],
+    ),
+    Case(
+        "restart",
+        "a volume",
+        deployment(pod=template(volumes=[{"name": "v", "emptyDir": {}}])),
+        deployment(pod=template(volumes=[{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}])),
+        [("notice", "pods restart (rolling): volume v changed")],
+    ),
+    Case(
+        "restart",
+        "a Deployment that recreates",
+        deployment(strategy={"type": "Recreate"}),
+        deployment(strategy={"type": "Recreate"}, pod=template(container(args=["b"]))),
+        [("notice", "pods restart (all at once: Recreate stops the old ones first): args changed")],
+    ),
+    Case(
+        "restart",
+        "a StatefulSet that waits for hands",
+        stateful(updateStrategy={"type": "OnDelete"}),
+        with_(stateful(updateStrategy={"type": "OnDelete"}), f"{RUN}/args", ["b"]),
+        [("notice", "pods take it up only when they are deleted by hand (OnDelete): args changed")],
+    ),
+    Case(
+        "restart",
+        "a paused Deployment",
+        deployment(paused=True),
+        deployment(paused=True, pod=template(container(args=["b"]))),
+        [("notice", "pods restart once the paused Deployment is resumed: args changed")],
+    ),
+    Case(
+        "restart",
+        "a Deployment that sleeps",
+        deployment(replicas=0),
+        deployment(replicas=0, pod=template(container(args=["b"]))),
+        [("info", "no pod runs (0 replicas); the next ones start with it: args changed")],
+    ),
+    Case(
+        "restart",
+        "a group",
+        lws(),
+        lws(image="b@sha256:" + "b" * 64),
+        [("notice", "pods restart (rolling, group by group): image changed")],
+    ),
+    Case("restart", "replicas alone", WEB, deployment(replicas=4), []),
+    Case("restart", "a group's size", lws(), lws(size=4), []),
+    Case("scale", "more", WEB, deployment(replicas=4), [("info", "scales from 2 to 4, no restart")]),
+    Case("scale", "none", WEB, deployment(replicas=0), [("notice", "scales from 2 to 0: it stops")]),
+    Case("scale", "groups", lws(), lws(replicas=2), [("info", "scales from 1 to 2 groups, no restart")]),
+    Case(
+        "scale",
+        "replicas left to a scaler",
+        WEB,
+        deployment(),
+        [("info", "replicas (2) are no longer said here: what scales it decides")],
+    ),
+    Case(
+        "scale",
+        "replicas against a scaler",
+        deployment(),
+        WEB,
+        [("notice", "replicas are pinned to 2 at every sync, against HorizontalPodAutoscaler web")],
+        (hpa(1, 4),),
+    ),
+    Case(
+        "scale", "replicas without a scaler", deployment(), WEB, [("info", "scales from 1 to 2, no restart")]
+    ),
+    Case("scale", "one replica, now written", deployment(), deployment(replicas=1), []),
+    Case(
+        "group-size",
+        "larger groups",
+        lws(),
+        lws(size=4),
+        [("notice", "groups go from 2 to 4 pods: every pod is recreated, group by group")],
+    ),
+    Case("serving-added", "a Deployment", None, WEB, [("info", "starts 2 pods")]),
+    Case("serving-added", "groups", None, lws(), [("info", "starts 1 group of 2 pods")]),
+    Case(
+        "serving-added",
+        "no replicas",
+        None,
+        deployment(replicas=0),
+        [("info", "is created with 0 replicas: nothing starts")],
+    ),
+    Case("serving-added", "unsaid replicas", None, deployment(), [("info", "starts")]),
+    Case("serving-removed", "a Deployment", WEB, None, [("notice", "it stops: its pods are deleted")]),
+    Case(
+        "serving-renamed",
+        "a Deployment",
+        deployment("a"),
+        deployment("b"),
+        [("notice", "Deployment a stops and Deployment b starts beside it: pods are not taken over")],
+    ),
+    Case(
+        "ray-service",
+        "another image",
+        ray(),
+        ray(image="ray:2"),
+        [
+            (
+                "notice",
+                "a second Ray cluster starts and takes the traffic over once it is ready: both need "
+                "room: image changed",
+            )
+        ],
+    ),
+    Case("ray-service", "more workers", ray(), ray(replicas=2), [("info", "Ray workers scale, no restart")]),
+    Case(
+        "ray-service",
+        "applications",
+        ray(),
+        ray(serve="b"),
+        [("notice", "Ray Serve reloads its applications in place")],
+    ),
+    Case(
+        "queue",
+        "another queue",
+        obj("Job", "j", "batch/v1", metadata={"labels": {"kueue.x-k8s.io/queue-name": "a"}}),
+        obj("Job", "j", "batch/v1", metadata={"labels": {"kueue.x-k8s.io/queue-name": "b"}}),
+        [("notice", "waits in Kueue's queue b instead of a")],
+    ),
+    Case(
+        "queue",
+        "no queue",
+        obj("Job", "j", "batch/v1", metadata={"labels": {"kueue.x-k8s.io/queue-name": "a"}}),
+        obj("Job", "j", "batch/v1"),
+        [("notice", "leaves Kueue's queue a: it no longer waits for quota")],
+    ),
+]

@@ -1,0 +1,74 @@
+"""Each rule with objects it speaks of and objects it is silent about."""
+
+from __future__ import annotations
+
+import pytest
+
+from kaigen.compile.builders import frame
+from kaigen.diff.rules import FALLBACKS, RULES
+from kaigen.diff.rules.security import POD_SECURITY
+from tests.unit.diff.diff_cases import claim, difference, only_object, said
+from tests.unit.diff.rule_cases import (
+    common,
+    config,
+    containers,
+    immutable,
+    network,
+    scaling,
+    security,
+    storage,
+    syncers,
+    workloads,
+)
+from tests.unit.diff.rule_cases.objects import Case
+
+CASES = [
+    case
+    for module in (
+        common,
+        config,
+        containers,
+        immutable,
+        network,
+        scaling,
+        security,
+        storage,
+        syncers,
+        workloads,
+    )
+    for case in module.CASES
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}: {case.what}")
+def test_a_rule_says_what_happens_and_nothing_else(case: Case) -> None:
+    change = difference(case.old, case.new, *case.siblings)
+    assert said(only_object(change).effects, case.rule) == case.expected
+
+
+def test_every_rule_has_a_case_in_which_it_speaks() -> None:
+    spoken = {case.rule for case in CASES if case.expected}
+    assert spoken | {"passed-on"} == {rule.name for rule in (*RULES, *FALLBACKS)}
+
+
+def test_what_the_compiler_marks_to_keep_is_known_to_be_kept() -> None:
+    change = difference(claim(annotations=dict(frame.KEEP)), None)
+    assert said(only_object(change).effects, "claim-removed") == [
+        ("notice", "volume and its data are kept (unmanaged from now on)")
+    ]
+
+
+def test_the_compiler_and_the_rules_mean_the_same_annotation() -> None:
+    assert frame.POD_SECURITY == POD_SECURITY
+
+
+def test_names_of_rules_are_unique() -> None:
+    names = [rule.name for rule in (*RULES, *FALLBACKS)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}: {case.what}")
+def test_every_difference_has_an_effect_and_dangers_stand_first(case: Case) -> None:
+    effects = only_object(difference(case.old, case.new, *case.siblings)).effects
+    assert effects
+    assert [effect.rank for effect in effects] == sorted((effect.rank for effect in effects), reverse=True)

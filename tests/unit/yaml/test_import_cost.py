@@ -1,0 +1,48 @@
+"""Loading is in the path of every command, so it brings along only what every text needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+HEAVY = {
+    *("jsonschema", "jinja2", "pydantic", "click", "json", "hashlib", "pathlib", "difflib", "unicodedata"),
+    *("xml", "urllib", "tempfile", "shutil", "kaigen.yaml.pure", "kaigen.yaml.json_text"),
+    *(
+        "kaigen.yaml.syntax",
+        "kaigen.yaml.structure",
+        "kaigen.diagnostics.suggest",
+        "kaigen.diagnostics.codes",
+    ),
+}
+
+
+def modules_after(statements: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded."""
+    code = f"import sys, dataclasses\nold = {{*sys.modules}}\n{statements}\nprint(*({{*sys.modules}} - old))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_reading_a_good_spec_loads_nothing_heavy() -> None:
+    loaded = modules_after(
+        "from kaigen.diagnostics.diagnostic import Diagnostics\n"
+        "from kaigen.yaml.sources import Source\n"
+        "from kaigen.yaml.document import parse\n"
+        "from kaigen.secret_scan.documents import find_secrets\n"
+        "found = Diagnostics()\n"
+        "documents = parse(Source('a.yaml', 'a: [1, 2.5, x]\\n'), found)\n"
+        "assert documents and not find_secrets(documents[0]) and not len(found)"
+    )
+    assert "kaigen.yaml.document" in loaded
+    assert sorted(loaded & HEAVY) == []
+
+
+def test_a_report_loads_only_its_own_form() -> None:
+    loaded = modules_after(
+        "from kaigen.diagnostics.report import render_report\nrender_report([], 'github', files=['a'])"
+    )
+    assert {name for name in loaded if name.startswith("kaigen.diagnostics.reporters.")} == {
+        "kaigen.diagnostics.reporters.github",
+        "kaigen.diagnostics.reporters.summary",
+    }

@@ -1,0 +1,199 @@
+"""What holds for every text."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kaigen.diagnostics.diagnostic import Diagnostics
+from kaigen.diagnostics.report import render_report
+from kaigen.secret_scan.documents import find_secrets
+from kaigen.yaml.compose import LIBYAML, Parser, compose, compose_parts
+from kaigen.yaml.construct import JsonValue
+from kaigen.yaml.document import Document, parse
+from kaigen.yaml.pure import PureParser
+from kaigen.yaml.sources import read_sources
+from tests.unit.yaml.texts import SPEC, read
+
+# Everything that JSON can hold and kaigen takes: no NUL, no integers beyond 64 bits, finite numbers.
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
+WORDS = st.sampled_from(
+    ["yes", "No", "null", "~", "<<", "1e3", "0o7", "0123", "12:30", "- a", "a: b", "#", "'", '"', "\t", "|"]
+)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT
+    | WORDS
+)
+JSON = st.recursive(
+    SCALARS,
+    lambda below: st.lists(below, max_size=4) | st.dictionaries(TEXT | WORDS, below, max_size=4),
+    max_leaves=12,
+)
+
+# What texts of YAML are made of, to be put together at random.
+PIECES = st.sampled_from(
+    [
+        *" \n\t:-?,[]{}#|>'\"%@`ab01~\\=/é😀\x85\u2028",
+        *("  ", "\n  ", "\n    ", "\r\n", ": ", "- ", "? ", " # ", "&a ", "*a", "|-\n", "key: ", ".5", "yes"),
+        *("\\n", "\\u0041", "---\n", "...\n", "{{ x }}", "<<: *a"),
+    ]
+)
+YAMLISH = st.lists(PIECES, max_size=14).map("".join)
+
+
+class Dumper(yaml.SafeDumper):
+    """PyYAML's, which quotes what YAML 1.1 would misread; here also what YAML 1.2 would."""
+
+
+def represent_text(dumper: Dumper, text: str) -> yaml.Node:
+    return dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style='"' if text[:1] in "0123456789+-." else None
+    )
+
+
+Dumper.add_representer(str, represent_text)
+
+
+def dump(data: JsonValue, flow: bool | None, unicode: bool, width: int) -> str:
+    """YAML by PyYAML, which folds YAML 1.1's own line breaks away unless they are escaped."""
+    unicode = unicode and not any(char in json.dumps(data, ensure_ascii=False) for char in "\x85\u2028\u2029")
+    text: str = yaml.dump(data, Dumper=Dumper, default_flow_style=flow, allow_unicode=unicode, width=width)
+    return text
+
+
+@st.composite
+def mutated_specs(draw: st.DrawFn) -> bytes:
+    """A good spec with a few bytes put in, taken out or replaced."""
+    data = bytearray(SPEC.encode())
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(data)))
+        stop = min(len(data), start + draw(st.integers(0, 6)))
+        data[start:stop] = draw(st.binary(max_size=4) | PIECES.map(str.encode))
+    return bytes(data)
+
+
+def leaves(
+    value: JsonValue, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[tuple[str | int, ...], JsonValue]]:
+    yield path, value
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from leaves(item, (*path, key))
+    elif isinstance(value, list):
+        for place, item in enumerate(value):
+            yield from leaves(item, (*path, place))
+
+
+@given(
+    st.binary(max_size=200) | mutated_specs() | YAMLISH.map(str.encode), st.sampled_from(["a.yaml", "a.json"])
+)
+def test_no_bytes_ever_raise_anything(data: bytes, name: str) -> None:
+    sources, found = read_sources(["-"], root=Path(), stdin=io.BytesIO(data))
+    for source in sources:
+        named = type(source)(name, source.text)
+        for document in parse(named, found):
+            found.extend(find_secrets(document))
+            for path, _ in leaves(document.data):
+                document.mark(path, key=True)
+    for output in ("text", "json", "sarif", "github", "junit"):
+        render_report(found, output).encode()
+
+
+def exact(value: JsonValue) -> str:
+    """A value as text that tells 1 from 1.0 and from true."""
+    return json.dumps(value, sort_keys=True)
+
+
+@given(JSON, st.sampled_from([None, False, True]), st.booleans(), st.sampled_from([10, 80, 100_000]))
+def test_what_is_dumped_is_what_is_parsed(
+    data: JsonValue, flow: bool | None, unicode: bool, width: int
+) -> None:
+    text = dump(data, flow, unicode, width)
+    documents, found = read(text)
+    assert found == []
+    assert [exact(document.data) for document in documents] == [exact(data)]
+
+
+@given(JSON, st.sampled_from([None, False, True]), st.booleans())
+def test_every_place_shows_its_own_text(data: JsonValue, flow: bool | None, unicode: bool) -> None:
+    text = dump(data, flow, unicode, 100_000)
+    (document,), _ = read(text)
+    lines = text.split("\n")
+    for path, value in leaves(document.data):
+        for key in (False, True):
+            mark = document.mark(path, key=key)
+            assert mark.text == lines[mark.line - 1]
+            shown = mark.text[mark.column - 1 : mark.column - 1 + mark.length]
+            meant = path[-1] if key and path and isinstance(path[-1], str) else value
+            if isinstance(meant, dict | list) or "\n" in str(meant):
+                assert shown.strip()
+            else:
+                assert read(f"- {shown}\n")[0][0].data in ([meant], [str(meant)])
+
+
+def outcome(text: str, parser: type[Parser] | None) -> tuple[list[JsonValue], list[tuple[str, int]]]:
+    documents, found = read(text, parser=parser)
+    return [document.data for document in documents], [
+        (item.code, item.mark.line) for item in found if item.mark
+    ]
+
+
+@given(YAMLISH | mutated_specs().map(lambda data: data.decode(errors="replace")))
+def test_libyaml_and_python_read_the_same(text: str) -> None:
+    assert LIBYAML is not None
+    data, codes = outcome(text, LIBYAML)
+    other_data, other_codes = outcome(text, PureParser)
+    assert other_data == data
+    assert [line for _, line in other_codes] == [line for _, line in codes]
+
+
+@given(st.lists(YAMLISH, max_size=4))
+def test_reading_part_by_part_changes_nothing(texts: list[str]) -> None:
+    text = "---\n".join(texts)
+    found = Diagnostics()
+    try:
+        whole = [tree(node) for node in compose(text)]
+    except Exception:
+        return
+    parts = [tree(node) for _, _, nodes in compose_parts(text) if isinstance(nodes, list) for node in nodes]
+    assert [part for part in parts if part != empty(part)] == [part for part in whole if part != empty(part)]
+    assert len(found) == 0
+
+
+def empty(part: object) -> object:
+    return part if isinstance(part, tuple) and part[1] == "" and part[2] == part[3] else None
+
+
+def tree(node: yaml.Node) -> object:
+    """A tree as plain values: tags, values and places."""
+    seen: set[int] = set()
+
+    def plain(node: yaml.Node) -> object:
+        if id(node) in seen:
+            return node.start_mark.index
+        seen.add(id(node))
+        value = node.value
+        if isinstance(node, yaml.MappingNode):
+            value = [(plain(key), plain(item)) for key, item in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            value = [plain(item) for item in node.value]
+        end = node.end_mark.index if isinstance(node, yaml.ScalarNode) else 0
+        return (node.tag, value, node.start_mark.index, end, node.start_mark.line)
+
+    return plain(node)
+
+
+def test_a_document_shows_little_of_itself() -> None:
+    documents, _ = read(SPEC)
+    assert isinstance(documents[0], Document)
+    assert "ScalarNode" not in repr(documents[0])

@@ -1,0 +1,320 @@
+"""Reading files, folders and standard input."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from kaigen.yaml.document import parse
+from kaigen.yaml.sources import Limits, Source, read_sources
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def lay(root: Path, *paths: str) -> None:
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(f"path: {path}\n")
+
+
+def read(
+    root: Path, *paths: str, stdin: bytes = b"", limits: Limits | None = None
+) -> tuple[list[str], list[str]]:
+    """The paths read, and the problems as `path code message`."""
+    sources, found = read_sources(paths, root=root, stdin=io.BytesIO(stdin), limits=limits)
+    return [source.path for source in sources], [
+        f"{item.mark} {item.code} {item.message}" + (f" ({item.hint})" if item.hint else "") for item in found
+    ]
+
+
+def test_a_folder_is_searched_in_the_order_of_names(root: Path) -> None:
+    lay(
+        root,
+        "specs/b.yml",
+        "specs/a.yaml",
+        "specs/c/z.json",
+        "specs/c/a.YAML",
+        "specs/d.txt",
+        "specs/README.md",
+    )
+    assert read(root, "specs") == (["specs/a.yaml", "specs/b.yml", "specs/c/a.YAML", "specs/c/z.json"], [])
+    assert read(root, "./specs/") == read(root, "specs")
+
+
+def test_what_is_not_a_spec_by_its_place_is_passed_over(root: Path) -> None:
+    lay(
+        root,
+        "a.yaml",
+        "kaigen.yaml",
+        "kaigen.lock",
+        ".kaigen.yaml",
+        ".hidden.yaml",
+        ".git/x.yaml",
+        ".venv/x.yaml",
+    )
+    lay(
+        root,
+        "node_modules/x.yaml",
+        ".github/workflows/ci.yaml",
+        "rendered/app/deployment.yaml",
+        "other/x.yaml",
+    )
+    (root / "rendered" / ".kaigen-index").write_text("")
+    assert read(root, ".") == (["a.yaml", "other/x.yaml"], [])
+
+
+def test_what_is_named_is_read_whatever_it_is_called(root: Path) -> None:
+    lay(root, "kaigen.yaml", "spec.txt", ".hidden.yaml")
+    assert read(root, "spec.txt", "kaigen.yaml", ".hidden.yaml")[0] == [
+        "spec.txt",
+        "kaigen.yaml",
+        ".hidden.yaml",
+    ]
+
+
+def test_an_excluded_folder_is_not_searched(root: Path) -> None:
+    lay(root, "a.yaml", "out/b.yaml")
+    sources, found = read_sources(["."], root=root, exclude=[root / "out"])
+    assert [source.path for source in sources] == ["a.yaml"]
+    assert len(found) == 0
+
+
+def test_a_file_named_twice_is_read_once(root: Path) -> None:
+    lay(root, "specs/a.yaml")
+    (root / "specs" / "link.yaml").symlink_to("a.yaml")
+    assert read(root, "specs/a.yaml", "./specs/../specs/a.yaml", str(root / "specs/a.yaml"), "specs")[0] == [
+        "specs/a.yaml"
+    ]
+
+
+def test_a_dash_is_standard_input_once(root: Path) -> None:
+    sources, found = read_sources(["-", "-"], root=root, stdin=io.BytesIO(b"a: 1\n"))
+    assert sources == [Source("<stdin>", "a: 1\n")]
+    assert len(found) == 0
+
+
+def test_a_text_has_a_digest(root: Path) -> None:
+    lay(root, "a.yaml")
+    (source,), _ = read_sources(["a.yaml"], root=root)
+    assert source.digest == hashlib.sha256(b"path: a.yaml\n").hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        (
+            "specs/moddel.yaml",
+            "specs/moddel.yaml KG0101 no such file or folder (did you mean `specs/model.yaml`?)",
+        ),
+        ("spec/model.yaml", "spec/model.yaml KG0101 no such file or folder (did you mean `specs`?)"),
+        (
+            "specs/model.yml",
+            "specs/model.yml KG0101 no such file or folder (did you mean `specs/model.yaml`?)",
+        ),
+        ("zzz", "zzz KG0101 no such file or folder"),
+        ("specs/*.yml", "specs/*.yml KG0101 no such file or folder (no file matches this pattern)"),
+        ("", " KG0101 an empty path names nothing"),
+        ("a\0b", "a\0b KG0101 a path cannot hold NUL"),
+        ("dangling.yaml", "dangling.yaml KG0101 this symbolic link leads to nothing"),
+        ("loop.yaml", "loop.yaml KG0102 cannot read this file: too many levels of symbolic links"),
+        ("socket.yaml", "socket.yaml KG0102 cannot read this file: no such device or address"),
+        ("specs/model.yaml/x", "specs/model.yaml/x KG0102 cannot read this file: not a directory"),
+        ("x" * 300, "x" * 300 + " KG0102 cannot read this file: file name too long"),
+    ],
+)
+def test_what_cannot_be_read_is_told(root: Path, path: str, problem: str) -> None:
+    lay(root, "specs/model.yaml")
+    (root / "dangling.yaml").symlink_to("nowhere.yaml")
+    (root / "loop.yaml").symlink_to("loop.yaml")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket.yaml")
+        assert read(root, path) == ([], [problem])
+
+
+def test_one_bad_path_does_not_hide_the_others(root: Path) -> None:
+    lay(root, "a.yaml")
+    files, found = read(root, "nope", "a.yaml", "nope either")
+    assert files == ["a.yaml"]
+    assert len(found) == 2
+
+
+def test_links_inside_the_repository_are_followed_and_may_go_round(root: Path) -> None:
+    lay(root, "common/base.yaml", "specs/a.yaml")
+    (root / "specs" / "common").symlink_to("../common")
+    (root / "specs" / "round").symlink_to("../specs")
+    assert read(root, "specs") == (["specs/a.yaml", "specs/common/base.yaml"], [])
+
+
+def test_what_has_several_names_is_known_by_its_own(root: Path) -> None:
+    lay(root, "specs/a.yaml", "specs/z/b.yaml", "more/c.yaml")
+    (root / "specs" / "again").symlink_to(".")
+    (root / "specs" / "0.yaml").symlink_to("a.yaml")
+    (root / "specs" / "up").symlink_to("..")
+    assert read(root, "specs") == (["specs/a.yaml", "specs/z/b.yaml", "specs/up/more/c.yaml"], [])
+
+
+def test_a_folder_that_is_left_out_cannot_be_named(root: Path) -> None:
+    lay(root, "rendered/a.yaml", "specs/b.yaml")
+    sources, found = read_sources([str(root / "rendered"), str(root)], root=root, exclude=[root / "rendered"])
+    assert [item.code for item in found] == ["KG0109"]
+    assert [source.path for source in sources] == [f"{root}/specs/b.yaml"]
+
+
+def test_links_out_of_the_repository_are_refused(root: Path) -> None:
+    lay(root.parent, "outside/x.yaml")
+    lay(root, "specs/a.yaml")
+    (root / "specs" / "file.yaml").symlink_to("../../outside/x.yaml")
+    (root / "specs" / "folder").symlink_to(root.parent / "outside")
+    (root / "passwd.yaml").symlink_to("/etc/passwd")
+    refused = (
+        "KG0103 a symbolic link on this path leads out of the repository (copy the file into the repository: "
+    )
+    refused += "what is reviewed there must not depend on the machine)"
+    assert read(root, "specs") == (
+        ["specs/a.yaml"],
+        [f"specs/file.yaml {refused}", f"specs/folder {refused}"],
+    )
+    for path in ("passwd.yaml", "specs/file.yaml", "specs/folder", "specs/folder/x.yaml"):
+        assert read(root, path) == ([], [f"{path} {refused}"])
+
+
+def test_a_file_outside_the_repository_may_be_named_itself(root: Path) -> None:
+    lay(root.parent, "outside/x.yaml")
+    assert read(root, "../outside/x.yaml") == (["../outside/x.yaml"], [])
+    assert read(root, "../outside") == (["../outside/x.yaml"], [])
+
+
+def test_a_repository_may_itself_be_reached_by_a_link(root: Path) -> None:
+    lay(root, "specs/a.yaml")
+    alias = root.parent / "alias"
+    alias.symlink_to(root)
+    assert read(alias, str(alias / "specs")) == ([f"{alias}/specs/a.yaml"], [])
+
+
+def test_a_file_over_the_limit_is_not_read(root: Path) -> None:
+    (root / "a.yaml").write_bytes(b"#" * 101)
+    (root / "b.yaml").write_bytes(b"a: 1\n")
+    assert read(root, "a.yaml", "b.yaml", limits=Limits(file_bytes=100)) == (
+        ["b.yaml"],
+        ["a.yaml KG0104 larger than 100 bytes, the most that is read (split the file)"],
+    )
+    assert read(root, "-", stdin=b" " * (2 * 1024 * 1024 + 1))[1] == [
+        "<stdin> KG0104 larger than 2 MiB, the most that is read (split the file)"
+    ]
+
+
+def test_an_endless_file_ends_at_the_limit(root: Path) -> None:
+    assert read(root, "/dev/zero") == (
+        [],
+        ["/dev/zero KG0104 larger than 2 MiB, the most that is read (split the file)"],
+    )
+
+
+def test_documents_and_files_are_counted(root: Path) -> None:
+    (root / "a.yaml").write_text("a: |\n ---\n" + "---\nb: 1\n" * 3)
+    lay(root, "b.yaml", "c.yaml")
+    assert read(root, "a.yaml", limits=Limits(documents=3)) == (["a.yaml"], [])
+    assert read(root, "a.yaml", limits=Limits(documents=2))[1] == [
+        "a.yaml KG0105 more than 2 documents, the most in one file (split the file)"
+    ]
+    assert read(root, ".", limits=Limits(files=1)) == (
+        ["a.yaml"],
+        ["b.yaml KG0105 more than 1 files, the most in one run"],
+    )
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n\n", b"# only\r\n  # this\r\n", b"---\n", b"\xef\xbb\xbf", b"%YAML 1.2\n---\n...\n"]
+)
+def test_an_empty_file_is_wrong_only_when_it_was_named(root: Path, content: bytes) -> None:
+    (root / "a.yaml").write_bytes(content)
+    assert read(root, "a.yaml") == (
+        [],
+        ["a.yaml KG0108 holds no document (fill it, or leave it out)"],
+    )
+    assert read(root, "-", stdin=content)[1] == [
+        "<stdin> KG0108 holds no document (fill it, or leave it out)"
+    ]
+    lay(root, "b.yaml")
+    assert read(root, ".") == (["b.yaml"], [])
+
+
+def test_a_folder_without_specs_is_worth_a_warning(root: Path) -> None:
+    (root / "specs").mkdir()
+    sources, found = read_sources(["specs"], root=root)
+    assert sources == []
+    assert [(str(item.mark), item.code, item.severity.label) for item in found] == [
+        ("specs", "KG0109", "warning")
+    ]
+
+
+@pytest.mark.parametrize(
+    "content", [b"--- \na: 1\n", b"--- # x\na", b"--- a\n", b"-", b"%", b"...a", b" - x", b"\xc2\xa0"]
+)
+def test_any_content_is_content(root: Path, content: bytes) -> None:
+    (root / "a.yaml").write_bytes(content)
+    if content == b"%":
+        assert len(read(root, "a.yaml")[1]) == 1
+    else:
+        assert read(root, "a.yaml") == (["a.yaml"], [])
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (
+            b"\x7fELF\x02\x01\x01\0\0\0\xff\xfe",
+            "a.yaml KG0106 a binary file (kaigen reads YAML and JSON text)",
+        ),
+        (b"a: b\0c\n", "a.yaml KG0106 a binary file (kaigen reads YAML and JSON text)"),
+        (
+            "a: 1\n".encode("utf-16-le"),
+            "a.yaml KG0106 a binary file (it may be UTF-16 or UTF-32 text: save the file as UTF-8)",
+        ),
+        (b"\xff\xfea", "a.yaml KG0106 a binary file (kaigen reads YAML and JSON text)"),
+        (
+            "a: 1\nb: é caf\xe9\n".encode().replace(b"f\xc3\xa9", b"f\xe9"),
+            "a.yaml:2:9 KG0107 byte 0xe9 is not UTF-8 (save the file as UTF-8)",
+        ),
+    ],
+)
+def test_what_is_not_text_is_told(root: Path, content: bytes, problem: str) -> None:
+    (root / "a.yaml").write_bytes(content)
+    assert read(root, "a.yaml") == ([], [problem])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_text_with_a_byte_order_mark_is_text(root: Path, encoding: str) -> None:
+    (root / "a.yaml").write_bytes("a: é😀\r\n".encode(encoding))
+    (source,), found = read_sources(["a.yaml"], root=root)
+    assert source.text == "a: é😀\r\n"
+    assert [document.data for document in parse(source, found)] == [{"a": "é😀"}]
+    assert len(found) == 0
+
+
+def test_a_pipe_may_be_named_and_is_not_stumbled_over(root: Path) -> None:
+    os.mkfifo("pipe.yaml")
+    lay(root, "a.yaml")
+    assert read(root, ".") == (["a.yaml"], [])
+    writer = threading.Thread(target=lambda: Path("pipe.yaml").write_text("b: 1\n"))
+    writer.start()
+    assert read(root, "pipe.yaml") == (["pipe.yaml"], [])
+    writer.join()
+
+
+def test_names_that_are_not_text_are_read_all_the_same(root: Path) -> None:
+    name = os.fsdecode(b"caf\xe9.yaml")
+    Path(name).write_text("a: 1\n")
+    assert read(root, ".") == ([name], [])

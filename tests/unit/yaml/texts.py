@@ -1,0 +1,51 @@
+"""How these tests read a text."""
+
+from __future__ import annotations
+
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.yaml.compose import Parser
+from kaigen.yaml.construct import JsonValue
+from kaigen.yaml.document import Document, parse
+from kaigen.yaml.sources import Source
+
+SPEC = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Job
+metadata:
+  name: finetune
+spec:
+  # the image with the training code
+  image: {ref: "registry.example/torchtune:1.2"}
+  command:
+    - tune
+    - "--config"
+  resources:
+    gpus: 1
+    memory: 16Gi  # per pod
+"""
+
+
+def read(
+    text: str, *, path: str = "a.yaml", parser: type[Parser] | None = None
+) -> tuple[list[Document], list[Diagnostic]]:
+    """The documents of a text, and what is wrong with it."""
+    found = Diagnostics()
+    documents = parse(Source(path, text), found, parser=parser)
+    return documents, found.sorted()
+
+
+def load(text: str, *, path: str = "a.yaml") -> JsonValue:
+    """The data of the only document of a text that is right."""
+    documents, found = read(text, path=path)
+    assert found == []
+    assert len(documents) == 1
+    return documents[0].data
+
+
+def problems(text: str, *, path: str = "a.yaml", parser: type[Parser] | None = None) -> list[str]:
+    """What is wrong with a text, as `line:column code message`."""
+    return [
+        f"{item.mark.line}:{item.mark.column} {item.code} {item.message}"
+        for item in read(text, path=path, parser=parser)[1]
+        if item.mark
+    ]
