@@ -1,17 +1,32 @@
-"""From YAML text to node trees, by libyaml where PyYAML was built with it, else by PyYAML's own parser.
+"""Compose YAML text into node trees with libyaml.
 
-Both give the same trees. A scalar's tag is one of YAML's two non-specific ones: `?` for an unquoted scalar,
-whose text decides what it is (`kaigen.yaml.scalars`), and `!` for a quoted one, which is a string.
+A scalar's tag is one of YAML's two non-specific ones: `?` for an unquoted scalar, whose text decides its type
+(`kaigen.yaml.scalars`), and `!` for a quoted one, which is a string.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Protocol
 
 from yaml.error import Mark, YAMLError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from kaigen.diagnostics.diagnostic import SystemFailure
+
+try:
+    from yaml._yaml import CParser
+except ImportError:
+
+    class CParser:  # type: ignore[no-redef]
+        """Stands in for libyaml's parser where PyYAML was built without it."""
+
+        def __init__(self, text: str) -> None:
+            raise SystemFailure(
+                "PyYAML was built without libyaml, which kaigen needs to read YAML",
+                hint="Install a PyYAML wheel: pip install --force-reinstall --only-binary :all: PyYAML",
+            )
+
 
 PLAIN = "?"
 TEXT = "!"
@@ -38,66 +53,29 @@ class Unreadable(Exception):
         self.hint = hint
 
 
-class Parser(Protocol):
-    """What kaigen asks of a parser: the next document's tree, as long as there is one."""
-
-    def __init__(self, text: str) -> None: ...
-
-    def check_node(self) -> bool:
-        """True when another document follows."""
-
-    def get_node(self) -> Node | None:
-        """The next document; None at the end of the text."""
-
-
-class Hooks:
-    """What both parsers call for every node: it counts levels and keeps PyYAML's YAML 1.1 resolver out."""
+class LibyamlParser(CParser):
+    """libyaml's parser without PyYAML's YAML 1.1 resolver; it counts the levels of nesting."""
 
     _level = 0
 
     def resolve(self, kind: type[Node], value: str | None, implicit: tuple[bool, bool] | bool) -> str:
-        """The tag of an untagged node."""
+        """Return the tag of an untagged node."""
         return TEXT if kind is ScalarNode and not implicit[0] else PLAIN  # type: ignore[index]
 
     def descend_resolver(self, parent: Node | None, index: object) -> None:
-        """Called before a node is made."""
+        """Count one more level; the parser calls this before it makes a node."""
         self._level += 1
         if self._level > MAX_DEPTH:
             raise too_deep(parent.start_mark.index if parent is not None and parent.start_mark else 0)
 
     def ascend_resolver(self) -> None:
-        """Called after a node was made."""
+        """Count one level less; the parser calls this after it made a node."""
         self._level -= 1
 
 
 def too_deep(index: int) -> Unreadable:
-    """The refusal of nesting over `MAX_DEPTH`."""
+    """Return the error for nesting deeper than `MAX_DEPTH`."""
     return Unreadable(index, "KG0133", f"more than {MAX_DEPTH} levels of nesting", "flatten the document")
-
-
-def _libyaml() -> type[Parser] | None:
-    try:
-        from yaml._yaml import CParser
-    except ImportError:
-        return None
-
-    class Libyaml(Hooks, CParser):
-        pass
-
-    return Libyaml
-
-
-LIBYAML = _libyaml()
-"""The fast parser; None where PyYAML was built without libyaml."""
-
-
-def default_parser() -> type[Parser]:
-    """libyaml's parser, or the one in Python where that is missing."""
-    if LIBYAML is not None:
-        return LIBYAML
-    from kaigen.yaml.pure import PureParser
-
-    return PureParser
 
 
 def find_bad_character(text: str) -> int:
@@ -135,7 +113,7 @@ def refuse_bad_character(text: str) -> None:
     raise Unreadable(index, "KG0119", f"{what} is not allowed", hint)
 
 
-def compose(text: str, parser: type[Parser] | None = None) -> list[Node]:
+def compose(text: str) -> list[Node]:
     """The trees of all documents, empty ones included.
 
     Raises:
@@ -143,10 +121,10 @@ def compose(text: str, parser: type[Parser] | None = None) -> list[Node]:
         YAMLError: PyYAML's own, for everything else that is not YAML.
     """
     refuse_bad_character(text)
-    running = (parser or default_parser())(text)
+    parser = LibyamlParser(text)
     nodes = []
-    while running.check_node():
-        node = running.get_node()
+    while parser.check_node():
+        node = parser.get_node()
         if node is None:
             break
         nodes.append(node)
@@ -154,7 +132,7 @@ def compose(text: str, parser: type[Parser] | None = None) -> list[Node]:
 
 
 def compose_parts(
-    text: str, parser: type[Parser] | None = None
+    text: str,
 ) -> Iterator[tuple[int, int, list[Node] | Unreadable | YAMLError]]:
     """The same, document by document, so that one that is broken does not hide the others.
 
@@ -170,7 +148,7 @@ def compose_parts(
         if part.startswith("..."):
             part = "   " + part[3:]
         try:
-            nodes = compose(part, parser)
+            nodes = compose(part)
         except (Unreadable, YAMLError) as error:
             yield start, stop, error
             continue

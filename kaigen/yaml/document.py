@@ -10,7 +10,7 @@ from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNo
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.diagnostics.field_path import dotted
-from kaigen.yaml.compose import PLAIN, Parser, Unreadable, compose, compose_parts
+from kaigen.yaml.compose import PLAIN, Unreadable, compose, compose_parts
 from kaigen.yaml.construct import Constructor, JsonValue, Problem
 from kaigen.yaml.sources import Source
 
@@ -78,13 +78,12 @@ class Document:
         return node.value if steps == len(path) and isinstance(node, ScalarNode) else None
 
 
-def parse(source: Source, diagnostics: Diagnostics, *, parser: type[Parser] | None = None) -> list[Document]:
+def parse(source: Source, diagnostics: Diagnostics) -> list[Document]:
     """Read the documents of a text.
 
     Args:
         source: the text; JSON when its path ends in `.json`, else YAML.
         diagnostics: takes what is wrong.
-        parser: how YAML is read; libyaml where PyYAML has it.
 
     Returns:
         The documents that are not empty. One that is no YAML, or would be too large, is left out. One that
@@ -96,9 +95,9 @@ def parse(source: Source, diagnostics: Diagnostics, *, parser: type[Parser] | No
         return _parse_json(source, diagnostics)
     text = source.text
     try:
-        nodes = compose(text, parser)
+        nodes = compose(text)
     except (Unreadable, YAMLError):
-        return _parse_parts(source, diagnostics, parser)
+        return _parse_parts(source, diagnostics)
     documents: list[Document] = []
     constructor = Constructor(text)
     index = 0
@@ -123,13 +122,13 @@ def _parse_json(source: Source, diagnostics: Diagnostics) -> list[Document]:
     return documents
 
 
-def _parse_parts(source: Source, diagnostics: Diagnostics, parser: type[Parser] | None) -> list[Document]:
+def _parse_parts(source: Source, diagnostics: Diagnostics) -> list[Document]:
     from kaigen.yaml.syntax import explain
 
     documents: list[Document] = []
     constructor = Constructor(source.text)
     index = 0
-    for start, stop, result in compose_parts(source.text, parser):
+    for start, stop, result in compose_parts(source.text):
         if isinstance(result, Unreadable):
             diagnostics.add(_unreadable(source, start, result))
             index += 1

@@ -7,7 +7,7 @@ import sys
 
 HEAVY = {
     *("jsonschema", "jinja2", "pydantic", "click", "json", "hashlib", "pathlib", "difflib", "unicodedata"),
-    *("xml", "urllib", "tempfile", "shutil", "kaigen.yaml.pure", "kaigen.yaml.json_text"),
+    *("xml", "urllib", "tempfile", "shutil", "kaigen.yaml.json_text"),
     *(
         "kaigen.yaml.syntax",
         "kaigen.yaml.structure",

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from kaigen.diagnostics.diagnostic import Diagnostics
 from kaigen.diagnostics.report import render_report
 from kaigen.secret_scan.documents import find_secrets
-from kaigen.yaml.compose import LIBYAML, Parser, compose, compose_parts
+from kaigen.yaml.compose import compose, compose_parts
 from kaigen.yaml.construct import JsonValue
 from kaigen.yaml.document import Document, parse
-from kaigen.yaml.pure import PureParser
 from kaigen.yaml.sources import read_sources
 from tests.unit.yaml.texts import SPEC, read
 
@@ -139,22 +138,6 @@ def test_every_place_shows_its_own_text(data: JsonValue, flow: bool | None, unic
                 assert shown.strip()
             else:
                 assert read(f"- {shown}\n")[0][0].data in ([meant], [str(meant)])
-
-
-def outcome(text: str, parser: type[Parser] | None) -> tuple[list[JsonValue], list[tuple[str, int]]]:
-    documents, found = read(text, parser=parser)
-    return [document.data for document in documents], [
-        (item.code, item.mark.line) for item in found if item.mark
-    ]
-
-
-@given(YAMLISH | mutated_specs().map(lambda data: data.decode(errors="replace")))
-def test_libyaml_and_python_read_the_same(text: str) -> None:
-    assert LIBYAML is not None
-    data, codes = outcome(text, LIBYAML)
-    other_data, other_codes = outcome(text, PureParser)
-    assert other_data == data
-    assert [line for _, line in other_codes] == [line for _, line in codes]
 
 
 @given(st.lists(YAMLISH, max_size=4))

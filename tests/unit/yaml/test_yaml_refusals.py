@@ -6,11 +6,7 @@ import time
 
 import pytest
 
-from kaigen.yaml.compose import LIBYAML, Parser
-from kaigen.yaml.pure import PureParser
 from tests.unit.yaml.texts import load, problems, read
-
-PARSERS = [LIBYAML, PureParser]
 
 
 def test_a_key_given_twice_is_an_error_at_the_second() -> None:
@@ -50,15 +46,13 @@ def test_keys_must_be_text(text: str, problem: str) -> None:
     assert problems(text) == [problem]
 
 
-@pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize("text", ["a: &a [*a]", "&a {b: {c: *a}}", "a: &a {b: &b [*a, *b]}", "&a {? *a : 1}"])
-def test_an_alias_inside_itself_is_refused(text: str, parser: type[Parser] | None) -> None:
-    documents, (found,) = read(text, parser=parser)
+def test_an_alias_inside_itself_is_refused(text: str) -> None:
+    documents, (found,) = read(text)
     assert documents == []
     assert found.code == "KG0135"
 
 
-@pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize(
     ("text", "place"),
     [
@@ -69,17 +63,16 @@ def test_an_alias_inside_itself_is_refused(text: str, parser: type[Parser] | Non
         ("a: &a {? *a : 1}", "1:10 *a"),
     ],
 )
-def test_the_alias_itself_is_the_place(text: str, place: str, parser: type[Parser] | None) -> None:
-    _, (found,) = read(text, parser=parser)
+def test_the_alias_itself_is_the_place(text: str, place: str) -> None:
+    _, (found,) = read(text)
     mark = found.mark
     assert mark is not None
     shown = mark.text[mark.column - 1 : mark.column - 1 + mark.length]
     assert f"{mark.line}:{mark.column} {shown}" == place
 
 
-@pytest.mark.parametrize("parser", PARSERS)
-def test_a_bomb_is_marked_where_it_goes_over_the_limit(parser: type[Parser] | None) -> None:
-    _, (found,) = read(bomb(6, 10), parser=parser)
+def test_a_bomb_is_marked_where_it_goes_over_the_limit() -> None:
+    _, (found,) = read(bomb(6, 10))
     assert found.mark is not None
     before = found.mark.text[: found.mark.column - 1]
     # Each of the first two adds 31,111 values to the 34,560 of the lines above.
@@ -93,10 +86,9 @@ def bomb(levels: int, width: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-@pytest.mark.parametrize("parser", PARSERS)
-def test_an_alias_bomb_is_refused_before_it_goes_off(parser: type[Parser] | None) -> None:
+def test_an_alias_bomb_is_refused_before_it_goes_off() -> None:
     started = time.perf_counter()
-    documents, (found,) = read(bomb(90, 10), parser=parser)
+    documents, (found,) = read(bomb(90, 10))
     assert (documents, found.code) == ([], "KG0134")
     assert time.perf_counter() - started < 2
 
@@ -122,7 +114,6 @@ def test_ordinary_sharing_is_far_from_the_limit() -> None:
     assert len(data) == 501
 
 
-@pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize(
     "text",
     [
@@ -134,8 +125,8 @@ def test_ordinary_sharing_is_far_from_the_limit() -> None:
         "[[" * 5_000 + "\n---\n",
     ],
 )
-def test_deep_nesting_is_refused_and_never_recursed_into(text: str, parser: type[Parser] | None) -> None:
-    documents, found = read(text, parser=parser)
+def test_deep_nesting_is_refused_and_never_recursed_into(text: str) -> None:
+    documents, found = read(text)
     assert documents == []
     assert found[0].code == "KG0133"
 
@@ -149,7 +140,6 @@ def test_depth_by_aliases_counts() -> None:
     assert [item.code for item in read(text)[1]] == ["KG0133"]
 
 
-@pytest.mark.parametrize("parser", PARSERS)
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -161,10 +151,8 @@ def test_depth_by_aliases_counts() -> None:
         ("a: \uffff\n", "1:4 KG0119 the control character U+FFFF is not allowed"),
     ],
 )
-def test_characters_that_yaml_does_not_allow_are_named(
-    text: str, problem: str, parser: type[Parser] | None
-) -> None:
-    assert problems(text, parser=parser) == [problem]
+def test_characters_that_yaml_does_not_allow_are_named(text: str, problem: str) -> None:
+    assert problems(text) == [problem]
 
 
 def test_a_bad_character_breaks_only_its_own_document() -> None:

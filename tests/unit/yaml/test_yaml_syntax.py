@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.yaml.compose import LIBYAML, Parser
-from kaigen.yaml.pure import PureParser
 from tests.unit.yaml.texts import read
 
 BROKEN = [
@@ -185,27 +183,21 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("parser", [LIBYAML, PureParser], ids=["libyaml", "python"])
 @pytest.mark.parametrize(("text", "problem", "hint"), BROKEN)
-def test_a_mistake_is_told_where_it_was_made(
-    text: str, problem: str, hint: str, parser: type[Parser] | None
-) -> None:
+def test_a_mistake_is_told_where_it_was_made(text: str, problem: str, hint: str) -> None:
     for written in (text, text.replace("\n", "\r\n")):
-        documents, found = read(written, parser=parser)
+        documents, found = read(written)
         told = [
             f"{item.mark.line}:{item.mark.column} {item.code} {item.message}" for item in found if item.mark
         ]
         assert (documents, told, [item.hint for item in found]) == ([], [problem], [hint])
 
 
-@pytest.mark.parametrize("parser", [LIBYAML, PureParser], ids=["libyaml", "python"])
 @pytest.mark.parametrize(("text", "problem", "hint"), BROKEN)
-def test_a_mistake_is_told_behind_other_documents_too(
-    text: str, problem: str, hint: str, parser: type[Parser] | None
-) -> None:
+def test_a_mistake_is_told_behind_other_documents_too(text: str, problem: str, hint: str) -> None:
     if text.startswith("%"):
         text = "...\n" + text
-    documents, found = read(f"first: é\n---\n{text}---\nlast: 1\n", parser=parser)
+    documents, found = read(f"first: é\n---\n{text}---\nlast: 1\n")
     assert [document.data for document in documents] == [{"first": "é"}, {"last": 1}]
     assert [(item.code, item.hint) for item in found] == [(problem.split()[1], hint)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
-from kaigen.yaml.compose import Parser
 from kaigen.yaml.construct import JsonValue
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
@@ -25,12 +24,10 @@ spec:
 """
 
 
-def read(
-    text: str, *, path: str = "a.yaml", parser: type[Parser] | None = None
-) -> tuple[list[Document], list[Diagnostic]]:
+def read(text: str, *, path: str = "a.yaml") -> tuple[list[Document], list[Diagnostic]]:
     """The documents of a text, and what is wrong with it."""
     found = Diagnostics()
-    documents = parse(Source(path, text), found, parser=parser)
+    documents = parse(Source(path, text), found)
     return documents, found.sorted()
 
 
@@ -42,10 +39,10 @@ def load(text: str, *, path: str = "a.yaml") -> JsonValue:
     return documents[0].data
 
 
-def problems(text: str, *, path: str = "a.yaml", parser: type[Parser] | None = None) -> list[str]:
+def problems(text: str, *, path: str = "a.yaml") -> list[str]:
     """What is wrong with a text, as `line:column code message`."""
     return [
         f"{item.mark.line}:{item.mark.column} {item.code} {item.message}"
-        for item in read(text, path=path, parser=parser)[1]
+        for item in read(text, path=path)[1]
         if item.mark
     ]
