@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kaigen.compile.app import Expr, Labels, Scope, Setting, SpecPath, Tree, resolve
-from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")
@@ -261,8 +260,3 @@ def _put(body: Any, path: Sequence[str], value: Any, scope: Scope, *, new: bool)
         node.insert(index, value)
         return root[0], (*_as_path(root[0], path[:-1]), index)
     raise Fails(f"{_shown(path[:-1])} is {brief(resolve(node, scope))}, so nothing can be put into it")
-
-
-def field(path: SpecPath) -> str:
-    """A path as messages show it."""
-    return dotted(path)
