@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from kaigen.compile.app import App, Object, Setting
+from kaigen.compile.app import App, Object
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import Setting
 from kaigen.compile.helm_values import report_uncarried
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kaigen.compile.app import Setting, SpecPath
+from kaigen.compile.expressions import Setting, SpecPath
 from kaigen.compile.go_json import EXACT_MAX
 from kaigen.compile.problems import Problems
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kaigen.compile.app import Labels, Setting, Tree
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
+from kaigen.compile.expressions import Setting, Tree
+from kaigen.compile.field_expressions import Labels
 from kaigen.compile.problems import Problems
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from kaigen.compile.app import SpecPath
+from kaigen.compile.expressions import SpecPath
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 
 T = TypeVar("T")

@@ -7,15 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from kaigen.compile.app import (
-    DIGEST_LENGTH,
-    MUTABLE_JOB_FIELDS,
-    App,
-    HashedName,
-    Json,
-    Object,
-    Setting,
-)
+from kaigen.compile.app import App, Object
+from kaigen.compile.expressions import DIGEST_LENGTH, Json, Setting
+from kaigen.compile.field_expressions import MUTABLE_JOB_FIELDS, HashedName
 from kaigen.emit.files import app_folder, header
 from kaigen.emit.readme import notes, readme
 from kaigen.emit.yaml import dump, dump_template, entry_lines

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kaigen.compile.app import App, Json, Rendered
+from kaigen.compile.app import App, Rendered
+from kaigen.compile.expressions import Json
 from kaigen.emit.files import app_folder, header
 from kaigen.emit.yaml import dump
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from kaigen.compile.app import App, Json
+from kaigen.compile.app import App
+from kaigen.compile.expressions import Json
 from kaigen.emit.files import shown_source
 
 _README = """\

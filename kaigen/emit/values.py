@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kaigen.compile.app import App, Json
+from kaigen.compile.app import App
+from kaigen.compile.expressions import Json
 from kaigen.compile.helm_values import uncarried
 from kaigen.diagnostics.diagnostic import Diagnostic, InputError, Mark
 from kaigen.diagnostics.suggest import did_you_mean

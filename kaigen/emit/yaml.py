@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kaigen.compile.app import Arguments, Expr, Labels, Setting, Spread, Tree
+from kaigen.compile.expressions import Expr, Setting, Tree
+from kaigen.compile.field_expressions import Arguments, Labels, Spread
 
 # Plain scalars: a conservative set that every parser reads as a string. A number with a unit and a flag are in it.
 _TAIL = r"[A-Za-z0-9_./()$@+=%~^,;<>*!?\\'\"-]"

@@ -7,23 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kaigen.compile.app import (
-    App,
-    Expr,
-    HashedName,
-    Joined,
-    Labels,
-    Namespace,
-    Object,
-    Place,
-    Release,
-    Scope,
-    Setting,
-    Tree,
-    collect_settings,
-)
+from kaigen.compile.app import App, Object, Place, collect_settings
 from kaigen.compile.builders.frame import WAVE
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import Expr, Joined, Namespace, Release, Scope, Setting, Tree
+from kaigen.compile.field_expressions import HashedName, Labels
 from kaigen.compile.finish import finish, frame_of
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
@@ -158,7 +146,7 @@ _OWN = frozenset({"name", "namespace", "labels", "annotations"})
 
 
 def _settings(objects: Sequence[Object], problems: Problems) -> tuple[Setting, ...]:
-    from kaigen.compile.app import find_settings
+    from kaigen.compile.expressions import find_settings
 
     found: dict[str, Setting] = {}
     for item in objects:
@@ -211,7 +199,7 @@ def joined(parts: Sequence[str | Expr]) -> str | Expr:
 
 def plain(tree: Tree, app: str, namespace: str) -> Any:
     """A tree with the values that its expressions have by default."""
-    from kaigen.compile.app import find_settings, resolve
+    from kaigen.compile.expressions import find_settings, resolve
 
     values: dict[str, Any] = {}
     for setting in find_settings(tree):

@@ -7,8 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kaigen.compile.app import App, Expr, Namespace, Release, Setting, SpecPath, Text, Tree
+from kaigen.compile.app import App
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import Expr, Namespace, Release, Setting, SpecPath, Text, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark

@@ -9,18 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kaigen.compile.app import (
-    App,
-    Expr,
-    HashedName,
-    Labels,
-    Object,
-    Place,
-    Scope,
-    SpecPath,
-    find_settings,
-    resolve,
-)
+from kaigen.compile.app import App, Object, Place
+from kaigen.compile.expressions import Expr, Scope, SpecPath, find_settings, resolve
+from kaigen.compile.field_expressions import HashedName, Labels
 from kaigen.config.settings import FILE_NAME
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark, Severity
 from kaigen.diagnostics.suggest import did_you_mean

@@ -7,7 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kaigen.compile.app import Expr, Labels, Scope, Setting, SpecPath, Tree, resolve
+from kaigen.compile.expressions import Expr, Scope, Setting, SpecPath, Tree, resolve
+from kaigen.compile.field_expressions import Labels
 from kaigen.diagnostics.suggest import did_you_mean
 
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")

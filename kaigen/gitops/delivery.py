@@ -128,7 +128,7 @@ def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()
         objects: as they are written.
         needs: apps that it waits for.
     """
-    from kaigen.compile.app import HashedName
+    from kaigen.compile.field_expressions import HashedName
 
     kinds: set[tuple[str, str]] = set()
     namespaces: set[str] = set()

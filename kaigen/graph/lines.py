@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kaigen.compile.app import Expr, HashedName, Json, Labels, Namespace, Release, Rendered
+from kaigen.compile.app import Rendered
+from kaigen.compile.expressions import Expr, Json, Namespace, Release
+from kaigen.compile.field_expressions import HashedName, Labels
 from kaigen.emit.yaml import entry_lines
 from kaigen.graph.model import Place
 

@@ -10,7 +10,7 @@ from kaigen.pipeline.load import spec_key
 from kaigen.pipeline.result import FOLDER, object_keys
 
 if TYPE_CHECKING:
-    from kaigen.compile.app import SpecPath
+    from kaigen.compile.expressions import SpecPath
     from kaigen.config.settings import Config
     from kaigen.diagnostics.diagnostic import Diagnostics
     from kaigen.emit.values import Overrides

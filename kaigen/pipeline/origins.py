@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 def spec_path(item: Rendered, path: Sequence[str | int], document: Any) -> tuple[str | int, ...]:
     """The spec's field that a place in an object came from; empty when kaigen made it."""
-    from kaigen.compile.app import Expr, HashedName
+    from kaigen.compile.expressions import Expr
+    from kaigen.compile.field_expressions import HashedName
 
     node: Any = item.object.body
     value: Any = item.body

@@ -10,7 +10,8 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.pipeline.origins import path_of, spec_path
 
 if TYPE_CHECKING:
-    from kaigen.compile.app import App, Json, Rendered
+    from kaigen.compile.app import App, Rendered
+    from kaigen.compile.expressions import Json
     from kaigen.config.settings import Format
     from kaigen.kinds.spec import Spec
     from kaigen.pipeline.incremental import AppRow

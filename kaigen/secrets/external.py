@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from kaigen.compile.app import App, Object, Setting, Tree, collect_settings
+from kaigen.compile.app import App, Object, collect_settings
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.external_secret import external_secret
 from kaigen.compile.builders.frame import Frame
+from kaigen.compile.expressions import Setting, Tree
 from kaigen.secrets.expected import ExpectedSecret
 from kaigen.secrets.provider import External
 

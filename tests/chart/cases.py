@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from kaigen.compile.app import Json
+from kaigen.compile.expressions import Json
 from kaigen.config.settings import Config, load_config
 from kaigen.emit.chart import chart_files
 from kaigen.emit.values import Overrides, effective_values

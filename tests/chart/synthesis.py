@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kaigen.compile.app import App, Setting
+from kaigen.compile.app import App
+from kaigen.compile.expressions import Setting
 
 STRINGS = (
     "other",

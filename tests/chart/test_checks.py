@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kaigen.check import check_object, check_policy, is_cluster_scoped, supported_targets
-from kaigen.compile.app import Scope, resolve
 from kaigen.compile.builders.frame import WAVE
+from kaigen.compile.expressions import Scope, resolve
 from tests.chart.cases import AppCase, app_cases
 
 TARGETS = [target for target in supported_targets() if tuple(map(int, target.split("."))) >= (1, 34)]

@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaigen.catalog.profiles import get_profile
-from kaigen.compile.app import MUTABLE_JOB_FIELDS, App, find_settings
+from kaigen.compile.app import App
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import find_settings
+from kaigen.compile.field_expressions import MUTABLE_JOB_FIELDS
 from kaigen.compile.job.compile import compile_job
 from kaigen.compile.problems import Problems
 from kaigen.config.settings import default_images

@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from kaigen.check.pods import pod_templates
-from kaigen.compile.app import Rendered, Scope, resolve, spec_digest
+from kaigen.compile.app import Rendered
+from kaigen.compile.expressions import Scope, resolve
+from kaigen.compile.field_expressions import spec_digest
 from kaigen.emit.manifests import manifest_files
 from kaigen.emit.values import check_values
 from kaigen.emit.yaml import dump

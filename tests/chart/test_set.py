@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from kaigen.compile.app import App, JsonText, Object, Release, Setting, Tree
+from kaigen.compile.app import App, Object
+from kaigen.compile.expressions import JsonText, Release, Setting, Tree
 from kaigen.diagnostics.diagnostic import InputError
 from kaigen.emit.values import Overrides, check_values, effective_values, parse_assignment
 from kaigen.pipeline.run import Compiled

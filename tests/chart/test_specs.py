@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.compile.app import find_settings
+from kaigen.compile.expressions import find_settings
 from kaigen.kinds.registry import KINDS, KindEntry, find_kind
 from kaigen.kinds.schema import branches, deref, json_schema, walk
 from kaigen.yaml.document import JsonValue

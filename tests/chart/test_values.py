@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaigen.compile.app import Setting
+from kaigen.compile.expressions import Setting
 from kaigen.emit.values import check_values
 from tests import helm
 from tests.chart.cases import AppCase, app_cases, write_chart

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kaigen.compile.app import Namespace, Object, Release, Tree
+from kaigen.compile.app import Object
 from kaigen.compile.builders.frame import Frame
+from kaigen.compile.expressions import Namespace, Release, Tree
 
 
 def facts_access(frame: Frame, annotations: Mapping[str, str]) -> list[Object]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kaigen.compile.app import DIGEST_LENGTH, Expr, Joined, Namespace, Object, Release, SpecPath, Tree
+from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import LOCATION, Frame
+from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Joined, Namespace, Release, SpecPath, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.problems import Problems
 from kaigen.kinds.bucket import Bucket, SecretPlace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kaigen.compile.app import Tree
+from kaigen.compile.expressions import Tree
 
 API_VERSION = "external-secrets.io/v1"
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kaigen.compile.app import Expr, Labels, Namespace, Release, Tree
+from kaigen.compile.expressions import Expr, Namespace, Release, Tree
+from kaigen.compile.field_expressions import Labels
 
 WAVE = "argocd.argoproj.io/sync-wave"
 

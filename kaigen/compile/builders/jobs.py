@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from kaigen.compile.app import HashedName, Joined, Namespace, Object, Release, Setting, SpecPath, Tree
+from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import DEFAULT_USER, container_security
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import Joined, Namespace, Release, Setting, SpecPath, Tree
+from kaigen.compile.field_expressions import HashedName
 
 TEST_HOOK = {"helm.sh/hook": "test", "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"}
 """Annotations of what `helm test` runs."""

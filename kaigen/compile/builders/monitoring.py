@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from kaigen.compile.app import Object, Tree
+from kaigen.compile.app import Object
 from kaigen.compile.builders.frame import Frame
+from kaigen.compile.expressions import Tree
 from kaigen.kinds.serving import Monitoring
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kaigen.compile.app import Object, Setting, SpecPath, Tree
+from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
+from kaigen.compile.expressions import Setting, SpecPath, Tree
 
 
 def network_switch() -> Setting:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kaigen.compile.app import Joined, Namespace, Object, Release, Shortened, Tree, shortened
+from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import Joined, Namespace, Release, Shortened, Tree, shortened
 from kaigen.compile.problems import SpecProblem
 from kaigen.kinds.serving import Karpenter
 

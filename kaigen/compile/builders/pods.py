@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaigen.catalog.gpus import get_gpu, gpu_names
-from kaigen.compile.app import Setting, SpecPath, Spread, Tree
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import Setting, SpecPath, Tree
+from kaigen.compile.field_expressions import Spread
 from kaigen.compile.problems import SpecProblem
 from kaigen.kinds.blocks import GpuShare, Image, ImageBlock, Placement, Resources, Security
 

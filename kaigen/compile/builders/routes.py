@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kaigen.compile.app import Object, Release, Tree
+from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
+from kaigen.compile.expressions import Release, Tree
 from kaigen.kinds.serving import InferencePool, Route
 
 WAVE = 4

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kaigen.catalog.engines import Engine
-from kaigen.compile.app import Expr, Joined, JsonText, Namespace, Object, Release, Setting, Text, Tree
+from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
+from kaigen.compile.expressions import Expr, Joined, JsonText, Namespace, Release, Setting, Text, Tree
 from kaigen.compile.problems import SpecProblem
 from kaigen.kinds.serving import Autoscale, Disruption
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kaigen.compile.app import Setting, SpecPath
+from kaigen.compile.expressions import Setting, SpecPath
 from kaigen.kinds.base import QUANTITY
 
 STRING: Mapping[str, Any] = {"type": "string"}

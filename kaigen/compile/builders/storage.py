@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kaigen.compile.app import Object, Setting, SpecPath
+from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import KEEP, Frame
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import Setting, SpecPath
 from kaigen.kinds.blocks import Volume
 
 _MODES = {

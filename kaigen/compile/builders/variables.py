@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kaigen.compile.app import Setting, SpecPath, Text, Tree
 from kaigen.compile.builders import settings
+from kaigen.compile.expressions import Setting, SpecPath, Text, Tree
 from kaigen.kinds.blocks import Env, EnvSource
 
 

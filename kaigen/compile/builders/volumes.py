@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kaigen.compile.app import SpecPath, Tree
 from kaigen.compile.builders import settings
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.problems import Problems
 from kaigen.kinds.serving import ImageVolume
 

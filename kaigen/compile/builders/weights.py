@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from kaigen.compile.app import Joined, Setting, SpecPath, Tree
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import container_security, image_fields
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import Joined, Setting, SpecPath, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.problems import Problems
 from kaigen.kinds import quantity

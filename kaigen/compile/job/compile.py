@@ -7,19 +7,7 @@ from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from kaigen.compile.app import (
-    App,
-    Item,
-    Joined,
-    JsonText,
-    Object,
-    Release,
-    Setting,
-    SpecPath,
-    Text,
-    Tree,
-    collect_settings,
-)
+from kaigen.compile.app import App, Object, collect_settings
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.devices import claim_template
 from kaigen.compile.builders.frame import POD_SECURITY, Frame
@@ -46,6 +34,7 @@ from kaigen.compile.builders.weights import (
     inputs_container,
 )
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import Item, Joined, JsonText, Release, Setting, SpecPath, Text, Tree
 from kaigen.compile.finish import finish, frame_of
 from kaigen.compile.job.weights import JobWeights, WeightsReader
 from kaigen.compile.pod_template import check_pod_template, pod_template

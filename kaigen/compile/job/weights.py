@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kaigen.compile.app import SpecPath, Tree
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import container_security, image_fields
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, fetch_container
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.model.volume import (
     check_sharing,
     claim_name,

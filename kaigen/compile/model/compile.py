@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kaigen.compile.app import App, Object, Release, SpecPath, Tree, collect_settings
+from kaigen.compile.app import App, Object, collect_settings
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import facts_access
 from kaigen.compile.builders.buckets import bucket_volume, check_bucket, destination, transfer_arguments
@@ -23,6 +23,7 @@ from kaigen.compile.builders.weights import (
     marker_container,
 )
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import Release, SpecPath, Tree
 from kaigen.compile.finish import finish, frame_of
 from kaigen.compile.model.volume import claim_suffix, mount_annotations
 from kaigen.compile.problems import Problems

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kaigen.compile.app import SpecPath, Tree
 from kaigen.compile.builders.buckets import SIDECAR, driver_of, volume_suffix
 from kaigen.compile.builders.weights import WAIT_TIMEOUT, identity, marker_container
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.problems import Problems, SpecProblem
 from kaigen.kinds.model import Model
 

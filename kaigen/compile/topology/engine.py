@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kaigen.compile.app import Arguments, Joined, Json, Setting, SpecPath, Text, Tree, flags
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.jobs import seconds
+from kaigen.compile.expressions import Joined, Json, Setting, SpecPath, Text, Tree
+from kaigen.compile.field_expressions import Arguments, flags
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.parallel import Parallel
 from kaigen.compile.topology.weights import CACHE_FOLDER, Weights

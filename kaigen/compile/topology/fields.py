@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pydantic.alias_generators import to_camel
 
-from kaigen.compile.app import SpecPath
+from kaigen.compile.expressions import SpecPath
 from kaigen.compile.problems import Problems
 from kaigen.kinds.topology import TopologySpec
 

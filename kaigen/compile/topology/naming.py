@@ -6,7 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from kaigen.compile.app import App, Arguments, Expr, Joined, Labels, Object, Release, Tree
+from kaigen.compile.app import App, Object
+from kaigen.compile.expressions import Expr, Joined, Release, Tree
+from kaigen.compile.field_expressions import Arguments, Labels
 from kaigen.compile.topology.workloads import SERVE
 from kaigen.kinds.compat import ServingNaming
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kaigen.compile.app import Object, Setting, Tree
+from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.network import headless_service, network_policy, service
 from kaigen.compile.builders.routes import inference_pool, route_objects
+from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.topology.engine import MASTER_PORT
 from kaigen.compile.topology.resolution import Resolved
 from kaigen.compile.topology.workloads import SERVE

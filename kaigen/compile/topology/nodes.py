@@ -10,9 +10,10 @@ from typing import Any
 from kaigen.catalog.gpus import Gpu, get_gpu
 from kaigen.catalog.instances import instances
 from kaigen.catalog.profiles import Profile
-from kaigen.compile.app import Object, Tree
+from kaigen.compile.app import Object
 from kaigen.compile.builders.nodes import NODES_LABEL, Wanted, node_pool, nodes_value
 from kaigen.compile.builders.pods import Granted, placement_fields
+from kaigen.compile.expressions import Tree
 from kaigen.compile.problems import SpecProblem
 from kaigen.compile.topology.resolution import Resolved
 from kaigen.kinds.blocks import Resources

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kaigen.catalog.engines import Engine, parse_version
-from kaigen.compile.app import SpecPath
 from kaigen.compile.builders.pods import image_ref
+from kaigen.compile.expressions import SpecPath
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.fields import without_effect
 from kaigen.kinds.blocks import GpuShare, Image, Resources

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kaigen.catalog.engines import Engine
-from kaigen.compile.app import Joined, Json, Release, Setting, Tree
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.pods import (
@@ -20,6 +19,7 @@ from kaigen.compile.builders.pods import (
     shared_memory_volume,
 )
 from kaigen.compile.builders.variables import variables_of
+from kaigen.compile.expressions import Joined, Json, Release, Setting, Tree
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.engine import (
     DRAIN,

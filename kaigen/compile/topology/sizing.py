@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import Instance, find_instance
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets
-from kaigen.compile.app import Json, SpecPath
+from kaigen.compile.expressions import Json, SpecPath
 from kaigen.compile.problems import Problems, SpecProblem
 from kaigen.kinds.blocks import GpuShare
 from kaigen.kinds.topology import TopologySpec

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kaigen.catalog.presets import find_preset
-from kaigen.compile.app import SpecPath, Tree
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.volumes import check_image_volumes, image_volume, read_only_mount
 from kaigen.compile.builders.weights import fetch_container
 from kaigen.compile.context import Context
+from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.model.volume import (
     check_sharing,
     claim_name,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from kaigen.compile.app import Object, SpecPath, Tree
+from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import POD_SECURITY
 from kaigen.compile.builders.pods import pod_security, pull_secrets
+from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.topology.fields import without_effect
 from kaigen.compile.topology.nodes import scheduling
 from kaigen.compile.topology.pods import LWS_PLACE, PodMaker, set_place

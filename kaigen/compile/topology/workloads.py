@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kaigen.compile.app import Object, Release, Setting, Tree
+from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
+from kaigen.compile.expressions import Release, Setting, Tree
 from kaigen.compile.topology.parallel import Parallel
 from kaigen.kinds.serving import CountOrShare, Rollout
 

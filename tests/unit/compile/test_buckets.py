@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from kaigen.compile.app import Scope, resolve
+from kaigen.compile.expressions import Scope, resolve
 from kaigen.kinds.model import Model
 from tests.unit.compile.specs import Object, app, context, job, model, objects, pod, said, topology
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kaigen.compile.app import Labels, Release, Scope, Setting, resolve
+from kaigen.compile.expressions import Release, Scope, Setting, resolve
+from kaigen.compile.field_expressions import Labels
 from kaigen.extend.pointer import Fails, apply, merge, same, steps, thaw
 
 SCOPE = Scope("app", "ml", {"count": 3, "res": {"limits": {"cpu": "1"}}, "none": ""})

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.system import cache
 from kaigen.config.settings import Format, load_config
 from kaigen.diagnostics.diagnostic import InputError
 from kaigen.emit.values import parse_assignment
 from kaigen.output.tree import write_tree
 from kaigen.pipeline.incremental import Result, render_incrementally
+from kaigen.system import cache
 
 COMMIT = "7ae557604adf67be50417f59c2c2f167def9a775"
 NAMES = ("alpha", "beta", "gamma", "delta")

@@ -1,0 +1,321 @@
+"""Expressions: leaves of an object whose values are known only when the app is rendered.
+
+An object is a plain dict in which some leaves are expressions: the release name, a setting, a text joined from both.
+An expression can be written in two ways, which always give the same value:
+
+- `value(scope)`: the value, for plain manifests;
+- `pipeline()`: the Go template pipeline that gives Helm the same value.
+
+Nothing else in an object differs between plain manifests and a chart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+from kaigen.compile.go_json import go_json, sha256_hex
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+
+Tree: TypeAlias = "bool | int | float | str | Expr | Sequence[Tree] | Mapping[str, Tree] | None"
+"""An object or a part of it: JSON with expressions in it; its mappings are dicts, its sequences lists or tuples."""
+
+
+SpecPath = tuple[str | int, ...]
+
+
+DIGEST_LENGTH = 8
+"""Hex digits of a content hash in a name: 32 bits, compared only within one app's history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What expressions are evaluated against.
+
+    Attributes:
+        release: the Helm release's name; the app's own name in plain manifests.
+        namespace: where the app goes.
+        values: the settings as a nested mapping, overrides applied.
+        shared: mappings that stand in several places, resolved already; by identity.
+    """
+
+    release: str
+    namespace: str
+    values: Mapping[str, Json]
+    shared: dict[int, dict[str, Json]] = field(default_factory=dict)
+
+    def resolve_shared(self, tree: Mapping[str, Tree]) -> dict[str, Json]:
+        """A mapping that others use too: resolved once, and the same object each time."""
+        known = self.shared.get(id(tree))
+        if known is None:
+            known = self.shared[id(tree)] = resolve(tree, self)  # type: ignore[assignment]
+        return known  # type: ignore[return-value]
+
+
+class Expr:
+    """A leaf or subtree whose value is known only when the app is rendered.
+
+    Not an abstract base class: `isinstance` is asked of every expression of every object, and would take longer.
+    """
+
+    __slots__ = ()
+
+    omit_empty: ClassVar[bool] = False
+    """Leave the field out while the value is empty."""
+
+    def value(self, scope: Scope) -> Json:
+        """Return the value in a scope."""
+        raise NotImplementedError
+
+    def pipeline(self) -> str:
+        """Go template pipeline, without braces, of the same value."""
+        raise NotImplementedError
+
+    def inline(self) -> str:
+        """YAML text of the value in a template, on one line."""
+        return f"{{{{ {self.pipeline()} | toJson }}}}"
+
+    def settings(self) -> Iterator[Setting]:
+        """Every setting that it reads."""
+        return iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class Release(Expr):
+    """The release's name with a fixed ending: `finetune` or `finetune-output`."""
+
+    suffix: str = ""
+
+    def value(self, scope: Scope) -> str:
+        return scope.release + self.suffix
+
+    def pipeline(self) -> str:
+        return f'printf "%s{self.suffix}" .Release.Name' if self.suffix else ".Release.Name"
+
+    def inline(self) -> str:
+        # Helm allows only letters, digits, dots and dashes in a release name.
+        return f'"{{{{ .Release.Name }}}}{self.suffix}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace(Expr):
+    """The namespace that the app goes to."""
+
+    def value(self, scope: Scope) -> str:
+        return scope.namespace
+
+    def pipeline(self) -> str:
+        return ".Release.Namespace"
+
+    def inline(self) -> str:
+        return '"{{ .Release.Namespace }}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Expr):
+    """A leaf or subtree that a user may override at deploy time.
+
+    Attributes:
+        path: where it stands in `values.yaml`, dotted.
+        default: its value unless overridden.
+        doc: one sentence for `values.yaml` and the chart's README.
+        schema: JSON Schema of its value.
+        optional: the field that holds it is left out while its value is empty (`""`, 0, false, `[]`, `{}`).
+        origin: the spec's field it came from, for diagnostics; empty when kaigen chose it.
+    """
+
+    path: str
+    default: Any = field(hash=False)
+    doc: str
+    schema: Mapping[str, Any] = field(hash=False)
+    optional: bool = False
+    origin: SpecPath = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The path, split."""
+        return tuple(self.path.split("."))
+
+    def value(self, scope: Scope) -> Json:
+        return self.within(scope.values)
+
+    def within(self, values: Mapping[str, Json]) -> Json:
+        """Its value among nested values; None when it is not there."""
+        here: Any = values
+        try:
+            for key in self.path.split("."):
+                here = here[key]
+        except (KeyError, TypeError):
+            return None
+        return here  # type: ignore[no-any-return]
+
+    def pipeline(self) -> str:
+        return f".Values.{self.path}"
+
+    def settings(self) -> Iterator[Setting]:
+        yield self
+
+
+@dataclass(frozen=True, slots=True)
+class Item(Expr):
+    """One entry of a setting that holds a mapping; the key must be an identifier."""
+
+    of: Setting
+    key: str
+
+    def value(self, scope: Scope) -> Json:
+        mapping = self.of.value(scope)
+        return mapping.get(self.key) if isinstance(mapping, dict) else None
+
+    def pipeline(self) -> str:
+        return f"{self.of.pipeline()}.{self.key}"
+
+    def settings(self) -> Iterator[Setting]:
+        yield self.of
+
+
+@dataclass(frozen=True, slots=True)
+class Text(Expr):
+    """A value as text: a string as it is, anything else as JSON.
+
+    Attributes:
+        of: the value.
+        verbatim: Kubernetes shall not replace `$(NAME)` in it: each `$` is doubled, as it wants it.
+    """
+
+    of: Expr
+    verbatim: bool = False
+
+    def value(self, scope: Scope) -> str:
+        value = self.of.value(scope)
+        text = value if isinstance(value, str) else go_json(value)
+        return text.replace("$", "$$") if self.verbatim else text
+
+    def pipeline(self) -> str:
+        inner = self.of.pipeline()
+        text = f'kindIs "string" {inner} | ternary {inner} (toJson {inner})'
+        return f'{text} | replace "$" "$$"' if self.verbatim else text
+
+    def settings(self) -> Iterator[Setting]:
+        return self.of.settings()
+
+
+@dataclass(frozen=True, slots=True)
+class JsonText(Expr):
+    """A value as one line of JSON text."""
+
+    of: Expr
+
+    def value(self, scope: Scope) -> str:
+        return go_json(self.of.value(scope))
+
+    def pipeline(self) -> str:
+        return f"toJson {self.of.pipeline()}"
+
+    def settings(self) -> Iterator[Setting]:
+        return self.of.settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Joined(Expr):
+    """Fixed text and expressions, joined: `["--dest=", setting]`."""
+
+    parts: tuple[str | Expr, ...]
+
+    def value(self, scope: Scope) -> str:
+        return "".join(part if isinstance(part, str) else str(part.value(scope)) for part in self.parts)
+
+    def pipeline(self) -> str:
+        template = "".join(part.replace("%", "%%") if isinstance(part, str) else "%v" for part in self.parts)
+        arguments = " ".join(f"({part.pipeline()})" for part in self.parts if isinstance(part, Expr))
+        return f"printf {go_json(template)} {arguments}"
+
+    def settings(self) -> Iterator[Setting]:
+        for part in self.parts:
+            if isinstance(part, Expr):
+                yield from part.settings()
+
+
+def shortened(text: str, most: int) -> str:
+    """A name of `most` characters at most: its beginning and a hash of all of it when it is longer."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most - DIGEST_LENGTH - 1].rstrip('-.')}-{sha256_hex(text)[:DIGEST_LENGTH]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened(Expr):
+    """A name that may become too long; see `shortened`.
+
+    Attributes:
+        of: the name.
+        most: how many characters it may have.
+    """
+
+    of: Expr
+    most: int
+
+    def value(self, scope: Scope) -> str:
+        return shortened(str(self.of.value(scope)), self.most)
+
+    def pipeline(self) -> str:
+        inner = f"({self.of.pipeline()})"
+        begin = f'regexReplaceAll "[-.]+$" ({inner} | trunc {self.most - DIGEST_LENGTH - 1}) ""'
+        short = f'printf "%s-%s" ({begin}) ({inner} | sha256sum | trunc {DIGEST_LENGTH})'
+        return f"gt (len {inner}) {self.most} | ternary ({short}) {inner}"
+
+    def settings(self) -> Iterator[Setting]:
+        return self.of.settings()
+
+
+_LEAVES = frozenset({str, int, float, bool, type(None)})
+
+
+def resolve(tree: Tree, scope: Scope) -> Json:
+    """The tree with every expression replaced by its value; empty optional settings leave their field out."""
+    kind = type(tree)
+    if kind is dict:
+        result: dict[str, Json] = {}
+        node: Any
+        for key, node in tree.items():  # type: ignore[union-attr]
+            kind = type(node)
+            if kind in _LEAVES:
+                result[key] = node
+            elif kind is Setting:
+                value = node.value(scope)
+                if value or not node.optional:
+                    result[key] = value
+            else:
+                value = resolve(node, scope)
+                if value or not getattr(kind, "omit_empty", False):
+                    result[key] = value
+        return result
+    if kind is list or kind is tuple:
+        items: Any = tree
+        return [item if type(item) in _LEAVES else resolve(item, scope) for item in items]
+    return tree.value(scope) if isinstance(tree, Expr) else tree  # type: ignore[return-value]
+
+
+def find_settings(tree: Tree) -> list[Setting]:
+    """Every setting in a tree, in order, repeated as often as it is used."""
+    found: list[Setting] = []
+    _find((tree,), found)
+    return found
+
+
+def _find(nodes: Iterable[Tree], found: list[Setting]) -> None:
+    for node in nodes:
+        kind = type(node)
+        if kind in _LEAVES:
+            continue
+        if kind is dict:
+            _find(node.values(), found)  # type: ignore[union-attr]
+        elif kind is list or kind is tuple:
+            _find(node, found)  # type: ignore[arg-type]
+        elif kind is Setting:
+            found.append(node)  # type: ignore[arg-type]
+        elif isinstance(node, Expr):
+            found.extend(node.settings())

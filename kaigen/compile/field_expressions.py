@@ -1,0 +1,177 @@
+"""Expressions made for one field of an object: labels, a Job's hashed name, arguments, topology spread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Json, Scope, Setting, Tree, find_settings, resolve
+from kaigen.compile.go_json import go_json, sha256_hex
+
+MUTABLE_JOB_FIELDS = (
+    "activeDeadlineSeconds",
+    "backoffLimit",
+    "parallelism",
+    "suspend",
+    "ttlSecondsAfterFinished",
+)
+"""Fields of a Job's spec that the API server lets change in place; they do not make a new run."""
+
+
+@dataclass(frozen=True, slots=True)
+class HashedName(Expr):
+    """The release's name with a hash of a spec that the API server lets no one change in place.
+
+    Attributes:
+        spec: the Job's spec.
+        helper: the named template that gives the hash in a chart.
+    """
+
+    spec: Mapping[str, Tree] = field(hash=False)
+    helper: str
+
+    def value(self, scope: Scope) -> str:
+        return f"{scope.release}-{spec_digest(scope.resolve_shared(self.spec))}"
+
+    def pipeline(self) -> str:
+        return f'printf "%s-%s" .Release.Name (include "{self.helper}" .)'
+
+    def inline(self) -> str:
+        return f'"{{{{ .Release.Name }}}}-{{{{ include "{self.helper}" . }}}}"'
+
+
+def spec_digest(spec: Mapping[str, Json]) -> str:
+    """The hash that a Job's name ends in: of all that the API server would not let change in place.
+
+    The chart computes the same from the rendered template: `omit … | toJson | sha256sum | trunc 8`.
+    """
+    fixed = {key: value for key, value in spec.items() if key not in MUTABLE_JOB_FIELDS}
+    return sha256_hex(go_json(fixed))[:DIGEST_LENGTH]
+
+
+@dataclass(frozen=True, slots=True)
+class Labels(Expr):
+    """The labels of an object: the app's common ones, then some of its own."""
+
+    common: Mapping[str, Tree] = field(hash=False)
+    own: Mapping[str, Tree] = field(default_factory=dict, hash=False)
+    helper: str = "labels"
+
+    def value(self, scope: Scope) -> dict[str, Json]:
+        own = resolve(self.own, scope)
+        assert isinstance(own, dict)
+        return {**scope.resolve_shared(self.common), **own}
+
+    def pipeline(self) -> str:
+        common = f'include "{self.helper}" .'
+        taken = " ".join(go_json(key) for key in self.own if key in self.common)
+        # No key may be there twice: a label of the user's gives way to the object's own.
+        return f"omit ({common} | fromYaml) {taken} | toYaml" if taken else common
+
+    def settings(self) -> Iterator[Setting]:
+        yield from find_settings(self.own)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread(Expr):
+    """Topology spread constraints; those that name no pods mean the app's own.
+
+    Kubernetes would let them mean none, and so spread nothing. Left out when there are no constraints.
+
+    Attributes:
+        of: the constraints, as in a pod.
+        selector: the labels that tell the app's pods.
+    """
+
+    omit_empty: ClassVar[bool] = True
+
+    of: Setting
+    selector: Labels
+
+    def value(self, scope: Scope) -> Json:
+        constraints = self.of.value(scope)
+        if not isinstance(constraints, list):
+            return constraints
+        default: dict[str, Json] = {"matchLabels": self.selector.value(scope)}
+        return [
+            {**item, "labelSelector": default}
+            if isinstance(item, dict) and item.get("labelSelector") is None
+            else item
+            for item in constraints
+        ]
+
+    def pipeline(self) -> str:
+        """The pipeline of one constraint, where `.` is what was given for it and `$` the chart's scope."""
+        default = f'dict "matchLabels" (include "{self.selector.helper}" $ | fromYaml)'
+        selector = f'kindIs "invalid" .labelSelector | ternary ({default}) .labelSelector'
+        return f'set (omit . "labelSelector") "labelSelector" ({selector})'
+
+    def settings(self) -> Iterator[Setting]:
+        yield self.of
+
+
+def _flag_value(value: Json) -> str:
+    return value if isinstance(value, str) else go_json(value)
+
+
+def flags(given: Json) -> list[Json]:
+    """Arguments from a list, which is taken as it is, or from a map of flags, sorted by name.
+
+    True gives the flag alone and false its `--no-` form; a list gives the flag and its entries as further arguments;
+    everything else one argument `--name=value`, where what is no text is JSON. A name with a dot in it is a part of
+    such JSON, so that its true and false are values too.
+    """
+    if not isinstance(given, dict):
+        return list(given) if isinstance(given, list) else []
+    found: list[Json] = []
+    for name, value in sorted(given.items()):
+        if isinstance(value, bool) and "." not in name:
+            found.append(f"--{name}" if value else f"--no-{name}")
+        elif isinstance(value, list):
+            found += [f"--{name}", *map(_flag_value, value)]
+        else:
+            found.append(f"--{name}={_flag_value(value)}")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments(Expr):
+    """The arguments of a container: kaigen's own, then those of a setting.
+
+    Attributes:
+        fixed: kaigen's own.
+        more: a list of arguments, or a map of flags; see `flags`.
+    """
+
+    fixed: Sequence[Tree] = field(hash=False)
+    more: Setting
+
+    def value(self, scope: Scope) -> list[Json]:
+        own = resolve(self.fixed, scope)
+        assert isinstance(own, list)
+        return [*own, *flags(self.more.value(scope))]
+
+    def lines(self) -> list[str]:
+        """The template's lines that give the setting's arguments as entries of a sequence, not indented."""
+        name = self.more.pipeline()
+        if not isinstance(self.more.default, dict):
+            return [f"{{{{- range {name} }}}}", "- {{ toJson . }}", "{{- end }}"]
+        return [
+            f"{{{{- range $name, $value := {name} }}}}",
+            '{{- if and (kindIs "bool" $value) (not (contains "." $name)) }}',
+            '- {{ printf "--%s%s" (ternary "" "no-" $value) $name | toJson }}',
+            '{{- else if kindIs "slice" $value }}',
+            '- {{ printf "--%s" $name | toJson }}',
+            "{{- range $value }}",
+            '- {{ kindIs "string" . | ternary . (toJson .) | toJson }}',
+            "{{- end }}",
+            "{{- else }}",
+            '- {{ printf "--%s=%s" $name (kindIs "string" $value | ternary $value (toJson $value)) | toJson }}',
+            "{{- end }}",
+            "{{- end }}",
+        ]
+
+    def settings(self) -> Iterator[Setting]:
+        yield from find_settings(self.fixed)
+        yield self.more
