@@ -22,7 +22,7 @@ metadata: {name: search}
 spec: {gpus: 8}
 """
 MINIMAL = """\
-from kaigen.compile.app import Release
+from kaigen.compile.expressions import Release
 from kaigen.extend import Part, PythonKind, build_app
 
 def compile_it(document, context, problems):
