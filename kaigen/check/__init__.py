@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaigen.check.finding import Finding
 from kaigen.check.objects import DEFAULT_TARGET, check_object, is_cluster_scoped, supported_targets
 from kaigen.check.policy import check_policy
 
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_TARGET",
-    "Finding",
     "check_object",
     "check_policy",
     "check_references",

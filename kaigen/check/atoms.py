@@ -1,6 +1,6 @@
 """Checks of single values: the atoms of a schema node.
 
-Each check takes a value and returns None when it fits, else a list of one `Problem`.
+Each check takes a value and returns None when it fits, else a list of one `Mismatch`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ KNOWN_PATTERNS = {
 }
 
 
-class Problem:
-    """A finding in the making: its path grows from the leaf to the root."""
+class Mismatch:
+    """A value that does not match its schema; the path grows from the leaf to the root."""
 
     __slots__ = ("code", "hint", "message", "path")
 
@@ -44,7 +44,7 @@ class Problem:
         self.path: list[str | int] = path or []
 
 
-Check = Callable[[object], "list[Problem] | None"]
+Check = Callable[[object], "list[Mismatch] | None"]
 
 
 def describe(value: object) -> str:
@@ -65,7 +65,7 @@ def describe(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-def wrong_type(wanted: str, value: object) -> list[Problem]:
+def wrong_type(wanted: str, value: object) -> list[Mismatch]:
     """The problem of a value that is of another type."""
     hint = ""
     if wanted == "a string" and isinstance(value, (bool, int, float)):
@@ -74,50 +74,50 @@ def wrong_type(wanted: str, value: object) -> list[Problem]:
         hint = f"write it without quotes: {value}"
     elif wanted == "true or false" and isinstance(value, str) and value.lower() in ("true", "false"):
         hint = f"write it without quotes: {value.lower()}"
-    return [Problem(codes.WRONG_TYPE, f"must be {wanted}, not {describe(value)}", hint)]
+    return [Mismatch(codes.WRONG_TYPE, f"must be {wanted}, not {describe(value)}", hint)]
 
 
-def anything(value: object) -> list[Problem] | None:
+def anything(value: object) -> list[Mismatch] | None:
     """Every value fits."""
     return None
 
 
-def string(value: object) -> list[Problem] | None:
+def string(value: object) -> list[Mismatch] | None:
     """A string."""
     return None if isinstance(value, str) else wrong_type("a string", value)
 
 
-def boolean(value: object) -> list[Problem] | None:
+def boolean(value: object) -> list[Mismatch] | None:
     """True or false."""
     return None if value.__class__ is bool else wrong_type("true or false", value)
 
 
-def number(value: object) -> list[Problem] | None:
+def number(value: object) -> list[Mismatch] | None:
     """An integer or a float."""
     return None if value.__class__ in (int, float) else wrong_type("a number", value)
 
 
-def int32(value: object) -> list[Problem] | None:
+def int32(value: object) -> list[Mismatch] | None:
     """An integer of 32 bits."""
     if value.__class__ is int and -INT32 <= value < INT32:
         return None
     return _integer(value, "32 bits")
 
 
-def int64(value: object) -> list[Problem] | None:
+def int64(value: object) -> list[Mismatch] | None:
     """An integer of 64 bits."""
     if value.__class__ is int and -INT64 <= value < INT64:
         return None
     return _integer(value, "64 bits")
 
 
-def _integer(value: object, size: str) -> list[Problem]:
+def _integer(value: object, size: str) -> list[Mismatch]:
     if value.__class__ is int:
-        return [Problem(codes.OUT_OF_RANGE, f"{value} does not fit into {size}")]
+        return [Mismatch(codes.OUT_OF_RANGE, f"{value} does not fit into {size}")]
     return wrong_type("an integer", value)
 
 
-def int_or_string(value: object) -> list[Problem] | None:
+def int_or_string(value: object) -> list[Mismatch] | None:
     """An integer of 32 bits, or a string such as a port's name or a percentage."""
     if isinstance(value, str):
         return None
@@ -129,7 +129,7 @@ def int_or_string(value: object) -> list[Problem] | None:
 _good_quantities: set[str] = set()
 
 
-def quantity(value: object) -> list[Problem] | None:
+def quantity(value: object) -> list[Mismatch] | None:
     """An amount in the notation of Kubernetes, as a string or a number."""
     if value.__class__ is str:
         if value in _good_quantities:
@@ -141,29 +141,29 @@ def quantity(value: object) -> list[Problem] | None:
         hint = ""
         if re.fullmatch(r"[0-9.]+ ?([KMGTPE]i?B|[kgt]i?b?|mi|[KMGTPE]I)", value):
             hint = "the units are k, M, G, T, P, E and Ki, Mi, Gi, Ti, Pi, Ei"
-        return [Problem(codes.BAD_VALUE, f"{describe(value)} is not a quantity such as 500m or 16Gi", hint)]
+        return [Mismatch(codes.BAD_VALUE, f"{describe(value)} is not a quantity such as 500m or 16Gi", hint)]
     if value.__class__ is int or value.__class__ is float:
         return None
     return wrong_type("a quantity such as 500m or 16Gi", value)
 
 
-def whole_quantity(value: object) -> list[Problem] | None:
+def whole_quantity(value: object) -> list[Mismatch] | None:
     """A quantity of a custom resource: as a number it must be an integer."""
     if value.__class__ is float:
         return wrong_type("an integer or a string such as 500m", value)
     return quantity(value)
 
 
-def time(value: object) -> list[Problem] | None:
+def time(value: object) -> list[Mismatch] | None:
     """A point in time of RFC 3339."""
     if not isinstance(value, str):
         return wrong_type("a time such as 2026-11-21T10:00:00Z in quotes", value)
     if re.fullmatch(TIME, value):
         return None
-    return [Problem(codes.BAD_VALUE, f"{describe(value)} is not a time such as 2026-11-21T10:00:00Z")]
+    return [Mismatch(codes.BAD_VALUE, f"{describe(value)} is not a time such as 2026-11-21T10:00:00Z")]
 
 
-def base64(value: object) -> list[Problem] | None:
+def base64(value: object) -> list[Mismatch] | None:
     """Bytes in base64; what SOPS encrypted is let through."""
     import binascii
 
@@ -174,14 +174,14 @@ def base64(value: object) -> list[Problem] | None:
     try:
         binascii.a2b_base64("".join(value.split()), strict_mode=True)
     except ValueError:
-        return [Problem(codes.BAD_VALUE, "is not base64")]
+        return [Mismatch(codes.BAD_VALUE, "is not base64")]
     return None
 
 
 def ip_address(version: int) -> Check:
     """The check of an address of IP version 4 or 6."""
 
-    def check(value: object) -> list[Problem] | None:
+    def check(value: object) -> list[Mismatch] | None:
         import ipaddress
 
         try:
@@ -189,7 +189,7 @@ def ip_address(version: int) -> Check:
                 return None
         except ValueError:
             pass
-        return [Problem(codes.BAD_VALUE, f"{describe(value)} is not an IPv{version} address")]
+        return [Mismatch(codes.BAD_VALUE, f"{describe(value)} is not an IPv{version} address")]
 
     return check
 
@@ -215,7 +215,7 @@ def one_of(allowed: Collection[Scalar]) -> Check:
     """The check of a value against the allowed ones."""
     strings = frozenset(a for a in allowed if isinstance(a, str))
 
-    def check(value: object) -> list[Problem] | None:
+    def check(value: object) -> list[Mismatch] | None:
         if value.__class__ is str and value in strings:
             return None
         if any(value == a and value.__class__ is a.__class__ for a in allowed):
@@ -226,7 +226,7 @@ def one_of(allowed: Collection[Scalar]) -> Check:
         hint = did_you_mean(value, shown) if isinstance(value, str) else ""
         listed = shown[0] if len(shown) == 1 else f"one of {', '.join(shown)}"
         code = codes.BAD_VALUE if strings and isinstance(value, str) else codes.WRONG_TYPE
-        return [Problem(code, f"must be {listed}, not {describe(value)}", hint)]
+        return [Mismatch(code, f"must be {listed}, not {describe(value)}", hint)]
 
     return check
 
@@ -235,7 +235,7 @@ def matching(pattern: str) -> Check:
     """The check of a string against a regular expression of RE2, compiled when first needed."""
     compiled: list[re.Pattern[str]] = []
 
-    def check(value: object) -> list[Problem] | None:
+    def check(value: object) -> list[Mismatch] | None:
         if not isinstance(value, str):
             return None
         if not compiled:
@@ -244,7 +244,7 @@ def matching(pattern: str) -> Check:
             return None
         form = KNOWN_PATTERNS.get(pattern)
         wanted = f"is not {form}" if form else f"does not match {pattern}"
-        return [Problem(codes.BAD_VALUE, f"{describe(value)} {wanted}")]
+        return [Mismatch(codes.BAD_VALUE, f"{describe(value)} {wanted}")]
 
     return check
 
@@ -271,12 +271,12 @@ def from_re2(pattern: str) -> str:
 def between(least: float | None, most: float | None) -> Check:
     """The check of a number against its least and most; strings pass, as of an int-or-string."""
 
-    def check(value: object) -> list[Problem] | None:
+    def check(value: object) -> list[Mismatch] | None:
         if value.__class__ is not int and value.__class__ is not float:
             return None
         if (least is None or value >= least) and (most is None or value <= most):
             return None
-        return [Problem(codes.OUT_OF_RANGE, f"{value} is not {bounds(least, most)}")]
+        return [Mismatch(codes.OUT_OF_RANGE, f"{value} is not {bounds(least, most)}")]
 
     return check
 
@@ -284,12 +284,12 @@ def between(least: float | None, most: float | None) -> Check:
 def long_enough(least: int | None, most: int | None) -> Check:
     """The check of a string against its least and most characters."""
 
-    def check(value: object) -> list[Problem] | None:
+    def check(value: object) -> list[Mismatch] | None:
         if not isinstance(value, str) or (least or 0) <= len(value) <= (len(value) if most is None else most):
             return None
         if not value:
-            return [Problem(codes.OUT_OF_RANGE, "must not be empty")]
-        return [Problem(codes.OUT_OF_RANGE, f"has {len(value)} characters, not {bounds(least, most)}")]
+            return [Mismatch(codes.OUT_OF_RANGE, "must not be empty")]
+        return [Mismatch(codes.OUT_OF_RANGE, f"has {len(value)} characters, not {bounds(least, most)}")]
 
     return check
 

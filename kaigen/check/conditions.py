@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kaigen.check import codes
-from kaigen.check.finding import Finding, Path
 from kaigen.check.pods import Object, entries, mapping
+from kaigen.diagnostics.field_path import FieldPath as Path
+from kaigen.diagnostics.problem import Problem
 
 
-def _service(obj: Object) -> Iterator[Finding]:
+def _service(obj: Object) -> Iterator[Problem]:
     spec = mapping(obj.get("spec"))
     if (
         spec
@@ -21,19 +22,19 @@ def _service(obj: Object) -> Iterator[Finding]:
         and spec.get("clusterIP") != "None"
     ):
         hint = "give it ports, or make it headless with clusterIP: None"
-        yield Finding(codes.MISSING_FIELD, "lacks the field `ports`", ("spec",), hint)
+        yield Problem(codes.MISSING_FIELD, "lacks the field `ports`", ("spec",), hint)
 
 
-def _role(obj: Object) -> Iterator[Finding]:
+def _role(obj: Object) -> Iterator[Problem]:
     for number, rule in entries(obj.get("rules")):
         if not rule.get("nonResourceURLs"):
             for field in ("apiGroups", "resources"):
                 if not rule.get(field):
                     message = f"gives rights to nothing without {field}"
-                    yield Finding(codes.MISSING_FIELD, message, ("rules", number))
+                    yield Problem(codes.MISSING_FIELD, message, ("rules", number))
 
 
-def _autoscaler(obj: Object) -> Iterator[Finding]:
+def _autoscaler(obj: Object) -> Iterator[Problem]:
     for number, metric in entries(mapping(obj.get("spec")).get("metrics")):
         kind = metric.get("type")
         if not isinstance(kind, str) or not kind:
@@ -41,17 +42,17 @@ def _autoscaler(obj: Object) -> Iterator[Finding]:
         field = kind[0].lower() + kind[1:]
         path: Path = ("spec", "metrics", number)
         if metric.get(field) is None:
-            yield Finding(codes.MISSING_FIELD, f"a metric of type {kind} needs the field `{field}`", path)
+            yield Problem(codes.MISSING_FIELD, f"a metric of type {kind} needs the field `{field}`", path)
             continue
         target = mapping(mapping(metric[field]).get("target"))
         wanted = {"Utilization": "averageUtilization", "AverageValue": "averageValue", "Value": "value"}
         value = wanted.get(str(target.get("type")))
         if value and target.get(value) is None:
             message = f"a target of type {target['type']} needs the field `{value}`"
-            yield Finding(codes.MISSING_FIELD, message, (*path, field, "target"))
+            yield Problem(codes.MISSING_FIELD, message, (*path, field, "target"))
 
 
-def _route(obj: Object) -> Iterator[Finding]:
+def _route(obj: Object) -> Iterator[Problem]:
     for number, rule in entries(mapping(obj.get("spec")).get("rules")):
         path: Path = ("spec", "rules", number)
         for place, match in entries(rule.get("matches")):
@@ -60,37 +61,37 @@ def _route(obj: Object) -> Iterator[Finding]:
             free = way.get("type") == "RegularExpression"
             if not free and isinstance(value, str) and not value.startswith("/"):
                 where = (*path, "matches", place, "path", "value")
-                yield Finding(codes.BAD_VALUE, f"`{value}` is not a path that starts with /", where)
+                yield Problem(codes.BAD_VALUE, f"`{value}` is not a path that starts with /", where)
         for place, backend in entries(rule.get("backendRefs")):
             is_service = backend.get("kind", "Service") == "Service" and not backend.get("group")
             if is_service and backend.get("port") is None:
                 message = "a Service needs the field `port`"
-                yield Finding(codes.MISSING_FIELD, message, (*path, "backendRefs", place))
+                yield Problem(codes.MISSING_FIELD, message, (*path, "backendRefs", place))
 
 
-def _inference_pool(obj: Object) -> Iterator[Finding]:
+def _inference_pool(obj: Object) -> Iterator[Problem]:
     picker = mapping(mapping(obj.get("spec")).get("endpointPickerRef"))
     if picker and picker.get("kind", "Service") == "Service" and picker.get("port") is None:
         message = "a Service needs the field `port`"
-        yield Finding(codes.MISSING_FIELD, message, ("spec", "endpointPickerRef"))
+        yield Problem(codes.MISSING_FIELD, message, ("spec", "endpointPickerRef"))
 
 
-def _helm_release(obj: Object) -> Iterator[Finding]:
+def _helm_release(obj: Object) -> Iterator[Problem]:
     spec = mapping(obj.get("spec"))
     given = [field for field in ("chart", "chartRef") if spec.get(field) is not None]
     if spec and len(given) != 1:
-        yield Finding(codes.FIELD_CONFLICT, "needs exactly one of chart, chartRef", ("spec",))
+        yield Problem(codes.FIELD_CONFLICT, "needs exactly one of chart, chartRef", ("spec",))
 
 
-def _scaled_object(obj: Object) -> Iterator[Finding]:
+def _scaled_object(obj: Object) -> Iterator[Problem]:
     spec = mapping(obj.get("spec"))
     least, most = spec.get("minReplicaCount"), spec.get("maxReplicaCount", 100)
     if isinstance(least, int) and isinstance(most, int) and least > most:
         message = f"minReplicaCount {least} is more than maxReplicaCount {most}"
-        yield Finding(codes.FIELD_CONFLICT, message, ("spec", "minReplicaCount"))
+        yield Problem(codes.FIELD_CONFLICT, message, ("spec", "minReplicaCount"))
 
 
-OTHER_KINDS: dict[tuple[str, str], Callable[[Object], Iterator[Finding]]] = {
+OTHER_KINDS: dict[tuple[str, str], Callable[[Object], Iterator[Problem]]] = {
     ("", "Service"): _service,
     ("autoscaling", "HorizontalPodAutoscaler"): _autoscaler,
     ("gateway.networking.k8s.io", "HTTPRoute"): _route,

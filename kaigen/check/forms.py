@@ -9,7 +9,7 @@ import re
 
 from kaigen.check import codes
 from kaigen.check.amounts import nano
-from kaigen.check.atoms import Check, Problem, describe, int32, quantity, string, wrong_type
+from kaigen.check.atoms import Check, Mismatch, describe, int32, quantity, string, wrong_type
 
 LABEL_1123 = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 LABEL_1035 = r"[a-z](?:[-a-z0-9]*[a-z0-9])?"
@@ -35,17 +35,17 @@ def text_of(pattern: str, most: int, words: str, *, empty: bool = False) -> Chec
     """The check of a string against a form, or none; what it found good it remembers."""
     good: set[object] = set()
 
-    def check(value: object) -> list[Problem] | None:
+    def check(value: object) -> list[Mismatch] | None:
         if value.__class__ is str and value in good:
             return None
         if not isinstance(value, str):
             return string(value)
         if not value:
-            return None if empty else [Problem(codes.OUT_OF_RANGE, "must not be empty")]
+            return None if empty else [Mismatch(codes.OUT_OF_RANGE, "must not be empty")]
         if len(value) > most:
-            return [Problem(codes.OUT_OF_RANGE, f"has {len(value)} characters, not at most {most}")]
+            return [Mismatch(codes.OUT_OF_RANGE, f"has {len(value)} characters, not at most {most}")]
         if not re.fullmatch(pattern, value):
-            return [Problem(codes.BAD_VALUE, f"{describe(value)} is not {words}")]
+            return [Mismatch(codes.BAD_VALUE, f"{describe(value)} is not {words}")]
         if len(good) < 10_000:
             good.add(value)
         return None
@@ -53,58 +53,58 @@ def text_of(pattern: str, most: int, words: str, *, empty: bool = False) -> Chec
     return check
 
 
-def text(value: object) -> list[Problem] | None:
+def text(value: object) -> list[Mismatch] | None:
     """Any string but the empty one."""
     if value == "":
-        return [Problem(codes.OUT_OF_RANGE, "must not be empty")]
+        return [Mismatch(codes.OUT_OF_RANGE, "must not be empty")]
     return string(value)
 
 
-def qualified_name(value: object) -> list[Problem] | None:
+def qualified_name(value: object) -> list[Mismatch] | None:
     """The key of a label, with or without a prefix."""
     if not isinstance(value, str):
         return string(value)
     if is_qualified(value):
         return None
-    return [Problem(codes.BAD_VALUE, f"{describe(value)} is not a name such as app or example.com/app")]
+    return [Mismatch(codes.BAD_VALUE, f"{describe(value)} is not a name such as app or example.com/app")]
 
 
-def percent(value: object) -> list[Problem] | None:
+def percent(value: object) -> list[Mismatch] | None:
     """A count, or a percentage such as 25%."""
     if value.__class__ is int:
         if value < 0:
-            return [Problem(codes.OUT_OF_RANGE, f"{value} is not at least 0")]
+            return [Mismatch(codes.OUT_OF_RANGE, f"{value} is not at least 0")]
         return int32(value)
     if not isinstance(value, str):
         return wrong_type("an integer or a percentage such as 25%", value)
     if re.fullmatch(r"[0-9]+%", value):
         return None
-    return [Problem(codes.BAD_VALUE, f"{describe(value)} is not a percentage such as 25%")]
+    return [Mismatch(codes.BAD_VALUE, f"{describe(value)} is not a percentage such as 25%")]
 
 
 _port_name = text_of(PORT_NAME, 15, "a port name: lower-case letters, digits and single '-' between them")
 
 
-def port(value: object) -> list[Problem] | None:
+def port(value: object) -> list[Mismatch] | None:
     """The number of a port, or its name."""
     if value.__class__ is int:
         if 1 <= value <= 65535:
             return None
-        return [Problem(codes.OUT_OF_RANGE, f"{value} is not between 1 and 65535")]
+        return [Mismatch(codes.OUT_OF_RANGE, f"{value} is not between 1 and 65535")]
     if not isinstance(value, str):
         return wrong_type("the number or name of a port", value)
     return _port_name(value)
 
 
-def amount(value: object) -> list[Problem] | None:
+def amount(value: object) -> list[Mismatch] | None:
     """A quantity above zero."""
     found = quantity(value)
     if found is None and (nano(value) or 0) <= 0:
-        return [Problem(codes.OUT_OF_RANGE, f"{value} is not more than 0")]
+        return [Mismatch(codes.OUT_OF_RANGE, f"{value} is not more than 0")]
     return found
 
 
-def network(value: object) -> list[Problem] | None:
+def network(value: object) -> list[Mismatch] | None:
     """A range of IP addresses."""
     import ipaddress
 
@@ -116,7 +116,7 @@ def network(value: object) -> list[Problem] | None:
             return None
     except ValueError:
         pass
-    return [Problem(codes.BAD_VALUE, f"{describe(value)} is not a range of addresses such as 10.0.0.0/8")]
+    return [Mismatch(codes.BAD_VALUE, f"{describe(value)} is not a range of addresses such as 10.0.0.0/8")]
 
 
 FORMS: dict[str, Check] = {

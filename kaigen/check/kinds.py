@@ -6,24 +6,25 @@ import re
 from collections.abc import Callable, Iterator
 
 from kaigen.check import codes
-from kaigen.check.finding import Finding, Path
 from kaigen.check.forms import LABEL_1123
 from kaigen.check.names import LABEL_WORDS, label_findings, port_name_findings
 from kaigen.check.pods import Object, entries, group_of, mapping
 from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.field_path import FieldPath as Path
+from kaigen.diagnostics.problem import Problem
 
 DATA_KEY = r"[-._a-zA-Z0-9]{1,253}"
 DATA_MAX = 1024 * 1024
 CLIENT_APPLY_MAX = 256 * 1024
 
 
-def kind_findings(obj: Object) -> Iterator[Finding]:
+def kind_findings(obj: Object) -> Iterator[Problem]:
     """What is wrong with an object for the kind it is of; nothing for the kinds that have no rules here."""
     check = CHECKS.get((group_of(obj), str(obj.get("kind"))))
     return check(obj) if check else iter(())
 
 
-def service_findings(obj: Object) -> Iterator[Finding]:
+def service_findings(obj: Object) -> Iterator[Problem]:
     """The port names of a Service, which it needs as soon as it has two."""
     spec = mapping(obj.get("spec"))
     yield from label_findings(spec.get("selector"), ("spec", "selector"))
@@ -34,22 +35,22 @@ def service_findings(obj: Object) -> Iterator[Finding]:
         path: Path = ("spec", "ports", number)
         if name is None and len(ports) > 1:
             message = "each port of a Service with several needs a name"
-            yield Finding(codes.PORT_NAME_INVALID, message, path)
+            yield Problem(codes.PORT_NAME_INVALID, message, path)
         if isinstance(name, str):
             if name in seen:
-                yield Finding(
+                yield Problem(
                     codes.PORT_NAME_INVALID, f"the port name `{name}` is given twice", (*path, "name")
                 )
             elif len(name) > 63 or not re.fullmatch(LABEL_1123, name):
                 message = f"`{name}` is not a port name: {LABEL_WORDS}"
-                yield Finding(codes.PORT_NAME_INVALID, message, (*path, "name"))
+                yield Problem(codes.PORT_NAME_INVALID, message, (*path, "name"))
             seen.add(name)
         target = port.get("targetPort")
         if isinstance(target, str):
             yield from port_name_findings(target, (*path, "targetPort"))
 
 
-def config_map_findings(obj: Object) -> Iterator[Finding]:
+def config_map_findings(obj: Object) -> Iterator[Problem]:
     """The keys of a ConfigMap, and its size, at most 1 MiB."""
     size = 0
     data, binary = mapping(obj.get("data")), mapping(obj.get("binaryData"))
@@ -58,22 +59,22 @@ def config_map_findings(obj: Object) -> Iterator[Finding]:
             size += len(str(value).encode()) if field == "data" else len(str(value)) * 3 // 4
             if not re.fullmatch(DATA_KEY, str(key)) or key in (".", "..") or str(key).startswith(".."):
                 message = f"`{key}` is not a key: up to 253 letters, digits, '-', '_' and '.'"
-                yield Finding(codes.DATA_KEY_INVALID, message, (field, str(key)))
+                yield Problem(codes.DATA_KEY_INVALID, message, (field, str(key)))
             elif field == "binaryData" and key in data:
                 message = f"the key `{key}` is in data as well"
-                yield Finding(codes.DATA_KEY_INVALID, message, (field, key))
+                yield Problem(codes.DATA_KEY_INVALID, message, (field, key))
     if size > DATA_MAX:
         message = f"the ConfigMap holds {size} bytes, at most {DATA_MAX} are stored"
-        yield Finding(codes.TOO_LARGE, message, (), "put the data into a volume or an image")
+        yield Problem(codes.TOO_LARGE, message, (), "put the data into a volume or an image")
     elif size > CLIENT_APPLY_MAX:
         message = (
             f"the ConfigMap holds {size} bytes, client-side apply keeps a copy of at most {CLIENT_APPLY_MAX}"
         )
         hint = "sync it with server-side apply"
-        yield Finding(codes.TOO_LARGE, message, (), hint, Severity.WARNING)
+        yield Problem(codes.TOO_LARGE, message, (), hint, Severity.WARNING)
 
 
-def job_set_findings(obj: Object) -> Iterator[Finding]:
+def job_set_findings(obj: Object) -> Iterator[Problem]:
     """The longest names of the Jobs and pods that a JobSet makes, at most 63 characters."""
     name = mapping(obj.get("metadata")).get("name")
     if not isinstance(name, str):
@@ -84,17 +85,17 @@ def job_set_findings(obj: Object) -> Iterator[Finding]:
         job = f"{name}-{replicated.get('name')}-{max(replicas - 1, 0) if isinstance(replicas, int) else 0}"
         if len(job) > 63:
             message = f"its Jobs get names of {len(job)} characters, as {job}; they may have 63"
-            yield Finding(codes.NAME_TOO_LONG, message, path)
+            yield Problem(codes.NAME_TOO_LONG, message, path)
             continue
         job_spec = mapping(mapping(replicated.get("template")).get("spec"))
         completions = job_spec.get("completions", job_spec.get("parallelism", 1))
         pod = f"{job}-{max(completions - 1, 0) if isinstance(completions, int) else 0}-xxxxx"
         if len(pod) > 63:
             message = f"its pods get names of {len(pod)} characters, as {pod}; they may have 63"
-            yield Finding(codes.NAME_TOO_LONG, message, path)
+            yield Problem(codes.NAME_TOO_LONG, message, path)
 
 
-CHECKS: dict[tuple[str, str], Callable[[Object], Iterator[Finding]]] = {
+CHECKS: dict[tuple[str, str], Callable[[Object], Iterator[Problem]]] = {
     ("", "ConfigMap"): config_map_findings,
     ("", "Service"): service_findings,
     ("jobset.x-k8s.io", "JobSet"): job_set_findings,

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kaigen.check import codes
-from kaigen.check.finding import Finding, Path
 from kaigen.check.forms import LABEL_1035, LABEL_1123, PORT_NAME, QUALIFIED, SUBDOMAIN, is_qualified
 from kaigen.check.pods import Container, Object, PodTemplate, group_of, mapping
 from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.field_path import FieldPath as Path
+from kaigen.diagnostics.problem import Problem
 
 ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
 ANNOTATIONS_MAX = 256 * 1024
@@ -70,7 +71,7 @@ _good_keys: set[str] = set()
 _good_values: set[str] = {""}
 
 
-def object_name_findings(obj: Object) -> Iterator[Finding]:
+def object_name_findings(obj: Object) -> Iterator[Problem]:
     """The name of an object, or the prefix that one is generated from."""
     metadata = mapping(obj.get("metadata"))
     name, prefix = metadata.get("name"), metadata.get("generateName")
@@ -81,8 +82,8 @@ def object_name_findings(obj: Object) -> Iterator[Finding]:
         # The server cuts the prefix and adds five characters, so that only its form can be wrong.
         if not re.fullmatch(rule.pattern, prefix.removesuffix("-")):
             message = f"`{prefix}` is not of {rule.words}"
-            yield Finding(codes.NAME_INVALID, message, ("metadata", "generateName"))
-        yield Finding(
+            yield Problem(codes.NAME_INVALID, message, ("metadata", "generateName"))
+        yield Problem(
             codes.NAME_GENERATED,
             "a generated name makes a new object at every sync",
             ("metadata", "generateName"),
@@ -90,20 +91,20 @@ def object_name_findings(obj: Object) -> Iterator[Finding]:
             Severity.WARNING,
         )
     else:
-        yield Finding(codes.NAME_MISSING, "lacks a name", ("metadata",) if metadata else ())
+        yield Problem(codes.NAME_MISSING, "lacks a name", ("metadata",) if metadata else ())
     namespace = metadata.get("namespace")
     if isinstance(namespace, str) and namespace:
         path: Path = ("metadata", "namespace")
         yield from _name(namespace, RULES["", "Namespace"], path, "Namespace")
 
 
-def _name(name: str, rule: Rule, path: Path, kind: str) -> Iterator[Finding]:
+def _name(name: str, rule: Rule, path: Path, kind: str) -> Iterator[Problem]:
     if len(name) > rule.most:
         reason = f": {rule.why}" if rule.why else ""
         message = f"the name has {len(name)} characters, a {kind}'s may have {rule.most}{reason}"
-        yield Finding(codes.NAME_TOO_LONG, message, path)
+        yield Problem(codes.NAME_TOO_LONG, message, path)
     if not re.fullmatch(rule.pattern, name):
-        yield Finding(codes.NAME_INVALID, f"`{name}` is not of {rule.words}", path, _mended(name, rule))
+        yield Problem(codes.NAME_INVALID, f"`{name}` is not of {rule.words}", path, _mended(name, rule))
 
 
 def _mended(name: str, rule: Rule) -> str:
@@ -112,23 +113,23 @@ def _mended(name: str, rule: Rule) -> str:
     return f"`{better}` would do" if better and re.fullmatch(rule.pattern, better) else ""
 
 
-def label_findings(labels: object, path: Path) -> Iterator[Finding]:
+def label_findings(labels: object, path: Path) -> Iterator[Problem]:
     """The keys and values of labels, or of anything that is matched with labels."""
     if not isinstance(labels, dict):
         return
     for key, value in labels.items():
         if key not in _good_keys:
             if not isinstance(key, str) or not is_qualified(key):
-                yield Finding(codes.LABEL_INVALID, f"`{key}` is not a label key", (*path, str(key)))
+                yield Problem(codes.LABEL_INVALID, f"`{key}` is not a label key", (*path, str(key)))
             else:
                 _remember(_good_keys, key)
         if isinstance(value, str) and value not in _good_values:
             if len(value) > 63:
                 message = f"the value has {len(value)} characters, a label's may have 63"
-                yield Finding(codes.LABEL_INVALID, message, (*path, str(key)))
+                yield Problem(codes.LABEL_INVALID, message, (*path, str(key)))
             elif not re.fullmatch(QUALIFIED, value):
                 message = f"`{value}` is not a label value: letters, digits, and '-', '_', '.' between them"
-                yield Finding(codes.LABEL_INVALID, message, (*path, str(key)))
+                yield Problem(codes.LABEL_INVALID, message, (*path, str(key)))
             else:
                 _remember(_good_values, value)
 
@@ -139,7 +140,7 @@ def _remember(good: set[str], text: str) -> None:
         good.add(text)
 
 
-def metadata_findings(metadata: Object, path: Path) -> Iterator[Finding]:
+def metadata_findings(metadata: Object, path: Path) -> Iterator[Problem]:
     """The labels and annotations of an object or a template."""
     yield from label_findings(metadata.get("labels"), (*path, "labels"))
     annotations = metadata.get("annotations")
@@ -150,7 +151,7 @@ def metadata_findings(metadata: Object, path: Path) -> Iterator[Finding]:
         if key not in _good_keys:
             if not isinstance(key, str) or not is_qualified(key):
                 message = f"`{key}` is not an annotation key"
-                yield Finding(codes.ANNOTATION_INVALID, message, (*path, "annotations", str(key)))
+                yield Problem(codes.ANNOTATION_INVALID, message, (*path, "annotations", str(key)))
             else:
                 _remember(_good_keys, key)
         size += len(str(key)) + len(str(value))
@@ -159,10 +160,10 @@ def metadata_findings(metadata: Object, path: Path) -> Iterator[Finding]:
         size = sum(len(str(k).encode()) + len(str(v).encode()) for k, v in annotations.items())
         if size > ANNOTATIONS_MAX:
             message = f"the annotations have {size} bytes, at most {ANNOTATIONS_MAX} are stored"
-            yield Finding(codes.TOO_LARGE, message, (*path, "annotations"))
+            yield Problem(codes.TOO_LARGE, message, (*path, "annotations"))
 
 
-def pod_name_findings(template: PodTemplate, found: Sequence[Container]) -> Iterator[Finding]:
+def pod_name_findings(template: PodTemplate, found: Sequence[Container]) -> Iterator[Problem]:
     """Names inside a pod: containers, volumes, variables, ports, and labels to match."""
     spec, path = template.spec, (*template.path, "spec")
     yield from label_findings(spec.get("nodeSelector"), (*path, "nodeSelector"))
@@ -177,21 +178,21 @@ def pod_name_findings(template: PodTemplate, found: Sequence[Container]) -> Iter
         yield from _dns_label(name, (*container.path, "name"), "container")
         if isinstance(name, str) and first.setdefault(name, container.role) != container.role:
             message = f"the container `{name}` is also in {first[name]}"
-            yield Finding(codes.POD_NAME_INVALID, message, (*container.path, "name"))
+            yield Problem(codes.POD_NAME_INVALID, message, (*container.path, "name"))
         yield from _variables(container)
         yield from _ports(container)
 
 
-def _dns_label(name: object, path: Path, what: str) -> Iterator[Finding]:
+def _dns_label(name: object, path: Path, what: str) -> Iterator[Problem]:
     if not isinstance(name, str) or name in _good_labels:
         return
     rule = Rule(LABEL_1123, 63, LABEL_WORDS)
     if len(name) > 63:
         message = f"the name has {len(name)} characters, a {what}'s may have 63"
-        yield Finding(codes.POD_NAME_INVALID, message, path)
+        yield Problem(codes.POD_NAME_INVALID, message, path)
     elif not re.fullmatch(LABEL_1123, name):
         message = f"`{name}` is not a {what} name: {LABEL_WORDS}"
-        yield Finding(codes.POD_NAME_INVALID, message, path, _mended(name, rule))
+        yield Problem(codes.POD_NAME_INVALID, message, path, _mended(name, rule))
     else:
         _remember(_good_labels, name)
 
@@ -201,7 +202,7 @@ _good_variables: set[str] = set()
 _good_ports: set[str] = set()
 
 
-def _variables(container: Container) -> Iterator[Finding]:
+def _variables(container: Container) -> Iterator[Problem]:
     listed = container.body.get("env")
     if not isinstance(listed, list):
         return
@@ -211,12 +212,12 @@ def _variables(container: Container) -> Iterator[Finding]:
             continue
         if not re.fullmatch(ENV_NAME, name):
             message = f"`{name}` is not a variable name: letters, digits, '_', '-', '.', and no digit first"
-            yield Finding(codes.ENV_NAME_INVALID, message, (*container.path, "env", number, "name"))
+            yield Problem(codes.ENV_NAME_INVALID, message, (*container.path, "env", number, "name"))
         else:
             _remember(_good_variables, name)
 
 
-def _ports(container: Container) -> Iterator[Finding]:
+def _ports(container: Container) -> Iterator[Problem]:
     listed = container.body.get("ports")
     if not isinstance(listed, list):
         return
@@ -227,20 +228,20 @@ def _ports(container: Container) -> Iterator[Finding]:
             continue
         path = (*container.path, "ports", number, "name")
         if name in seen:
-            yield Finding(codes.PORT_NAME_INVALID, f"the port name `{name}` is given twice", path)
+            yield Problem(codes.PORT_NAME_INVALID, f"the port name `{name}` is given twice", path)
         seen.add(name)
         yield from port_name_findings(name, path)
 
 
-def port_name_findings(name: str, path: Path) -> Iterator[Finding]:
+def port_name_findings(name: str, path: Path) -> Iterator[Problem]:
     """The name of a container's port, or of one that a Service or a probe calls."""
     if name in _good_ports:
         return
     if len(name) > 15:
         message = f"the port name `{name}` has {len(name)} characters, it may have 15"
-        yield Finding(codes.PORT_NAME_INVALID, message, path)
+        yield Problem(codes.PORT_NAME_INVALID, message, path)
     elif not re.fullmatch(PORT_NAME, name):
         message = f"`{name}` is not a port name: lower-case letters, digits and single '-' between them"
-        yield Finding(codes.PORT_NAME_INVALID, message, path)
+        yield Problem(codes.PORT_NAME_INVALID, message, path)
     else:
         _remember(_good_ports, name)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from kaigen.check import codes, store
 from kaigen.check.atoms import Check, describe
-from kaigen.check.finding import Finding
 from kaigen.check.rules import rule_findings
 from kaigen.check.schema import Schemas
 from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.problem import Problem
 
 if TYPE_CHECKING:
     from kaigen.check.nodes import Kind
@@ -24,7 +24,7 @@ def supported_targets() -> tuple[str, ...]:
     return tuple(store.index()["targets"])
 
 
-def check_object(obj: dict[str, object], *, target: str = DEFAULT_TARGET) -> list[Finding]:
+def check_object(obj: dict[str, object], *, target: str = DEFAULT_TARGET) -> list[Problem]:
     """Check an object against the schema of its kind, and against the rules that no schema can say.
 
     Args:
@@ -42,15 +42,15 @@ def check_object(obj: dict[str, object], *, target: str = DEFAULT_TARGET) -> lis
         check = _checks[target, api_version, kind]
     except (KeyError, TypeError):
         found = _find_check(target, api_version, kind)
-        if isinstance(found, Finding):
+        if isinstance(found, Problem):
             return [found]
         check = _checks[target, api_version, kind] = found
-    findings: list[Finding] = []
+    findings: list[Problem] = []
     if "sops" in obj:  # SOPS adds its own block beside the encrypted values and takes it out again
         obj = {key: value for key, value in obj.items() if key != "sops"}
     problems = check(obj)
     if problems is not None:
-        findings = [Finding(p.code, p.message, tuple(reversed(p.path)), p.hint) for p in problems]
+        findings = [Problem(p.code, p.message, tuple(reversed(p.path)), p.hint) for p in problems]
     findings += rule_findings(obj)
     entry = store.index()["kinds"][str(kind)][str(api_version)]
     if "deprecated" in entry:
@@ -64,16 +64,16 @@ def is_cluster_scoped(api_version: str, kind: str) -> bool | None:
     return None if entry is None else "cluster" in entry
 
 
-def _find_check(target: str, api_version: object, kind: object) -> Check | Finding:
+def _find_check(target: str, api_version: object, kind: object) -> Check | Problem:
     """The check of a kind, or why there is none."""
     index = store.index()
     if target not in index["targets"]:
         raise ValueError(f"no schemas of Kubernetes {target}; there are {', '.join(index['targets'])}")
     for name, value in (("apiVersion", api_version), ("kind", kind)):
         if value is None:
-            return Finding(codes.MISSING_FIELD, f"lacks the field `{name}`", ())
+            return Problem(codes.MISSING_FIELD, f"lacks the field `{name}`", ())
         if not isinstance(value, str):
-            return Finding(codes.WRONG_TYPE, f"must be a string, not {describe(value)}", (name,))
+            return Problem(codes.WRONG_TYPE, f"must be a string, not {describe(value)}", (name,))
     assert isinstance(api_version, str)
     assert isinstance(kind, str)
     versions = index["kinds"].get(kind)
@@ -81,10 +81,10 @@ def _find_check(target: str, api_version: object, kind: object) -> Check | Findi
         from kaigen.diagnostics.suggest import did_you_mean
 
         hint = did_you_mean(kind, index["kinds"])
-        return Finding(codes.UNKNOWN_KIND, f"unknown kind `{kind}`", ("kind",), hint)
+        return Problem(codes.UNKNOWN_KIND, f"unknown kind `{kind}`", ("kind",), hint)
     entry = versions.get(api_version)
     if entry is None:
-        return Finding(
+        return Problem(
             codes.UNKNOWN_KIND,
             f"no kind `{kind}` in {api_version}",
             ("apiVersion",),
@@ -98,7 +98,7 @@ def _find_check(target: str, api_version: object, kind: object) -> Check | Findi
             return schemas.check_of(entry["ref"])
     except KeyError:
         pass
-    return Finding(
+    return Problem(
         codes.KIND_NOT_SERVED,
         f"{api_version} {kind} is not served by Kubernetes {target}{_when(entry)}",
         ("apiVersion",),
@@ -128,7 +128,7 @@ def _served_by(versions: dict[str, Kind], target: str) -> str:
     return f"use apiVersion {' or '.join(sorted(stable))}" if stable else ""
 
 
-def _deprecated(kind: str, api_version: str, target: str) -> Finding:
+def _deprecated(kind: str, api_version: str, target: str) -> Problem:
     hint = _served_by(store.index()["kinds"][kind], target)
     message = f"{api_version} {kind} is deprecated"
-    return Finding(codes.KIND_DEPRECATED, message, ("apiVersion",), hint, Severity.WARNING)
+    return Problem(codes.KIND_DEPRECATED, message, ("apiVersion",), hint, Severity.WARNING)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kaigen.check.finding import Path
+from kaigen.diagnostics.field_path import FieldPath as Path
 
 Object = dict[str, object]
 

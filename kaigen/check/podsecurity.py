@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kaigen.check import codes
-from kaigen.check.finding import Finding, Path
 from kaigen.check.pods import Container, Object, PodTemplate, entries, mapping
+from kaigen.diagnostics.field_path import FieldPath as Path
+from kaigen.diagnostics.problem import Problem
 
 LEVELS = ("privileged", "baseline", "restricted")
 BASELINE_CAPABILITIES = frozenset(
@@ -66,7 +67,7 @@ PROFILES = ("RuntimeDefault", "Localhost")
 APPARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
 
 
-def security_findings(template: PodTemplate, found: Sequence[Container], level: str) -> list[Finding]:
+def security_findings(template: PodTemplate, found: Sequence[Container], level: str) -> list[Problem]:
     """Every breach of a level of the Pod Security Standards in one pod.
 
     Args:
@@ -102,12 +103,12 @@ class _Pod:
         self.non_root = self.context.get("runAsNonRoot") is True
         self.seccomp = isinstance(self.context.get("seccompProfile"), dict)
 
-    def spec_findings(self) -> Iterator[Finding]:
+    def spec_findings(self) -> Iterator[Problem]:
         """What is wrong with the pod itself."""
         for field in ("hostNetwork", "hostPID", "hostIPC"):
             if self.spec.get(field):
                 message = f"{field} shares a namespace of the node with the pod"
-                yield Finding(codes.HOST_NAMESPACES, message, (*self.path, field))
+                yield Problem(codes.HOST_NAMESPACES, message, (*self.path, field))
         volumes = self.spec.get("volumes")
         if isinstance(volumes, list):
             for number, volume in enumerate(volumes):
@@ -116,34 +117,34 @@ class _Pod:
         for number, sysctl in entries(self.context.get("sysctls")):
             if str(sysctl.get("name")) not in SAFE_SYSCTLS:
                 path = (*self.path, "securityContext", "sysctls", number)
-                yield Finding(
+                yield Problem(
                     codes.SYSCTL, f"the sysctl {sysctl.get('name')} is not among the safe ones", path
                 )
         for key, value in mapping(self.template.metadata.get("annotations")).items():
             if str(key).startswith(APPARMOR_ANNOTATION) and not _good_annotation(value):
                 path = (*self.template.path, "metadata", "annotations", key)
-                yield Finding(codes.APPARMOR, f"the AppArmor profile {value} is not allowed", path)
+                yield Problem(codes.APPARMOR, f"the AppArmor profile {value} is not allowed", path)
         if self.context:
             path = (*self.path, "securityContext")
             yield from self.context_findings(self.context, path)
             if self.restricted and not self.own_users and self.context.get("runAsNonRoot") is False:
-                yield Finding(codes.RUN_AS_NON_ROOT, "runAsNonRoot must be true", (*path, "runAsNonRoot"))
+                yield Problem(codes.RUN_AS_NON_ROOT, "runAsNonRoot must be true", (*path, "runAsNonRoot"))
 
-    def _volume(self, volume: Object, path: Path) -> Iterator[Finding]:
+    def _volume(self, volume: Object, path: Path) -> Iterator[Problem]:
         if volume.get("hostPath") is not None:
-            yield Finding(codes.HOST_PATH, "hostPath mounts a folder of the node", (*path, "hostPath"))
+            yield Problem(codes.HOST_PATH, "hostPath mounts a folder of the node", (*path, "hostPath"))
         elif self.restricted:
             for source, value in volume.items():
                 if source != "name" and value is not None and source not in RESTRICTED_VOLUMES:
                     message = f"volumes of type {source} are not allowed"
                     hint = "claim it through a PersistentVolumeClaim or an ephemeral or csi volume"
-                    yield Finding(codes.VOLUME_TYPE, message, (*path, source), hint)
+                    yield Problem(codes.VOLUME_TYPE, message, (*path, source), hint)
 
-    def context_findings(self, context: Object, path: Path) -> Iterator[Finding]:
+    def context_findings(self, context: Object, path: Path) -> Iterator[Problem]:
         """What is wrong with a security context, of the pod or of a container."""
         for field, value in context.items():
             if field == "privileged" and value:
-                yield Finding(codes.PRIVILEGED, "a privileged container owns the node", (*path, field))
+                yield Problem(codes.PRIVILEGED, "a privileged container owns the node", (*path, field))
             elif field == "capabilities":
                 yield from self._added_capabilities(mapping(value).get("add"), (*path, field, "add"))
             elif field in ("seccompProfile", "appArmorProfile") and isinstance(value, dict):
@@ -152,33 +153,33 @@ class _Pod:
                 if kind not in PROFILES and not exempt:
                     code = codes.SECCOMP if field == "seccompProfile" else codes.APPARMOR
                     message = f"the type {kind} of {field} is not allowed"
-                    yield Finding(code, message, (*path, field), f"set type: {PROFILES[0]}")
+                    yield Problem(code, message, (*path, field), f"set type: {PROFILES[0]}")
             elif field == "seLinuxOptions":
                 yield from _selinux(mapping(value), (*path, field))
             elif field == "windowsOptions" and mapping(value).get("hostProcess"):
                 message = "a HostProcess container owns the node"
-                yield Finding(codes.WINDOWS_HOST_PROCESS, message, (*path, field, "hostProcess"))
+                yield Problem(codes.WINDOWS_HOST_PROCESS, message, (*path, field, "hostProcess"))
             elif field == "procMount" and value not in (None, "Default") and not self.may_unmask:
-                yield Finding(codes.PROC_MOUNT, f"procMount {value} unmasks /proc", (*path, field))
+                yield Problem(codes.PROC_MOUNT, f"procMount {value} unmasks /proc", (*path, field))
             elif field == "runAsUser" and value == 0 and value is not False and not self.may_be_root:
                 hint = "run as another user, such as 65532"
-                yield Finding(codes.RUN_AS_ROOT_USER, "runAsUser 0 is root", (*path, field), hint)
+                yield Problem(codes.RUN_AS_ROOT_USER, "runAsUser 0 is root", (*path, field), hint)
 
-    def _added_capabilities(self, added: object, path: Path) -> Iterator[Finding]:
+    def _added_capabilities(self, added: object, path: Path) -> Iterator[Problem]:
         exempt = self.restricted and self.windows
         allowed = RESTRICTED_CAPABILITIES if self.restricted else BASELINE_CAPABILITIES
         for number, capability in enumerate(added if isinstance(added, list) and not exempt else ()):
             if str(capability) not in allowed:
                 message = f"the capability {capability} must not be added"
-                yield Finding(codes.CAPABILITIES, message, (*path, number))
+                yield Problem(codes.CAPABILITIES, message, (*path, number))
 
-    def restricted_findings(self, container: Container, context: Object) -> Iterator[Finding]:
+    def restricted_findings(self, container: Container, context: Object) -> Iterator[Problem]:
         """What level restricted asks of each container beyond the limits of baseline."""
         path = (*container.path, "securityContext") if context else container.path
         non_root = context.get("runAsNonRoot")
         if not self.own_users and non_root is not True:
             if non_root is False:
-                yield Finding(codes.RUN_AS_NON_ROOT, "runAsNonRoot must be true", (*path, "runAsNonRoot"))
+                yield Problem(codes.RUN_AS_NON_ROOT, "runAsNonRoot must be true", (*path, "runAsNonRoot"))
             elif not self.non_root and self.context.get("runAsNonRoot") is None:
                 yield self._missing(container, codes.RUN_AS_NON_ROOT, path, "runAsNonRoot: true")
         if self.windows:
@@ -193,25 +194,25 @@ class _Pod:
         if not self.seccomp and not isinstance(context.get("seccompProfile"), dict):
             yield self._missing(container, codes.SECCOMP, path, "seccompProfile: {type: RuntimeDefault}")
 
-    def _missing(self, container: Container, code: str, path: Path, setting: str) -> Finding:
+    def _missing(self, container: Container, code: str, path: Path, setting: str) -> Problem:
         message = f"the container `{container.name}` must set {setting}"
-        return Finding(code, message, path, f"set {setting} in its securityContext")
+        return Problem(code, message, path, f"set {setting} in its securityContext")
 
 
 def _good_annotation(value: object) -> bool:
     return value in ("", "runtime/default") or str(value).startswith("localhost/")
 
 
-def _selinux(options: Object, path: Path) -> Iterator[Finding]:
+def _selinux(options: Object, path: Path) -> Iterator[Problem]:
     if str(options.get("type") or "") not in SELINUX_TYPES:
         message = f"the SELinux type {options['type']} is not allowed"
-        yield Finding(codes.SELINUX, message, (*path, "type"))
+        yield Problem(codes.SELINUX, message, (*path, "type"))
     for field in ("user", "role"):
         if options.get(field):
-            yield Finding(codes.SELINUX, f"an SELinux {field} must not be set", (*path, field))
+            yield Problem(codes.SELINUX, f"an SELinux {field} must not be set", (*path, field))
 
 
-def _host_findings(container: Container) -> Iterator[Finding]:
+def _host_findings(container: Container) -> Iterator[Problem]:
     """Ports of the node, and probes and hooks that call another host."""
     body, path = container.body, container.path
     ports = body.get("ports")
@@ -219,7 +220,7 @@ def _host_findings(container: Container) -> Iterator[Finding]:
         for number, port in enumerate(ports):
             if isinstance(port, dict) and port.get("hostPort"):
                 message = f"hostPort {port['hostPort']} opens a port of the node"
-                yield Finding(codes.HOST_PORT, message, (*path, "ports", number, "hostPort"))
+                yield Problem(codes.HOST_PORT, message, (*path, "ports", number, "hostPort"))
     handlers: list[tuple[Path, object]] = [((probe,), body[probe]) for probe in PROBES if probe in body]
     if "lifecycle" in body:
         handlers += [
@@ -232,4 +233,4 @@ def _host_findings(container: Container) -> Iterator[Finding]:
             host = mapping(handler.get(way)).get("host")
             if host:
                 message = f"the host {host} makes the node call another host"
-                yield Finding(codes.PROBE_HOST, message, (*path, *place, way, "host"))
+                yield Problem(codes.PROBE_HOST, message, (*path, *place, way, "host"))

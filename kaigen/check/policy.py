@@ -7,7 +7,6 @@ Pod Security, names and labels, resources, and nothing secret. Whether the API s
 from __future__ import annotations
 
 from kaigen.check import codes
-from kaigen.check.finding import Finding
 from kaigen.check.kinds import kind_findings
 from kaigen.check.names import metadata_findings, object_name_findings, pod_name_findings
 from kaigen.check.objects import is_cluster_scoped
@@ -16,9 +15,10 @@ from kaigen.check.podsecurity import LEVELS, security_findings
 from kaigen.check.resources import resource_findings
 from kaigen.check.secrets import literal_findings, secret_findings
 from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.problem import Problem
 
 
-def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Finding]:
+def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Problem]:
     """Check an object against the policies.
 
     Args:
@@ -43,10 +43,10 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Findi
     ]
     if "namespace" in metadata and is_cluster_scoped(str(obj.get("apiVersion")), str(obj.get("kind"))):
         message = f"a {obj.get('kind')} stands outside of namespaces"
-        findings.append(Finding(codes.NAMESPACE_ON_CLUSTER_KIND, message, ("metadata", "namespace")))
+        findings.append(Problem(codes.NAMESPACE_ON_CLUSTER_KIND, message, ("metadata", "namespace")))
     if obj.get("status"):
         message = "the status is written by a controller"
-        findings.append(Finding(codes.STATUS_PRESENT, message, ("status",), "leave it out", Severity.WARNING))
+        findings.append(Problem(codes.STATUS_PRESENT, message, ("status",), "leave it out", Severity.WARNING))
     for template in pod_templates(obj):
         if template.path:
             findings += metadata_findings(template.metadata, (*template.path, "metadata"))

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kaigen.check import codes
-from kaigen.check.finding import Finding, Path
 from kaigen.check.pods import Container, Object, PodTemplate, containers, entries, mapping, pod_templates
 from kaigen.check.relations import relations_of
 from kaigen.check.selectors import Pods, pods_of, selected, selector_of
+from kaigen.diagnostics.field_path import FieldPath as Path
+from kaigen.diagnostics.problem import Problem
 
 Identity = tuple[str, str, str]
 
@@ -57,7 +58,7 @@ class _App(NamedTuple):
 
 def check_references(
     objs: Sequence[Object], *, external: Collection[Identity] = ()
-) -> list[tuple[int, Finding]]:
+) -> list[tuple[int, Problem]]:
     """Check that what the objects of one app refer to is there.
 
     Args:
@@ -68,14 +69,14 @@ def check_references(
         Findings, each with the index of its object.
     """
     app = _App({}, pods_of(objs), external)
-    findings: list[tuple[int, Finding]] = []
+    findings: list[tuple[int, Problem]] = []
     first: dict[tuple[object, ...], int] = {}
     for place, obj in enumerate(objs):
         identity = _identity(obj)
         key = (str(obj.get("apiVersion")).rpartition("/")[0], *identity)
         if identity[2] and first.setdefault(key, place) != place:
             message = f"the {identity[0]} `{identity[2]}` is in the app twice"
-            findings.append((place, Finding(codes.DUPLICATE_OBJECT, message, ("metadata", "name"))))
+            findings.append((place, Problem(codes.DUPLICATE_OBJECT, message, ("metadata", "name"))))
         app.objects.setdefault(identity, obj)
     for place, obj in enumerate(objs):
         findings += [(place, finding) for finding in _object_findings(app, obj)]
@@ -87,7 +88,7 @@ def _identity(obj: Object) -> Identity:
     return str(obj.get("kind")), str(metadata.get("namespace") or ""), str(metadata.get("name") or "")
 
 
-def _object_findings(app: _App, obj: Object) -> Iterator[Finding]:
+def _object_findings(app: _App, obj: Object) -> Iterator[Problem]:
     namespace = _identity(obj)[1]
     for template in pod_templates(obj):
         yield from _pod_findings(app, namespace, template)
@@ -101,16 +102,16 @@ def _object_findings(app: _App, obj: Object) -> Iterator[Finding]:
             yield from _service_port(found, relation.name, relation.port, relation.port_path)
 
 
-def _unresolved(app: _App, kind: str, namespace: str, name: str, path: Path) -> Finding:
+def _unresolved(app: _App, kind: str, namespace: str, name: str, path: Path) -> Problem:
     from kaigen.diagnostics.suggest import did_you_mean
 
     known = [n for k, space, n in app.objects if k == kind and space in (namespace, "")]
     where = f" in namespace {namespace}" if namespace else ""
     message = f"there is no {kind} `{name}`{where}"
-    return Finding(codes.REFERENCE_UNRESOLVED, message, path, did_you_mean(name, known))
+    return Problem(codes.REFERENCE_UNRESOLVED, message, path, did_you_mean(name, known))
 
 
-def _selector_findings(app: _App, namespace: str, obj: Object) -> Iterator[Finding]:
+def _selector_findings(app: _App, namespace: str, obj: Object) -> Iterator[Problem]:
     found = selector_of(obj)
     if found is None:
         return
@@ -120,7 +121,7 @@ def _selector_findings(app: _App, namespace: str, obj: Object) -> Iterator[Findi
         kind, _, name = _identity(obj)
         if (kind, namespace, name) not in app.external:
             message = f"the {kind} selects no pod of the app"
-            yield Finding(codes.SELECTS_NO_PODS, message, ("spec", field))
+            yield Problem(codes.SELECTS_NO_PODS, message, ("spec", field))
         return
     if obj.get("kind") == "Service":
         for number, port in entries(mapping(obj.get("spec")).get("ports")):
@@ -128,7 +129,7 @@ def _selector_findings(app: _App, namespace: str, obj: Object) -> Iterator[Findi
             if isinstance(target, str) and not any(target in pod.ports for pod in pods):
                 path: Path = ("spec", "ports", number, "targetPort")
                 message = f"no selected pod has a port `{target}`"
-                yield Finding(codes.PORT_UNRESOLVED, message, path, _known_ports(pods))
+                yield Problem(codes.PORT_UNRESOLVED, message, path, _known_ports(pods))
 
 
 def _known_ports(pods: Sequence[Pods]) -> str:
@@ -136,7 +137,7 @@ def _known_ports(pods: Sequence[Pods]) -> str:
     return f"their ports are {', '.join(names)}" if names else ""
 
 
-def _service_port(service: Object, name: str, port: object, path: Path) -> Iterator[Finding]:
+def _service_port(service: Object, name: str, port: object, path: Path) -> Iterator[Problem]:
     """A port by which a route calls a Service, by number or name."""
     ports = [item for _, item in entries(mapping(service.get("spec")).get("ports"))]
     field = "name" if isinstance(port, str) else "port"
@@ -144,10 +145,10 @@ def _service_port(service: Object, name: str, port: object, path: Path) -> Itera
     if ports and port not in known:
         message = f"the Service `{name}` has no port {port}"
         hint = f"its ports are {', '.join(str(k) for k in known if k is not None)}"
-        yield Finding(codes.PORT_UNRESOLVED, message, path, hint)
+        yield Problem(codes.PORT_UNRESOLVED, message, path, hint)
 
 
-def _pod_findings(app: _App, namespace: str, template: PodTemplate) -> Iterator[Finding]:
+def _pod_findings(app: _App, namespace: str, template: PodTemplate) -> Iterator[Problem]:
     """What a pod refers to: its account, claims, config and device claims."""
     spec, path = template.spec, (*template.path, "spec")
     account = spec.get("serviceAccountName")
@@ -167,7 +168,7 @@ def _pod_findings(app: _App, namespace: str, template: PodTemplate) -> Iterator[
         yield from _container_findings(app, namespace, container)
 
 
-def _volume_findings(app: _App, namespace: str, volume: Object, path: Path) -> Iterator[Finding]:
+def _volume_findings(app: _App, namespace: str, volume: Object, path: Path) -> Iterator[Problem]:
     claim = mapping(volume.get("persistentVolumeClaim")).get("claimName")
     if isinstance(claim, str) and not app.has("PersistentVolumeClaim", namespace, claim):
         place = (*path, "persistentVolumeClaim", "claimName")
@@ -180,7 +181,7 @@ def _volume_findings(app: _App, namespace: str, volume: Object, path: Path) -> I
             yield from _config(app, namespace, mapping(source["configMap"]), place)
 
 
-def _container_findings(app: _App, namespace: str, container: Container) -> Iterator[Finding]:
+def _container_findings(app: _App, namespace: str, container: Container) -> Iterator[Problem]:
     for number, source in entries(container.body.get("envFrom")):
         if "configMapRef" in source:
             path: Path = (*container.path, "envFrom", number, "configMapRef")
@@ -192,7 +193,7 @@ def _container_findings(app: _App, namespace: str, container: Container) -> Iter
             yield from _config(app, namespace, mapping(source["configMapKeyRef"]), path)
 
 
-def _config(app: _App, namespace: str, reference: Object, path: Path) -> Iterator[Finding]:
+def _config(app: _App, namespace: str, reference: Object, path: Path) -> Iterator[Problem]:
     """A reference to a ConfigMap, and to its keys when it is in the app."""
     name = reference.get("name")
     if not isinstance(name, str) or reference.get("optional") is True:
@@ -212,7 +213,7 @@ def _config(app: _App, namespace: str, reference: Object, path: Path) -> Iterato
             from kaigen.diagnostics.suggest import did_you_mean
 
             message = f"the ConfigMap `{name}` has no key `{key}`"
-            yield Finding(
+            yield Problem(
                 codes.REFERENCE_UNRESOLVED,
                 message,
                 place,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kaigen.check.finding import Path
 from kaigen.check.pods import Object, entries, group_of, mapping
+from kaigen.diagnostics.field_path import FieldPath as Path
 
 # Kinds that a scaler may name and an app may hold.
 SCALABLE = {"Deployment", "LeaderWorkerSet", "ReplicaSet", "StatefulSet"}

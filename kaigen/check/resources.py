@@ -6,17 +6,18 @@ from collections.abc import Iterator
 
 from kaigen.check import codes
 from kaigen.check.amounts import NANO, nano
-from kaigen.check.finding import Finding, Path
 from kaigen.check.forms import is_qualified
 from kaigen.check.pods import Container, Object, PodTemplate, mapping
 from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.field_path import FieldPath as Path
+from kaigen.diagnostics.problem import Problem
 
 STANDARD = frozenset({"cpu", "ephemeral-storage", "memory"})
 _good: set[tuple[str, str]] = set()
 BYTES = ("memory", "ephemeral-storage", "storage")
 
 
-def resource_findings(template: PodTemplate, container: Container) -> Iterator[Finding]:
+def resource_findings(template: PodTemplate, container: Container) -> Iterator[Problem]:
     """What is wrong with the resources of one container.
 
     A limit without a request is a request too, and so is one of the whole pod; ephemeral containers have
@@ -37,7 +38,7 @@ def resource_findings(template: PodTemplate, container: Container) -> Iterator[F
             and name not in mapping(shared.get("limits"))
         ]
         if missing:
-            yield Finding(
+            yield Problem(
                 codes.REQUEST_MISSING,
                 f"the container `{container.name}` requests no {' and no '.join(missing)}",
                 (*container.path, "resources") if "resources" in container.body else container.path,
@@ -61,31 +62,31 @@ def _amounts(value: object) -> Object:
     return {k: v for k, v in mapping(value).items() if isinstance(k, str)}
 
 
-def _amount(name: str, value: object, path: Path) -> Iterator[Finding]:
+def _amount(name: str, value: object, path: Path) -> Iterator[Problem]:
     amount = nano(value)
     if amount is None:
         return
     if amount < 0:
-        yield Finding(codes.AMOUNT_DOUBTFUL, f"{name} {value} is negative", path)
+        yield Problem(codes.AMOUNT_DOUBTFUL, f"{name} {value} is negative", path)
     elif name in BYTES and amount % NANO:
         hint = f"did you mean {str(value).removesuffix('m')}Mi?" if str(value).endswith("m") else ""
-        yield Finding(codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of bytes", path, hint)
+        yield Problem(codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of bytes", path, hint)
     if name in STANDARD or name.startswith("hugepages-"):
         return
     if "/" not in name or not is_qualified(name):
         hint = "devices are named by their vendor, as in nvidia.com/gpu" if "/" not in name else ""
-        yield Finding(codes.RESOURCE_NAME_INVALID, f"there is no resource `{name}`", path, hint)
+        yield Problem(codes.RESOURCE_NAME_INVALID, f"there is no resource `{name}`", path, hint)
     elif amount % NANO:
-        yield Finding(codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of devices", path)
+        yield Problem(codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of devices", path)
 
 
-def _agreement(requests: Object, limits: Object, path: Path) -> Iterator[Finding]:
+def _agreement(requests: Object, limits: Object, path: Path) -> Iterator[Problem]:
     """Requests above their limits, and devices whose request and limit are not the same."""
     for name, value in requests.items():
         if name not in STANDARD and name not in limits:
             message = f"{name} is requested without a limit"
             hint = f"set limits: {{{name}: {value}}}; the two must be equal"
-            yield Finding(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name), hint)
+            yield Problem(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name), hint)
             continue
         limit = limits.get(name)
         if limit is None or limit == value:
@@ -95,7 +96,7 @@ def _agreement(requests: Object, limits: Object, path: Path) -> Iterator[Finding
             continue
         if name not in STANDARD:
             message = f"{name} is requested as {value} and limited to {limit}; the two must be equal"
-            yield Finding(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name))
+            yield Problem(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name))
         elif asked > most:
             message = f"the request of {name}, {value}, is above its limit, {limit}"
-            yield Finding(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name))
+            yield Problem(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name))

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from kaigen.check import codes
 from kaigen.check.conditions import OTHER_KINDS
-from kaigen.check.finding import Finding, Path
 from kaigen.check.pods import (
     Container,
     Object,
@@ -18,6 +17,8 @@ from kaigen.check.pods import (
     names_of,
     pod_templates,
 )
+from kaigen.diagnostics.field_path import FieldPath as Path
+from kaigen.diagnostics.problem import Problem
 
 # Which restart policies a kind's pods may have; kinds that are not named take any.
 _ENDING = ("OnFailure", "Never")
@@ -37,13 +38,13 @@ SELECTING_KINDS = {"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"}
 PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
 
 
-def rule_findings(obj: Object) -> list[Finding]:
+def rule_findings(obj: Object) -> list[Problem]:
     """Every broken rule of an object; parts of the wrong type are left to the schema."""
     group_kind = (group_of(obj), str(obj.get("kind")))
     if group_kind in OTHER_KINDS:
         return list(OTHER_KINDS[group_kind](obj))
     templates = pod_templates(obj)
-    findings: list[Finding] = []
+    findings: list[Problem] = []
     allowed = RESTART_POLICIES.get(group_kind)
     claimed = _claimed_volumes(obj)
     for template in templates:
@@ -62,7 +63,7 @@ def rule_findings(obj: Object) -> list[Finding]:
     return findings
 
 
-def _restart_policy(template: PodTemplate, allowed: tuple[str, ...], kind: str) -> list[Finding]:
+def _restart_policy(template: PodTemplate, allowed: tuple[str, ...], kind: str) -> list[Problem]:
     policy = template.spec.get("restartPolicy") or "Always"
     if policy in allowed or policy not in ("Always", *_ENDING):
         return []
@@ -71,7 +72,7 @@ def _restart_policy(template: PodTemplate, allowed: tuple[str, ...], kind: str) 
         path = (*path, "restartPolicy")
     wanted = " or ".join(allowed)
     message = f"a {kind}'s pods need restartPolicy {wanted}, not {policy}"
-    return [Finding(codes.FIELD_CONFLICT, message, path, f"set restartPolicy: {allowed[0]}")]
+    return [Problem(codes.FIELD_CONFLICT, message, path, f"set restartPolicy: {allowed[0]}")]
 
 
 def _claimed_volumes(obj: Object) -> set[str]:
@@ -82,7 +83,7 @@ def _claimed_volumes(obj: Object) -> set[str]:
     return names_of([claim.get("metadata") for claim in claims])
 
 
-def _mounts(template: PodTemplate, found: list[Container], claimed: set[str]) -> Iterator[Finding]:
+def _mounts(template: PodTemplate, found: list[Container], claimed: set[str]) -> Iterator[Problem]:
     """Mounts of volumes that the pod does not have, and two volumes of one pod on one path."""
     volumes = names_of(template.spec.get("volumes")) | claimed
     for container in found:
@@ -103,7 +104,7 @@ def _mounts(template: PodTemplate, found: list[Container], claimed: set[str]) ->
                     )
 
 
-def _probe_ports(container: Container) -> Iterator[Finding]:
+def _probe_ports(container: Container) -> Iterator[Problem]:
     """Probes of named ports that the container does not have."""
     body = container.body
     for probe_name in PROBES:
@@ -119,7 +120,7 @@ def _probe_ports(container: Container) -> Iterator[Finding]:
                     yield _unknown(f"no port `{port}` in the container", path, port, names)
 
 
-def _claims(template: PodTemplate, container: Container) -> Iterator[Finding]:
+def _claims(template: PodTemplate, container: Container) -> Iterator[Problem]:
     """Device claims of a container that its pod does not have."""
     resources = container.body.get("resources")
     if isinstance(resources, dict) and "claims" in resources:
@@ -131,7 +132,7 @@ def _claims(template: PodTemplate, container: Container) -> Iterator[Finding]:
                 yield _unknown(f"no resource claim `{name}` in the pod", path, name, known)
 
 
-def _sleep(template: PodTemplate, container: Container) -> Iterator[Finding]:
+def _sleep(template: PodTemplate, container: Container) -> Iterator[Problem]:
     """A sleep before the end that takes longer than the end may take."""
     if "lifecycle" not in container.body:
         return
@@ -142,10 +143,10 @@ def _sleep(template: PodTemplate, container: Container) -> Iterator[Finding]:
     if isinstance(seconds, int) and isinstance(grace, int) and seconds > grace >= 0:
         path = (*container.path, "lifecycle", "preStop", "sleep", "seconds")
         message = f"sleeps {seconds} seconds of the {grace} that the pod has to end"
-        yield Finding(codes.FIELD_CONFLICT, message, path, "raise terminationGracePeriodSeconds")
+        yield Problem(codes.FIELD_CONFLICT, message, path, "raise terminationGracePeriodSeconds")
 
 
-def _job(obj: Object, templates: list[PodTemplate]) -> Iterator[Finding]:
+def _job(obj: Object, templates: list[PodTemplate]) -> Iterator[Problem]:
     """What the parts of a Job ask of each other."""
     path: Path = ("spec",)
     spec = mapping(obj.get("spec"))
@@ -153,7 +154,7 @@ def _job(obj: Object, templates: list[PodTemplate]) -> Iterator[Finding]:
         path = ("spec", "jobTemplate", "spec")
         spec = mapping(mapping(spec.get("jobTemplate")).get("spec"))
     if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
-        yield Finding(codes.FIELD_CONFLICT, "completionMode Indexed needs completions", path)
+        yield Problem(codes.FIELD_CONFLICT, "completionMode Indexed needs completions", path)
     if "podFailurePolicy" not in spec or not templates:
         return
     known = {c.name for c in containers(templates[0])}
@@ -164,14 +165,14 @@ def _job(obj: Object, templates: list[PodTemplate]) -> Iterator[Finding]:
             yield _unknown(f"no container `{name}` in the pod", place, name, known)
 
 
-def _unknown(message: str, path: Path, name: str, known: set[str]) -> Finding:
+def _unknown(message: str, path: Path, name: str, known: set[str]) -> Problem:
     from kaigen.diagnostics.suggest import did_you_mean
 
     hint = did_you_mean(name, sorted(known))
-    return Finding(codes.UNKNOWN_NAME_IN_POD, message, path, hint)
+    return Problem(codes.UNKNOWN_NAME_IN_POD, message, path, hint)
 
 
-def _own_selector(obj: Object, template: PodTemplate) -> Iterator[Finding]:
+def _own_selector(obj: Object, template: PodTemplate) -> Iterator[Problem]:
     """Labels that a controller selects and its own pods do not have."""
     selector = mapping(mapping(obj.get("spec")).get("selector"))
     labels = mapping(template.metadata.get("labels"))
@@ -179,6 +180,6 @@ def _own_selector(obj: Object, template: PodTemplate) -> Iterator[Finding]:
     for key, value in wanted.items():
         if labels.get(key) != value:
             message = f"the pods of the template lack the label {key}: {value}"
-            yield Finding(codes.SELECTOR_MISMATCH, message, ("spec", "selector", "matchLabels", key))
+            yield Problem(codes.SELECTOR_MISMATCH, message, ("spec", "selector", "matchLabels", key))
     if not selector.get("matchExpressions") and not wanted and "selector" in mapping(obj.get("spec")):
-        yield Finding(codes.SELECTOR_MISMATCH, "the selector selects nothing by name", ("spec", "selector"))
+        yield Problem(codes.SELECTOR_MISMATCH, "the selector selects nothing by name", ("spec", "selector"))

@@ -14,7 +14,7 @@ from kaigen.check import codes
 from kaigen.check.atoms import (
     ATOMS,
     Check,
-    Problem,
+    Mismatch,
     between,
     bounds,
     describe,
@@ -91,11 +91,11 @@ class Schemas:
         fields: dict[str, Field] = {}
         compile_node = self._compile
 
-        def check(value: object) -> list[Problem] | None:
+        def check(value: object) -> list[Mismatch] | None:
             if value.__class__ is not dict and not isinstance(value, dict):
                 return wrong_type("a mapping", value)
             assert isinstance(value, dict)
-            problems: list[Problem] = []
+            problems: list[Mismatch] = []
             for key, child in value.items():
                 field = fields.get(key)
                 if field is child.__class__:
@@ -115,7 +115,7 @@ class Schemas:
                     problems += found
             for key in required:
                 if key not in value:
-                    problems.append(Problem(codes.MISSING_FIELD, f"lacks the field `{key}`"))
+                    problems.append(Mismatch(codes.MISSING_FIELD, f"lacks the field `{key}`"))
             if union is not None:
                 given = members & value.keys()
                 if len(given) != 1 or value[next(iter(given))] is None:
@@ -131,16 +131,16 @@ class Schemas:
         least, most = node.get("min"), node.get("max")
         counted = least is not None or most is not None
 
-        def check(value: object) -> list[Problem] | None:
+        def check(value: object) -> list[Mismatch] | None:
             if value.__class__ is not dict and not isinstance(value, dict):
                 return wrong_type("a mapping", value)
             assert isinstance(value, dict)
-            problems: list[Problem] = []
+            problems: list[Mismatch] = []
             for key, child in value.items():
                 if field is child.__class__ and key.__class__ is str:
                     continue
                 if not isinstance(key, str):
-                    found: list[Problem] | None = wrong_type("a string", key)
+                    found: list[Mismatch] | None = wrong_type("a string", key)
                 else:
                     found = leaf_problem(field, child) if isinstance(field, type) else field(child)
                 if found is not None:
@@ -161,11 +161,11 @@ class Schemas:
         defaults = node.get("kd", {})
         distinct = bool(node.get("set"))
 
-        def check(value: object) -> list[Problem] | None:
+        def check(value: object) -> list[Mismatch] | None:
             if value.__class__ is not list and not isinstance(value, (list, tuple)):
                 return wrong_type("a list", value)
             assert isinstance(value, (list, tuple))
-            problems: list[Problem] = []
+            problems: list[Mismatch] = []
             for place, child in enumerate(value):
                 if field is child.__class__:
                     continue
@@ -216,7 +216,7 @@ def scalar(node: Mapping) -> Check:
 def every(checks: Sequence[Check]) -> Check:
     """All checks in turn; the first that finds something ends it."""
 
-    def check(value: object) -> list[Problem] | None:
+    def check(value: object) -> list[Mismatch] | None:
         for part in checks:
             found = part(value)
             if found is not None:
@@ -234,7 +234,7 @@ def or_else(passes: str | None, check: Check) -> Check:
 def fitting(parts: Sequence[Check], most: int | None, defaults: dict[str, Scalar]) -> Check:
     """The check that at least one, or exactly one, of several forms fits a value with its defaults."""
 
-    def check(value: object) -> list[Problem] | None:
+    def check(value: object) -> list[Mismatch] | None:
         if defaults and isinstance(value, dict):
             value = {**defaults, **{key: child for key, child in value.items() if child is not None}}
         found = [part(value) for part in parts]
@@ -242,7 +242,7 @@ def fitting(parts: Sequence[Check], most: int | None, defaults: dict[str, Scalar
         if fits == 0:
             return next(problems for problems in found if problems is not None)
         if most is not None and fits > most:
-            return [Problem(codes.BAD_VALUE, f"fits {fits} forms that exclude each other")]
+            return [Mismatch(codes.BAD_VALUE, f"fits {fits} forms that exclude each other")]
         return None
 
     return check
@@ -251,51 +251,51 @@ def fitting(parts: Sequence[Check], most: int | None, defaults: dict[str, Scalar
 def not_fitting(part: Check) -> Check:
     """The check that a form does not fit."""
 
-    def check(value: object) -> list[Problem] | None:
-        return [Problem(codes.BAD_VALUE, f"must not be {describe(value)}")] if part(value) is None else None
+    def check(value: object) -> list[Mismatch] | None:
+        return [Mismatch(codes.BAD_VALUE, f"must not be {describe(value)}")] if part(value) is None else None
 
     return check
 
 
-def leaf_problem(leaf: type, value: object) -> list[Problem] | None:
+def leaf_problem(leaf: type, value: object) -> list[Mismatch] | None:
     """What is wrong with a value that is not exactly of a leaf's type; subclasses of str are strings."""
     return ATOMS["s" if leaf is str else "b"](value)
 
 
-def unknown_field(key: object, nodes: dict[str, Node], value: dict[str, object]) -> Problem:
+def unknown_field(key: object, nodes: dict[str, Node], value: dict[str, object]) -> Mismatch:
     """The problem of a field that the schema does not have."""
     from kaigen.diagnostics.suggest import did_you_mean
 
     hint = did_you_mean(str(key), [name for name in nodes if name not in value])
     if not hint and 0 < len(nodes) <= 12:
         hint = f"known fields are {', '.join(sorted(nodes))}"
-    return Problem(codes.UNKNOWN_FIELD, f"unknown field `{key}`", hint, [str(key)])
+    return Mismatch(codes.UNKNOWN_FIELD, f"unknown field `{key}`", hint, [str(key)])
 
 
-def union_problems(union: tuple[int, list[str]], value: dict[str, object]) -> list[Problem]:
+def union_problems(union: tuple[int, list[str]], value: dict[str, object]) -> list[Mismatch]:
     """The problem of too few or too many of the fields that exclude each other."""
     least, members = union
     given = [name for name in members if value.get(name) is not None]
     if least <= len(given) <= 1:
         return []
     if given:
-        return [Problem(codes.FIELD_CONFLICT, f"gives {' and '.join(given)}, which exclude each other")]
+        return [Mismatch(codes.FIELD_CONFLICT, f"gives {' and '.join(given)}, which exclude each other")]
     few = f"needs one of {', '.join(members)}" if len(members) <= 8 else "needs a source"
-    return [Problem(codes.FIELD_CONFLICT, few)]
+    return [Mismatch(codes.FIELD_CONFLICT, few)]
 
 
-def count_problems(count: int, what: str, least: float | None, most: float | None) -> list[Problem]:
+def count_problems(count: int, what: str, least: float | None, most: float | None) -> list[Mismatch]:
     """The problem of too few or too many entries or items."""
     if (least is None or count >= least) and (most is None or count <= most):
         return []
     if count == 0:
-        return [Problem(codes.OUT_OF_RANGE, "must not be empty")]
-    return [Problem(codes.OUT_OF_RANGE, f"has {count} {what}, not {bounds(least, most)}")]
+        return [Mismatch(codes.OUT_OF_RANGE, "must not be empty")]
+    return [Mismatch(codes.OUT_OF_RANGE, f"has {count} {what}, not {bounds(least, most)}")]
 
 
 def repeated_keys(
     items: Sequence[dict[str, object]], keys: Sequence[str], defaults: dict[str, Scalar]
-) -> list[Problem]:
+) -> list[Mismatch]:
     """The problems of list items that share the keys by which the server tells items apart."""
     if len(keys) == 1:
         key = keys[0]
@@ -313,15 +313,15 @@ def repeated_keys(
                 for key, part in zip(keys, name if isinstance(name, tuple) else [name], strict=True)
             )
             message = f"has the same {shown} as item {first[name]}"
-            problems.append(Problem(codes.DUPLICATE_ENTRY, message, path=[place]))
+            problems.append(Mismatch(codes.DUPLICATE_ENTRY, message, path=[place]))
     return problems
 
 
-def repeated_items(items: Sequence[object]) -> list[Problem]:
+def repeated_items(items: Sequence[object]) -> list[Mismatch]:
     """The problems of items of a set that are equal."""
     problems = []
     for place, item in enumerate(items):
         if item in items[:place]:
             message = f"{describe(item)} is in the list twice"
-            problems.append(Problem(codes.DUPLICATE_ENTRY, message, path=[place]))
+            problems.append(Mismatch(codes.DUPLICATE_ENTRY, message, path=[place]))
     return problems

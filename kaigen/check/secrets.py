@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from kaigen.check import codes
-from kaigen.check.finding import Finding, Path
 from kaigen.check.pods import Container, Object, group_of, mapping
 from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.field_path import FieldPath as Path
+from kaigen.diagnostics.problem import Problem
 from kaigen.secret_scan.detect import SHORTEST, looks_like_secret, may_hold_secret
 
 WAYS_IN = (
@@ -21,7 +22,7 @@ SECRET_NAME = (
 _harmless: set[str] = set()
 
 
-def secret_findings(obj: Object) -> list[Finding]:
+def secret_findings(obj: Object) -> list[Problem]:
     """A Secret with values, and every value of any object that looks like a credential."""
     if obj.get("kind") == "Secret" and group_of(obj) == "":
         return list(_secret_values(obj))
@@ -30,7 +31,7 @@ def secret_findings(obj: Object) -> list[Finding]:
     return list(_walk(obj, ())) if may_hold_secret("\n".join(texts)) else []
 
 
-def literal_findings(container: Container) -> Iterator[Finding]:
+def literal_findings(container: Container) -> Iterator[Problem]:
     """Variables that name a secret and hold a literal that does not look like one by itself."""
     listed = container.body.get("env")
     if not isinstance(listed, list):
@@ -45,7 +46,7 @@ def literal_findings(container: Container) -> Iterator[Finding]:
             if len(_harmless) < 10_000:
                 _harmless.add(name)
         elif not value.startswith(("$(", "/")) and not looks_like_secret(f"{name}={value}"):
-            yield Finding(
+            yield Problem(
                 codes.SECRET_LITERAL,
                 f"the variable {name} holds a literal value",
                 (*container.path, "env", number, "value"),
@@ -54,13 +55,13 @@ def literal_findings(container: Container) -> Iterator[Finding]:
             )
 
 
-def _secret_values(obj: Object) -> Iterator[Finding]:
+def _secret_values(obj: Object) -> Iterator[Problem]:
     """The values of a Secret, but for those that SOPS encrypted."""
     for field in ("data", "stringData"):
         for key, value in mapping(obj.get(field)).items():
             if not ("sops" in obj and isinstance(value, str) and value.startswith("ENC[")):
                 message = f"the Secret holds a value of `{key}`"
-                yield Finding(codes.SECRET_OBJECT, message, (field, str(key)), WAYS_IN)
+                yield Problem(codes.SECRET_OBJECT, message, (field, str(key)), WAYS_IN)
 
 
 def _collect(value: dict[str, object] | list[object], texts: list[str]) -> None:
@@ -81,7 +82,7 @@ def _collect(value: dict[str, object] | list[object], texts: list[str]) -> None:
                 _collect(child, texts)
 
 
-def _walk(value: object, path: Path) -> Iterator[Finding]:
+def _walk(value: object, path: Path) -> Iterator[Problem]:
     if isinstance(value, dict):
         name = value.get("name")
         for key, child in value.items():
@@ -98,9 +99,9 @@ def _walk(value: object, path: Path) -> Iterator[Finding]:
                 yield from _walk(child, (*path, number))
 
 
-def _judge(name: str, value: str, path: Path) -> Iterator[Finding]:
+def _judge(name: str, value: str, path: Path) -> Iterator[Problem]:
     if len(value) < SHORTEST:
         return
     found = looks_like_secret(value) or looks_like_secret(f"{name}={value}")
     if found:
-        yield Finding(codes.SECRET_VALUE, f"looks like {found}", path, WAYS_IN)
+        yield Problem(codes.SECRET_VALUE, f"looks like {found}", path, WAYS_IN)

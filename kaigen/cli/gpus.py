@@ -221,7 +221,7 @@ def _fit(
         data: dict[str, Json] = {
             "fits": [other_data(found) for found in ranking.plans],
             "refused": [
-                {"node": item.hardware.name, "code": item.error.code, "why": str(item.error)}
+                {"node": item.hardware.name, "code": item.error.problem.code, "why": str(item.error)}
                 for item in ranking.refused
             ],
         }

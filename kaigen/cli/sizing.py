@@ -56,4 +56,4 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except PlanError as error:
-        raise InputError.of(error.code, str(error), hint=error.hint) from None
+        raise InputError.of(error.problem.code, str(error), hint=error.hint) from None

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from kaigen.diagnostics.codes import Category, category_of
+
 
 class Severity(IntEnum):
     """How bad it is. Only an error stops a command."""
@@ -70,6 +72,11 @@ class Diagnostic:
     hint: str = ""
     severity: Severity = Severity.ERROR
     path: str = ""
+
+    @property
+    def category(self) -> Category:
+        """The kind of problem; decide by this, never by the code."""
+        return category_of(self.code)
 
     def as_warning(self) -> Diagnostic:
         """The same problem as a warning."""

@@ -80,9 +80,9 @@ class _Compiler:
             self.problems.error(
                 "KG1008", f"no template of `{self.block.kind}` makes an object for this spec", ("spec",)
             )
-        for told in self.found:
-            self.problems.tell(told)
-        if self.found.has_errors or self.problems.errors:
+        for diagnostic in self.found:
+            self.problems.add_diagnostic(diagnostic)
+        if self.problems.failed:
             return None
         return build_app(
             self.block.kind,

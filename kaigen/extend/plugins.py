@@ -126,17 +126,17 @@ class PluginKind(KindEntry):
 
     def _compile(self, block: Any, context: Context, problems: Problems) -> App | None:
         from kaigen.compile.app import App
-        from kaigen.compile.problems import SpecProblem
+        from kaigen.diagnostics.problem import ProblemError
 
         assert self.offered is not None
         try:
             app = self.offered.compile(block, context, problems)
-        except SpecProblem as problem:
-            problems.errors.append(problem)
+        except ProblemError as error:
+            problems.add(error.problem)
             return None
         except Exception as error:
             where = f"the kind `{self.kind}` of the package {self.package} failed"
-            problems.tell(failure(error, where, "KG1011"))
+            problems.add_diagnostic(failure(error, where, "KG1011"))
             return None
         if isinstance(app, App) or problems.failed:
             return app if isinstance(app, App) else None

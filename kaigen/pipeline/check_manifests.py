@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING
 
+from kaigen.diagnostics.codes import UNREADABLE, Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kaigen.check import Finding
     from kaigen.config.settings import Config
+    from kaigen.diagnostics.problem import Problem
     from kaigen.yaml.document import Document
 
 Step = str | int
@@ -22,10 +23,9 @@ Object = dict[str, object]
 
 NO_MANIFESTS = ("kustomize.config.k8s.io/",)
 """API groups of files that stand beside manifests and are read by tools, not by the API server."""
-_OUTSIDE = frozenset({"KG0570", "KG0571"})
-"""Findings that may be right all the same: what they look for may be in the cluster already."""
-_SECRET = frozenset({"KG0565", "KG0566", "KG0567"})
-"""Findings whose place is a secret, which no report repeats."""
+_UNREADABLE = UNREADABLE | {Category.SCALAR}
+_SECRET = frozenset({Category.SECRET, Category.CREDENTIAL})
+"""Problems whose place is a secret, which no report repeats."""
 _POSTRENDERED = "postrenderer.helm.sh/postrender-filename"
 """In which Helm 4 tells a post-renderer the template of an object."""
 _SOURCE = re.compile(r"^# Source: (\S+)$", re.MULTILINE)
@@ -49,7 +49,7 @@ class Checked:
     def unreadable(self) -> bool:
         """Whether something could not be read, and so was not checked."""
         return any(
-            item.code.startswith("KG01") and item.severity is Severity.ERROR for item in self.diagnostics
+            item.severity is Severity.ERROR and item.category in _UNREADABLE for item in self.diagnostics
         )
 
     def failed(self, *, strict: bool = False) -> bool:
@@ -112,13 +112,17 @@ def check_manifests(
     items = [item for source in sources for document in parse(source, found) for item in _items(document)]
     bodies = [item.body for item in items]
     defined = _defined(bodies)
-    told = [item for item in found if not (item.code == "KG0108" and item.mark and item.mark.file == STDIN)]
+    told = [
+        item
+        for item in found
+        if not (item.category is Category.EMPTY and item.mark and item.mark.file == STDIN)
+    ]
     for item, finding in _findings(items, target or config.kubernetes, pod_security):
-        if finding.code == "KG0501":
+        if finding.category is Category.UNKNOWN_KIND:
             if (_group(item.body), item.body.get("kind")) in defined:
                 continue
             finding = _of_unknown_kind(item.body, finding)
-        elif finding.code in _OUTSIDE:
+        elif finding.category is Category.OBJECT_REFERENCE:
             hint = finding.hint or "leave it if the cluster has it already"
             finding = replace(finding, severity=Severity.WARNING, hint=hint)
         told.append(_diagnostic(item, finding))
@@ -167,7 +171,7 @@ def _object(value: object) -> Object:
     return value if isinstance(value, dict) else {}
 
 
-def _findings(items: Sequence[_Item], target: str, pod_security: str) -> Iterator[tuple[_Item, Finding]]:
+def _findings(items: Sequence[_Item], target: str, pod_security: str) -> Iterator[tuple[_Item, Problem]]:
     from kaigen.check import check_object, check_policy, check_references
 
     for item in items:
@@ -197,7 +201,7 @@ def _defined(bodies: Iterable[Object]) -> set[tuple[object, object]]:
     return found
 
 
-def _of_unknown_kind(body: Object, finding: Finding) -> Finding:
+def _of_unknown_kind(body: Object, finding: Problem) -> Problem:
     """An unknown kind is wrong in a group that is known; elsewhere it may be a custom kind of the cluster."""
     from kaigen.check.store import index
     from kaigen.kinds.registry import find_kind
@@ -213,21 +217,21 @@ def _of_unknown_kind(body: Object, finding: Finding) -> Finding:
     return replace(finding, message=message, severity=Severity.WARNING, hint="")
 
 
-def _diagnostic(item: _Item, finding: Finding) -> Diagnostic:
+def _diagnostic(item: _Item, finding: Problem) -> Diagnostic:
     path = (*item.path, *finding.path)
-    secret = finding.code in _SECRET or _in_secret(item.body, finding.path)
-    mark = item.document.mark(path, key=finding.code == "KG0504" or secret)
+    secret = finding.category in _SECRET or _in_secret(item.body, finding.path)
+    mark = item.document.mark(path, key=finding.category is Category.UNKNOWN_FIELD or secret)
     message = finding.message
     if secret:
         mark = _without_values(mark)
-        if finding.code not in _SECRET:
+        if finding.category not in _SECRET:
             message = "the value is not what the field takes"
     name = item.name
     return Diagnostic(
         finding.code,
         f"{name}: {message}" if name else message,
         mark,
-        finding.hint if not secret or finding.code in _SECRET else "",
+        finding.hint if not secret or finding.category in _SECRET else "",
         finding.severity,
         replace(finding, path=path).where,
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kaigen.diagnostics.codes import UNREADABLE, Category
 from kaigen.diagnostics.diagnostic import Diagnostics, Severity
 from kaigen.pipeline.compile_spec import compile_spec, make_context
 from kaigen.pipeline.cross_checks import app_names, check_apps, check_matches, check_overrides, unique_specs
@@ -58,7 +59,9 @@ def compile_specs(
         layers = [*value_layers(config), *overrides]
     broken = loaded.broken | (others.broken if others else frozenset())
     # A text that could not be read may hold whatever others refer to.
-    unread = any(each.code < "KG0140" and each.severity is Severity.ERROR for each in loaded.diagnostics)
+    unread = any(
+        each.severity is Severity.ERROR and each.category in UNREADABLE for each in loaded.diagnostics
+    )
     compiled = []
     for spec in counted(specs, "compiling", progress):
         own = Diagnostics()
@@ -66,7 +69,7 @@ def compile_specs(
         item = compile_spec(spec, context, layers, own)
         # What is wrong with a document is told there, not again where it is referred to.
         known = unread or not broken.isdisjoint(index.asked)
-        found.extend(each for each in own if not (known and each.code == "KG0301"))
+        found.extend(each for each in own if not (known and each.category is Category.SPEC_REFERENCE))
         if item is not None:
             compiled.append(replace(item, needs=index.found()))
     plain = [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from kaigen.diagnostics.codes import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark, Severity
 from kaigen.pipeline.origins import spec_path
 from kaigen.pipeline.result import Compiled
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
     from kaigen.compile.context import Context, SpecIndex
     from kaigen.config.settings import Config
+    from kaigen.diagnostics.problem import Problem
     from kaigen.emit.values import Overrides
     from kaigen.kinds.spec import Spec
 
@@ -70,11 +72,10 @@ def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     assert entry is not None
     naming = () if spec.naming is None else (spec.naming,)
     app: App | None = entry.compiler()(block, context, problems, *naming)
-    for problem in problems.errors:
-        found.add(spec.diagnostic(problem.code, str(problem), problem.path, problem.hint))
-    for problem in problems.warnings:
-        found.add(spec.diagnostic(problem.code, str(problem), problem.path, problem.hint, warning=True))
-    found.extend(problems.told)
+    for problem in problems.items:
+        warning = problem.severity is not Severity.ERROR
+        found.add(spec.diagnostic(problem.code, problem.message, problem.path, problem.hint, warning=warning))
+    found.extend(problems.diagnostics)
     if app is None or problems.failed:
         return None
     kind = f"{spec.entry.kind} of {spec.entry.api_version}" if spec.entry.lower else block.kind
@@ -98,7 +99,7 @@ def _finish(app: App, spec: Spec, layers: Sequence[Overrides], target: str, foun
         if written is not None:
             found.add(_placed_finding(item, finding, written, spec, path))
             continue
-        if path and finding.code == "KG0566" and _leaks(spec):
+        if path and finding.category is Category.CREDENTIAL and _leaks(spec):
             continue
         name = (
             f" {item.body['metadata']['name']}{f' at {finding.where}' * bool(finding.where)}"
@@ -112,14 +113,14 @@ def _finish(app: App, spec: Spec, layers: Sequence[Overrides], target: str, foun
                 path or ("metadata", "name"),
                 finding.hint,
                 warning=finding.severity is not Severity.ERROR,
-                key=finding.code == "KG0504" and path[-1:] == finding.path[-1:],
+                key=finding.category is Category.UNKNOWN_FIELD and path[-1:] == finding.path[-1:],
             )
         )
     return Compiled(app, values, objects, spec)
 
 
 def _placed_finding(
-    item: Rendered, finding: Any, written: Mark, spec: Spec, path: tuple[str | int, ...]
+    item: Rendered, finding: Problem, written: Mark, spec: Spec, path: tuple[str | int, ...]
 ) -> Diagnostic:
     """A finding about what a user's template or patch wrote: told there, with the place in the spec."""
     name = item.body["metadata"]["name"]
@@ -134,7 +135,7 @@ def _placed_finding(
     )
 
 
-def _findings(objects: Sequence[Rendered], target: str, app: App) -> Iterable[tuple[Rendered, Any]]:
+def _findings(objects: Sequence[Rendered], target: str, app: App) -> Iterable[tuple[Rendered, Problem]]:
     from kaigen.check import check_object, check_policy, check_references
 
     for item in objects:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from kaigen.diagnostics.codes import FIELDS
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
 from kaigen.pipeline.document import take_document
 from kaigen.system.progress import counted
@@ -153,7 +154,7 @@ def _namespace(document: Document) -> str:
 
 def _told_already(item: Diagnostic, told: Iterable[Diagnostic]) -> bool:
     """Whether a wrong field is only one whose text could not be taken as it is, which loading has told."""
-    return item.code.startswith("KG02") and any(
+    return item.category in FIELDS and any(
         first.path
         and first.mark
         and item.mark

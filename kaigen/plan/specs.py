@@ -87,7 +87,7 @@ def plan_specs(
             told = answer(change(_question(topology.spec, model)))
         except PlanError as error:
             path = place_of(error.field, topology.spec)
-            found.append(spec.diagnostic(error.code, str(error), path, error.hint))
+            found.append(spec.diagnostic(error.problem.code, str(error), path, error.hint))
             continue
         plans.append(SpecPlan(name, spec.source, told))
     return SpecPlans(tuple(plans), tuple(found), tuple(without))

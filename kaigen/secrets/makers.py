@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kaigen.check.finding import Path
 from kaigen.check.pods import Object, entries, group_of, mapping
+from kaigen.diagnostics.field_path import FieldPath as Path
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from kaigen.check.finding import Path
 from kaigen.check.pods import CONTAINER_FIELDS, Object, entries, group_of, mapping
+from kaigen.diagnostics.field_path import FieldPath as Path
 
 OPAQUE = "Opaque"
 DOCKER = "kubernetes.io/dockerconfigjson"

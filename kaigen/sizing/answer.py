@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kaigen.catalog.gpus import Gpu, get_gpu, gpu_names
 from kaigen.catalog.instances import CLOUDS, find_instance, instances, nearest_instances
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets
+from kaigen.diagnostics.codes import Category
 from kaigen.sizing.facts import Hardware, ModelFacts, Request, facts_of, hardware_of_gpu, hardware_of_instance
 from kaigen.sizing.plan import plan, told_layout
 from kaigen.sizing.problem import Field, PlanError
@@ -113,7 +114,7 @@ def gpu_of(name: str) -> Gpu:
     """
     gpu = get_gpu(name)
     if gpu is None:
-        error = PlanError.unknown(Field.HARDWARE, "GPU type", name, gpu_names())
+        error = PlanError.unknown_name(Field.HARDWARE, "GPU type", name, gpu_names())
         raise PlanError("KG0306", Field.HARDWARE, str(error), error.hint)
     return gpu
 
@@ -157,7 +158,7 @@ def choices(cloud: str = "") -> list[Hardware]:
         PlanError: there is no such cloud.
     """
     if cloud and cloud not in CLOUDS:
-        raise PlanError.unknown(Field.HARDWARE, "cloud", cloud, CLOUDS)
+        raise PlanError.unknown_name(Field.HARDWARE, "cloud", cloud, CLOUDS)
     return [hardware_of_instance(instance) for instance in instances(cloud or None)]
 
 
@@ -166,16 +167,22 @@ def _with_way_out(error: PlanError, ranking: Ranking) -> PlanError:
         return error
     best = ranking.plans[0]
     way = f"{best.hardware.name} would do ({told_layout(best.layout)})"
-    return PlanError(error.code, error.field, str(error), f"{error.hint}; {way}" if error.hint else way)
+    return PlanError(
+        error.problem.code, error.field, str(error), f"{error.hint}; {way}" if error.hint else way
+    )
 
 
 def no_instance(model: str, cloud: str, ranking: Ranking) -> PlanError:
     """Why no instance type does: the reason of the one with most memory that the engine can use."""
-    usable = [item for item in ranking.refused if item.error.code != "KG1104"] or list(ranking.refused)
+    usable = [
+        item for item in ranking.refused if item.error.problem.category is not Category.UNSUPPORTED
+    ] or list(ranking.refused)
     nearest = max(usable, key=lambda item: item.hardware.nominal * item.hardware.count)
     error = nearest.error
     if error.field not in (Field.HARDWARE, Field.NODES):
         return error
     where = f"no instance type of {cloud}" if cloud else "no instance type of the catalogue"
     message = f"{where} can hold {model}"
-    return PlanError(error.code, error.field, message, f"of {nearest.hardware.name}: {error.hint or error}")
+    return PlanError(
+        error.problem.code, error.field, message, f"of {nearest.hardware.name}: {error.hint or error}"
+    )

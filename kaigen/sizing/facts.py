@@ -188,7 +188,7 @@ def quantized(facts: ModelFacts, method: str) -> ModelFacts:
     """
     bits = quantized_bits()
     if method not in bits:
-        raise PlanError.unknown(Field.QUANTIZATION, "quantization", method, bits)
+        raise PlanError.unknown_name(Field.QUANTIZATION, "quantization", method, bits)
     if facts.quantization:
         raise PlanError(
             "KG1106",
@@ -241,7 +241,7 @@ def hardware_of_gpu(gpu: Gpu, count: int = 1, mig: str = "") -> Hardware:
             unsupported=gpu.unsupported,
         )
     if mig not in gpu.mig:
-        raise PlanError.unknown(Field.MIG, f"MIG profile of {gpu.name}", mig, gpu.mig)
+        raise PlanError.unknown_name(Field.MIG, f"MIG profile of {gpu.name}", mig, gpu.mig)
     if count != 1:
         raise PlanError(
             "KG1106",

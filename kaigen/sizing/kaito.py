@@ -188,5 +188,5 @@ def seed_complaints(preset: Preset, node: KaitoNode, count: int = 1) -> tuple[st
 def _constants(version: str) -> Mapping[str, Any]:
     known = kaito_constants()
     if version not in known:
-        raise PlanError.unknown(Field.MODEL, "version of KAITO's estimate", version, known)
+        raise PlanError.unknown_name(Field.MODEL, "version of KAITO's estimate", version, known)
     return known[version]

@@ -87,9 +87,9 @@ def settle(facts: ModelFacts, request: Request) -> Load:
             "KG1106", Field.UTILIZATION, f"{utilization} is no share of a GPU", "above 0, at most 1"
         )
     if kv_dtype not in _KV_DTYPES:
-        raise PlanError.unknown(Field.KV_CACHE_DTYPE, "dtype of the KV cache", kv_dtype, _KV_DTYPES)
+        raise PlanError.unknown_name(Field.KV_CACHE_DTYPE, "dtype of the KV cache", kv_dtype, _KV_DTYPES)
     if request.dtype is not None and request.dtype not in _DTYPES:
-        raise PlanError.unknown(Field.DTYPE, "dtype", request.dtype, _DTYPES)
+        raise PlanError.unknown_name(Field.DTYPE, "dtype", request.dtype, _DTYPES)
     return Load(context, concurrency, utilization, 8 if kv_dtype.startswith("fp8") else 16)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.diagnostics.suggest import did_you_mean
 
 
@@ -27,23 +28,19 @@ class Field(Enum):
     REPLICAS = "replicas"
 
 
-class PlanError(Exception):
+class PlanError(ProblemError):
     """There is no plan, for a reason that a person can act on.
 
     Attributes:
-        code: of `kaigen.diagnostics.codes`.
-        field: what of the question is to blame.
-        hint: how to mend it, with the arithmetic where it does not fit.
+        field: the field of the question that is wrong.
     """
 
     def __init__(self, code: str, field: Field, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.code = code
+        super().__init__(code, message, hint=hint)
         self.field = field
-        self.hint = hint
 
     @classmethod
-    def unknown(cls, field: Field, what: str, name: str, known: Iterable[str]) -> PlanError:
+    def unknown_name(cls, field: Field, what: str, name: str, known: Iterable[str]) -> PlanError:
         """A name that is in no list, with the nearest that is."""
         names = list(known)
         hint = did_you_mean(name, names) or (f"known: {', '.join(names)}" if names else "it has none")

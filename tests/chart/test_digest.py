@@ -34,7 +34,7 @@ def compiled(spec: dict[str, Any], **metadata: Any) -> Compiled:
     problems = Problems()
     block = Job.model_validate({"metadata": {"name": "work", **metadata}, "spec": spec}, by_alias=True)
     app = compile_job(block, CONTEXT, problems)
-    assert [str(problem) for problem in problems.errors] == []
+    assert not problems.failed, problems.items
     return Compiled(app, app.default_values(), app.render())
 
 

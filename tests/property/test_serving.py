@@ -28,7 +28,7 @@ def judged(spec: dict[str, Any], profile: str) -> tuple[set[str], list[Any]]:
     block = Topology.model_validate({"metadata": {"name": "t"}, "spec": spec}, by_alias=True)
     problems = Problems()
     app = compile_topology(block, Context(get_profile(profile), images=default_images()), problems)
-    codes = {problem.code for problem in problems.errors}
+    codes = {problem.code for problem in problems.items}
     return codes, [] if codes else app.render()
 
 

@@ -34,8 +34,8 @@ def found_on(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan | 
     if isinstance(found, Plan):
         return found
     assert str(found)
-    assert found.code in {"KG1104", "KG1105", "KG1106"}
-    if found.code == "KG1105" and found.field is not Field.CONTEXT_LENGTH:
+    assert found.problem.code in {"KG1104", "KG1105", "KG1106"}
+    if found.problem.code == "KG1105" and found.field is not Field.CONTEXT_LENGTH:
         assert "GiB" in found.hint
     return None
 
@@ -92,8 +92,8 @@ def test_a_preset_fits_each_instance_type_on_as_few_nodes_as_possible_or_is_refu
     for hardware in NODES:
         found = asked(facts, Request(), hardware)
         if isinstance(found, PlanError):
-            assert found.code in {"KG1104", "KG1105"}
-            fewer = range(1, min(16, facts.layers) + 1) if found.code == "KG1105" else range(0)
+            assert found.problem.code in {"KG1104", "KG1105"}
+            fewer = range(1, min(16, facts.layers) + 1) if found.problem.code == "KG1105" else range(0)
         else:
             fitting += 1
             check(found)

@@ -10,7 +10,7 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Joined, Namespace, Release, Shortened, Tree, shortened
-from kaigen.compile.problems import SpecProblem
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.serving import Karpenter
 
 NODES_LABEL = "kaigen.dev/nodes"
@@ -56,13 +56,13 @@ def node_pool(frame: Frame, karpenter: Karpenter, wanted: Wanted, context: Conte
     """A NodePool of the app's own; it belongs to the cluster, so its name begins with the namespace's.
 
     Raises:
-        SpecProblem: when the profile knows no node class and the spec names none in full.
+        ProblemError: when the profile knows no node class and the spec names none in full.
     """
     given = karpenter.node_class
     group, kind = _CLASSES.get(context.profile.name, ("", ""))
     group, kind = given.group or group, given.kind or kind
     if not group or not kind:
-        raise SpecProblem(
+        raise ProblemError(
             "KG0350",
             f"profile `{context.profile.name}` knows no node class of Karpenter's",
             _ORIGIN,

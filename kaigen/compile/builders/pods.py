@@ -12,7 +12,7 @@ from kaigen.compile.builders.frame import Frame
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, SpecPath, Tree
 from kaigen.compile.field_expressions import Spread
-from kaigen.compile.problems import SpecProblem
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import GpuShare, Image, ImageBlock, Placement, Resources, Security
 
 DEFAULT_USER = 65532
@@ -66,12 +66,12 @@ def pod_security(security: Security) -> dict[str, Tree]:
     """A pod's security context. With `baseline` and no user named, the image's own user runs.
 
     Raises:
-        SpecProblem: when root is asked for under `restricted`.
+        ProblemError: when root is asked for under `restricted`.
     """
     user, group = security.run_as_user, security.fs_group
     if security.pod_security == "restricted":
         if user == 0:
-            raise SpecProblem(
+            raise ProblemError(
                 "KG0305",
                 "user id 0 is root, which Pod Security `restricted` forbids",
                 ("spec", "security", "runAsUser"),
@@ -136,7 +136,7 @@ def grant(
         resource: extended resource of the GPUs when no `gpuType` tells it; NVIDIA's when empty.
 
     Raises:
-        SpecProblem: for a GPU type that is unknown, or that the profile's nodes do not tell.
+        ProblemError: for a GPU type that is unknown, or that the profile's nodes do not tell.
     """
     profile = context.profile
     selector: dict[str, str] = {}
@@ -145,11 +145,11 @@ def grant(
         gpu = get_gpu(resources.gpu_type)
         where = (*origin, "gpuType")
         if gpu is None:
-            raise SpecProblem.unknown("KG0306", "GPU type", resources.gpu_type, gpu_names(), where)
+            raise ProblemError.unknown("KG0306", "GPU type", resources.gpu_type, gpu_names(), where)
         resource = gpu.resource
         label = gpu.labels.get(profile.gpu_column)
         if label is None:
-            raise SpecProblem(
+            raise ProblemError(
                 "KG0307",
                 f"nodes of profile `{profile.name}` have no label that tells {gpu.name}",
                 where,
@@ -210,14 +210,14 @@ def placement_fields(
         origin: where the block stands in the spec.
 
     Raises:
-        SpecProblem: when spot nodes are asked for and the profile knows none.
+        ProblemError: when spot nodes are asked for and the profile knows none.
     """
     selector = dict(granted.node_selector) if granted else {}
     tolerations = list(granted.tolerations) if granted else []
     if placement.spot:
         spot = context.profile.spot
         if spot is None:
-            raise SpecProblem(
+            raise ProblemError(
                 "KG0308",
                 f"profile `{context.profile.name}` knows no spot nodes",
                 (*origin, "spot"),

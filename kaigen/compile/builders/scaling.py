@@ -11,7 +11,7 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.expressions import Expr, Joined, JsonText, Namespace, Release, Setting, Text, Tree
-from kaigen.compile.problems import SpecProblem
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.serving import Autoscale, Disruption
 
 _ORIGIN = ("spec", "autoscale")
@@ -45,10 +45,10 @@ def scaler(frame: Frame, autoscale: Autoscale, target: Target) -> Object:
     """The HorizontalPodAutoscaler or ScaledObject.
 
     Raises:
-        SpecProblem: when the scaler cannot do what is asked for.
+        ProblemError: when the scaler cannot do what is asked for.
     """
     if autoscale.min > autoscale.max:
-        raise SpecProblem(
+        raise ProblemError(
             "KG0348",
             f"`autoscale.min` is {autoscale.min}, above `max`, {autoscale.max}",
             (*_ORIGIN, "min"),
@@ -76,7 +76,7 @@ def _metric_name(autoscale: Autoscale, engine: Engine) -> str:
     name = engine.metrics.get(autoscale.metric)
     if name is None:
         known = ", ".join(f"`{metric}`" for metric in [*engine.metrics, "cpu"])
-        raise SpecProblem(
+        raise ProblemError(
             "KG0348",
             f"engine `{engine.name}` has no metric that tells `{autoscale.metric}`",
             (*_ORIGIN, "metric") if "metric" in autoscale.model_fields_set else _ORIGIN,
@@ -87,7 +87,7 @@ def _metric_name(autoscale: Autoscale, engine: Engine) -> str:
 
 def _refuse(autoscale: Autoscale, field: str, name: str, message: str, hint: str) -> None:
     if name in autoscale.model_fields_set:
-        raise SpecProblem("KG0348", message, (*_ORIGIN, field), hint)
+        raise ProblemError("KG0348", message, (*_ORIGIN, field), hint)
 
 
 def _window(autoscale: Autoscale) -> int:
@@ -96,7 +96,7 @@ def _window(autoscale: Autoscale) -> int:
 
 def _hpa(frame: Frame, autoscale: Autoscale, target: Target) -> Object:
     if autoscale.min == 0:
-        raise SpecProblem(
+        raise ProblemError(
             "KG0349",
             "a HorizontalPodAutoscaler cannot scale to zero",
             (*_ORIGIN, "min"),
@@ -105,7 +105,7 @@ def _hpa(frame: Frame, autoscale: Autoscale, target: Target) -> Object:
     for field, name in (("query", "query"), ("prometheus", "prometheus")):
         _refuse(autoscale, field, name, f"a HorizontalPodAutoscaler asks no `{field}`", "set `scaler: keda`")
     if seconds(autoscale.idle_after) > _LONGEST_WINDOW:
-        raise SpecProblem(
+        raise ProblemError(
             "KG0348",
             "a HorizontalPodAutoscaler waits one hour at most",
             (*_ORIGIN, "idleAfter"),
@@ -159,7 +159,7 @@ def _scaled_object(frame: Frame, autoscale: Autoscale, target: Target) -> Object
         "use `query`",
     )
     if autoscale.min == 0 and autoscale.query is None:
-        raise SpecProblem(
+        raise ProblemError(
             "KG0349",
             "nothing would wake it from zero: a metric of its own pods is not there while none runs",
             (*_ORIGIN, "min"),
@@ -197,17 +197,17 @@ def _trigger(autoscale: Autoscale, target: Target) -> dict[str, Tree]:
         value = _target(autoscale, _TARGETS["cpu"])
         return {"type": "cpu", "metricType": "Utilization", "metadata": {"value": Text(value)}}
     if autoscale.prometheus is None:
-        raise SpecProblem(
+        raise ProblemError(
             "KG0348", "KEDA must be told which Prometheus it asks", _ORIGIN, "add `prometheus: {address: …}`"
         )
     query: Tree
     if autoscale.query is not None:
         if "metric" in autoscale.model_fields_set:
-            raise SpecProblem(
+            raise ProblemError(
                 "KG0348", "`query` stands in place of `metric`", (*_ORIGIN, "metric"), "leave one of them out"
             )
         if autoscale.target is None:
-            raise SpecProblem(
+            raise ProblemError(
                 "KG0348", "a `query` needs a `target`: the share of its value that one replica bears", _ORIGIN
             )
         query = autoscale.query

@@ -18,7 +18,8 @@ from kaigen.compile.model.volume import (
     mount_annotations,
     warn_of_pinned_volume,
 )
-from kaigen.compile.problems import Problems, SpecProblem
+from kaigen.compile.problems import Problems
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import JobSpec, ModelUse
 
@@ -66,7 +67,7 @@ class WeightsReader:
         """The weights; None when the Job names none.
 
         Raises:
-            SpecProblem: when they cannot reach it.
+            ProblemError: when they cannot reach it.
         """
         use = self.spec.model
         if use is None:
@@ -100,7 +101,7 @@ class WeightsReader:
         root = output.mount_path.rstrip("/") + "/" if output else ""
         if output is None or not (use.mount_path.rstrip("/") + "/").startswith(root):
             where = f"`{output.mount_path}`" if output else "a volume"
-            raise SpecProblem(
+            raise ProblemError(
                 "KG0303",
                 f"`model.source` is fetched into the Job's own volume, but `{use.mount_path}` is not inside {where}",
                 ("spec", "model", "mountPath") if "mount_path" in use.model_fields_set else ("spec", "model"),
@@ -109,7 +110,7 @@ class WeightsReader:
                 else "add `output.volume`, and set `model.mountPath` to a folder in it",
             )
         if self.spec.nodes > 1:
-            raise SpecProblem(
+            raise ProblemError(
                 "KG0304",
                 "several nodes would each fetch `model.source` into the same folder",
                 ("spec", "model", "source"),

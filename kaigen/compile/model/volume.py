@@ -8,7 +8,8 @@ from kaigen.compile.builders.buckets import SIDECAR, driver_of, volume_suffix
 from kaigen.compile.builders.weights import WAIT_TIMEOUT, identity, marker_container
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import SpecPath, Tree
-from kaigen.compile.problems import Problems, SpecProblem
+from kaigen.compile.problems import Problems
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.model import Model
 
 SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
@@ -25,7 +26,7 @@ def find_model(context: Context, namespace: str, name: str, origin: SpecPath) ->
         origin: where it is named.
 
     Raises:
-        SpecProblem: when there is none in the namespace.
+        ProblemError: when there is none in the namespace.
     """
     specs = context.specs
     model = specs.get("Model", namespace, name)
@@ -36,9 +37,9 @@ def find_model(context: Context, namespace: str, name: str, origin: SpecPath) ->
         places = " and ".join(f"`{place}`" for place in elsewhere)
         hint = f"it is in namespace {places}, and a pod can mount volumes of its own namespace only"
         message = f"no Model `{name}` in namespace `{namespace}`"
-        raise SpecProblem("KG0301", message, origin, hint)
+        raise ProblemError("KG0301", message, origin, hint)
     where = f" in namespace `{namespace}`"
-    raise SpecProblem.unknown("KG0301", "Model", name, specs.names("Model", namespace), origin, where=where)
+    raise ProblemError.unknown("KG0301", "Model", name, specs.names("Model", namespace), origin, where=where)
 
 
 def claim_suffix(model: Model) -> str:

@@ -14,8 +14,8 @@ from kaigen.compile.app import Object
 from kaigen.compile.builders.nodes import NODES_LABEL, Wanted, node_pool, nodes_value
 from kaigen.compile.builders.pods import Granted, placement_fields
 from kaigen.compile.expressions import Tree
-from kaigen.compile.problems import SpecProblem
 from kaigen.compile.topology.resolution import Resolved
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import Resources
 
 _CLOUDS = {"aks": "azure", "eks": "aws"}
@@ -63,7 +63,7 @@ def scheduling(topology: Resolved) -> dict[str, Tree]:
     """Fields of a pod that say where it may run.
 
     Raises:
-        SpecProblem: when the cluster can have no such place.
+        ProblemError: when the cluster can have no such place.
     """
     placement, granted = topology.spec.placement, topology.granted
     update: dict[str, Any] = {}
@@ -97,7 +97,7 @@ def _node_requirements(
         gpus: of each pod, and so of each node.
 
     Raises:
-        SpecProblem: when the spec leaves open which nodes there are to be.
+        ProblemError: when the spec leaves open which nodes there are to be.
     """
     if resources.instance_type is not None:
         return {"node.kubernetes.io/instance-type": [resources.instance_type]}
@@ -114,7 +114,7 @@ def _node_requirements(
     ]
     alike = [each.name for each in known if each.count == gpus]
     if not alike:
-        raise SpecProblem(
+        raise ProblemError(
             "KG0350",
             "Karpenter must be told which nodes to make",
             ("spec", "provisioning"),

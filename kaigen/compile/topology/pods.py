@@ -256,7 +256,7 @@ class PodMaker:
     def _check_variables(self, own: Sequence[Tree]) -> None:
         told = {
             str(path[-1])
-            for path in (problem.path for problem in self.problems.errors)
+            for path in (problem.path for problem in self.problems.items)
             if path[:2] == ("spec", "env")
         }
         for entry in own:

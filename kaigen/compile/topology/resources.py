@@ -6,9 +6,9 @@ from typing import Any
 
 from kaigen.compile.builders.pods import Granted, grant
 from kaigen.compile.context import Context
-from kaigen.compile.problems import SpecProblem
 from kaigen.compile.topology.parallel import gpus_of
 from kaigen.compile.topology.sizing import GIB, Sized, preset_bytes
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
 
@@ -40,12 +40,12 @@ def granted_resources(spec: TopologySpec, mode: str, sized: Sized, gpus: int, co
         context: what it is compiled for.
 
     Raises:
-        SpecProblem: when a node cannot have as much.
+        ProblemError: when a node cannot have as much.
     """
     resources = spec.resources
     instance = sized.instance
     if instance is not None and gpus > instance.count:
-        raise SpecProblem(
+        raise ProblemError(
             "KG0344",
             f"{gpus} GPUs are asked for of nodes that have {instance.count}",
             ("spec", "resources", "gpus"),

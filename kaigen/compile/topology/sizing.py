@@ -9,7 +9,8 @@ from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import Instance, find_instance
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets
 from kaigen.compile.expressions import Json, SpecPath
-from kaigen.compile.problems import Problems, SpecProblem
+from kaigen.compile.problems import Problems
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import GpuShare
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.facts import Hardware, Request, facts_of, hardware_of_gpu, hardware_of_instance
@@ -92,7 +93,7 @@ def _preset(spec: TopologySpec) -> Preset:
     if preset is None:
         near = nearest_presets(spec.preset)
         hint = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else ""
-        raise SpecProblem(
+        raise ProblemError(
             "KG1101",
             f"unknown preset `{spec.preset}`",
             ("spec", "preset"),
@@ -178,7 +179,7 @@ def _plan(spec: TopologySpec, preset: Preset, instance: Instance | None) -> Plan
         nodes = hardware(spec, instance)
         return plan(facts_of(preset), request_of(spec), nodes) if nodes else None
     except PlanError as error:
-        raise SpecProblem(error.code, str(error), place_of(error.field, spec), error.hint) from None
+        raise ProblemError(error.problem.code, str(error), place_of(error.field, spec), error.hint) from None
 
 
 def _number(value: Json) -> float | None:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from kaigen.catalog.presets import Preset
-from kaigen.compile.problems import Problems, SpecProblem
+from kaigen.compile.problems import Problems
 from kaigen.compile.topology.fields import without_effect
 from kaigen.compile.topology.sizing import preset_bytes
 from kaigen.compile.topology.weights import Consumer, Weights, model_weights, pulled
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
 
@@ -24,7 +25,7 @@ def served_weights(spec: TopologySpec, mode: str, preset: Preset | None, consume
         consumer: who reads them.
 
     Raises:
-        SpecProblem: when it is not said what is served, or that cannot be.
+        ProblemError: when it is not said what is served, or that cannot be.
     """
     if mode == "template":
         return Weights()
@@ -39,7 +40,7 @@ def served_weights(spec: TopologySpec, mode: str, preset: Preset | None, consume
         return _preset_weights(spec, preset, consumer)
     if spec.preset is not None or mode == "container":
         return Weights()
-    raise SpecProblem(
+    raise ProblemError(
         "KG0341",
         "it is not said what is served",
         ("spec",),

@@ -21,7 +21,8 @@ from kaigen.compile.model.volume import (
     mount_annotations,
     warn_of_pinned_volume,
 )
-from kaigen.compile.problems import Problems, SpecProblem
+from kaigen.compile.problems import Problems
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds import quantity
 from kaigen.kinds.base import TokenSecret
 from kaigen.kinds.blocks import HuggingFace, Source, Transfer
@@ -126,7 +127,7 @@ def model_weights(use: str | ServedModel, consumer: Consumer) -> Weights:
     """Weights of the model that a spec names.
 
     Raises:
-        SpecProblem: when they cannot be had.
+        ProblemError: when they cannot be had.
     """
     at: SpecPath = ("spec", "model")
     if isinstance(use, str):
@@ -199,7 +200,7 @@ def pulled(
         chosen: the spec names the repository, not a catalogue.
 
     Raises:
-        SpecProblem: for a container, of which nobody knows how it pulls.
+        ProblemError: for a container, of which nobody knows how it pulls.
     """
     size = known_bytes(hub.repo) if size is None else size
     commit = hub.revision if _COMMIT.fullmatch(hub.revision) else ""
@@ -211,7 +212,7 @@ def pulled(
             "name the commit, 40 hex digits, in `revision`",
         )
     if consumer.engine == "container":
-        raise SpecProblem(
+        raise ProblemError(
             "KG0341",
             "a container pulls its weights in a way of its own",
             origin,

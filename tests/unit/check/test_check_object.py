@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from kaigen.check import Finding, check_object, codes, is_cluster_scoped, supported_targets
+from kaigen.check import check_object, codes, is_cluster_scoped, supported_targets
 from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.problem import Problem
 from tests.unit.check.example_objects import example
 from tests.unit.check.mutations import at
 from tests.unit.check.mutations import place as named
@@ -27,7 +28,7 @@ def deployment(place: tuple[str | int, ...] = (), **fields: object) -> Object:
     return obj
 
 
-def only(findings: list[Finding]) -> Finding:
+def only(findings: list[Problem]) -> Problem:
     assert len(findings) == 1, findings
     return findings[0]
 
@@ -43,7 +44,7 @@ def test_an_unsupported_target_is_an_error_of_the_caller() -> None:
 
 def test_an_unknown_kind_names_the_nearest() -> None:
     finding = only(check_object({"apiVersion": "apps/v1", "kind": "Deploiment"}))
-    assert finding == Finding(
+    assert finding == Problem(
         codes.UNKNOWN_KIND, "unknown kind `Deploiment`", ("kind",), "did you mean `Deployment`?"
     )
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from kaigen.check import Finding, check_references, codes
+from kaigen.check import check_references, codes
+from kaigen.diagnostics.problem import Problem
 from tests.unit.check.example_objects import example, objects
 from tests.unit.check.mutations import at
 
@@ -43,7 +44,7 @@ def shown(
     return [(objs[place]["kind"], finding.where, finding.message) for place, finding in found]
 
 
-def only(found: list[tuple[int, Finding]]) -> Finding:
+def only(found: list[tuple[int, Problem]]) -> Problem:
     assert len(found) == 1, found
     return found[0][1]
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from kaigen.check import Finding, check_policy, codes
+from kaigen.check import check_policy, codes
 from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.problem import Problem
 from tests.unit.check.example_objects import example, label, objects
 from tests.unit.check.mutations import at
 
@@ -16,7 +17,7 @@ Object = dict[str, Any]
 SERVER = ("spec", "template", "spec", "containers", 0)
 
 
-def only(findings: list[Finding]) -> Finding:
+def only(findings: list[Problem]) -> Problem:
     assert len(findings) == 1, findings
     return findings[0]
 

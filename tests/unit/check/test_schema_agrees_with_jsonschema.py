@@ -17,7 +17,8 @@ import pytest
 import referencing
 import yaml
 
-from kaigen.check import Finding, check_object, codes, supported_targets
+from kaigen.check import check_object, codes, supported_targets
+from kaigen.diagnostics.problem import Problem
 from tests.unit.check.example_objects import label, objects
 from tests.unit.check.mutations import DAMAGES, damaged, places
 
@@ -64,7 +65,7 @@ def validator(target: str, api_version: str, kind: str) -> jsonschema.Draft20201
     return jsonschema.Draft202012Validator({"$ref": f"{content['$id']}#/$defs/{name}"}, registry=registry)
 
 
-def only_stricter(findings: list[Finding]) -> bool:
+def only_stricter(findings: list[Problem]) -> bool:
     """Whether the findings are all of rules that a JSON schema does not hold."""
     return all(
         f.code in STRICTER or f.message in REQUIRED_BY_RULES or f.message.startswith(CONDITIONS)

@@ -63,7 +63,7 @@ def app(block: Block, where: Context | None = None) -> App:
     """The app of a spec that nothing is wrong with."""
     problems = Problems()
     found = compiled(block, where or context(), problems)
-    assert [str(error) for error in problems.errors] == []
+    assert not problems.failed, problems.items
     return found
 
 
@@ -84,6 +84,5 @@ def said(block: Block, where: Context | None = None) -> list[tuple[str, str]]:
     """Code and dotted path of every error, then of every warning."""
     problems = Problems()
     compiled(block, where or context(), problems)
-    return [
-        (problem.code, ".".join(map(str, problem.path))) for problem in [*problems.errors, *problems.warnings]
-    ]
+    worst_first = sorted(problems.items, key=lambda item: -item.severity)
+    return [(problem.code, ".".join(map(str, problem.path))) for problem in worst_first]

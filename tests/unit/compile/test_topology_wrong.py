@@ -227,4 +227,4 @@ def test_a_key_helps_an_open_load_balancer_only_where_one_can_be_asked_for(
 ) -> None:
     problems = Problems()
     compiled(topology(**spec, service={"type": "LoadBalancer"}), WHERE, problems)
-    assert [item.hint for item in problems.warnings if item.code == "KG0352"] == [hint]
+    assert [item.hint for item in problems.items if item.code == "KG0352"] == [hint]

@@ -92,7 +92,7 @@ def app_of(folder: Path) -> App:
     (spec,) = load_specs((), config).specs
     problems = Problems()
     app = spec.entry.compiler()(spec.block, make_context(config, SpecIndex()), problems)
-    assert not problems.failed, [*map(str, problems.errors), *problems.told]
+    assert not problems.failed, [*problems.items, *problems.diagnostics]
     assert isinstance(app, App)
     return app
 

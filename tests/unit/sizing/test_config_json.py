@@ -162,4 +162,4 @@ def test_layers_without_attention_are_counted_by_their_interval_too() -> None:
 def test_a_config_without_a_number_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(PlanError, match=message) as caught:
         facts_of_config(CONFIGS["llama-3.1-8b-instruct"] | change, name="x", weights=1)
-    assert caught.value.code == "KG1103"
+    assert caught.value.problem.code == "KG1103"

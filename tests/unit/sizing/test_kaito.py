@@ -104,7 +104,7 @@ def test_later_constants_count_the_state_of_layers_without_attention() -> None:
 def test_a_context_that_leaves_no_room_is_refused_with_the_sum() -> None:
     with pytest.raises(PlanError) as caught:
         estimate(10, 400_000, KaitoNode(24, 1), context=131_072)
-    assert caught.value.code == "KG1105"
+    assert caught.value.problem.code == "KG1105"
     assert "51.13 GiB of 20.16" in caught.value.hint
 
 

@@ -59,7 +59,7 @@ def planned(model: str, hardware: Hardware, **request: Any) -> Plan:
 def refused(model: str, hardware: Hardware, **request: Any) -> PlanError:
     with pytest.raises(PlanError) as caught:
         plan(facts(model), Request(**request), hardware)
-    assert caught.value.code in codes()
+    assert caught.value.problem.code in codes()
     return caught.value
 
 
