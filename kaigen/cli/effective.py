@@ -46,7 +46,7 @@ def effective_data(effective: Effective, form: str) -> str:
     """The effective spec for programs: `yaml` or `json`."""
     if form == "json":
         return json.dumps(effective.as_data(), indent=2, ensure_ascii=False) + "\n"
-    from kaigen.emit.yaml import dump
+    from kaigen.yaml.dump import dump
 
     return dump(effective.as_data())
 
@@ -71,7 +71,7 @@ def _aligned(lines: list[Line], color: bool) -> list[str]:
 
 def _lines(node: Any, path: Path, origins: Mapping[Path, str], indent: str) -> Iterator[Line]:
     """The lines of a mapping or list that holds something."""
-    from kaigen.emit.yaml import scalar
+    from kaigen.yaml.dump import scalar
 
     items = node.items() if isinstance(node, dict) else enumerate(node)
     for key, value in items:
@@ -88,6 +88,6 @@ def _lines(node: Any, path: Path, origins: Mapping[Path, str], indent: str) -> I
 
 
 def _leaf(value: Any) -> str:
-    from kaigen.emit.yaml import scalar
+    from kaigen.yaml.dump import scalar
 
     return scalar(value) if isinstance(value, str) else json.dumps(value)

@@ -11,8 +11,9 @@ from kaigen.compile.app import App, Object
 from kaigen.compile.expressions import DIGEST_LENGTH, Json, Setting
 from kaigen.compile.field_expressions import MUTABLE_JOB_FIELDS, HashedName
 from kaigen.emit.files import app_folder, header
+from kaigen.emit.helm_template import dump_template
 from kaigen.emit.readme import notes, readme
-from kaigen.emit.yaml import dump, dump_template, entry_lines
+from kaigen.yaml.dump import dump, entry_lines
 
 KUBE_VERSION = ">=1.31.0-0"
 """Oldest Kubernetes that the objects work on: podFailurePolicy is stable since 1.31."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from kaigen.compile.app import App, Rendered
 from kaigen.compile.expressions import Json
 from kaigen.emit.files import app_folder, header
-from kaigen.emit.yaml import dump
+from kaigen.yaml.dump import dump
 
 
 def manifest_files(

@@ -51,7 +51,7 @@ PINS_ENTRY = KindEntry(
 
 def pins_text(apps: Mapping[str, Mapping[str, str]], images: Mapping[str, str]) -> str:
     """The pins file that holds these, sorted."""
-    from kaigen.emit.yaml import dump
+    from kaigen.yaml.dump import dump
 
     data: dict[str, Any] = {"apiVersion": API_VERSION, "kind": "Pins"}
     pinned = {name: dict(sorted(fields.items())) for name, fields in sorted(apps.items()) if fields}

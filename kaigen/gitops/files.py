@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kaigen.emit.yaml import dump
 from kaigen.gitops.delivery import Delivery
 from kaigen.gitops.tenancy import tenants_of
+from kaigen.yaml.dump import dump
 
 _HEADER = "# Rendered by kaigen from kaigen.yaml. Change that, not this file.\n"
 

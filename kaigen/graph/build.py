@@ -11,12 +11,12 @@ from kaigen.check.selectors import pods_of, selected, selector_of
 from kaigen.compile.app import Rendered
 from kaigen.compile.builders.frame import WAVE
 from kaigen.emit.files import app_folder
-from kaigen.emit.yaml import dump
 from kaigen.environments.patch import PatchedDocument
 from kaigen.graph.lines import plain_lines, spec_lines
 from kaigen.graph.model import AppNode, Edge, ExternalNode, Graph, ObjectNode, Place, Relation
 from kaigen.graph.references import filled_buckets, made_secret, markers, references
 from kaigen.yaml.document import Document
+from kaigen.yaml.dump import dump
 
 if TYPE_CHECKING:
     from kaigen.pipeline.run import Compilation, Compiled

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from kaigen.compile.app import Rendered
 from kaigen.compile.expressions import Expr, Json, Namespace, Release
 from kaigen.compile.field_expressions import HashedName, Labels
-from kaigen.emit.yaml import entry_lines
 from kaigen.graph.model import Place
+from kaigen.yaml.dump import entry_lines
 
 if TYPE_CHECKING:
     from kaigen.diagnostics.diagnostic import Mark
@@ -21,7 +21,7 @@ Path = tuple[str | int, ...]
 
 
 def line_paths(body: Json) -> list[Path]:
-    """For each line of an object as `kaigen.emit.yaml.dump` writes it, the path of the value it begins with."""
+    """For each line of an object as `kaigen.yaml.dump.dump` writes it, the path of the value it begins with."""
     found: list[Path] = []
     _lay(body, (), found)
     return found

@@ -49,16 +49,16 @@ def render_json(secrets: Iterable[ExpectedSecret]) -> str:
 
 def render_yaml(secrets: Iterable[ExpectedSecret]) -> str:
     """The same as YAML."""
-    from kaigen.emit.yaml import dump
+    from kaigen.yaml.dump import dump
 
     return dump([described(secret) for secret in secrets])
 
 
 def render_external(secrets: Iterable[ExpectedSecret], external: External) -> str:
     """An ExternalSecret for each, as one YAML stream; keys that nobody names are left for a person to add."""
-    from kaigen.emit.yaml import dump
     from kaigen.secrets.commands import comment
     from kaigen.secrets.external import skeleton
+    from kaigen.yaml.dump import dump
 
     parts = []
     for secret in secrets:

@@ -15,9 +15,9 @@ from kaigen.compile.expressions import Scope, resolve
 from kaigen.compile.field_expressions import spec_digest
 from kaigen.emit.manifests import manifest_files
 from kaigen.emit.values import check_values
-from kaigen.emit.yaml import dump
 from kaigen.kinds.registry import KINDS
 from kaigen.pipeline.run import Compiled
+from kaigen.yaml.dump import dump
 from tests import helm
 from tests.chart.cases import AppCase, app_cases, write_chart
 from tests.chart.synthesis import emptied, filled

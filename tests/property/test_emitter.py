@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kaigen.compile.go_json import go_json
-from kaigen.emit.yaml import dump, scalar
+from kaigen.yaml.dump import dump, scalar
 from tests.differences import assert_same
 from tests.strategies import floats, json_values, texts
 

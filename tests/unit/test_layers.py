@@ -41,7 +41,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 EXCEPTIONS = {
     ("kaigen.config.file", "kaigen.check"): "to be removed",
     ("kaigen.config.file", "kaigen.emit.values"): "to be removed",
-    ("kaigen.environments.pins", "kaigen.emit.yaml"): "to be removed",
     ("kaigen.output.tree", "kaigen.diff.unified"): "to be removed",
     ("kaigen.promote.promotion", "kaigen.publish.sbom"): "to be removed",
     ("kaigen", "kaigen.pipeline.run"): "the library's front door: names looked up when they are first used",

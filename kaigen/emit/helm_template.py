@@ -1,0 +1,89 @@
+"""Write objects with expressions in them as Helm templates, in the YAML style of `kaigen.yaml.dump`.
+
+Own code because no YAML library writes template actions between the lines of a document.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from kaigen.compile.expressions import Expr, Setting, Tree
+from kaigen.compile.field_expressions import Arguments, Labels, Spread
+from kaigen.yaml.dump import Writer, scalar
+
+
+def _escape_actions(text: str) -> str:
+    """Return text in which Helm sees no template action."""
+    return text.replace("{{", '{{ "{{" }}') if "{{" in text else text
+
+
+@lru_cache(maxsize=100_000)
+def _template_scalar(text: str) -> str:
+    return _escape_actions(scalar(text))
+
+
+class _TemplateWriter(Writer):
+    """Writes the lines of one Helm template."""
+
+    __slots__ = ()
+
+    scalar = staticmethod(_template_scalar)
+
+    def literal_line(self, line: str) -> str:
+        """Return one line of a literal block, its template actions escaped."""
+        return _escape_actions(line)
+
+    def inline(self, node: object) -> str:
+        """Return a value that is written on one line: an expression as its template action."""
+        return node.inline() if isinstance(node, Expr) else super().inline(node)
+
+    def special_entry(self, start: str, node: object, indent: str, lead: str) -> None:
+        """Write an entry whose value is an expression."""
+        if not isinstance(node, Expr):
+            super().special_entry(start, node, indent, lead)
+            return
+        assert lead == indent or not (isinstance(node, Setting) and node.optional), (
+            "an optional setting cannot be the first entry of a sequence's mapping"
+        )
+        self._expression(start, node, indent)
+
+    def _expression(self, start: str, node: Expr, indent: str) -> None:
+        """Write an entry whose value is an expression; `start` is its key with everything before it on its line."""
+        lines = self.lines
+        if isinstance(node, Labels):
+            lines.append(start)
+            lines.append(f"{indent}  {{{{- {node.pipeline()} | nindent {len(indent) + 2} }}}}")
+            self.mapping(node.own, indent + "  ")
+            return
+        if isinstance(node, Spread):
+            lines.append(f"{indent}{{{{- with {node.of.pipeline()} }}}}")
+            lines.append(start)
+            lines.append(f"{indent}  {{{{- range . }}}}")
+            lines.append(f"{indent}  - {node.inline()}")
+            lines.append(f"{indent}  {{{{- end }}}}")
+            lines.append(f"{indent}{{{{- end }}}}")
+            return
+        if isinstance(node, Arguments):
+            lines.append(start)
+            self.sequence(node.fixed, indent + "  ")
+            lines.extend([f"{indent}  {line}" for line in node.lines()])
+            return
+        block = isinstance(node, Setting) and isinstance(node.default, dict | list)
+        if isinstance(node, Setting) and node.optional:
+            lines.append(f"{indent}{{{{- with {node.pipeline()} }}}}")
+            if block:
+                lines.append(start)
+                lines.append(f"{indent}  {{{{- toYaml . | nindent {len(indent) + 2} }}}}")
+            else:
+                lines.append(f"{start} {{{{ toJson . }}}}")
+            lines.append(f"{indent}{{{{- end }}}}")
+        elif block:
+            lines.append(start)
+            lines.append(f"{indent}  {{{{- toYaml {node.pipeline()} | nindent {len(indent) + 2} }}}}")
+        else:
+            lines.append(f"{start} {node.inline()}")
+
+
+def dump_template(tree: Tree) -> str:
+    """Return an object with expressions in it as a Helm template."""
+    return _TemplateWriter().document(tree)
