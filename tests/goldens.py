@@ -1,4 +1,4 @@
-"""Golden files: what a test's output must be, byte for byte. `pytest --update` writes them anew."""
+"""Golden files: the expected output of tests, compared byte for byte. `pytest --update` rewrites them."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_HINT = "if this is what it should be: pytest --update, and look at git diff"
+_HINT = "if the new output is right, run `pytest --update` and review `git diff`"
 
 
 @dataclass(frozen=True, slots=True)
 class Goldens:
-    """Compares output with golden files, or writes these.
+    """Compares output with golden files, or rewrites them.
 
     Attributes:
-        folder: what relative paths start from: the folder of the test's file.
-        update: write instead of compare.
+        folder: the folder of the test's file; paths are relative to it.
+        update: rewrite instead of compare.
     """
 
     folder: Path
     update: bool = False
 
     def check(self, path: str | Path, actual: str | bytes) -> None:
-        """Compares `actual` with the golden file at `path`.
+        """Compare `actual` with the golden file at `path`.
 
         Raises:
-            AssertionError: they differ, or there is no such file. The text is a unified diff.
+            AssertionError: they differ, or the file does not exist. The message is a unified diff.
         """
         __tracebackhide__ = True
         golden = self.folder / path
@@ -39,10 +39,10 @@ class Goldens:
             raise AssertionError(_report([_difference(str(path), expected, content)]))
 
     def check_tree(self, path: str | Path, actual: Mapping[str, str | bytes]) -> None:
-        """Compares `actual`, content by relative path, with all files of the golden folder at `path`.
+        """Compare `actual`, content by relative path, with every file of the golden folder at `path`.
 
         Raises:
-            AssertionError: they differ. The text holds a unified diff for each file that does.
+            AssertionError: they differ. The message has a unified diff of each file that differs.
         """
         __tracebackhide__ = True
         golden = self.folder / path
@@ -63,6 +63,15 @@ class Goldens:
             raise AssertionError(_report(differences))
 
 
+def joined(files: Mapping[str, bytes]) -> str:
+    """Return many UTF-8 files as one text, so that one golden file covers a whole folder."""
+    parts = []
+    for path, content in sorted(files.items()):
+        text = content.decode()
+        parts.append(f"=== {path}\n{text}" + ("" if text.endswith("\n") else "\n=== no newline at the end\n"))
+    return "".join(parts)
+
+
 def _bytes(content: str | bytes) -> bytes:
     return content.encode() if isinstance(content, str) else content
 
@@ -74,7 +83,7 @@ def _read_tree(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _write(file: Path, content: bytes) -> None:
-    """Leaves a file that is right as it is, so that its time says when it last changed."""
+    """Write a file whose content differs; others keep their modification time."""
     if file.is_file() and file.read_bytes() == content:
         return
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -83,9 +92,9 @@ def _write(file: Path, content: bytes) -> None:
 
 def _difference(name: str, expected: bytes | None, actual: bytes | None) -> str:
     if actual is None:
-        return f"{name}: a golden file, but not in the output"
+        return f"{name}: missing from the output"
     if expected is None:
-        return f"{name}: in the output, but no golden file:\n{_text(actual)}"
+        return f"{name}: no such golden file; the output is\n{_text(actual)}"
     lines = difflib.unified_diff(
         _text(expected).splitlines(keepends=True),
         _text(actual).splitlines(keepends=True),

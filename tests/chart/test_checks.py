@@ -9,7 +9,7 @@ import pytest
 from kaigen.check import check_object, check_policy, is_cluster_scoped, supported_targets
 from kaigen.compile.builders.frame import WAVE
 from kaigen.compile.expressions import Scope, resolve
-from tests.chart.cases import AppCase, app_cases
+from tests.cases import AppCase, app_cases
 
 TARGETS = [target for target in supported_targets() if tuple(map(int, target.split("."))) >= (1, 34)]
 """Versions that serve all that kaigen writes: `resource.k8s.io/v1` is there since 1.34."""

@@ -21,7 +21,7 @@ from kaigen.config.settings import default_images
 from kaigen.emit.values import check_values, effective_values
 from kaigen.kinds.job import Job
 from kaigen.pipeline.run import Compiled
-from tests.chart.cases import AppCase, app_cases, write_chart
+from tests.cases import AppCase, app_cases, write_chart
 from tests.chart.synthesis import filled
 from tests.chart.test_equal import by_helm, written
 from tests.differences import assert_same

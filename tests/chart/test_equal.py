@@ -19,7 +19,7 @@ from kaigen.kinds.registry import KINDS
 from kaigen.pipeline.run import Compiled
 from kaigen.yaml.dump import dump
 from tests import helm
-from tests.chart.cases import AppCase, app_cases, write_chart
+from tests.cases import AppCase, app_cases, write_chart
 from tests.chart.synthesis import emptied, filled
 from tests.differences import assert_same
 

@@ -14,7 +14,7 @@ from kaigen.diagnostics.diagnostic import InputError
 from kaigen.emit.values import Overrides, check_values, effective_values, parse_assignment
 from kaigen.pipeline.run import Compiled
 from tests import helm
-from tests.chart.cases import write_chart
+from tests.cases import write_chart
 from tests.differences import assert_same
 
 DEFAULTS: dict[str, Any] = {

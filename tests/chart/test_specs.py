@@ -12,7 +12,7 @@ from kaigen.compile.expressions import find_settings
 from kaigen.kinds.registry import KINDS, KindEntry, find_kind
 from kaigen.kinds.schema import branches, deref, json_schema, walk
 from kaigen.yaml.document import JsonValue
-from tests.chart.cases import SPECS, AppCase, app_cases
+from tests.cases import SPECS, AppCase, app_cases
 
 NOT_WRITTEN = {
     "status",

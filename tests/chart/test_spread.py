@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.chart.cases import write_chart
+from tests.cases import write_chart
 from tests.chart.test_digest import compiled
 from tests.chart.test_equal import by_helm, written
 from tests.differences import assert_same

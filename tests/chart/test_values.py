@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kaigen.compile.expressions import Setting
 from kaigen.emit.values import check_values
 from tests import helm
-from tests.chart.cases import AppCase, app_cases, write_chart
+from tests.cases import AppCase, app_cases, write_chart
 from tests.chart.synthesis import filled
 from tests.chart.test_equal import by_helm, without_tests, written
 from tests.differences import assert_same

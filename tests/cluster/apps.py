@@ -10,7 +10,7 @@ import yaml
 
 from kaigen.config.settings import load_config
 from kaigen.pipeline.run import Compilation, Compiled, compile_specs, load_specs
-from tests.chart.cases import EXAMPLES, Case
+from tests.cases import EXAMPLES, Case
 from tests.cluster import world
 from tests.cluster.client import Object
 from tests.cluster.plane import Plane

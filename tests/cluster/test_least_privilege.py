@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import helm
-from tests.chart.cases import write_chart
+from tests.cases import write_chart
 from tests.cluster.apps import JOB, POD, add_gpu_node, demo, find, job_name
 from tests.cluster.client import ApiError, Client, Object, is_true
 from tests.cluster.downloader import account_variables, finish, hub_of, running, variables

@@ -14,7 +14,7 @@ from kaigen.check.pods import pod_templates
 from kaigen.kinds.registry import KINDS
 from kaigen.pipeline.run import Compiled
 from tests import helm
-from tests.chart.cases import cases, write_chart
+from tests.cases import cases, write_chart
 from tests.cluster.apps import CLAIM, JOB, POD, add_gpu_node, case, demo, job_name
 from tests.cluster.client import Object, is_true
 from tests.cluster.plane import Plane

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.goldens import Goldens
+from tests.goldens import Goldens, joined
 
 
 @pytest.fixture
@@ -39,22 +39,22 @@ def test_a_difference_is_shown_line_by_line(folder: Path, actual: str | bytes, l
     assert (folder / "one.txt").read_bytes() == b"a\nb\n"
 
 
-def test_a_golden_that_is_not_there_fails(folder: Path) -> None:
-    with pytest.raises(AssertionError, match="new: in the output, but no golden file"):
+def test_a_missing_golden_file_fails(folder: Path) -> None:
+    with pytest.raises(AssertionError, match="new: no such golden file"):
         Goldens(folder).check("new", "text")
     assert not (folder / "new").exists()
 
 
-def test_a_tree_names_every_file_that_is_new_gone_or_other(folder: Path) -> None:
+def test_a_tree_reports_every_new_missing_or_different_file(folder: Path) -> None:
     with pytest.raises(AssertionError) as caught:
         Goldens(folder).check_tree("tree", {"same": "other\n", "new": "new\n"})
     text = str(caught.value)
-    assert "tree/deep/gone: a golden file, but not in the output" in text
-    assert "tree/new: in the output, but no golden file" in text
+    assert "tree/deep/gone: missing from the output" in text
+    assert "tree/new: no such golden file" in text
     assert "-same\n+other\n" in text
 
 
-def test_update_makes_the_goldens_what_the_output_is(folder: Path) -> None:
+def test_update_rewrites_only_golden_files_that_differ(folder: Path) -> None:
     goldens = Goldens(folder, update=True)
     untouched = (folder / "tree" / "same").stat().st_mtime_ns
     goldens.check("one.txt", "new\n")
@@ -63,3 +63,15 @@ def test_update_makes_the_goldens_what_the_output_is(folder: Path) -> None:
     assert (folder / "tree" / "other" / "new").read_text() == "new\n"
     assert not (folder / "tree" / "deep" / "gone").exists()
     assert (folder / "tree" / "same").stat().st_mtime_ns == untouched
+
+
+def test_joined_files_differ_when_a_path_content_or_final_newline_differs() -> None:
+    files = {"b": b"two\n", "a": b"one\n"}
+    assert joined(files) == "=== a\none\n=== b\ntwo\n"
+    others: list[dict[str, bytes]] = [
+        {"a": b"one\n"},
+        {"a": b"one\n", "c": b"two\n"},
+        {"a": b"one\n", "b": b"two"},
+        {"a": b"one\n", "b": b"too\n"},
+    ]
+    assert len({joined(each) for each in [files, *others]}) == 5

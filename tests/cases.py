@@ -1,7 +1,7 @@
-"""Every app that the chart tests look at: those of `examples/`, and the richer ones of `specs/`.
+"""The apps of `examples/` and of `tests/chart/specs/`, as test cases.
 
-Nothing is listed by hand: a new example, environment or file of specs is a new case. A folder of `specs/` bears
-the name of the profile that its specs are compiled for.
+Nothing is listed by hand: a new example, environment or spec file is a new case. Each folder of `tests/chart/specs/`
+is named after the profile its specs are compiled for.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from kaigen.compile.expressions import Json
 from kaigen.config.settings import Config, load_config
 from kaigen.emit.chart import chart_files
 from kaigen.emit.values import Overrides, effective_values
-from kaigen.pipeline.run import Compilation, Compiled, compile_specs, load_specs
+from kaigen.pipeline.run import Compilation, Compiled, compile_specs, load_specs, render
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"
-SPECS = Path(__file__).parent / "specs"
+SPECS = ROOT / "tests" / "chart" / "specs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +30,27 @@ class Case:
     """Specs that are compiled together.
 
     Attributes:
-        name: for the test's name.
+        name: part of the test's name.
         paths: files and folders; the configured ones when empty.
-        config: what they are compiled for.
+        config: the configuration they are compiled with.
     """
 
     name: str
     paths: tuple[str, ...]
     config: Config
 
+    @property
+    def is_example(self) -> bool:
+        """Whether the specs are below `examples/`."""
+        return self.config.root.is_relative_to(EXAMPLES)
+
     def compile(self, overrides: Sequence[Overrides] = ()) -> Compilation:
-        """The case's apps."""
+        """Return the case's apps."""
         return compile_specs(load_specs(self.paths, self.config), self.config, overrides)
+
+    def render(self) -> dict[str, bytes]:
+        """Return the output tree in both forms: content by path."""
+        return render(self.paths, self.config, form="both")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +63,24 @@ class AppCase:
 
     @property
     def compiled(self) -> Compiled:
-        """The app with the values that its repository gives it."""
+        """The app with the values its repository sets."""
         return _compiled(self.case.name)[self.index]
 
     def effective(self, values: Mapping[str, Any]) -> dict[str, Json]:
-        """The app's settings with `values` laid on top of those of its repository."""
+        """Return the app's settings: `values` on top of those its repository sets."""
         app = self.compiled.app
         return effective_values(app, [*self.case.config.values, {app.name: values}])
 
 
 @cache
 def cases() -> dict[str, Case]:
-    """Every case by its name."""
+    """Return every case by name."""
     return {case.name: case for case in [*_repositories(), *_single_examples(), *_rich()]}
 
 
 @cache
 def app_cases() -> list[AppCase]:
-    """Every app of every case."""
+    """Return every app of every case."""
     return [
         AppCase(case, index, f"{case.name}/{item.app.name}")
         for case in cases().values()
@@ -109,7 +118,13 @@ def _rich() -> Iterator[Case]:
 
 
 def write_chart(folder: Path, item: Compiled, values: Mapping[str, Any] | None = None) -> Path:
-    """Writes the app's chart, with `values` instead of its own for defaults, and gives the chart's own folder."""
+    """Write the app's chart below `folder` and return the chart's folder.
+
+    Args:
+        folder: the root of the output tree.
+        item: the app.
+        values: the chart's default values, instead of the app's own.
+    """
     for path, content in chart_files(item.app, item.values if values is None else values).items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
