@@ -48,7 +48,7 @@ def command(
     """
     from kaigen.diff import compare, render_json, render_markdown, render_text
     from kaigen.environments.combined import for_each
-    from kaigen.git.read import merge_base
+    from kaigen.git.repository import merge_base
     from kaigen.pipeline.run import render
 
     configs = read_configs(environment)
@@ -73,7 +73,7 @@ def command(
 
 
 def _tree_at(config: Config, commit: str) -> dict[str, bytes]:
-    from kaigen.git.read import read_tree_at
+    from kaigen.git.repository import read_tree_at
     from kaigen.output.index import INDEX_NAME
 
     tree = read_tree_at(config.root, commit, config.output)
@@ -87,7 +87,7 @@ def _render_at(config: Config, commit: str) -> dict[str, bytes]:
     import tempfile
 
     from kaigen.config.settings import FILE_NAME, PINS_FOLDER, load_config
-    from kaigen.git.read import read_tree_at
+    from kaigen.git.repository import read_tree_at
     from kaigen.pipeline.run import render
 
     files = read_tree_at(config.root, commit)

@@ -93,7 +93,7 @@ def command(
     done. Nothing is ever overwritten by force: when someone else was faster, it begins again from what they pushed;
     when they published a newer commit, it stops. The working folder stays as it is.
     """
-    from kaigen.publish.branch import Wishes
+    from kaigen.publish.branch import PublishOptions
     from kaigen.publish.plan import destination, make_plan
 
     for name, value in (
@@ -122,7 +122,7 @@ def command(
     plan = make_plan(configs, where, allow_dirty=allow_dirty)
     if plan.diagnostics and console.verbosity >= 0:
         console.report(plan.diagnostics)
-    wishes = Wishes(
+    options = PublishOptions(
         message=message,
         sign=settings.get("sign") if sign is None else sign,
         pull_request=bool(settings.get("pull_request") if pull_request is None else pull_request),
@@ -131,7 +131,7 @@ def command(
     )
     done: list[BranchResult | ArtifactResult] = []
     try:
-        for result in plan.carry_out(wishes):
+        for result in plan.publish(options):
             done.append(result)
             if output == "text":
                 _tell(console, plan, result)

@@ -1,7 +1,7 @@
 """What a change of the rendered tree does, object by object and in plain words, for a pull request.
 
 `compare` takes two trees and gives a `Change`; `render_text`, `render_markdown` and `render_json` print one.
-All are pure: reading a tree from Git is the work of `kaigen.git.read`.
+All are pure: reading a tree from Git is the work of `kaigen.git.repository`.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The `git` program: reading trees, and publishing commits."""
+"""Git, through the `git` program: reading a repository, and publishing to a remote."""

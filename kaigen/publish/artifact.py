@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kaigen.diagnostics.diagnostic import InputError, SystemFailure
-from kaigen.git.command import Git
+from kaigen.git.remote import Git
 from kaigen.publish.attestation import STATEMENT, encode, provenance
 from kaigen.publish.reference import Reference
 from kaigen.publish.registry import INDEX, MANIFEST, Registry, digest_of

@@ -1,9 +1,9 @@
-"""A rendered tree becomes a commit on a branch of a remote, on top of whatever is there, by a plain push.
+"""Commits rendered trees to a branch of a remote, on top of its current tip, with a plain push.
 
-The commit is made without working tree: what the branch holds is read as a list of names, the tree is merged into
-it in a temporary index, and only the push changes anything that others see. So a process that is killed leaves
-objects that nobody refers to, or a finished push. A push that comes too late is refused by the other side, for it
-never forces; then all begins again from the new tip.
+No working tree is involved: the branch is read as a list of paths, the trees are merged into it in a temporary
+index, and only the push changes anything that others can see. A killed process leaves unreferenced objects or a
+finished push. A push is never forced: when another writer was faster the remote rejects it, and publishing starts
+again from the new tip.
 """
 
 from __future__ import annotations
@@ -15,22 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaigen.diagnostics.diagnostic import InputError, Mark, SystemFailure
-from kaigen.git.command import (
-    BranchMoved,
-    Failure,
-    Git,
-    check_branch,
-    last_words,
-    mask,
-    pull_request_url,
-)
-from kaigen.publish.merge import Entry, Merge, merge_tree
+from kaigen.git.failures import BranchMoved, main_error, mask, pull_request_url, remote_failure
+from kaigen.git.remote import Git, check_branch
+from kaigen.git.runner import Result
+from kaigen.publish.branch_changes import Entry, FolderChanges, PublishedFolder, folder_changes
 from kaigen.publish.message import commit_message, read_trailers
 from kaigen.publish.results import AppChanges, BranchResult, TreeResult
 from kaigen.publish.source import Source, is_checked_out, require_newer
 
 ATTEMPTS = 10
-"""How often a branch that moves is looked at."""
+"""How often publishing is tried when others move the branch meanwhile."""
 LONGEST_PAUSE_S = 8.0
 
 _NO_IDENTITY = (
@@ -44,10 +38,10 @@ _NO_IDENTITY = (
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """What shall stand in one folder of a branch.
+    """The files of one folder of a branch.
 
     Attributes:
-        environment: whose it is; empty for none.
+        environment: the environment that they are rendered for; empty for none.
         path: the folder, relative to the branch's top; empty for the top.
         files: content by path relative to the folder.
     """
@@ -58,15 +52,15 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class PublishOptions:
     """How to publish.
 
     Attributes:
         message: subject and body of the commit instead of the generated ones.
-        sign: sign the commit, or do not; None for what git's `commit.gpgSign` says.
-        pull_request: push to a branch of its own, named by content.
-        allow_older: publish also over what this source does not contain.
-        dry_run: say what would be done.
+        sign: whether to sign the commit; None for the setting of git's `commit.gpgSign`.
+        pull_request: push to a separate branch, named by its content.
+        allow_older: publish even if the branch was rendered from a commit that this source does not contain.
+        dry_run: only report what would be done.
     """
 
     message: str = ""
@@ -81,87 +75,96 @@ def publish_branch(
     source: Source,
     branch: str,
     trees: Sequence[Tree],
-    wishes: Wishes | None = None,
+    options: PublishOptions | None = None,
     *,
     pause: Callable[[float], object] | None = None,
 ) -> BranchResult:
-    """Put trees on a branch of a remote, and leave everything else there as it is.
+    """Write trees to a branch of a remote; all other files of the branch stay as they are.
 
     Args:
         git: the repository of the specs, and the remote.
         source: what was rendered.
-        branch: the deploy branch; made when the remote has none of that name.
-        trees: what shall stand there; their folders do not lie in each other.
-        wishes: how to publish.
-        pause: waits some seconds before a branch that moved is looked at again.
+        branch: the deploy branch; created if the remote does not have it.
+        trees: the folders to write; no folder is inside another.
+        options: how to publish.
+        pause: waits a number of seconds before the next attempt.
 
     Raises:
-        InputError: KG0601, KG0603 and KG0605 of the branch's content, KG0902 of its name, KG0903 when git does
-            not know who commits, KG0904 when there is nothing to propose a change to.
-        CheckFailed: the branch was rendered from something that this source does not contain.
-        SystemFailure: the remote cannot be reached or refuses, or signing fails.
+        InputError: KG0601, KG0603 and KG0605 for the branch's content, KG0902 for its name, KG0903 if git has no
+            author for commits, KG0904 if a pull request has no base branch.
+        CheckFailed: the branch was rendered from a commit that this source does not contain.
+        SystemFailure: the remote is unreachable or rejects the push, or signing fails.
     """
     from time import sleep
 
-    wishes = wishes or Wishes()
-    run = _Run(git, source, check_branch(git, branch), trees, wishes)
+    options = options or PublishOptions()
+    publication = _Publication(git, source, check_branch(git, branch), trees, options)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return run.once(attempt)
+            return publication.attempt(attempt)
         except BranchMoved:
-            # Others who were refused with us wait another while.
+            # A random time, so that writers that were rejected together do not collide again.
             (pause or sleep)(random.uniform(0.0, min(LONGEST_PAUSE_S, 0.1 * 2**attempt)))
     raise SystemFailure(
-        f"`{branch}` on {git.shown} moved {ATTEMPTS} times while it was published to",
-        hint="nothing was published; try again when fewer publish at once",
+        f"`{branch}` on {git.label} changed during each of {ATTEMPTS} attempts to publish",
+        hint="nothing was published; try again when fewer pipelines publish at the same time",
     )
 
 
-class _Run:
-    """One publication, whatever the number of attempts."""
+class _Publication:
+    """One publication, with any number of attempts."""
 
-    def __init__(self, git: Git, source: Source, branch: str, trees: Sequence[Tree], wishes: Wishes) -> None:
+    def __init__(
+        self, git: Git, source: Source, branch: str, trees: Sequence[Tree], options: PublishOptions
+    ) -> None:
         self.git = git
         self.source = source
         self.branch = branch
         self.trees = trees
-        self.wishes = wishes
+        self.options = options
         self.oids = [_oids(tree.files, source.commit) for tree in trees]
         self.written: set[str] = set()
 
-    def once(self, attempt: int) -> BranchResult:
+    def attempt(self, attempt: int) -> BranchResult:
+        """Publish once.
+
+        Raises:
+            BranchMoved: another writer pushed in the meantime.
+        """
         tip = self._tip(self.branch)
         if tip is None:
             self._require_base()
-        there = self._entries(tip) if tip else {}
-        merges: list[Merge] = []
+        entries = self._entries(tip) if tip else {}
+        all_changes: list[FolderChanges] = []
         results: list[TreeResult] = []
         for tree, oids in zip(self.trees, self.oids, strict=True):
-            merge, apps = self._merge(tree, oids, there)
-            merges.append(merge)
-            results.append(TreeResult(tree.environment, tree.path, apps, merge.files()))
+            changes, apps = self._folder_changes(tree, oids, entries)
+            all_changes.append(changes)
+            results.append(TreeResult(tree.environment, tree.path, apps, changes.file_counts()))
         changed = [
-            tree for tree, merge in zip(self.trees, merges, strict=True) if merge.writes or merge.removes
+            tree
+            for tree, changes in zip(self.trees, all_changes, strict=True)
+            if changes.writes or changes.removes
         ]
         if not changed:
             return self._result("unchanged", self.branch, tip or "", "", results, attempt)
-        if tip and not self.wishes.allow_older:
+        if tip and not self.options.allow_older:
             for tree in changed:
                 self._require_newer(tip, tree)
-        message = commit_message(self.source, results, self.wishes.message)
+        message = commit_message(self.source, results, self.options.message)
         target = self.branch
-        if self.wishes.pull_request:
-            target = self._proposal(tip or "")
-            proposed = self._tip(target, fetch=False)
-            if proposed:
-                return self._result("unchanged", target, proposed, message, results, attempt)
-        if self.wishes.dry_run:
+        if self.options.pull_request:
+            target = self._proposal_branch(tip or "")
+            pushed_before = self._tip(target, fetch=False)
+            if pushed_before:
+                return self._result("unchanged", target, pushed_before, message, results, attempt)
+        if self.options.dry_run:
             return self._result("planned", target, "", message, results, attempt)
-        commit = self._commit(tip, self._tree(tip, merges), message)
+        commit = self._commit(tip, self._write_tree(tip, all_changes), message)
         url = self._push(commit, target)
         if url is None:
             return self._result("unchanged", target, commit, message, results, attempt)
-        status = "proposed" if self.wishes.pull_request else "published"
+        status = "proposed" if self.options.pull_request else "published"
         return self._result(status, target, commit, message, results, attempt, url)
 
     def _result(
@@ -175,7 +178,7 @@ class _Run:
         url: str = "",
     ) -> BranchResult:
         return BranchResult(
-            remote=self.git.shown,
+            remote=self.git.label,
             branch=branch,
             base=self.branch,
             status=status,  # type: ignore[arg-type]
@@ -188,33 +191,37 @@ class _Run:
 
     def _require_base(self) -> None:
         name = self.branch
-        if self.wishes.pull_request:
+        if self.options.pull_request:
             hint = "publish once without --pull-request, which makes the branch"
-            raise InputError.of("KG0904", f"{self.git.shown} has no branch `{name}`", hint=hint)
+            raise InputError.of("KG0904", f"{self.git.label} has no branch `{name}`", hint=hint)
         if is_checked_out(self.git, self.source, name):
-            # A branch without history would take the place of the one that the user means to push.
-            hint = f"push the branch first: git push {mask(self.git.shown)} {name}"
-            raise InputError.of("KG0904", f"{self.git.shown} has no branch `{name}`", hint=hint)
+            # Otherwise a branch without history would replace the branch that the user is about to push.
+            hint = f"push the branch first: git push {mask(self.git.label)} {name}"
+            raise InputError.of("KG0904", f"{self.git.label} has no branch `{name}`", hint=hint)
 
     def _tip(self, branch: str, *, fetch: bool = True) -> str | None:
-        """The commit of a branch on the remote, which is here then too; None when there is no such branch."""
+        """Return the commit of a branch on the remote, fetched; None when the remote has no such branch."""
         ref = f"refs/heads/{branch}"
-        done = self.git.call(["ls-remote", "--quiet", self.git.remote, ref])
-        if isinstance(done, Failure):
-            raise self.git.failure(done)
-        for line in done.decode("utf-8", "replace").split("\n"):
+        output = self._call_remote(["ls-remote", "--quiet", self.git.remote, ref]).out
+        for line in output.decode("utf-8", "replace").split("\n"):
             oid, _, name = line.partition("\t")
             if name == ref:
-                if fetch and not self._is_here(oid):
+                if fetch and not self._has_tree(oid):
                     self._fetch(ref)
-                    if not self._is_here(oid):
-                        # It was replaced between the two questions.
+                    if not self._has_tree(oid):
+                        # The branch moved between `ls-remote` and `fetch`.
                         raise BranchMoved(branch)
                 return oid
         return None
 
-    def _is_here(self, oid: str) -> bool:
-        return not isinstance(self.git.call(["cat-file", "-e", f"{oid}^{{tree}}"]), Failure)
+    def _call_remote(self, args: Sequence[str]) -> Result:
+        result = self.git.call(args)
+        if not result.ok:
+            raise remote_failure(self.git.label, result)
+        return result
+
+    def _has_tree(self, oid: str) -> bool:
+        return self.git.succeeds("cat-file", "-e", f"{oid}^{{tree}}")
 
     def _fetch(self, ref: str) -> None:
         options = [
@@ -223,12 +230,10 @@ class _Run:
             "--no-prune",
             "--no-recurse-submodules",
             "--no-write-fetch-head",
-            # No ref of the clone moves: another publication may run beside this one.
+            # Moves no ref of the clone: another publication may run at the same time.
             "--refmap=",
         ]
-        done = self.git.call(["fetch", *options, self.git.remote, ref])
-        if isinstance(done, Failure):
-            raise self.git.failure(done)
+        self._call_remote(["fetch", *options, self.git.remote, ref])
 
     def _entries(self, tip: str) -> dict[str, Entry]:
         entries = {}
@@ -239,55 +244,57 @@ class _Run:
                 entries[name.decode("utf-8", "surrogateescape")] = Entry(mode, oid)
         return entries
 
-    def _merge(
-        self, tree: Tree, oids: Mapping[str, str], there: Mapping[str, Entry]
-    ) -> tuple[Merge, AppChanges]:
+    def _folder_changes(
+        self, tree: Tree, oids: Mapping[str, str], entries: Mapping[str, Entry]
+    ) -> tuple[FolderChanges, AppChanges]:
         from kaigen.output.index import INDEX_NAME, parents, parse_index
 
         prefix = f"{tree.path}/" if tree.path else ""
         for path in (tree.path, *parents(tree.path)) if tree.path else ():
-            if path in there:
+            if path in entries:
                 hint = "publish to another --path"
                 raise InputError.of(
-                    "KG0601", "a file stands where a folder is needed", mark=Mark(path), hint=hint
+                    "KG0601", "a file is in the way of an output folder", mark=Mark(path), hint=hint
                 )
-        below = {path.removeprefix(prefix): entry for path, entry in there.items() if path.startswith(prefix)}
+        below = {
+            path.removeprefix(prefix): entry for path, entry in entries.items() if path.startswith(prefix)
+        }
         index = b""
         if INDEX_NAME in below:
             index = self.git.run(["cat-file", "blob", below[INDEX_NAME].oid])
         owned: frozenset[str] = frozenset()
         if index:
-            owned, problems = parse_index(index, f"{self.branch}:{prefix}{INDEX_NAME}")
-            problems.raise_errors()
-        merge = merge_tree(below, owned, index, tree.files, oids, tree.path)
-        return merge, merge.apps(owned & below.keys(), frozenset(tree.files))
+            owned, diagnostics = parse_index(index, f"{self.branch}:{prefix}{INDEX_NAME}")
+            diagnostics.raise_errors()
+        changes = folder_changes(PublishedFolder(tree.path, below, owned, index), tree.files, oids)
+        return changes, changes.apps(owned & below.keys(), frozenset(tree.files))
 
     def _require_newer(self, tip: str, tree: Tree) -> None:
         command = ["log", "-1", "--grep=^ *Source-Commit: [0-9a-f]", "--format=%B", tip]
-        said = read_trailers(self.git.text(*command, *(["--", tree.path] if tree.path else [])))
-        commit = said.get("Source-Commit", "")
+        trailers = read_trailers(self.git.text(*command, *(["--", tree.path] if tree.path else [])))
+        commit = trailers.get("Source-Commit", "")
         if commit:
-            where = f"`{self.branch}`" + (f", folder {tree.path}," if tree.path else "")
-            require_newer(self.git, self.source, commit, said.get("Source-Repository", ""), where)
+            target = f"`{self.branch}`" + (f", folder {tree.path}," if tree.path else "")
+            require_newer(self.git, self.source, commit, trailers.get("Source-Repository", ""), target)
 
-    def _proposal(self, tip: str) -> str:
-        """The branch for a pull request: the same for the same content over the same state of the base."""
+    def _proposal_branch(self, tip: str) -> str:
+        """Return the branch for a pull request: the same for the same content on the same state of the base."""
         digest = hashlib.sha256(self.branch.encode())
         for tree, oids in zip(self.trees, self.oids, strict=True):
             last = self.git.text("log", "-1", "--format=%H", tip, *(["--", tree.path] if tree.path else []))
             digest.update(f"\0{tree.path}\0{last}\0{sorted(oids.items())}".encode("utf-8", "surrogateescape"))
         return f"kaigen/{digest.hexdigest()[:16]}"
 
-    def _tree(self, tip: str | None, merges: Sequence[Merge]) -> str:
-        """The name of the tree object with all changes in it."""
+    def _write_tree(self, tip: str | None, all_changes: Sequence[FolderChanges]) -> str:
+        """Write the tree object with all changes and return its hash."""
         from tempfile import TemporaryDirectory
 
         writes: dict[str, bytes] = {}
         removes: list[str] = []
-        for tree, merge in zip(self.trees, merges, strict=True):
+        for tree, changes in zip(self.trees, all_changes, strict=True):
             prefix = f"{tree.path}/" if tree.path else ""
-            writes |= {prefix + path: content for path, content in merge.writes.items()}
-            removes += [prefix + path for path in merge.removes]
+            writes |= {prefix + path: content for path, content in changes.writes.items()}
+            removes += [prefix + path for path in changes.removes]
         oids = _oids(writes, self.source.commit)
         with TemporaryDirectory(prefix="kaigen-publish-") as folder:
             self._write_blobs(Path(folder), {oids[path]: content for path, content in writes.items()})
@@ -296,57 +303,58 @@ class _Run:
             zero = "0" * len(self.source.commit)
             lines = [f"0 {zero}\t{path}" for path in removes]
             lines += [f"100644 {oids[path]}\t{path}" for path in writes]
-            given = b"".join(line.encode("utf-8", "surrogateescape") + b"\0" for line in lines)
-            self.git.run(["update-index", "-z", "--index-info"], given=given, env=env)
+            index_info = b"".join(line.encode("utf-8", "surrogateescape") + b"\0" for line in lines)
+            self.git.run(["update-index", "-z", "--index-info"], stdin=index_info, env=env)
             return self.git.run(["write-tree"], env=env).decode("ascii").strip()
 
     def _write_blobs(self, folder: Path, blobs: Mapping[str, bytes]) -> None:
-        wanted = {oid: content for oid, content in blobs.items() if oid not in self.written}
+        missing = {oid: content for oid, content in blobs.items() if oid not in self.written}
         paths = []
-        for oid, content in wanted.items():
+        for oid, content in missing.items():
             path = folder / oid
             path.write_bytes(content)
             paths.append(str(path))
         if paths:
-            given = "\n".join(paths).encode("utf-8", "surrogateescape") + b"\n"
-            self.git.run(["hash-object", "-w", "--no-filters", "--stdin-paths"], given=given)
-            self.written |= wanted.keys()
+            stdin = "\n".join(paths).encode("utf-8", "surrogateescape") + b"\n"
+            self.git.run(["hash-object", "-w", "--no-filters", "--stdin-paths"], stdin=stdin)
+            self.written |= missing.keys()
 
     def _commit(self, tip: str | None, tree: str, message: str) -> str:
-        sign = self.wishes.sign
+        sign = self.options.sign
         if sign is None:
             sign = self.git.text("config", "--type=bool", "--get", "commit.gpgSign") == "true"
         command = ["commit-tree", *(["-S"] if sign else ["--no-gpg-sign"])]
         command += [*(["-p", tip] if tip else []), tree]
-        done = self.git.call(command, given=message.encode("utf-8", "surrogateescape"))
-        if not isinstance(done, Failure):
-            return done.decode("ascii").strip()
-        if any(words in done.err for words in _NO_IDENTITY):
+        result = self.git.call(command, stdin=message.encode("utf-8", "surrogateescape"))
+        if result.ok:
+            return result.out.decode("ascii").strip()
+        if any(text in result.err for text in _NO_IDENTITY):
             hint = 'git config user.name "Your Name" && git config user.email you@example.com'
-            raise InputError.of("KG0903", "git does not know who commits", hint=hint)
+            raise InputError.of("KG0903", "git has no author for the commit", hint=hint)
         if sign:
-            said = [line for line in mask(done.err).split("\n") if line.strip()]
+            lines = [line for line in mask(result.err).split("\n") if line.strip()]
+            reason = lines[0].removeprefix("error: ") if lines else "no reason given"
             raise SystemFailure(
-                f"the commit cannot be signed: {said[0].removeprefix('error: ') if said else 'no reason given'}",
-                hint="see git's `user.signingKey`, `gpg.format` and `gpg.program`",
+                f"cannot sign the commit: {reason}",
+                hint="check git's `user.signingKey`, `gpg.format` and `gpg.program`",
             )
-        raise SystemFailure(f"git commit-tree failed: {last_words(done)}")
+        raise SystemFailure(f"git commit-tree failed: {main_error(result)}")
 
     def _push(self, commit: str, branch: str) -> str | None:
-        """Where a pull request can be opened, if anywhere; None when the same commit came from elsewhere meanwhile."""
+        """Push a commit and return the URL for opening a pull request, empty if the remote offers none.
+
+        None when another writer pushed the same commit in the meantime.
+        """
         command = ["push", "--porcelain", "--no-follow-tags", "--no-recurse-submodules"]
-        said: list[str] = []
-        done = self.git.call([*command, self.git.remote, f"{commit}:refs/heads/{branch}"], said=said)
-        if isinstance(done, Failure):
-            raise self.git.failure(done)
-        # Two that publish the same source in the same second make the same commit.
-        if done.startswith(b"=") or b"\n=" in done:
+        result = self._call_remote([*command, self.git.remote, f"{commit}:refs/heads/{branch}"])
+        # Two writers that publish the same source in the same second make the same commit.
+        if result.out.startswith(b"=") or b"\n=" in result.out:
             return None
-        return pull_request_url("".join(said))
+        return pull_request_url(result.err)
 
 
 def _oids(files: Mapping[str, bytes], commit: str) -> dict[str, str]:
-    """The names that Git gives to contents, in the format of a repository that has this commit."""
+    """Return the Git object hash of each file, in the hash format of a repository that has this commit."""
     algorithm = hashlib.sha1 if len(commit) == 40 else hashlib.sha256
     return {
         path: algorithm(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()

@@ -1,4 +1,4 @@
-"""Everything that one call publishes: all of it is rendered before the first of it goes anywhere."""
+"""Plans a publication: renders everything before the first push."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from kaigen.diagnostics.diagnostic import Diagnostic, InputError
-from kaigen.git.command import Git, check_branch
-from kaigen.publish.branch import Tree, Wishes, publish_branch
+from kaigen.git.remote import Git, check_branch
+from kaigen.git.repository import require_repository
+from kaigen.publish.branch import PublishOptions, Tree, publish_branch
 from kaigen.publish.results import ArtifactResult, BranchResult
 from kaigen.publish.source import Source, read_source
 
@@ -27,12 +28,12 @@ class Destination:
 
     Attributes:
         remote: name or URL of the Git remote.
-        branch: the deploy branch, `{env}` in it for the environment; empty to leave Git out.
-        path: the folder in it, likewise; None for the output folder's path in the repository.
-        charts: the OCI repository that charts go below; empty for none.
-        manifests: the OCI repository that manifests go to; empty for none.
+        branch: the deploy branch, with `{env}` for the environment; empty to publish to no branch.
+        path: the folder in the branch, also with `{env}`; None for the output folder's path in the repository.
+        charts: the OCI repository to push charts below; empty for none.
+        manifests: the OCI repository to push manifests to; empty for none.
         version_suffix: append a digest of its content to each chart's version.
-        plain_http: speak to registries without TLS that are not on this machine.
+        plain_http: use HTTP without TLS also for registries on other machines.
     """
 
     remote: str = "origin"
@@ -45,10 +46,10 @@ class Destination:
 
 
 def destination(settings: Mapping[str, Any], given: Mapping[str, Any]) -> Destination:
-    """Where to publish, by the command line over kaigen.yaml.
+    """Return where to publish. The command line overrides kaigen.yaml.
 
-    What the command line names (a branch, charts, manifests) is all that is published; when it names none of
-    them, all that kaigen.yaml names; when that names none either, the branch `deploy`.
+    If the command line names a target (branch, charts, manifests), only the targets that it names are published.
+    If it names none, those of kaigen.yaml are; if that names none either, the branch `deploy`.
 
     Args:
         settings: the block `publish` of kaigen.yaml (`Config.publish`).
@@ -60,29 +61,29 @@ def destination(settings: Mapping[str, Any], given: Mapping[str, Any]) -> Destin
         (each for each in (chosen, settings) if any(each.get(key) for key in targets)),
         {"branch": DEFAULT_BRANCH},
     )
-    rest = {**settings, **chosen}
+    combined = {**settings, **chosen}
     return Destination(
-        remote=rest.get("remote", "origin"),
+        remote=combined.get("remote", "origin"),
         branch=named.get("branch") or "",
-        path=rest.get("path"),
+        path=combined.get("path"),
         charts=named.get("charts") or "",
         manifests=named.get("manifests") or "",
-        version_suffix=bool(rest.get("version_suffix")),
-        plain_http=bool(rest.get("plain_http")),
+        version_suffix=bool(combined.get("version_suffix")),
+        plain_http=bool(combined.get("plain_http")),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What shall be published.
+    """A publication that is rendered and ready to push.
 
     Attributes:
         git: the repository of the specs, and the remote.
         source: what was rendered.
         branches: the trees of each branch.
         artifacts: charts and manifests.
-        diagnostics: what is worth a warning.
-        plain_http: speak to registries without TLS that are not on this machine.
+        diagnostics: warnings about the specs.
+        plain_http: use HTTP without TLS also for registries on other machines.
     """
 
     git: Git
@@ -92,36 +93,36 @@ class Plan:
     diagnostics: Sequence[Diagnostic]
     plain_http: bool = False
 
-    def carry_out(
-        self, wishes: Wishes | None = None, *, pause: Callable[[float], object] | None = None
+    def publish(
+        self, options: PublishOptions | None = None, *, pause: Callable[[float], object] | None = None
     ) -> Iterator[BranchResult | ArtifactResult]:
-        """Publish, registries first, so that what a branch refers to is there.
+        """Publish to registries first, then to branches, so that a branch refers only to existing artifacts.
 
         Args:
-            wishes: how to publish.
-            pause: waits some seconds before a branch that moved is looked at again.
+            options: how to publish.
+            pause: waits a number of seconds before a branch is tried again.
 
         Yields:
-            What became of each part, when it is done.
+            The result of each branch and artifact, as soon as it is published.
 
         Raises:
-            InputError, CheckFailed, SystemFailure: as `publish_branch` and `push_artifact` do; what was yielded is
-                published, and the rest is not.
+            InputError, CheckFailed, SystemFailure: as `publish_branch` and `push_artifact`. Everything yielded so
+                far is published; the remaining targets are not.
         """
         from kaigen.publish.artifact import push_artifact
 
-        wishes = wishes or Wishes()
+        options = options or PublishOptions()
         for artifact in self.artifacts:
             yield push_artifact(
                 self.git,
                 self.source,
                 artifact,
                 plain_http=self.plain_http,
-                allow_older=wishes.allow_older,
-                dry_run=wishes.dry_run,
+                allow_older=options.allow_older,
+                dry_run=options.dry_run,
             )
         for branch, trees in self.branches.items():
-            yield publish_branch(self.git, self.source, branch, trees, wishes, pause=pause)
+            yield publish_branch(self.git, self.source, branch, trees, options, pause=pause)
 
 
 def make_plan(
@@ -130,23 +131,23 @@ def make_plan(
     *,
     allow_dirty: bool = False,
 ) -> Plan:
-    """Render each environment and say where it goes. Nothing is written anywhere.
+    """Render each environment and return what goes where. Writes nothing.
 
     Args:
         configs: the settings of each environment; all of one folder.
         where: where to publish.
-        allow_dirty: take changes that are not committed for a part of the source.
+        allow_dirty: accept uncommitted changes.
 
     Raises:
-        InputError: with every problem of the specs; KG0901, KG0902, KG0905, KG0906, KG0907 of the rest.
+        InputError: all errors of the specs; KG0901, KG0902, KG0905, KG0906, KG0907 for the destination.
     """
-    from kaigen.git.read import require_repository
+
     from kaigen.pipeline.run import compile_specs, load_specs, output_files
     from kaigen.publish.artifacts import chart_artifact, filled, unique
 
     root = configs[0].root
     require_repository(root)
-    git = Git.of(root, where.remote) if where.branch else Git(root, "", "", {})
+    git = Git.of(root, where.remote) if where.branch else Git(root)
     source = read_source(git, configs, allow_dirty=allow_dirty)
     branches: dict[str, list[Tree]] = {}
     artifacts: list[Artifact] = []
@@ -158,7 +159,7 @@ def make_plan(
         if where.branch:
             branch = check_branch(git, filled(where.branch, config))
             path = _folder(where, config, source)
-            # What Argo CD and Flux read names folders of the branch.
+            # The files for Argo CD and Flux name folders of the branch.
             files = output_files(compilation, replace(config, output=path or "."))
             branches.setdefault(branch, []).append(Tree(config.environment, path, files))
         if not (where.charts or where.manifests):
@@ -172,7 +173,7 @@ def make_plan(
         if where.manifests:
             artifacts.append(_manifests(compilation, config, source, where.manifests, materials))
     for branch, trees in branches.items():
-        _require_apart(branch, trees)
+        _require_separate_folders(branch, trees)
     return Plan(git, source, branches, unique(artifacts), tuple(warnings), where.plain_http)
 
 
@@ -183,15 +184,15 @@ def _manifests(
     from kaigen.publish.artifacts import manifests_artifact
 
     flux = (config.gitops or {}).get("flux") or {}
-    # What Flux is told is in the artifact only when Flux is told to read it there: whoever applies all of an
-    # artifact wants apps.
-    told = bool(flux.get("oci"))
-    files = output_files(compilation, config, "manifests") if told else compilation.files("manifests")
+    # The Flux objects are in the artifact only if Flux reads them from there; anyone else who applies the whole
+    # artifact wants just the apps.
+    read_by_flux = bool(flux.get("oci"))
+    files = output_files(compilation, config, "manifests") if read_by_flux else compilation.files("manifests")
     return manifests_artifact(compilation, files, config, source, url, materials)
 
 
 def _folder(where: Destination, config: Config, source: Source) -> str:
-    """The folder in the branch, relative to its top, without slashes around it.
+    """Return the folder in the branch, relative to its top, without slashes at its ends.
 
     Raises:
         InputError: KG0902.
@@ -211,26 +212,26 @@ def _folder(where: Destination, config: Config, source: Source) -> str:
     return path
 
 
-def _require_apart(branch: str, trees: Sequence[Tree]) -> None:
+def _require_separate_folders(branch: str, trees: Sequence[Tree]) -> None:
     for number, one in enumerate(trees):
         for other in trees[number + 1 :]:
             first, second = sorted((one.path, other.path))
             if first == second or not first or second.startswith(f"{first}/"):
                 both = f"`{one.environment}` and `{other.environment}`"
-                message = f"{both} would be in one place, {first or 'the top'} of `{branch}`"
+                message = f"{both} would share a folder, {first or 'the top'} of `{branch}`"
                 raise InputError.of("KG0905", message, hint="put `{env}` into --branch or --path")
 
 
 def _materials(loaded: Loaded, config: Config, source: Source) -> dict[str, str]:
-    """SHA-256 of every file that was read, by its path in the repository."""
+    """Return the SHA-256 of every input file, by its path in the repository."""
     from kaigen.config.settings import FILE_NAME, pins_path
 
-    found = {}
+    digests = {}
     root = config.root.absolute()
     pins = [pins_path(config.root, config.environment)] if config.environment else []
     for path in [config.root / FILE_NAME, *pins, *map(config.root.__class__, loaded.files)]:
         if path.is_file() and path.absolute().is_relative_to(root):
             inside = path.absolute().relative_to(root).as_posix()
             name = f"{source.folder}/{inside}" if source.folder else inside
-            found[name] = sha256(path.read_bytes()).hexdigest()
-    return found
+            digests[name] = sha256(path.read_bytes()).hexdigest()
+    return digests

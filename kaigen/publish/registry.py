@@ -21,7 +21,7 @@ from email.message import Message
 from typing import Any
 
 from kaigen.diagnostics.diagnostic import SystemFailure
-from kaigen.git.command import mask
+from kaigen.git.failures import mask
 from kaigen.publish.credentials import Credentials, find_credentials
 from kaigen.publish.reference import Reference
 

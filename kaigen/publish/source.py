@@ -1,4 +1,4 @@
-"""Where specs come from: the commit that is rendered, and how it stands to the one that was published before."""
+"""Reads the source of a publication: the commit that is rendered, and whether it is newer than the last one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import CheckFailed, InputError
-from kaigen.git.command import Git, without_userinfo
+from kaigen.git.failures import without_userinfo
+from kaigen.git.remote import Git
+from kaigen.git.repository import head_commit, is_dirty
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What was rendered.
+    """The commit that is rendered, and its repository.
 
     Attributes:
         commit: its full hash.
-        date: the commit's date, seconds since the epoch.
-        repository: URL of the repository that it is in, without credentials; empty when it has no remote.
+        date: its date, in seconds since the epoch.
+        repository: URL of the repository, without credentials; empty when it has no remote.
         folder: the folder of kaigen.yaml in the repository; empty for its top.
         branch: the branch that is checked out; empty for none.
-        dirty: whether specs or kaigen.yaml have changes that are not committed.
+        dirty: whether specs or kaigen.yaml have uncommitted changes.
     """
 
     commit: str
@@ -36,29 +38,27 @@ class Source:
 
 
 def read_source(git: Git, configs: Sequence[Config], *, allow_dirty: bool = False) -> Source:
-    """The state of the repository that is rendered.
+    """Return the state of the repository that is rendered.
 
     Args:
         git: the repository.
         configs: the settings of each environment.
-        allow_dirty: take changes that are not committed for a part of it.
+        allow_dirty: accept uncommitted changes.
 
     Raises:
-        InputError: KG0802 no repository, KG0801 no commit yet, KG0901 changes that are not committed.
+        InputError: KG0802 no repository, KG0801 no commit yet, KG0901 uncommitted changes.
     """
     from kaigen.config.settings import FILE_NAME, PINS_FOLDER
-    from kaigen.git.read import head_commit, is_dirty
 
     commit = head_commit(git.folder)
     paths = dict.fromkeys([FILE_NAME, PINS_FOLDER, *(spec for config in configs for spec in config.specs)])
     dirty = [path for path in paths if is_dirty(git.folder, path)]
     if dirty and not allow_dirty:
-        words = ", ".join(dirty)
-        hint = "commit first, so that the branch can say what it was rendered from; or give --allow-dirty"
-        raise InputError.of("KG0901", f"changes in {words} are not committed", hint=hint)
+        hint = "commit first, so that the published commit names its exact source; or give --allow-dirty"
+        raise InputError.of("KG0901", f"uncommitted changes in {', '.join(dirty)}", hint=hint)
     url = source_url(git)
     if url.startswith(("/", ".", "file:")):
-        # A folder of this machine says nothing to others.
+        # A folder of this machine means nothing to others.
         url = ""
     return Source(
         commit=commit,
@@ -71,75 +71,75 @@ def read_source(git: Git, configs: Sequence[Config], *, allow_dirty: bool = Fals
 
 
 def source_url(git: Git) -> str:
-    """Where the specs are pushed to: the remote `origin`, or the only one; empty when there is none."""
+    """Return the URL that the specs are pushed to: the remote `origin`, or the only remote; empty for none."""
     names = git.text("remote").split("\n")
     name = "origin" if "origin" in names else names[0] if len(names) == 1 else ""
     return git.text("remote", "get-url", "--", name) if name else ""
 
 
 def is_checked_out(git: Git, source: Source, branch: str) -> bool:
-    """Whether a branch of the remote is the one that the specs are on."""
+    """Return whether a branch of the remote is the branch that is checked out."""
     return branch == source.branch and git.text("remote", "get-url", "--", git.remote) == source_url(git)
 
 
-def require_newer(git: Git, source: Source, commit: str, repository: str, where: str) -> None:
-    """See that what was published before is contained in what shall be published.
+def require_newer(git: Git, source: Source, commit: str, repository: str, target: str) -> None:
+    """Check that the source contains the commit that was published before.
 
     Args:
         git: the source's repository.
-        source: what shall be published.
-        commit: the source commit of what was published before.
-        repository: the repository of that commit, as its trailer says; empty when unknown.
-        where: what it was published to, for the message.
+        source: what is published now.
+        commit: the source commit of the last publication.
+        repository: the repository of that commit, from its trailer; empty when unknown.
+        target: what is published to, for the message.
 
     Raises:
-        CheckFailed: it is not, or nobody can tell.
+        CheckFailed: the source does not contain the commit, or this clone cannot show it.
     """
     if commit == source.commit:
         return
     ours, theirs = source.commit[:12], commit[:12]
-    known = bool(git.text("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
-    if known and not isinstance(git.call(["merge-base", "--is-ancestor", commit, source.commit]), bytes):
-        known_newer = isinstance(git.call(["merge-base", "--is-ancestor", source.commit, commit]), bytes)
-        if known_newer:
+    is_shallow = git.text("rev-parse", "--is-shallow-repository") == "true"
+    is_known = bool(git.text("rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"))
+    if is_known:
+        if git.succeeds("merge-base", "--is-ancestor", commit, source.commit):
+            return
+        if git.succeeds("merge-base", "--is-ancestor", source.commit, commit):
             raise CheckFailed(
-                f"{where} was rendered from {theirs}, which is newer than {ours}",
-                hint="check out the newer commit; or give --allow-older to go back",
+                f"{target} was rendered from {theirs}, which is newer than {ours}",
+                hint="check out the newer commit; or give --allow-older to publish the older one",
             )
-        if git.text("rev-parse", "--is-shallow-repository") != "true":
+        if not is_shallow:
             raise CheckFailed(
-                f"{where} was rendered from {theirs}, which {ours} does not contain: its work would be lost",
+                f"{target} was rendered from {theirs}, which {ours} does not contain: its changes would be lost",
                 hint="merge or rebase first; or give --allow-older to replace it",
             )
-    elif known:
-        return
-    if git.text("rev-parse", "--is-shallow-repository") == "true":
+    if is_shallow:
         raise CheckFailed(
-            f"{where} was rendered from {theirs}, and the clone is too shallow to tell whether {ours} is newer",
-            hint="fetch the whole history, with 'git fetch --unshallow' or 'fetch-depth: 0'",
+            f"{target} was rendered from {theirs}, and this shallow clone cannot show whether {ours} contains it",
+            hint="fetch the whole history with 'git fetch --unshallow' or 'fetch-depth: 0'",
         )
     if repository and source.repository and not same_repository(repository, source.repository):
         raise CheckFailed(
-            f"{where} holds what was rendered from {repository}",
+            f"{target} was rendered from another repository, {repository}",
             hint="publish to another --path or --branch; or give --allow-older to replace it",
         )
     raise CheckFailed(
-        f"{where} was rendered from {theirs}, which is not in this clone: its work would be lost",
+        f"{target} was rendered from {theirs}, which is not in this clone: its changes would be lost",
         hint="pull first; or give --allow-older to replace it",
     )
 
 
 def same_repository(one: str, other: str) -> bool:
-    """Whether two URLs mean the same repository, whatever the protocol, user and ending."""
-    return _plain(one) == _plain(other)
+    """Return whether two URLs name the same repository; protocol, user and `.git` do not matter."""
+    return _normalized(one) == _normalized(other)
 
 
-def _plain(url: str) -> str:
-    _, scheme, rest = url.rpartition("://")
-    rest = rest.rpartition("@")[2] if "@" in rest.partition("/")[0] else rest
+def _normalized(url: str) -> str:
+    _, scheme, address = url.rpartition("://")
+    address = address.rpartition("@")[2] if "@" in address.partition("/")[0] else address
     if not scheme:
-        rest = rest.replace(":", "/", 1)
-    host, slash, path = rest.partition("/")
+        address = address.replace(":", "/", 1)
+    host, slash, path = address.partition("/")
     if scheme:
         host = host.partition(":")[0]
     return f"{host.lower()}{slash}{path.strip('/').removesuffix('.git').strip('/')}"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kaigen.config.settings import Config
-from kaigen.git.command import Git
-from kaigen.publish.branch import Tree, Wishes, publish_branch
+from kaigen.git.remote import Git
+from kaigen.publish.branch import PublishOptions, Tree, publish_branch
 from kaigen.publish.results import BranchResult
 from kaigen.publish.source import read_source
 from tests.unit.publish.gitserver import git
@@ -83,14 +83,14 @@ class Clone:
         path: str = "rendered",
         environment: str = "",
         allow_dirty: bool = False,
-        wishes: Wishes | None = None,
+        options: PublishOptions | None = None,
     ) -> BranchResult:
         """Publish one tree as it would be rendered from the commit that is checked out."""
         config = Config(root=self.folder)
         at = Git.of(self.folder, remote)
         source = read_source(at, [config], allow_dirty=allow_dirty)
         trees = [Tree(environment, path, files)]
-        return publish_branch(at, source, branch, trees, wishes, pause=lambda seconds: None)
+        return publish_branch(at, source, branch, trees, options, pause=lambda seconds: None)
 
     def state(self) -> dict[str, str]:
         """What a publication must leave alone: working tree, index, branches, HEAD, configuration."""

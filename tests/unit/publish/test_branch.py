@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from kaigen.diagnostics.diagnostic import CheckFailed, InputError, SystemFailure
-from kaigen.git.command import Git
+from kaigen.git.remote import Git
 from kaigen.output.index import INDEX_NAME
-from kaigen.publish.branch import ATTEMPTS, Wishes
+from kaigen.publish.branch import ATTEMPTS, PublishOptions
 from kaigen.publish.message import read_trailers
 from tests.unit.publish.clones import Clone, app
 from tests.unit.publish.gitserver import PASSWORD, Bare, GitServer, git
@@ -28,7 +28,7 @@ def codes(error: pytest.ExceptionInfo[InputError]) -> set[str]:
     return {item.code for item in error.value.diagnostics}
 
 
-def test_the_first_publication_makes_the_branch(clone: Clone, bare: Bare) -> None:
+def test_the_first_publication_creates_the_branch(clone: Clone, bare: Bare) -> None:
     result = clone.publish(app("qwen"), environment="prod")
     assert (result.status, result.attempts) == ("published", 1)
     assert bare.branches() == {"deploy": result.commit}
@@ -40,7 +40,7 @@ def test_the_first_publication_makes_the_branch(clone: Clone, bare: Bare) -> Non
     assert PASSWORD not in bare.message()
 
 
-def test_nothing_is_done_when_nothing_changed(clone: Clone, bare: Bare, server: GitServer) -> None:
+def test_publishing_an_unchanged_tree_does_nothing(clone: Clone, bare: Bare, server: GitServer) -> None:
     first = clone.publish(app("qwen"))
     clone.commit("a change that renders to the same")
     server.asked.clear()
@@ -50,7 +50,7 @@ def test_nothing_is_done_when_nothing_changed(clone: Clone, bare: Bare, server: 
     assert not any("receive-pack" in request for request in server.asked)
 
 
-def test_a_changed_and_a_removed_app_are_told_and_files_of_others_stay(
+def test_changed_and_removed_apps_are_reported_and_foreign_files_stay(
     clone: Clone, bare: Bare, tmp_path: Path
 ) -> None:
     clone.publish({**app("qwen"), **app("old"), **app("same")})
@@ -78,7 +78,7 @@ def test_a_changed_and_a_removed_app_are_told_and_files_of_others_stay(
     }
 
 
-def test_a_tree_that_becomes_empty_leaves_nothing_of_kaigens(clone: Clone, bare: Bare) -> None:
+def test_publishing_an_empty_tree_removes_all_files_of_kaigen(clone: Clone, bare: Bare) -> None:
     clone.publish(app("qwen"))
     clone.publish(app("other"), path="elsewhere")
     clone.commit("none")
@@ -86,14 +86,14 @@ def test_a_tree_that_becomes_empty_leaves_nothing_of_kaigens(clone: Clone, bare:
     assert set(bare.files()) == {f"elsewhere/{INDEX_NAME}", "elsewhere/ml/other/manifests/job.yaml"}
 
 
-def test_the_top_of_a_branch_can_be_the_tree(clone: Clone, bare: Bare) -> None:
+def test_a_tree_can_be_published_to_the_top_of_a_branch(clone: Clone, bare: Bare) -> None:
     clone.publish(app("qwen"), branch="env/prod", path="")
     assert set(bare.files("env/prod")) == {INDEX_NAME, "ml/qwen/manifests/job.yaml"}
     clone.commit("second")
     assert clone.publish(app("qwen", "2"), branch="env/prod", path="").status == "published"
 
 
-def test_the_clone_is_left_as_it_was(clone: Clone, bare: Bare) -> None:
+def test_publishing_leaves_the_clone_unchanged(clone: Clone, bare: Bare) -> None:
     clone.write("notes.txt", "mine, not committed\n")
     clone.write("staged.txt", "staged\n")
     clone.git("add", "staged.txt")
@@ -103,7 +103,7 @@ def test_the_clone_is_left_as_it_was(clone: Clone, bare: Bare) -> None:
     clone.git("fsck", "--strict")
 
 
-def test_two_files_of_others_in_the_way_are_both_told(clone: Clone, bare: Bare, tmp_path: Path) -> None:
+def test_every_foreign_file_in_the_way_is_reported(clone: Clone, bare: Bare, tmp_path: Path) -> None:
     clone.publish(app("first"), path="elsewhere")
     others = tmp_path / "others"
     git(tmp_path, "clone", "--quiet", "--branch=deploy", str(bare.path), str(others))
@@ -124,7 +124,9 @@ def test_two_files_of_others_in_the_way_are_both_told(clone: Clone, bare: Bare, 
     assert bare.branches() == tip
 
 
-def test_a_link_in_place_of_a_folder_is_not_followed(clone: Clone, bare: Bare, tmp_path: Path) -> None:
+def test_a_symbolic_link_in_place_of_a_folder_is_not_followed(
+    clone: Clone, bare: Bare, tmp_path: Path
+) -> None:
     clone.publish(app("first"), path="elsewhere")
     others = tmp_path / "others"
     git(tmp_path, "clone", "--quiet", "--branch=deploy", str(bare.path), str(others))
@@ -137,7 +139,7 @@ def test_a_link_in_place_of_a_folder_is_not_followed(clone: Clone, bare: Bare, t
     assert codes(error) == {"KG0601"}
 
 
-def test_a_damaged_index_stops_it(clone: Clone, bare: Bare, tmp_path: Path) -> None:
+def test_a_damaged_index_stops_the_publication(clone: Clone, bare: Bare, tmp_path: Path) -> None:
     clone.publish(app("qwen"))
     others = tmp_path / "others"
     git(tmp_path, "clone", "--quiet", "--branch=deploy", str(bare.path), str(others))
@@ -160,7 +162,7 @@ def test_a_damaged_index_stops_it(clone: Clone, bare: Bare, tmp_path: Path) -> N
     assert codes(error) == {"KG0605"}
 
 
-def test_what_is_newer_is_not_overwritten_by_what_is_older(clone: Clone, bare: Bare) -> None:
+def test_an_older_commit_does_not_overwrite_a_newer_one(clone: Clone, bare: Bare) -> None:
     old = clone.git("rev-parse", "HEAD")
     clone.commit("second")
     clone.publish(app("qwen", "2"))
@@ -171,26 +173,26 @@ def test_what_is_newer_is_not_overwritten_by_what_is_older(clone: Clone, bare: B
     assert bare.files()["rendered/ml/qwen/manifests/job.yaml"] == "qwen 2\n"
     # The same content is no step back.
     assert clone.publish(app("qwen", "2")).status == "unchanged"
-    assert clone.publish(app("qwen", "1"), wishes=Wishes(allow_older=True)).status == "published"
+    assert clone.publish(app("qwen", "1"), options=PublishOptions(allow_older=True)).status == "published"
 
 
-def test_what_was_published_from_work_that_is_not_here_is_not_lost(make_clone: MakeClone, bare: Bare) -> None:
+def test_a_publication_from_an_unknown_commit_is_not_overwritten(make_clone: MakeClone, bare: Bare) -> None:
     ours, theirs = make_clone("clone"), make_clone("theirs")
     theirs.commit("their work")
     theirs.publish({**app("qwen"), **app("theirs")})
-    with pytest.raises(CheckFailed, match="is not in this clone: its work would be lost"):
+    with pytest.raises(CheckFailed, match="is not in this clone: its changes would be lost"):
         ours.publish({**app("qwen"), **app("ours")})
     # Known, but not contained.
     ours.git("fetch", "--quiet", str(theirs.folder), "main")
     ours.commit("our work")
-    with pytest.raises(CheckFailed, match="does not contain: its work would be lost"):
+    with pytest.raises(CheckFailed, match="does not contain: its changes would be lost"):
         ours.publish({**app("qwen"), **app("ours")})
     ours.git("merge", "--quiet", "--no-edit", theirs.git("rev-parse", "HEAD"))
     ours.publish({**app("qwen"), **app("ours"), **app("theirs")})
     assert bare.commits() == ["Render ml/ours", "Render ml/qwen, ml/theirs"]
 
 
-def test_a_shallow_clone_says_that_it_cannot_tell(
+def test_a_shallow_clone_that_lacks_the_history_is_reported(
     clone: Clone, bare: Bare, tmp_path: Path, server: GitServer
 ) -> None:
     clone.publish(app("qwen"))
@@ -204,29 +206,31 @@ def test_a_shallow_clone_says_that_it_cannot_tell(
         ("remote.origin.url", server.url("deploy")),
     ):
         pipeline.git("config", name, value)
-    with pytest.raises(CheckFailed, match="too shallow") as error:
+    with pytest.raises(CheckFailed, match="this shallow clone cannot show") as error:
         pipeline.publish(app("qwen", "2"))
     assert "fetch-depth: 0" in error.value.hint
     pipeline.git("fetch", "--quiet", "--unshallow", clone.folder.as_uri())
     assert pipeline.publish(app("qwen", "2")).status == "published"
 
 
-def test_the_output_of_another_repository_is_not_overwritten(
+def test_output_of_another_repository_is_not_overwritten(
     clone: Clone, bare: Bare, tmp_path: Path, server: GitServer
 ) -> None:
     clone.git("config", "remote.origin.url", "https://example.com/acme/one.git")
     clone.publish(app("qwen"), remote=server.url("deploy"))
     other = Clone.make(tmp_path / "other", "git@example.com:acme/two.git", None)
-    with pytest.raises(CheckFailed, match=r"rendered from https://example\.com/acme/one\.git"):
+    with pytest.raises(
+        CheckFailed, match=r"rendered from another repository, https://example\.com/acme/one\.git"
+    ):
         other.publish(app("else"), remote=server.url("deploy"))
     assert other.publish(app("else"), remote=server.url("deploy"), path="teams/two").status == "published"
 
 
-def test_changes_that_are_not_committed_are_refused_or_said(clone: Clone, bare: Bare) -> None:
+def test_uncommitted_changes_are_rejected_or_recorded(clone: Clone, bare: Bare) -> None:
     clone.write("README.md", "of no matter\n")
     clone.publish(app("qwen"))
     clone.job("new")
-    with pytest.raises(InputError, match="changes in specs are not committed") as error:
+    with pytest.raises(InputError, match="uncommitted changes in specs") as error:
         clone.publish(app("new"))
     assert codes(error) == {"KG0901"}
     clone.publish(app("new"), allow_dirty=True)
@@ -234,26 +238,26 @@ def test_changes_that_are_not_committed_are_refused_or_said(clone: Clone, bare: 
 
 
 def test_a_pull_request_branch_is_named_by_its_content(clone: Clone, bare: Bare) -> None:
-    proposal = Wishes(pull_request=True)
+    proposal = PublishOptions(pull_request=True)
     with pytest.raises(InputError) as error:
-        clone.publish(app("qwen"), wishes=proposal)
+        clone.publish(app("qwen"), options=proposal)
     assert codes(error) == {"KG0904"}
     clone.publish(app("qwen"))
-    assert clone.publish(app("qwen"), wishes=proposal).status == "unchanged"
+    assert clone.publish(app("qwen"), options=proposal).status == "unchanged"
     clone.commit("second")
-    first = clone.publish(app("qwen", "2"), wishes=proposal)
+    first = clone.publish(app("qwen", "2"), options=proposal)
     assert first.status == "proposed"
     assert first.branch.startswith("kaigen/")
     assert bare.files("deploy")["rendered/ml/qwen/manifests/job.yaml"] == "qwen 1\n"
     assert bare.files(first.branch)["rendered/ml/qwen/manifests/job.yaml"] == "qwen 2\n"
-    again = clone.publish(app("qwen", "2"), wishes=proposal)
+    again = clone.publish(app("qwen", "2"), options=proposal)
     assert (again.status, again.branch, again.commit) == ("unchanged", first.branch, first.commit)
-    other = clone.publish(app("qwen", "3"), wishes=proposal)
+    other = clone.publish(app("qwen", "3"), options=proposal)
     assert other.branch != first.branch
     # After it is merged the same change may be proposed once more.
     bare.git("update-ref", "refs/heads/deploy", first.commit)
     clone.publish(app("qwen", "1"))
-    assert clone.publish(app("qwen", "2"), wishes=proposal).branch != first.branch
+    assert clone.publish(app("qwen", "2"), options=proposal).branch != first.branch
 
 
 @pytest.mark.parametrize(
@@ -274,24 +278,24 @@ def test_a_pull_request_branch_is_named_by_its_content(clone: Clone, bare: Bare)
         ("See https://example.com/status for maintenance", ""),
     ],
 )
-def test_the_address_that_a_code_host_offers_is_found(clone: Clone, bare: Bare, words: str, url: str) -> None:
+def test_the_pull_request_url_of_a_code_host_is_found(clone: Clone, bare: Bare, words: str, url: str) -> None:
     clone.publish(app("qwen"))
     clone.commit("second")
     bare.hook("post-receive", "cat <<'END'\n\n" + words + "\n\nEND")
-    assert clone.publish(app("qwen", "2"), wishes=Wishes(pull_request=True)).url == url
+    assert clone.publish(app("qwen", "2"), options=PublishOptions(pull_request=True)).url == url
 
 
 def test_a_dry_run_pushes_nothing_and_writes_no_object(clone: Clone, bare: Bare) -> None:
     before = clone.git("count-objects", "-v")
-    result = clone.publish(app("qwen"), wishes=Wishes(dry_run=True))
+    result = clone.publish(app("qwen"), options=PublishOptions(dry_run=True))
     assert (result.status, result.commit) == ("planned", "")
     assert result.message.startswith("Render ml/qwen\n")
     assert bare.branches() == {}
     assert clone.git("count-objects", "-v") == before
 
 
-def test_a_message_of_the_user_keeps_the_trailers(clone: Clone, bare: Bare) -> None:
-    clone.publish(app("qwen"), wishes=Wishes(message="Roll out\n\nTicket 12"))
+def test_a_custom_message_keeps_the_trailers(clone: Clone, bare: Bare) -> None:
+    clone.publish(app("qwen"), options=PublishOptions(message="Roll out\n\nTicket 12"))
     assert bare.message().startswith("Roll out\n\nTicket 12\n\nSource-Commit: ")
 
 
@@ -302,14 +306,14 @@ def test_a_wrong_password_is_an_error_without_the_password(
     url = server.url("deploy", user="eve", password="hunter2-hunter2")
     if way != "url":
         clone.git("config", "remote.origin.url", url)
-    with pytest.raises(SystemFailure, match="refuses the credentials") as error:
+    with pytest.raises(SystemFailure, match="rejected the credentials") as error:
         clone.publish(app("qwen"), remote=url if way == "url" else "origin")
     assert "hunter2" not in f"{error.value} {error.value.hint}"
     assert bare.branches() == {}
 
 
-def test_credentials_that_are_missing_are_not_asked_for(clone: Clone, bare: Bare, server: GitServer) -> None:
-    with pytest.raises(SystemFailure, match="refuses the credentials, or asks for some"):
+def test_missing_credentials_cause_no_prompt(clone: Clone, bare: Bare, server: GitServer) -> None:
+    with pytest.raises(SystemFailure, match="rejected the credentials, or git has none"):
         clone.publish(app("qwen"), remote=server.url("deploy", user=""))
 
 
@@ -331,40 +335,38 @@ def test_credentials_of_a_helper_and_of_a_header_are_used(
 @pytest.mark.parametrize(
     ("remote", "words"),
     [
-        ("http://127.0.0.1:1/x.git", "cannot be reached"),
-        ("http://no-such-host.invalid/x.git", "cannot be reached"),
-        ("SERVER/none.git", "is not there"),
+        ("http://127.0.0.1:1/x.git", "cannot reach"),
+        ("http://no-such-host.invalid/x.git", "cannot reach"),
+        ("SERVER/none.git", "does not exist"),
     ],
 )
-def test_a_remote_that_is_not_there_is_told(clone: Clone, server: GitServer, remote: str, words: str) -> None:
+def test_a_missing_remote_is_reported(clone: Clone, server: GitServer, remote: str, words: str) -> None:
     with pytest.raises(SystemFailure, match=words):
         clone.publish(app("qwen"), remote=remote.replace("SERVER", server.url("").removesuffix("/.git")))
 
 
-def test_a_remote_that_never_answers_is_given_up(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kaigen.git.command.PATIENCE_S", 1)
+def test_publishing_gives_up_on_a_silent_remote(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kaigen.git.remote.STALL_LIMIT_S", 1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         remote = f"http://127.0.0.1:{silent.getsockname()[1]}/x.git"
-        with pytest.raises(SystemFailure, match="cannot be reached") as error:
+        with pytest.raises(SystemFailure, match="cannot reach") as error:
             clone.publish(app("qwen"), remote=remote)
     assert "too slow" in str(error.value.hint)
 
 
-def test_the_patience_that_git_is_configured_for_is_kept(
-    clone: Clone, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_configured_stall_limit_is_kept(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = {"GIT_HTTP_LOW_SPEED_LIMIT", "GIT_HTTP_LOW_SPEED_TIME"}
-    assert limits <= Git.of(clone.folder, "origin").extra.keys()
+    assert limits <= Git.of(clone.folder, "origin").env.keys()
     clone.git("config", "http.lowSpeedTime", "7")
-    assert limits.isdisjoint(Git.of(clone.folder, "origin").extra)
+    assert limits.isdisjoint(Git.of(clone.folder, "origin").env)
     clone.git("config", "--unset", "http.lowSpeedTime")
     monkeypatch.setenv("GIT_HTTP_LOW_SPEED_LIMIT", "5")
-    assert limits.isdisjoint(Git.of(clone.folder, "origin").extra)
+    assert limits.isdisjoint(Git.of(clone.folder, "origin").env)
 
 
-def test_an_ssh_that_is_configured_is_left_as_it_is(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configured_ssh_command_is_kept(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> None:
     def asked() -> str | None:
-        return Git.of(clone.folder, "origin").extra.get("GIT_SSH_COMMAND")
+        return Git.of(clone.folder, "origin").env.get("GIT_SSH_COMMAND")
 
     for name in ("GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT"):
         monkeypatch.delenv(name, raising=False)
@@ -378,7 +380,7 @@ def test_an_ssh_that_is_configured_is_left_as_it_is(clone: Clone, monkeypatch: p
 
 
 @pytest.mark.parametrize("remote", ["--upload-pack=touch pwned", "-x", "", "orgin", "a b"])
-def test_what_is_no_remote_is_refused(clone: Clone, bare: Bare, remote: str) -> None:
+def test_an_invalid_remote_is_rejected(clone: Clone, bare: Bare, remote: str) -> None:
     with pytest.raises(InputError) as error:
         clone.publish(app("qwen"), remote=remote)
     assert codes(error) == {"KG0902"}
@@ -389,7 +391,7 @@ def test_what_is_no_remote_is_refused(clone: Clone, bare: Bare, remote: str) -> 
     "branch",
     ["-d", "--delete", "a..b", "a b", "refs/heads/x", "+deploy", "x:y", "a~1", ".x", "x.lock", "@{-1}"],
 )
-def test_what_is_no_branch_is_refused(clone: Clone, bare: Bare, branch: str) -> None:
+def test_an_invalid_branch_name_is_rejected(clone: Clone, bare: Bare, branch: str) -> None:
     if branch == "+deploy":
         # A branch may be called so; it is no order to force.
         clone.publish(app("qwen"), branch=branch)
@@ -401,33 +403,31 @@ def test_what_is_no_branch_is_refused(clone: Clone, bare: Bare, branch: str) -> 
     assert bare.branches() == {}
 
 
-def test_a_hook_that_refuses_is_quoted(clone: Clone, bare: Bare) -> None:
+def test_the_output_of_a_rejecting_hook_is_quoted(clone: Clone, bare: Bare) -> None:
     bare.hook("pre-receive", "echo 'Ticket missing in the message' >&2; exit 1")
-    with pytest.raises(SystemFailure, match="refused the push: pre-receive hook declined") as error:
+    with pytest.raises(SystemFailure, match="rejected the push: pre-receive hook declined") as error:
         clone.publish(app("qwen"))
     assert "Ticket missing in the message" in error.value.hint
     assert bare.branches() == {}
 
 
-def test_a_protected_branch_is_told_as_such(clone: Clone, bare: Bare) -> None:
+def test_a_protected_branch_is_reported(clone: Clone, bare: Bare) -> None:
     # What GitHub prints.
     bare.hook(
         "update", "echo 'error: GH006: Protected branch update failed for refs/heads/deploy.' >&2; exit 1"
     )
-    with pytest.raises(SystemFailure, match="protects the branch") as error:
+    with pytest.raises(SystemFailure, match="the branch is protected") as error:
         clone.publish(app("qwen"))
     assert "--pull-request" in error.value.hint
 
 
-def test_a_server_that_takes_no_pushes_is_told(clone: Clone, bare: Bare) -> None:
+def test_a_read_only_server_is_reported(clone: Clone, bare: Bare) -> None:
     bare.git("config", "http.receivepack", "false")
-    with pytest.raises(SystemFailure, match="refuses the credentials"):
+    with pytest.raises(SystemFailure, match="rejected the credentials"):
         clone.publish(app("qwen"))
 
 
-def test_a_branch_that_moves_between_look_and_push_is_looked_at_again(
-    make_clone: MakeClone, bare: Bare
-) -> None:
+def test_a_branch_that_moves_before_the_push_is_read_again(make_clone: MakeClone, bare: Bare) -> None:
     ours, theirs = make_clone("clone"), make_clone("theirs")
     ours.publish(app("base"), path="base")
     # The clone's own hook runs just before the objects go: then the other publishes.
@@ -446,7 +446,7 @@ def test_a_branch_that_moves_between_look_and_push_is_looked_at_again(
     assert bare.commits() == ["Render ml/qwen", "theirs", "Render ml/base"]
 
 
-def test_a_branch_that_never_rests_is_given_up(
+def test_publishing_gives_up_on_a_branch_that_always_moves(
     clone: Clone, bare: Bare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clone.publish(app("base"), path="base")
@@ -458,15 +458,15 @@ def test_a_branch_that_never_rests_is_given_up(
         "git update-ref refs/heads/deploy $new\n"
     )
     script.chmod(0o755)
-    with pytest.raises(SystemFailure, match=f"moved {ATTEMPTS} times"):
+    with pytest.raises(SystemFailure, match=f"changed during each of {ATTEMPTS} attempts"):
         clone.publish(app("qwen"))
     assert len(bare.commits()) == ATTEMPTS + 1
 
 
-def test_a_missing_author_is_told(clone: Clone, bare: Bare) -> None:
+def test_a_missing_author_is_reported(clone: Clone, bare: Bare) -> None:
     clone.git("config", "--unset", "user.name")
     clone.git("config", "--unset", "user.email")
-    with pytest.raises(InputError, match="git does not know who commits") as error:
+    with pytest.raises(InputError, match="git has no author for the commit") as error:
         clone.publish(app("qwen"))
     assert codes(error) == {"KG0903"}
 
@@ -479,13 +479,13 @@ def test_a_commit_is_signed_with_an_ssh_key(clone: Clone, bare: Bare, tmp_path: 
     clone.git("config", "user.signingKey", str(key))
     if way == "configured":
         clone.git("config", "commit.gpgSign", "true")
-    clone.publish(app("qwen"), wishes=Wishes(sign=True if way == "asked for" else None))
+    clone.publish(app("qwen"), options=PublishOptions(sign=True if way == "asked for" else None))
     allowed = tmp_path / "allowed"
     allowed.write_text(f"ada@example.com {key.with_suffix('.pub').read_text()}")
     bare.git("config", "gpg.ssh.allowedSignersFile", str(allowed))
     bare.git("verify-commit", "deploy")
     clone.commit("second")
-    clone.publish(app("qwen", "2"), wishes=Wishes(sign=False))
+    clone.publish(app("qwen", "2"), options=PublishOptions(sign=False))
     with pytest.raises(AssertionError):
         bare.git("verify-commit", "deploy")
 
@@ -493,8 +493,8 @@ def test_a_commit_is_signed_with_an_ssh_key(clone: Clone, bare: Bare, tmp_path: 
 def test_a_key_that_cannot_sign_stops_before_the_push(clone: Clone, bare: Bare, tmp_path: Path) -> None:
     clone.git("config", "gpg.format", "ssh")
     clone.git("config", "user.signingKey", str(tmp_path / "none"))
-    with pytest.raises(SystemFailure, match="cannot be signed"):
-        clone.publish(app("qwen"), wishes=Wishes(sign=True))
+    with pytest.raises(SystemFailure, match="cannot sign the commit"):
+        clone.publish(app("qwen"), options=PublishOptions(sign=True))
     assert bare.branches() == {}
 
 

@@ -1,4 +1,4 @@
-"""What `kaigen publish` says and how it ends when what it talks to is not there, is broken, or never answers."""
+"""`kaigen publish` reports remotes and registries that are missing, broken or silent in one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Broken(BaseHTTPRequestHandler):
     """Answers every request with 503."""
 
     def do_GET(self) -> None:
-        """Says that something is wrong."""
+        """Answer 503."""
         self.send_response(503)
         self.send_header("Content-Length", "0")
         self.end_headers()
@@ -25,12 +25,12 @@ class Broken(BaseHTTPRequestHandler):
     do_HEAD = do_POST = do_PUT = do_GET
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def broken() -> Iterator[str]:
-    """Host and port of a server that is broken."""
+    """Host and port of a server that always answers 503."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Broken) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         yield f"127.0.0.1:{server.server_port}"
@@ -39,8 +39,8 @@ def broken() -> Iterator[str]:
 
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Host and port of a server that takes connections and never says a word."""
-    monkeypatch.setattr("kaigen.git.command.PATIENCE_S", 1)
+    """Host and port of a server that accepts connections and never answers."""
+    monkeypatch.setattr("kaigen.git.remote.STALL_LIMIT_S", 1)
     monkeypatch.setattr("kaigen.publish.registry.TIMEOUT_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
@@ -48,19 +48,19 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def nobody() -> str:
-    """A port that nobody listens on."""
+    """A port with no listener."""
     return "127.0.0.1:1"
 
 
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("nobody", "http://127.0.0.1:1/x.git cannot be reached"),
-        ("silent", "/x.git cannot be reached"),
+        ("nobody", "cannot reach http://127.0.0.1:1/x.git"),
+        ("silent", "/x.git"),
         ("broken", "/x.git: unable to access"),
     ],
 )
-def test_a_git_server_at_fault_is_told_in_a_line(
+def test_a_failing_git_server_is_reported_in_one_line(
     clone: Clone,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -81,7 +81,7 @@ def test_a_git_server_at_fault_is_told_in_a_line(
 
 
 @pytest.mark.parametrize("place", ["nobody", "silent", "broken"])
-def test_a_registry_at_fault_is_told_in_a_line(
+def test_a_failing_registry_is_reported_in_one_line(
     clone: Clone,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

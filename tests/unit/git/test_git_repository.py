@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaigen.diagnostics.diagnostic import InputError, SystemFailure
-from kaigen.git.read import head_commit, is_dirty, merge_base, read_tree_at, resolve
+from kaigen.git.repository import head_commit, is_dirty, merge_base, read_tree_at, resolve
 
 _IDENTITY = {
     "GIT_AUTHOR_NAME": "A",
@@ -123,7 +123,7 @@ class TestReadTree:
         assert read_tree_at(tmp_path / "bare.git", "main", "rendered") == {"a": b"1"}
 
     @pytest.mark.parametrize("folder", ["/etc", "../x", "a/../../b"])
-    def test_refuses_a_folder_outside(self, repo: Path, folder: str) -> None:
+    def test_rejects_a_folder_outside_the_repository(self, repo: Path, folder: str) -> None:
         commit(repo, {"a": b"1"})
         with pytest.raises(InputError) as caught:
             read_tree_at(repo, "main", folder)
@@ -137,14 +137,14 @@ class TestReadTree:
         monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
         assert read_tree_at(repo, "main") == {"a": b"1"}
 
-    def test_says_when_a_blob_is_missing(self, repo: Path) -> None:
+    def test_a_missing_blob_is_reported(self, repo: Path) -> None:
         commit(repo, {"a": b"1"})
         oid = git(repo, "rev-parse", "main:a")
         (repo / ".git" / "objects" / oid[:2] / oid[2:]).unlink()
         with pytest.raises(SystemFailure, match="no content"):
             read_tree_at(repo, "main")
 
-    def test_says_when_a_tree_is_missing_and_does_not_call_it_empty(self, repo: Path) -> None:
+    def test_a_missing_tree_is_an_error_and_not_an_empty_folder(self, repo: Path) -> None:
         commit(repo, {"rendered/deep/a": b"1"})
         oid = git(repo, "rev-parse", "main:rendered/deep")
         (repo / ".git" / "objects" / oid[:2] / oid[2:]).unlink()
@@ -181,7 +181,7 @@ class TestRefs:
         "ref",
         ["--help", "-x", "", "a b", "main\n", "main\0", "^main", "main..main", "main@{9}", "main:a", ":/"],
     )
-    def test_what_names_no_commit_is_refused(self, repo: Path, ref: str) -> None:
+    def test_an_invalid_ref_is_rejected(self, repo: Path, ref: str) -> None:
         commit(repo, {"a": b"1"})
         with pytest.raises(InputError) as caught:
             resolve(repo, ref)
@@ -193,10 +193,10 @@ class TestRefs:
             merge_base(repo, f"--output={tmp_path / 'made'}")
         assert not (tmp_path / "made").exists()
 
-    def test_a_repository_without_a_commit_says_so(self, repo: Path) -> None:
+    def test_a_repository_without_a_commit_is_reported(self, repo: Path) -> None:
         with pytest.raises(InputError) as caught:
             head_commit(repo)
-        assert code_and_hint(caught.value) == ("KG0801", "commit something first")
+        assert code_and_hint(caught.value) == ("KG0801", "make a first commit")
 
     def test_an_annotated_tag_names_its_commit(self, repo: Path) -> None:
         made = commit(repo, {"a": b"1"})
@@ -205,16 +205,16 @@ class TestRefs:
 
 
 class TestMergeBase:
-    def test_is_where_the_branches_parted(self, repo: Path) -> None:
-        parted = commit(repo, {"a": b"1"})
+    def test_is_the_last_common_commit(self, repo: Path) -> None:
+        base = commit(repo, {"a": b"1"})
         git(repo, "checkout", "-q", "-b", "work")
         commit(repo, {"b": b"1"})
         git(repo, "checkout", "-q", "main")
         commit(repo, {"c": b"1"})
         git(repo, "checkout", "-q", "work")
-        assert merge_base(repo, "main") == parted
+        assert merge_base(repo, "main") == base
 
-    def test_says_when_there_is_none(self, repo: Path) -> None:
+    def test_unrelated_histories_have_none(self, repo: Path) -> None:
         commit(repo, {"a": b"1"})
         git(repo, "checkout", "-q", "--orphan", "other")
         commit(repo, {"b": b"1"})
@@ -222,7 +222,7 @@ class TestMergeBase:
             merge_base(repo, "main")
         assert code_and_hint(caught.value)[0] == "KG0803"
 
-    def test_names_the_cure_in_a_shallow_clone(self, repo: Path, tmp_path: Path) -> None:
+    def test_the_hint_in_a_shallow_clone_is_to_fetch_more(self, repo: Path, tmp_path: Path) -> None:
         commit(repo, {"a": b"1"})
         git(repo, "checkout", "-q", "-b", "work")
         commit(repo, {"b": b"1"})
@@ -244,14 +244,16 @@ class TestDirty:
         assert not is_dirty(repo)
 
     @pytest.mark.parametrize("name", ["a/x", "a/new"])
-    def test_changed_and_new_files_are_seen(self, repo: Path, name: str) -> None:
+    def test_changed_and_new_files_are_dirty(self, repo: Path, name: str) -> None:
         commit(repo, {"a/x": b"1", "b/y": b"1"})
         (repo / name).write_bytes(b"2")
         assert is_dirty(repo)
         assert is_dirty(repo, "a")
         assert not is_dirty(repo, "b")
 
-    def test_does_not_run_the_programs_that_a_repository_names(self, repo: Path, tmp_path: Path) -> None:
+    def test_does_not_run_programs_from_the_repository_configuration(
+        self, repo: Path, tmp_path: Path
+    ) -> None:
         commit(repo, {"a": b"1"})
         script = tmp_path / "monitor"
         script.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
@@ -261,19 +263,19 @@ class TestDirty:
         assert not (tmp_path / "ran").exists()
 
 
-class TestSurroundings:
-    def test_a_folder_outside_a_repository_is_refused(self, tmp_path: Path) -> None:
+class TestMissingRepository:
+    def test_a_folder_outside_a_repository_is_rejected(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="not in a Git repository") as caught:
             read_tree_at(tmp_path, "main")
         assert code_and_hint(caught.value)[0] == "KG0802"
 
-    def test_so_it_is_for_a_ref_that_could_be_no_ref(self, tmp_path: Path) -> None:
+    def test_an_invalid_ref_outside_a_repository_is_rejected(self, tmp_path: Path) -> None:
         with pytest.raises(InputError) as caught:
             resolve(tmp_path, "--x")
         assert code_and_hint(caught.value)[0] == "KG0802"
 
-    def test_a_folder_that_is_not_there_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="no folder") as caught:
+    def test_a_missing_folder_is_rejected(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="does not exist") as caught:
             is_dirty(tmp_path / "nothing")
         assert code_and_hint(caught.value)[0] == "KG0802"
 
@@ -282,7 +284,7 @@ class TestSurroundings:
         with pytest.raises(InputError, match="not a folder"):
             head_commit(tmp_path / "file")
 
-    def test_a_missing_git_is_the_machines_fault(
+    def test_a_missing_git_is_a_system_failure(
         self, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         commit(repo, {"a": b"1"})

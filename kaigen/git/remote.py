@@ -1,0 +1,133 @@
+"""Git for publishing: a repository together with one of its remotes.
+
+Commands run in the user's repository, so that its remotes, credential helpers, hooks and signing keys apply. Objects
+are written there, as `git commit` would write them, but no index, working tree or branch of it changes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kaigen.diagnostics.diagnostic import InputError, SystemFailure
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.git.failures import has_control_characters, main_error, mask, without_control_characters
+from kaigen.git.runner import Result, run_git
+
+STALL_LIMIT_S = 120
+"""Seconds without a byte after which git gives up on a remote, unless the user configured another limit. Git itself
+waits forever. Long, because hooks of the remote may be slow."""
+
+_URL = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.-]*://|[^/:\s]+:|/|\.{1,2}/)")
+_ADDED_REMOTE = "kaigen-publish"
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """The git program in one repository, and one remote of it.
+
+    Attributes:
+        folder: the repository, or any folder in its working tree.
+        remote: name of the remote; empty for none.
+        label: the remote as it may be printed.
+        env: environment variables for every call.
+    """
+
+    folder: Path
+    remote: str = ""
+    label: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folder: Path, remote: str) -> Git:
+        """Return git for a remote, given by name or as a URL.
+
+        Raises:
+            InputError: KG0902, the remote is neither.
+        """
+        if not remote or remote.startswith("-") or has_control_characters(remote):
+            hint = "give the name of a remote, as `git remote` lists it, or a URL"
+            raise InputError.of("KG0902", f"`{mask(remote)}` is not a valid remote", hint=hint)
+        named = cls(folder, remote, mask(remote), _stall_limits(folder))
+        remotes = [name for name in named.text("remote").split("\n") if name]
+        if remote in remotes:
+            return named
+        if not _URL.match(remote):
+            hint = did_you_mean(remote, remotes) or (
+                f"known remotes: {', '.join(remotes)}" if remotes else "add one: git remote add origin URL"
+            )
+            raise InputError.of("KG0902", f"this repository has no remote `{remote}`", hint=hint)
+        # In a variable, because every user of the machine can read command lines.
+        count = int(os.environ.get("GIT_CONFIG_COUNT") or 0)
+        env = {
+            **named.env,
+            "GIT_CONFIG_COUNT": str(count + 1),
+            f"GIT_CONFIG_KEY_{count}": f"remote.{_ADDED_REMOTE}.url",
+            f"GIT_CONFIG_VALUE_{count}": remote,
+        }
+        return cls(folder, _ADDED_REMOTE, mask(remote), env)
+
+    def call(
+        self, args: Sequence[str], *, stdin: bytes = b"", env: Mapping[str, str] | None = None
+    ) -> Result:
+        """Run git and return its result, also when it fails.
+
+        Args:
+            args: the command and its arguments.
+            stdin: standard input.
+            env: more environment variables.
+        """
+        return run_git(self.folder, args, stdin=stdin, env={**self.env, **(env or {})})
+
+    def run(self, args: Sequence[str], *, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+        """Run git and return its standard output.
+
+        Raises:
+            SystemFailure: git fails.
+        """
+        result = self.call(args, stdin=stdin, env=env)
+        if not result.ok:
+            raise SystemFailure(f"git {args[0]} failed: {main_error(result)}")
+        return result.out
+
+    def text(self, *args: str) -> str:
+        """Run git and return its output as text without the last line end; empty when git fails."""
+        result = self.call(args)
+        return result.out.decode("utf-8", "replace").removesuffix("\n") if result.ok else ""
+
+    def succeeds(self, *args: str) -> bool:
+        """Run git and return whether it succeeds."""
+        return self.call(args).ok
+
+
+def check_branch(git: Git, name: str) -> str:
+    """Return the name of a branch after checking that it is valid.
+
+    Raises:
+        InputError: KG0902.
+    """
+    plain = bool(name) and not name.startswith(("-", "refs/"))
+    if plain and git.succeeds("check-ref-format", f"refs/heads/{name}"):
+        return name
+    hint = "for example `deploy` or `env/prod`, without `refs/heads/`"
+    shown = without_control_characters(name)
+    raise InputError.of("KG0902", f"`{shown}` is not a valid branch name", hint=hint)
+
+
+def _stall_limits(folder: Path) -> dict[str, str]:
+    """Return the variables that make git give up on a silent remote; none where the user configured a limit."""
+    git = Git(folder)
+    env = {"GIT_HTTP_LOW_SPEED_LIMIT": "1", "GIT_HTTP_LOW_SPEED_TIME": str(STALL_LIMIT_S)}
+    if not env.keys().isdisjoint(os.environ) or git.text("config", "--get-regexp", r"^http\.(.*\.)?lowspeed"):
+        env = {}
+    ssh = {"GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT"}
+    if ssh.isdisjoint(os.environ) and not git.text(
+        "config", "--get-regexp", r"^(core\.sshcommand|ssh\.variant)$"
+    ):
+        interval = max(STALL_LIMIT_S // 4, 1)
+        options = {"ConnectTimeout": STALL_LIMIT_S, "ServerAliveInterval": interval, "ServerAliveCountMax": 4}
+        env["GIT_SSH_COMMAND"] = " ".join(["ssh", *(f"-o {name}={value}" for name, value in options.items())])
+    return env
