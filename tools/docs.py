@@ -15,14 +15,14 @@ ROOT = Path(__file__).parent.parent
 def schema_files() -> dict[str, str]:
     """`schemas/`: a JSON Schema for each kind, one for kaigen.yaml, and one for every document."""
     from kaigen.config.file import CONFIG_ENTRY
+    from kaigen.dialects.registry import KINDS
     from kaigen.environments.pins import PINS_ENTRY
     from kaigen.extend.definition import DEFINITION_ENTRY
-    from kaigen.kinds.registry import KINDS
     from kaigen.kinds.schema import combined_schema, json_schema, schema_file_name
 
     entries = (*KINDS, CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY)
     schemas = {schema_file_name(entry): json_schema(entry) for entry in entries}
-    schemas["kaigen.json"] = combined_schema()
+    schemas["kaigen.json"] = combined_schema(KINDS)
     return {
         f"schemas/{name}": json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
         for name, schema in schemas.items()

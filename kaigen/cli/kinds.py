@@ -12,7 +12,7 @@ from kaigen.cli.options import read_config
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from kaigen.kinds.registry import KindEntry
+    from kaigen.kinds.entry import KindEntry
 
 
 def added_kinds(console: Console) -> tuple[KindEntry, ...]:
@@ -33,12 +33,13 @@ def added_kinds(console: Console) -> tuple[KindEntry, ...]:
 def named_kinds(console: Console) -> dict[str, KindEntry]:
     """Every kind by each of its names; those of kaigen.yaml, of pins and of kind.yaml among them."""
     from kaigen.config.file import CONFIG_ENTRY
+    from kaigen.dialects.registry import KINDS
     from kaigen.environments.pins import PINS_ENTRY
     from kaigen.extend.definition import DEFINITION_ENTRY
-    from kaigen.kinds.registry import KINDS, names_of
+    from kaigen.kinds.entry import entries_by_name
 
-    own = names_of((*KINDS, CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY))
-    added = names_of(added_kinds(console))
+    own = entries_by_name((*KINDS, CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY))
+    added = entries_by_name(added_kinds(console))
     return {**own, **{name: entry for name, entry in added.items() if name not in own}}
 
 
@@ -68,7 +69,7 @@ def command(console: Console, output: str) -> None:
     Its own kinds, those of the systems whose resources it takes unchanged, and those that the repository and
     installed packages add.
     """
-    from kaigen.kinds.registry import KINDS
+    from kaigen.dialects.registry import KINDS
 
     kinds = (*KINDS, *added_kinds(console))
     if output == "json":

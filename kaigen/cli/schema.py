@@ -18,10 +18,11 @@ def command(console: Console, kind: str | None) -> None:
     import json
 
     from kaigen.cli.kinds import added_kinds, find_entry, named_kinds
+    from kaigen.dialects.registry import KINDS
     from kaigen.kinds.schema import combined_schema, json_schema
 
     if kind is None:
-        schema = combined_schema(embedded=True, more=added_kinds(console))
+        schema = combined_schema((*KINDS, *added_kinds(console)), embedded=True)
     else:
         schema = json_schema(find_entry(kind, named_kinds(console)))
     console.out(json.dumps(schema, indent=2, ensure_ascii=False))

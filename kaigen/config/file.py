@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue
 
 from kaigen.catalog.profiles import profile_names
 from kaigen.config.gitops import Cluster, GitOps, GitOpsOverrides
-from kaigen.config.overrides import OverrideEntry, merged_overrides
+from kaigen.config.overrides import PATCHABLE, OverrideEntry, merged_overrides
 from kaigen.config.patches import PatchEntry, plain_patches
 from kaigen.config.publish import Publish, publish_settings
 from kaigen.config.secrets import Secrets, settled_secrets
@@ -20,7 +20,7 @@ from kaigen.environments.files import read_document, validated
 from kaigen.environments.images import Images, own_images
 from kaigen.environments.pins import Pins, read_pins
 from kaigen.kinds.base import API_VERSION, RELATIVE_PATH, AppName, Block, LabelName
-from kaigen.kinds.registry import KindEntry
+from kaigen.kinds.entry import KindEntry, NullPath
 
 if TYPE_CHECKING:
     from kaigen.emit.values import Overrides
@@ -96,8 +96,19 @@ class ConfigFile(Surroundings):
     publish: Publish | None = Field(None, description="Where `kaigen publish` goes to.")
 
 
+_NULLABLE: tuple[NullPath, ...] = (
+    ("values",),  # null removes a default.
+    *(("overrides", "*", part) for part in ("metadata", *PATCHABLE)),  # null removes a field.
+    ("patches", "*", "patch"),
+)
+"""Where kaigen.yaml and its environments may have null."""
+
 CONFIG_ENTRY = KindEntry(
-    API_VERSION, "Config", "kaigen.config.file", "ConfigFile", "settings of a repository"
+    API_VERSION,
+    "Config",
+    "kaigen.config.file:ConfigFile",
+    "settings of a repository",
+    nullable=(*_NULLABLE, *(("environments", "*", *path) for path in _NULLABLE)),
 )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Discriminator, Field, JsonValue, Tag
+from pydantic import Discriminator, Field, JsonValue, Tag, create_model
 
 from kaigen.config.settings import Override
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.dialects.registry import KINDS
 from kaigen.kinds.base import LABEL_KEY, NO_BLANKS, Block, Labels
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ def _form(value: Any) -> str:
 AppGlob = Annotated[str, Field(pattern=r"^([-a-z0-9*?]+/)?[-a-z0-9*?]+$", max_length=117)]
 KindName = Annotated[str, Field(min_length=1, max_length=100, pattern=NO_BLANKS)]
 Patch = dict[str, JsonValue]
-PARTS = ("spec", "resource", "inference", "tuning")
-"""Fields beside `metadata` that an override may patch."""
+PATCHABLE = tuple(dict.fromkeys(["spec", *(name for entry in KINDS for name in entry.patchable)]))
+"""Top-level fields besides `metadata` that an override may patch."""
 
 
 class Match(Block):
@@ -67,7 +68,7 @@ class MetadataPatch(Block):
     )
 
 
-class OverrideEntry(Block):
+class _Override(Block):
     """A change of the specs that match."""
 
     match: Match = Field(default_factory=dict, validate_default=True, description="Which specs are changed.")
@@ -77,18 +78,29 @@ class OverrideEntry(Block):
         "takes a field away, anything else, lists too, replaces what was there.",
         examples=[{"placement": {"spot": True}}],
     )
-    resource: Patch = Field(
-        {}, description="The same of `resource` of a KAITO Workspace, which has no `spec`."
-    )
-    inference: Patch = Field({}, description="The same of a Workspace's `inference`.")
-    tuning: Patch = Field({}, description="The same of a Workspace's `tuning`.")
     metadata: MetadataPatch = Field(
         default_factory=dict, validate_default=True, description="Labels and annotations, patched likewise."
     )
 
 
+def _patch_field(name: str) -> tuple[Any, Any]:
+    keys = " and ".join(f"`{entry.key}`" for entry in KINDS if name in entry.patchable and not entry.older)
+    return Patch, Field({}, description=f"JSON merge patch of `{name}` of {keys}, likewise.")
+
+
+if TYPE_CHECKING:
+    OverrideEntry = _Override
+else:
+    OverrideEntry = create_model(
+        "OverrideEntry",
+        __base__=_Override,
+        __doc__=_Override.__doc__,
+        **{name: _patch_field(name) for name in PATCHABLE if name != "spec"},
+    )
+
+
 def merged_overrides(
-    layers: Sequence[tuple[Sequence[OverrideEntry], tuple[str, ...]]],
+    layers: Sequence[tuple[Sequence[_Override], tuple[str, ...]]],
     document: Document | None,
     found: Diagnostics,
 ) -> tuple[Override, ...]:
@@ -111,7 +123,7 @@ def merged_overrides(
                 )
                 if values
             }
-            parts = {"metadata": metadata, **{name: getattr(entry, name) for name in PARTS}}
+            parts = {"metadata": metadata, **{name: getattr(entry, name) for name in PATCHABLE}}
             patch = {name: value for name, value in parts.items() if value}
             if not patch and document is not None:
                 hint = "write `spec` or `metadata` with what is to be another"

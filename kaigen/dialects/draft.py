@@ -9,8 +9,8 @@ from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.spec import Path
 
 if TYPE_CHECKING:
-    from kaigen.dialects.base import Lowering
     from kaigen.kinds.base import Block
+    from kaigen.kinds.lowering import Lowering
 
 B = TypeVar("B", bound="Block")
 

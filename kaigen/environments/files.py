@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.kinds.base import Block
-from kaigen.kinds.registry import KindEntry
+from kaigen.kinds.entry import KindEntry
 
 if TYPE_CHECKING:
     from kaigen.yaml.document import Document

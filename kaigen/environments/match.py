@@ -17,7 +17,7 @@ from kaigen.environments.patch import Entries, Layer, PatchedDocument, reach
 from kaigen.environments.places import Place
 
 if TYPE_CHECKING:
-    from kaigen.kinds.registry import KindEntry
+    from kaigen.kinds.entry import KindEntry
     from kaigen.yaml.document import Document
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]+)\]")
@@ -100,7 +100,7 @@ def _fits(override: Override, document: Document, entry: KindEntry, namespace: s
 
 def _names(entry: KindEntry) -> set[str]:
     """How a kind may be called: by its key, or by its kind alone where that is no key of kaigen's own."""
-    from kaigen.kinds.registry import KINDS
+    from kaigen.dialects.registry import KINDS
 
     return {entry.key} | ({entry.kind} - {known.key for known in KINDS})
 

@@ -13,7 +13,7 @@ from kaigen.diagnostics.diagnostic import Diagnostics
 from kaigen.environments.files import read_document, validated
 from kaigen.environments.images import Images
 from kaigen.kinds.base import API_VERSION, NO_BLANKS, Block
-from kaigen.kinds.registry import KindEntry
+from kaigen.kinds.entry import KindEntry
 
 HEADER = """\
 # What was promoted to this environment; it lies over the specs and over kaigen.yaml.
@@ -45,7 +45,7 @@ class Pins(Block):
 
 
 PINS_ENTRY = KindEntry(
-    API_VERSION, "Pins", "kaigen.environments.pins", "Pins", "what was promoted to an environment"
+    API_VERSION, "Pins", "kaigen.environments.pins:Pins", "values promoted to an environment"
 )
 
 

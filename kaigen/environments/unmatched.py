@@ -64,7 +64,7 @@ def unmatched(
 
 
 def _matches_none(override: Override, place: Place, listed: str) -> Diagnostic:
-    from kaigen.kinds.registry import KINDS
+    from kaigen.dialects.registry import KINDS
 
     every = [entry.key for entry in KINDS]
     for kind in override.kinds:

@@ -10,6 +10,7 @@ from kaigen.config.settings import FILE_NAME, Config
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, InputError, Mark, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.kinds.base import Block
 
 if TYPE_CHECKING:
     from kaigen.emit.values import Overrides
@@ -163,7 +164,9 @@ def _find(app: str, specs: Sequence[Spec], config: Config, said: Sequence[Diagno
 
 def _document(spec: Spec, config: Config) -> dict[str, Any]:
     """The spec with its defaults, and with the namespace that it gets."""
-    data = spec.block.model_dump(by_alias=True, exclude_none=True)
+    block = spec.block
+    assert isinstance(block, Block)
+    data = block.model_dump(by_alias=True, exclude_none=True)
     metadata = data.pop("metadata")
     name = metadata.pop("name")
     namespace = metadata.pop("namespace", config.namespace)
@@ -178,7 +181,7 @@ def _document(spec: Spec, config: Config) -> dict[str, Any]:
 def _origin(spec: Spec, path: Path, config: Config) -> str:
     if path == ("metadata", "namespace") and spec.block.metadata.namespace is None:
         return _config_origin(config, "namespace")
-    if not spec.entry.lower:
+    if spec.origins is None:
         return _place(spec, path, config) or f"default of {spec.block.kind}"
     if path in {("apiVersion",), ("kind",)}:
         return f"dialect {spec.entry.system}"

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.kinds.base import API_VERSION, Block
-from kaigen.kinds.registry import KindEntry
+from kaigen.kinds.entry import KindEntry
 
 if TYPE_CHECKING:
     from kaigen.yaml.document import Document
@@ -55,7 +55,7 @@ class KindFile(Block):
 
 
 DEFINITION_ENTRY = KindEntry(
-    API_VERSION, "KindDefinition", "kaigen.extend.definition", "KindFile", "a kind of the user's own"
+    API_VERSION, "KindDefinition", "kaigen.extend.definition:KindFile", "a user-defined kind"
 )
 
 

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.dialects.registry import KINDS
 from kaigen.extend.definition import Definition, files_of, read_definitions
 from kaigen.extend.plugins import plugin_kinds, read_by_schema
 from kaigen.extend.schemas import embedded
 from kaigen.kinds.base import API_VERSION
-from kaigen.kinds.registry import KINDS, KindEntry
+from kaigen.kinds.entry import find_entry
+from kaigen.kinds.kind import CompiledKind
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App
@@ -21,11 +23,11 @@ if TYPE_CHECKING:
     from kaigen.compile.problems import Problems
     from kaigen.config.settings import Config
     from kaigen.kinds.base import Block
-    from kaigen.kinds.validate import Positioned
+    from kaigen.kinds.positioned import Positioned
 
 
 @dataclass(frozen=True, slots=True)
-class FolderKind(KindEntry):
+class FolderKind(CompiledKind):
     """The entry of a folder's kind.
 
     Attributes:
@@ -34,8 +36,8 @@ class FolderKind(KindEntry):
 
     definition: Definition | None = field(default=None)
 
-    def read(self, document: Positioned) -> tuple[Block | None, list[Diagnostic]]:
-        """A document as the kind's model, or what is wrong with it."""
+    def validate(self, document: Positioned) -> tuple[Block | None, list[Diagnostic]]:
+        """Return the document as the kind's model, or None and its errors."""
         assert self.definition is not None
         return read_by_schema(self, document, self.definition.schema)
 
@@ -66,7 +68,7 @@ class UserKinds:
         broken: apiVersion and kind of the others; None for one that does not say it.
     """
 
-    entries: tuple[KindEntry, ...] = ()
+    entries: tuple[CompiledKind, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     broken: frozenset[tuple[str, str] | None] = frozenset()
 
@@ -93,8 +95,7 @@ def _folder_kinds(root: Path, place: str, folders: tuple[str, ...], files: objec
             FolderKind(
                 item.api_version,
                 item.kind,
-                "kaigen.kinds.user",
-                "UserDocument",
+                "kaigen.kinds.user:UserDocument",
                 item.summary,
                 system=item.api_version.rpartition("/")[0],
                 definition=item,
@@ -118,14 +119,14 @@ def all_kinds(config: Config) -> UserKinds:
 
 
 def _free(
-    entries: Sequence[tuple[KindEntry, Mark | None]],
+    entries: Sequence[tuple[CompiledKind, Mark | None]],
     problems: Sequence[Diagnostic],
-    known: Sequence[KindEntry] = (),
+    known: Sequence[CompiledKind] = (),
 ) -> UserKinds:
     """Those whose names nobody else has."""
     from kaigen.check import is_cluster_scoped
 
-    kept: list[KindEntry] = list(known)
+    kept: list[CompiledKind] = list(known)
     refused: set[tuple[str, str] | None] = set()
     found = Diagnostics(problems)
     for entry, mark in entries:
@@ -156,7 +157,7 @@ def _free(
 
 def find_user_kind(
     api_version: str | None, kind: str | None, config: Config, found: Diagnostics
-) -> tuple[KindEntry | None, UserKinds]:
+) -> tuple[CompiledKind | None, UserKinds]:
     """The user's kind of a document, or None; and what kinds there are.
 
     Args:
@@ -165,14 +166,12 @@ def find_user_kind(
         config: the repository's settings.
         found: takes what is wrong with kinds that cannot be used, when it may be one of them.
     """
-    from kaigen.kinds.registry import find_kind
-
     own = folder_kinds(config)
-    entry = find_kind(api_version, kind, own.entries)
+    entry = find_entry(api_version, kind, own.entries)
     if entry is not None:
         return entry, own
     every = all_kinds(config)
-    entry = find_kind(api_version, kind, every.entries)
+    entry = find_entry(api_version, kind, every.entries)
     if entry is None:
         found.extend(every.diagnostics)
     return entry, every

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.extend.schemas import embedded, spec_problems, with_defaults
-from kaigen.kinds.registry import KindEntry
+from kaigen.kinds.kind import CompiledKind
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kaigen.compile.context import Context
     from kaigen.compile.problems import Problems
     from kaigen.kinds.base import Block
-    from kaigen.kinds.validate import Positioned
+    from kaigen.kinds.positioned import Positioned
 
 GROUP = "kaigen.kinds"
 
@@ -91,7 +91,7 @@ class _Unplaced:
 
 
 @dataclass(frozen=True, slots=True)
-class PluginKind(KindEntry):
+class PluginKind(CompiledKind):
     """The entry of a package's kind.
 
     Attributes:
@@ -115,8 +115,8 @@ class PluginKind(KindEntry):
         schema = self.offered.schema
         return None if schema is None else embedded(dict(schema))
 
-    def read(self, document: Positioned) -> tuple[Block | None, list[Diagnostic]]:
-        """A document as the kind's model, or what is wrong with it."""
+    def validate(self, document: Positioned) -> tuple[Block | None, list[Diagnostic]]:
+        """Return the document as the kind's model, or None and its errors."""
         assert self.offered is not None
         return read_by_schema(self, document, self.offered.schema)
 
@@ -154,7 +154,7 @@ class PluginKind(KindEntry):
 
 
 def read_by_schema(
-    entry: KindEntry, document: Positioned, schema: Mapping[str, Any] | None
+    entry: CompiledKind, document: Positioned, schema: Mapping[str, Any] | None
 ) -> tuple[Any, list[Diagnostic]]:
     """A document by the entry's model and then the schema of its `spec`, whose defaults are filled in."""
     from kaigen.kinds.validate import validate_document
@@ -217,7 +217,6 @@ def _plugin_kinds(path: tuple[str, ...]) -> tuple[list[PluginKind], list[Diagnos
                     item.api_version,
                     item.kind,
                     point.value,
-                    "",
                     item.summary,
                     system=item.api_version.rpartition("/")[0],
                     offered=item,

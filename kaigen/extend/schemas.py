@@ -11,8 +11,8 @@ from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.emit.values import TYPES
 from kaigen.kinds.errors import form_problem, nearest_form, shown
+from kaigen.kinds.positioned import Positioned, name_of
 from kaigen.kinds.schema import deref
-from kaigen.kinds.validate import Positioned, name_of
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError

@@ -6,7 +6,7 @@ silently (`"5"` is not a number), except that quantities may be written as plain
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final, Protocol
 
 from pydantic import (
     BaseModel,
@@ -179,3 +179,23 @@ class Metadata(Block):
     annotations: Annotations = Field(
         {}, description="Annotations for every object. Those starting with `kaigen.dev/` direct kaigen."
     )
+
+
+class AppBlock(Protocol):
+    """A spec of a kind that kaigen compiles."""
+
+    @property
+    def api_version(self) -> str:
+        """Version of the kind."""
+
+    @property
+    def kind(self) -> str:
+        """The kind."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """Name, namespace, labels and annotations of the app."""
+
+    @property
+    def spec(self) -> Any:
+        """The kind's own fields."""

@@ -11,13 +11,13 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds import base
+from kaigen.kinds.positioned import Positioned, name_of
 from kaigen.kinds.schema import branches, deref, entries, field_names, json_schema, walk
-from kaigen.kinds.validate import Positioned, name_of
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-    from kaigen.kinds.registry import KindEntry
+    from kaigen.kinds.entry import KindEntry
 
 Path = tuple[str | int, ...]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from kaigen.kinds.registry import KINDS, KindEntry
+from kaigen.kinds.entry import KindEntry
 
 BASE_URL = "https://kaigen.dev/schemas"
 
@@ -37,14 +37,13 @@ def schema_file_name(entry: KindEntry) -> str:
 
 
 @cache
-def combined_schema(*, embedded: bool = False, more: tuple[KindEntry, ...] = ()) -> dict[str, Any]:
-    """One schema for every document that kaigen reads, told apart by `apiVersion` and `kind`; for editors.
+def combined_schema(kinds: tuple[KindEntry, ...], *, embedded: bool = False) -> dict[str, Any]:
+    """Return one schema for documents of all kinds, chosen by `apiVersion` and `kind`; for editors.
 
     Args:
-        embedded: hold the kinds' schemas instead of naming their files.
-        more: kinds of the user's.
+        kinds: every kind that kaigen reads.
+        embedded: include the schemas of the kinds instead of naming their files.
     """
-    kinds = (*KINDS, *more)
     branches = [
         {
             "if": {

@@ -1,4 +1,4 @@
-"""A spec on its way through the compiler: what was asked for, and where each part of it was said."""
+"""A spec with the document that it came from."""
 
 from __future__ import annotations
 
@@ -11,52 +11,56 @@ from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.compat import Naming, ServingNaming
 
 if TYPE_CHECKING:
-    from kaigen.kinds.job import Job
-    from kaigen.kinds.model import Model
-    from kaigen.kinds.registry import KindEntry
-    from kaigen.kinds.topology import Topology
-    from kaigen.kinds.user import UserDocument
-    from kaigen.kinds.validate import Positioned
+    from kaigen.kinds.base import AppBlock
+    from kaigen.kinds.kind import CompiledKind, Kind
+    from kaigen.kinds.positioned import Positioned
 
 Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One of kaigen's own kinds or of a user's, written by a person or lowered from a dialect.
+    """A spec of a kind that kaigen compiles, written by a person or lowered from a dialect.
 
     Attributes:
-        block: the validated kind.
-        entry: the kind that the document was written in.
+        block: the spec as its kind's model.
+        entry: the kind that the document is written in.
+        target: the kind that compiles the block: `entry` unless the document is of a dialect.
         document: the document.
         source: its file, relative to the repository.
-        origins: for a lowered spec, which field of the document each of its fields came from; the longest
-            prefix of a path decides.
+        origins: for a lowered spec, the field of the document that each of its fields came from; the longest prefix
+            of a path decides. None for a document that is the spec itself.
         naming: names of a foreign system to keep; None for kaigen's own.
-        matched: which overrides of kaigen.yaml, by index, and pins, by name, changed the document.
-        hints: for a lowered spec, by code what helps in words of its document, in place of a hint that names fields
-            of kaigen's own kind.
+        matched: overrides of kaigen.yaml, by index, and pins, by name, that changed the document.
+        hints: for a lowered spec, by diagnostic code, hints that name fields of the document in place of fields of
+            the spec.
     """
 
-    block: Model | Job | Topology | UserDocument
-    entry: KindEntry
+    block: AppBlock
+    entry: Kind
+    target: CompiledKind
     document: Positioned
     source: str
-    origins: Mapping[Path, Path] = field(default_factory=dict)
+    origins: Mapping[Path, Path] | None = None
     naming: Naming | ServingNaming | None = None
     matched: tuple[int | str, ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def lowered(self) -> bool:
+        """Whether the document is of a dialect."""
+        return self.origins is not None
+
     def document_path(self, path: Sequence[str | int]) -> Path:
-        """The document's field that a field of the kind came from."""
-        wanted = tuple(path)
-        if not self.entry.lower:
-            return wanted
-        for length in range(len(wanted), 0, -1):
-            origin = self.origins.get(wanted[:length])
+        """Return the field of the document that a field of the spec came from."""
+        field_path = tuple(path)
+        if self.origins is None:
+            return field_path
+        for length in range(len(field_path), 0, -1):
+            origin = self.origins.get(field_path[:length])
             if origin is not None:
                 return origin
-        return ("metadata", "name") if wanted[:1] == ("metadata",) else ("spec",)
+        return ("metadata", "name") if field_path[:1] == ("metadata",) else ("spec",)
 
     def diagnostic(
         self,
@@ -68,8 +72,8 @@ class Spec:
         warning: bool = False,
         key: bool = False,
     ) -> Diagnostic:
-        """A problem at a field of the kind, or at the field's name, told at its place in the document."""
-        where = self.document_path(path)
-        mark: Mark = self.document.mark(where, key=key)
+        """Return a problem at a field of the spec, or at the field's key, with its position in the document."""
+        origin = self.document_path(path)
+        mark: Mark = self.document.mark(origin, key=key)
         severity = Severity.WARNING if warning else Severity.ERROR
-        return Diagnostic(code, message, mark, self.hints.get(code, hint), severity, dotted(where))
+        return Diagnostic(code, message, mark, self.hints.get(code, hint), severity, dotted(origin))

@@ -1,63 +1,40 @@
-"""A document against its kind: what pydantic found, said with places, reasons and the nearest right word."""
+"""Validation of documents against the models of their kinds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.field_path import dotted
-from kaigen.kinds.registry import KindEntry
+from kaigen.kinds.entry import KindEntry, NullPath
+from kaigen.kinds.positioned import Positioned, name_of
 
 if TYPE_CHECKING:
     from kaigen.kinds.base import Block
 
-_MAY_HOLD_NULL = (
+_NULLABLE: tuple[NullPath, ...] = (
     ("metadata", "creationTimestamp"),  # Kubernetes' own tools write it as null.
     ("metadata", "managedFields"),
     ("metadata", "ownerReferences"),
     ("status",),
-    ("values",),  # In kaigen.yaml, where null takes a default away.
-    ("environments", "*", "values"),
-    *(  # In kaigen.yaml, where null takes a field away.
-        (*place, "overrides", "*", part)
-        for place in ((), ("environments", "*"))
-        for part in ("resource", "inference", "tuning")
-    ),
-    ("overrides", "*", "spec"),
-    ("overrides", "*", "metadata"),
-    ("patches", "*", "patch"),
-    ("environments", "*", "patches", "*", "patch"),
-    ("environments", "*", "overrides", "*", "spec"),
-    ("environments", "*", "overrides", "*", "metadata"),
 )
-"""Where null is allowed. Not in parameters or Kubernetes fragments: Helm drops nulls from a chart's values."""
+"""Where null is allowed in every kind.
 
-
-class Positioned(Protocol):
-    """What validation needs of a document."""
-
-    @property
-    def data(self) -> Any:
-        """The document as plain data."""
-
-    def mark(self, path: Sequence[str | int], *, key: bool = False) -> Mark:
-        """Place of a path, or of the key at its end."""
-
-    def raw(self, path: Sequence[str | int]) -> str | None:
-        """A scalar as it was written."""
+It is not allowed in parameters and Kubernetes fragments: Helm drops nulls from a chart's values.
+"""
 
 
 def validate_document(document: Positioned, entry: KindEntry) -> tuple[Block | None, list[Diagnostic]]:
-    """The document as its kind's model, or what is wrong with it.
+    """Return the document as its kind's model, or None and its errors.
 
     Args:
-        document: plain data with places.
+        document: plain data with positions.
         entry: its kind.
     """
-    found = [
+    errors = [
         Diagnostic(
             "KG0209",
             f"`{name_of(path)}` has no value",
@@ -65,24 +42,19 @@ def validate_document(document: Positioned, entry: KindEntry) -> tuple[Block | N
             "give it a value, or delete the line",
             path=dotted(path),
         )
-        for path in (_nulls(document.data, ()) if _holds_null(document.data) else ())
+        for path in (
+            _nulls(document.data, (), (*_NULLABLE, *entry.nullable)) if _holds_null(document.data) else ()
+        )
     ]
-    empty = {item.path for item in found}
+    empty = {item.path for item in errors}
     try:
         model = entry.model().model_validate(document.data, by_alias=True, by_name=False)
     except ValidationError as error:
         from kaigen.kinds.errors import explain
 
-        found += [item for item in explain(document, entry, error) if item.path not in empty]
-        return None, found
-    return (None, found) if found else (model, [])
-
-
-def name_of(path: Sequence[str | int]) -> str:
-    """The end of a path that names something: `command[0]`, not `0`."""
-    names = [index for index, part in enumerate(path) if isinstance(part, str)]
-    last = names[-1] if names else 0
-    return "".join(f"[{part}]" if isinstance(part, int) else part for part in path[last:])
+        errors += [item for item in explain(document, entry, error) if item.path not in empty]
+        return None, errors
+    return (None, errors) if errors else (model, [])
 
 
 def _holds_null(node: Any) -> bool:
@@ -91,17 +63,22 @@ def _holds_null(node: Any) -> bool:
     return any(map(_holds_null, node)) if isinstance(node, list) else node is None
 
 
-def _nulls(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
-    general = tuple("*" if isinstance(part, int) else part for part in path)
-    if path[:1] == ("environments",):
-        general = ("environments", "*", *general[2:])
-    if general in _MAY_HOLD_NULL:
+def _nulls(
+    node: Any, path: tuple[str | int, ...], nullable: Sequence[NullPath]
+) -> Iterator[tuple[str | int, ...]]:
+    if any(_matches(path, allowed) for allowed in nullable):
         return
     if node is None:
         yield path
     elif isinstance(node, dict):
         for key, value in node.items():
-            yield from _nulls(value, (*path, key))
+            yield from _nulls(value, (*path, key), nullable)
     elif isinstance(node, list):
         for index, value in enumerate(node):
-            yield from _nulls(value, (*path, index))
+            yield from _nulls(value, (*path, index), nullable)
+
+
+def _matches(path: tuple[str | int, ...], allowed: NullPath) -> bool:
+    return len(path) == len(allowed) and all(
+        step in {"*", part} for part, step in zip(path, allowed, strict=True)
+    )

@@ -64,21 +64,17 @@ def compile_spec(
 
 def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     from kaigen.compile.problems import Problems
-    from kaigen.kinds.registry import find_kind
 
     problems = Problems()
-    block = spec.block
-    entry = find_kind(block.api_version, block.kind) if spec.entry.lower else spec.entry
-    assert entry is not None
     naming = () if spec.naming is None else (spec.naming,)
-    app: App | None = entry.compiler()(block, context, problems, *naming)
+    app: App | None = spec.target.compiler()(spec.block, context, problems, *naming)
     for problem in problems.items:
         warning = problem.severity is not Severity.ERROR
         found.add(spec.diagnostic(problem.code, problem.message, problem.path, problem.hint, warning=warning))
     found.extend(problems.diagnostics)
     if app is None or problems.failed:
         return None
-    kind = f"{spec.entry.kind} of {spec.entry.api_version}" if spec.entry.lower else block.kind
+    kind = f"{spec.entry.kind} of {spec.entry.api_version}" if spec.lowered else spec.block.kind
     return replace(app, source=spec.source, kind=kind)
 
 

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.kinds.kind import CompiledKind
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
     from kaigen.environments.patch import PatchedDocument
-    from kaigen.kinds.registry import KindEntry
+    from kaigen.kinds.entry import KindEntry
+    from kaigen.kinds.lowering import InputDocuments, LoweringResult
     from kaigen.kinds.spec import Spec
     from kaigen.yaml.document import Document
-
-DIRECTIVES = ("version",)
-"""Annotations behind `kaigen.dev/` that direct kaigen in its own kinds."""
 
 
 def take_document(
@@ -25,8 +24,8 @@ def take_document(
     specs: list[Spec],
     plain: list[Document],
     found: Diagnostics,
-    beside: Sequence[Document] = (),
-) -> set[int]:
+    documents: InputDocuments[Document],
+) -> LoweringResult:
     """Make specs of one document, or let it through.
 
     Args:
@@ -36,17 +35,18 @@ def take_document(
         specs: takes its specs.
         plain: takes it when it is a Kubernetes object that is let through.
         found: takes what is wrong, and what is worth a warning.
-        beside: the other documents of its file.
+        documents: every document of the run.
 
     Returns:
-        Identities of those that became part of it.
+        What its lowering returned.
     """
-    from importlib import import_module
-
+    from kaigen.dialects.registry import find_kind
     from kaigen.environments.match import explained, matched_by, patched
-    from kaigen.kinds.registry import find_kind
+    from kaigen.extend.find import find_user_kind
+    from kaigen.kinds.lowering import LoweringContext, LoweringResult
     from kaigen.kinds.spec import Spec
 
+    nothing = LoweringResult()
     if not isinstance(document.data, dict):
         found.add(
             Diagnostic(
@@ -56,48 +56,48 @@ def take_document(
                 "see `kaigen kinds` for what can be written",
             )
         )
-        return set()
+        return nothing
     entry = find_kind(document.apiVersion, document.kind)
     if entry is None:
         from kaigen.check import is_cluster_scoped
 
         if is_cluster_scoped(document.apiVersion or "", document.kind or "") is not None:
             _take_unknown(document, config, plain, found)
-            return set()
-        from kaigen.extend.find import find_user_kind
-
+            return nothing
         entry, known = find_user_kind(document.apiVersion, document.kind, config, found)
         if entry is None:
             if not known.broken or not {None, (document.apiVersion, document.kind)} & known.broken:
                 _take_unknown(document, config, plain, found, known.entries)
-            return set()
-    asked: Document | PatchedDocument = document
+            return nothing
+    patched_document: Document | PatchedDocument = document
     if config.overrides or config.pins:
-        asked, said = patched(document, entry, config)
-        found.extend(said)
-    block, diagnostics = entry.read(asked)
-    found.extend(explained(asked, diagnostics))
+        patched_document, problems = patched(document, entry, config)
+        found.extend(problems)
+    block, diagnostics = entry.validate(patched_document)
+    found.extend(explained(patched_document, diagnostics))
     if block is None:
-        return set()
-    if not entry.lower:
-        from kaigen.dialects.base import Lowering
-
-        spec = Spec(block, entry, asked, source, matched=matched_by(asked))  # type: ignore[arg-type]
-        lowering = Lowering(asked)
-        lowering.directives(spec.block.metadata.annotations, DIRECTIVES)
-        found.extend(lowering.diagnostics)
-        specs.append(spec)
-        return set()
-    from kaigen.dialects.base import Around
-
-    around = Around(config.profile, beside)
-    lowered, said = import_module(entry.lower).lower(block, asked, around)
-    found.extend(said)
-    for item in lowered:
+        return nothing
+    result = entry.lower(block, patched_document, LoweringContext(config.profile, documents))
+    found.extend(result.diagnostics)
+    for item in result.specs:
+        target = entry if item.origins is None else find_kind(item.block.api_version, item.block.kind)
+        if target is None:
+            target, _ = find_user_kind(item.block.api_version, item.block.kind, config, found)
+        assert isinstance(target, CompiledKind)
         specs.append(
-            Spec(item.block, entry, asked, source, item.origins, item.naming, matched_by(asked), item.hints)
+            Spec(
+                item.block,
+                entry,
+                target,
+                patched_document,
+                source,
+                item.origins,
+                item.naming,
+                matched_by(patched_document),
+                item.hints,
+            )
         )
-    return {id(taken) for taken in around.taken}
+    return result
 
 
 def _take_unknown(
@@ -110,7 +110,7 @@ def _take_unknown(
     from kaigen.check import is_cluster_scoped
     from kaigen.compile.passthrough import is_secret_way
     from kaigen.diagnostics.suggest import did_you_mean
-    from kaigen.kinds.registry import KINDS
+    from kaigen.dialects.registry import KINDS
     from kaigen.secret_scan.documents import holds_values
 
     api_version, kind = document.apiVersion, document.kind

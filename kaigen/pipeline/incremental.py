@@ -207,8 +207,8 @@ def _read(source: Source, config: Config) -> tuple[list[Spec], list[Diagnostic]]
     specs: list[Spec] = []
     found = Diagnostics()
     plain: list[Document] = []
-    load_source(source, config, specs, plain, found)
-    if found.has_errors or plain:
+    self_contained = load_source(source, config, specs, plain, found)
+    if found.has_errors or plain or not self_contained:
         raise _Unclear
     return specs, found.sorted()
 

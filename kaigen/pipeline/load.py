@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from kaigen.diagnostics.codes import FIELDS
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
 from kaigen.pipeline.document import take_document
 from kaigen.system.progress import counted
 
@@ -68,8 +68,8 @@ def load_specs(
     specs: list[Spec] = []
     plain: list[Document] = []
     broken: set[Key] = set()
-    for source in counted(sources, "reading", progress):
-        load_source(source, config, specs, plain, found, broken)
+    parsed = [parse_source(source) for source in counted(sources, "reading", progress)]
+    lower_sources(parsed, config, specs, plain, found, broken)
     files = tuple(source.path for source in sources)
     return Loaded(tuple(specs), tuple(plain), tuple(found.sorted()), files, frozenset(broken))
 
@@ -85,12 +85,11 @@ def load_others(loaded: Loaded, config: Config) -> Loaded:
     specs: list[Spec] = []
     plain: list[Document] = []
     broken: set[Key] = set()
-    for source in sources:
-        if Path(source.path).absolute() not in seen:
-            own = Diagnostics()
-            load_source(source, config, specs, plain, own, broken)
-            if own.has_errors:
-                broken.add(("", "", source.path))  # Not all that is wrong has a kind and a name.
+    parsed = [parse_source(source) for source in sources if Path(source.path).absolute() not in seen]
+    found = Diagnostics()
+    lower_sources(parsed, config, specs, plain, found, broken)
+    # Not every broken document has a kind and a name.
+    broken |= {("", "", item.mark.file) for item in found if item.mark and item.severity is Severity.ERROR}
     return Loaded(tuple(specs), tuple(plain), (), (), frozenset(broken))
 
 
@@ -103,6 +102,86 @@ def kind_problems(config: Config) -> Sequence[Diagnostic]:
     return folder_kinds(config).diagnostics
 
 
+@dataclass(frozen=True, slots=True)
+class ParsedSource:
+    """The documents of one text.
+
+    Attributes:
+        source: the text.
+        documents: those that could be parsed.
+        diagnostics: what is wrong with the text.
+    """
+
+    source: Source
+    documents: tuple[Document, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def parse_source(source: Source) -> ParsedSource:
+    """Parse a text, and check it for secrets."""
+    from kaigen.secret_scan.documents import find_in_comments, find_secrets, find_shared_files
+    from kaigen.yaml.document import parse
+
+    found = Diagnostics()
+    documents = parse(source, found)
+    for document in documents:
+        found.extend(find_secrets(document))
+    found.extend(find_in_comments(source, documents))
+    found.extend(find_shared_files(documents))
+    return ParsedSource(source, tuple(documents), tuple(found))
+
+
+def lower_sources(
+    sources: Iterable[ParsedSource],
+    config: Config,
+    specs: list[Spec],
+    plain: list[Document],
+    found: Diagnostics,
+    broken: set[Key] | None = None,
+) -> bool:
+    """Make specs of all documents of a run.
+
+    Args:
+        sources: every source of the run; a document may refer to documents of other sources.
+        config: the repository's settings.
+        specs: takes the specs.
+        plain: takes the Kubernetes objects that are let through.
+        found: takes what is wrong, and what is worth a warning.
+        broken: takes kind, namespace and name of the documents that are wrong.
+
+    Returns:
+        Whether every object that was looked up is in the source of the document that looked it up.
+    """
+    from kaigen.kinds.lowering import InputDocuments
+
+    parsed = list(sources)
+    for source in parsed:
+        found.extend(source.diagnostics)
+    documents = InputDocuments(document for source in parsed for document in source.documents)
+    specs_first = sorted(
+        ((source, document) for source in parsed for document in source.documents),
+        key=lambda item: _is_kubernetes_object(item[1]),
+    )
+    consumed: set[int] = set()
+    self_contained = True
+    for source, document in specs_first:
+        if id(document) in consumed:
+            continue
+        own = Diagnostics()
+        count = len(specs)
+        path = relative_path(source.source.path, config.root)
+        result = take_document(document, path, config, specs, plain, own, documents)
+        consumed.update(id(other) for other in result.consumed)
+        self_contained &= all(
+            any(other.source is source.source for other in documents.named(*name))
+            for name in result.looked_up
+        )
+        found.extend(item for item in own if not _told_already(item, source.diagnostics))
+        if broken is not None and len(specs) == count and document.kind and document.name:
+            broken.add((document.kind, _namespace(document) or config.namespace, document.name))
+    return self_contained
+
+
 def load_source(
     source: Source,
     config: Config,
@@ -110,40 +189,20 @@ def load_source(
     plain: list[Document],
     found: Diagnostics,
     broken: set[Key] | None = None,
-) -> None:
-    """Read one text.
+) -> bool:
+    """Make specs of the documents of one text; arguments and result as those of `lower_sources`."""
+    return lower_sources([parse_source(source)], config, specs, plain, found, broken)
 
-    Args:
-        source: the text.
-        config: the repository's settings.
-        specs: takes its specs.
-        plain: takes the Kubernetes objects that are let through.
-        found: takes what is wrong, and what is worth a warning.
-        broken: takes kind, namespace and name of the documents that are wrong.
-    """
-    from kaigen.secret_scan.documents import find_in_comments, find_secrets, find_shared_files
-    from kaigen.yaml.document import parse
 
-    told = Diagnostics()
-    documents = parse(source, told)
-    for document in documents:
-        told.extend(find_secrets(document))
-    told.extend(find_in_comments(source, documents))
-    told.extend(find_shared_files(documents))
-    found.extend(told)
-    taken: set[int] = set()
-    # What a dialect may take over comes last, so that it is known whether one has.
-    for document in sorted(documents, key=lambda document: document.kind == "ConfigMap"):
-        if id(document) in taken:
-            continue
-        own = Diagnostics()
-        count = len(specs)
-        beside = [other for other in documents if other is not document]
-        path = relative_path(source.path, config.root)
-        taken |= take_document(document, path, config, specs, plain, own, beside)
-        found.extend(item for item in own if not _told_already(item, told))
-        if broken is not None and len(specs) == count and document.kind and document.name:
-            broken.add((document.kind, _namespace(document) or config.namespace, document.name))
+def _is_kubernetes_object(document: Document) -> bool:
+    """Whether a document may be consumed by a spec, so that it is looked at after all specs."""
+    from kaigen.dialects.registry import find_kind
+
+    if find_kind(document.apiVersion, document.kind) is not None:
+        return False
+    from kaigen.check import is_cluster_scoped
+
+    return is_cluster_scoped(document.apiVersion or "", document.kind or "") is not None
 
 
 def _namespace(document: Document) -> str:

@@ -122,7 +122,7 @@ def _repository(name: str, namespace: str | None, specs: Iterable[Spec]) -> str:
     for spec in specs:
         block = spec.block
         if block.kind == "Model" and (block.metadata.name, block.metadata.namespace) == (name, namespace):
-            source = block.spec.source.hugging_face  # type: ignore[union-attr]  # its kind says so
+            source = block.spec.source.hugging_face
             return source.repo if source is not None else ""
     return ""
 

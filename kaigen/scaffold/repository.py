@@ -34,6 +34,7 @@ def repository_files(*, profile: str = "generic", namespace: str = "ml") -> dict
     from kaigen.config.file import CONFIG_ENTRY
     from kaigen.config.settings import default_images
     from kaigen.diagnostics.suggest import did_you_mean
+    from kaigen.dialects.registry import KINDS
     from kaigen.kinds.base import DNS_LABEL
     from kaigen.kinds.schema import combined_schema, json_schema
 
@@ -52,7 +53,7 @@ def repository_files(*, profile: str = "generic", namespace: str = "ml") -> dict
         text = (FILES / name).read_text(encoding="utf-8")
         files[target] = re.sub(r"@([a-z]+)@", lambda match: words[match[1]], text)
     schemas = {
-        ".kaigen/schema.json": combined_schema(embedded=True),
+        ".kaigen/schema.json": combined_schema(KINDS, embedded=True),
         ".kaigen/config.json": json_schema(CONFIG_ENTRY),
     }
     for target, schema in schemas.items():

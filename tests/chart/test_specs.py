@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from kaigen.compile.expressions import find_settings
-from kaigen.kinds.registry import KINDS, KindEntry, find_kind
+from kaigen.dialects.registry import KINDS
+from kaigen.kinds.entry import KindEntry
 from kaigen.kinds.schema import branches, deref, json_schema, walk
 from kaigen.yaml.document import JsonValue
 from tests.cases import SPECS, AppCase, app_cases
@@ -80,9 +81,7 @@ def test_every_field_of_every_kind_is_in_some_spec(entry: KindEntry) -> None:
 def test_every_setting_comes_from_a_field_of_the_kind_or_from_kaigen(app_case: AppCase) -> None:
     item = app_case.compiled
     assert item.spec is not None
-    own = item.spec.entry
-    entry = find_kind("kaigen.dev/v1alpha1", item.spec.block.kind) if own.lower else own
-    assert entry is not None
+    entry = item.spec.target
     for setting in item.app.settings:
         assert setting.origin == () or walk(json_schema(entry), setting.origin) is not None, setting.path
         assert setting.doc.endswith("."), setting.path

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kaigen.check.pods import pod_templates
-from kaigen.kinds.registry import KINDS
+from kaigen.dialects.registry import KINDS
 from kaigen.pipeline.run import Compiled
 from tests import helm
 from tests.cases import cases, write_chart

@@ -226,7 +226,7 @@ def test_what_means_something_renders_often_enough_for_that_to_be_proven(resourc
 
 @pytest.mark.parametrize("resource", sorted(versions()))
 def test_every_version_that_kaito_serves_is_read(resource: str) -> None:
-    from kaigen.kinds.registry import find_kind
+    from kaigen.dialects.registry import find_kind
 
     kind, version, _ = versions()[resource]
     assert find_kind(version, kind) is not None

@@ -17,7 +17,8 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
 from kaigen.diagnostics.diagnostic import Diagnostics
-from kaigen.kinds.registry import KINDS, KindEntry, find_kind
+from kaigen.dialects.registry import KINDS, find_kind
+from kaigen.kinds.entry import KindEntry
 from kaigen.kinds.schema import json_schema
 from kaigen.kinds.validate import validate_document
 from kaigen.yaml.document import parse

@@ -23,9 +23,9 @@ LAYERS: tuple[str, ...] = (
     "kaigen.catalog",
     "kaigen.kinds",
     "kaigen.sizing",
+    "kaigen.dialects",
     "kaigen.config",
     "kaigen.environments",
-    "kaigen.dialects",
     "kaigen.compile",
     "kaigen.check",
     "kaigen.emit",
@@ -69,7 +69,6 @@ KNOWN = {
     ("kaigen", "diagnostics secret_scan yaml"),
     ("kaigen", "pipeline secrets"),
     ("kaigen.config", "file overrides settings"),
-    ("kaigen.kinds", "errors registry schema validate"),
     (
         "kaigen.pipeline",
         "compile compile_spec cross_checks incremental plain_objects result run",

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, JsonValue
 
-from kaigen.dialects.base import ForeignMetadata
+from kaigen.dialects.metadata import ForeignMetadata
 from kaigen.kinds.base import Block, Choice, Labels, Object, ObjectName
 from kaigen.kinds.promotable import IMAGE, NAME
 

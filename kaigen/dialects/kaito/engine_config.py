@@ -8,8 +8,8 @@ from typing import Any
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.nodes import Nodes
 from kaigen.dialects.kaito.reading import Reading
+from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.spec import Path
-from kaigen.kinds.validate import Positioned
 
 KEY = "inference_config.yaml"
 
@@ -51,20 +51,6 @@ _BESIDE: Mapping[str, str] = {
 }
 
 
-def find_config_map(name: str, reading: Reading) -> Positioned | None:
-    """The ConfigMap of that name in the resource's own file; None when there is none."""
-    for document in reading.around.beside:
-        data = document.data
-        if not isinstance(data, dict) or data.get("kind") != "ConfigMap" or data.get("apiVersion") != "v1":
-            continue
-        metadata = data.get("metadata")
-        if not isinstance(metadata, dict) or metadata.get("name") != name:
-            continue
-        if metadata.get("namespace") in {None, reading.metadata.namespace}:
-            return document
-    return None
-
-
 def read_map(
     document: Positioned, key: str, at: Path, name: str, reading: Reading
 ) -> Mapping[str, Any] | None:
@@ -100,7 +86,7 @@ def put_config(draft: Draft, name: str, at: Path, engine: str, nodes: Nodes, rea
         nodes: what is known of the nodes.
         reading: takes what is wrong.
     """
-    document = find_config_map(name, reading)
+    document = reading.find_object("v1", "ConfigMap", name, reading.metadata.namespace)
     if document is None:
         reading.error(
             "KG0418",
@@ -109,7 +95,7 @@ def put_config(draft: Draft, name: str, at: Path, engine: str, nodes: Nodes, rea
             "put it behind a line `---` of this file: kaigen makes flags of it and checks them",
         )
         return
-    reading.around.taken.append(document)
+    reading.consume(document)
     config = read_map(document, KEY, at, name, reading)
     if config is None:
         return

@@ -7,8 +7,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.dialects.base import Around, Lowered
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import Foreign, Inference, LabelSelector, Partition, Text
 from kaigen.dialects.kaito.compat import SET, serving_names
@@ -16,9 +14,10 @@ from kaigen.dialects.kaito.nodes import Asked
 from kaigen.dialects.kaito.reading import DIRECTIVES, Reading, Wishes
 from kaigen.dialects.kaito.serving import Serving, put_inference
 from kaigen.kinds.base import ADDRESS, Block, Object
+from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
+from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
-from kaigen.kinds.validate import Positioned
 
 SCALING = "scaledobject.kaito.sh/"
 PROMETHEUS = "kaigen.dev/prometheus"
@@ -113,19 +112,16 @@ class InferenceSet(Foreign):
 
 
 def lower(
-    resource: InferenceSet | InferenceSetV1Alpha1, document: Positioned, around: Around | None = None
-) -> tuple[list[Lowered], list[Diagnostic]]:
+    resource: InferenceSet | InferenceSetV1Alpha1, document: Positioned, context: LoweringContext
+) -> LoweringResult:
     """An InferenceSet as a Topology with replicas.
 
     Args:
         resource: the validated document.
-        document: the same with places.
-        around: what may be known beside it.
-
-    Returns:
-        The specs, and what is to be said about the document.
+        document: the document with positions.
+        context: what else the lowering may read.
     """
-    reading = Reading(resource.metadata, document, around, *DIRECTIVES, "prometheus")
+    reading = Reading(resource.metadata, document, context, *DIRECTIVES, "prometheus")
     spec = resource.spec
     at: Path = ("spec", "template")
     reading.take_template(spec.template.metadata, (*at, "metadata"))
@@ -155,9 +151,9 @@ def lower(
     _limit(draft, spec, wishes, reading)
     topology = draft.finish(Topology, reading) if not reading.failed else None
     naming = serving_names(SET) if wishes.compat else None
-    return (
-        [] if topology is None else [Lowered(topology, draft.origins, naming, draft.hints)]
-    ), reading.diagnostics
+    if topology is None:
+        return reading.result()
+    return reading.result(Lowered(topology, draft.origins, naming, draft.hints))
 
 
 def _autoscale(draft: Draft, spec: InferenceSetSpecV1Alpha1, reading: Reading) -> bool:

@@ -6,14 +6,13 @@ from typing import Literal
 
 from pydantic import Field
 
-from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.dialects.base import Around, Lowered
 from kaigen.dialects.kaito.blocks import Foreign, Text
 from kaigen.dialects.kaito.presets import TOKEN_KEY
 from kaigen.dialects.kaito.reading import Reading
 from kaigen.kinds.base import Block, LabelName, ObjectName, Quantity
+from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
 from kaigen.kinds.model import Model
-from kaigen.kinds.validate import Positioned
+from kaigen.kinds.positioned import Positioned
 
 
 class SecretReference(Block):
@@ -67,22 +66,17 @@ class ModelMirror(Foreign):
     spec: MirrorSpec = Field(default_factory=dict, validate_default=True, description="What is wanted.")
 
 
-def lower(
-    mirror: ModelMirror, document: Positioned, around: Around | None = None
-) -> tuple[list[Lowered], list[Diagnostic]]:
+def lower(mirror: ModelMirror, document: Positioned, context: LoweringContext) -> LoweringResult:
     """A ModelMirror as a Model, of the same name.
 
     Args:
         mirror: the validated document.
-        document: the same with places.
-        around: what may be known beside it.
-
-    Returns:
-        The specs, and what is to be said about the document.
+        document: the document with positions.
+        context: what else the lowering may read.
     """
     from kaigen.catalog.presets import find_preset
 
-    reading = Reading(mirror.metadata, document, around, "version")
+    reading = Reading(mirror.metadata, document, context, "version")
     reading.directives(reading.annotations, ("version",))
     spec = mirror.spec
     if spec.mode == "Static":
@@ -92,11 +86,11 @@ def lower(
             ("spec", "mode"),
             "delete the resource, and mount the volume in a `template`; or let a Managed one fetch them",
         )
-        return [], reading.diagnostics
+        return reading.result()
     if spec.source is None or spec.storage is None:
         missing = "source" if spec.source is None else "storage"
         reading.error("KG0412", f"a Managed mirror needs `{missing}`", ("spec",), f"add `{missing}`")
-        return [], reading.diagnostics
+        return reading.result()
     if spec.service_account_name is not None:
         reading.unused(("spec", "serviceAccountName"), "the downloader has one of its own, which may do less")
     namespace = spec.job_namespace
@@ -137,4 +131,4 @@ def lower(
             ("spec", "storage", "storageClassName"),
         )
     model = draft.finish(Model, reading) if not reading.failed else None
-    return ([] if model is None else [Lowered(model, draft.origins)]), reading.diagnostics
+    return reading.result() if model is None else reading.result(Lowered(model, draft.origins))

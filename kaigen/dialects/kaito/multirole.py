@@ -6,17 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.dialects.base import Around, Lowered
 from kaigen.dialects.kaito.blocks import Foreign, Inference, LabelSelector, Text
 from kaigen.dialects.kaito.nodes import Asked
 from kaigen.dialects.kaito.reading import DIRECTIVES, Reading, Wishes
 from kaigen.dialects.kaito.serving import Serving, put_inference
 from kaigen.kinds.base import Block, ObjectName
+from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
+from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.promotable import NAME
 from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
-from kaigen.kinds.validate import Positioned
 
 ROLES = "kaigen.dev/roles"
 
@@ -64,9 +63,7 @@ class MultiRoleInference(Foreign):
     spec: MultiRoleSpec = Field(description="What is wanted.")
 
 
-def lower(
-    resource: MultiRoleInference, document: Positioned, around: Around | None = None
-) -> tuple[list[Lowered], list[Diagnostic]]:
+def lower(resource: MultiRoleInference, document: Positioned, context: LoweringContext) -> LoweringResult:
     """A MultiRoleInference as one Topology whose pods do both, when it says that they may.
 
     Prefill and decode apart need what moves the cache between the two: an endpoint picker that chooses a pod of each
@@ -75,18 +72,15 @@ def lower(
 
     Args:
         resource: the validated document.
-        document: the same with places.
-        around: what may be known beside it.
-
-    Returns:
-        The specs, and what is to be said about the document.
+        document: the document with positions.
+        context: what else the lowering may read.
     """
-    reading = Reading(resource.metadata, document, around, *DIRECTIVES, "roles")
+    reading = Reading(resource.metadata, document, context, *DIRECTIVES, "roles")
     wishes = reading.wishes()
     spec, at = resource.spec, ("spec", "roles")
     if {role.type for role in spec.roles} != {"prefill", "decode"}:
         reading.error("KG0412", "there must be one role `prefill` and one `decode`", at, "name each once")
-        return [], reading.diagnostics
+        return reading.result()
     if not spec.label_selector.match_labels and not spec.label_selector.match_expressions:
         reading.error("KG0412", "`labelSelector` must name a label", ("spec", "labelSelector"))
     merged = reading.annotations.get(ROLES)
@@ -114,8 +108,8 @@ def lower(
     if prefill.runtime_config not in {None, decode.runtime_config}:
         reading.unused((*at, 1 - place, "runtimeConfig"), "pods that do both take the flags of `decode`")
     if reading.failed:
-        return [], reading.diagnostics
-    return _merged(spec, place, wishes, reading), reading.diagnostics
+        return reading.result()
+    return reading.result(*_merged(spec, place, wishes, reading))
 
 
 def _merged(spec: MultiRoleSpec, place: int, wishes: Wishes, reading: Reading) -> list[Lowered]:

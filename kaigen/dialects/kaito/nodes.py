@@ -283,12 +283,12 @@ def _prefer(draft: Draft, asked: Asked) -> None:
 
 def _provision(draft: Draft, asked: Asked, wishes: Wishes, reading: Reading) -> None:
     """Nodes are made where the profile has Karpenter, as KAITO makes them wherever an instance type is named."""
-    chosen = wishes.provisioning or ("karpenter" if reading.around.profile in {"aks", "eks"} else "none")
+    chosen = wishes.provisioning or ("karpenter" if reading.context.profile in {"aks", "eks"} else "none")
     if chosen == "none":
         if wishes.node_class:
             reading.unused(
                 reading.annotation_at("kaito.sh/node-class-name"),
-                f"no nodes are made for profile `{reading.around.profile}`",
+                f"no nodes are made for profile `{reading.context.profile}`",
                 "choose profile aks or eks in kaigen.yaml",
             )
         return

@@ -6,17 +6,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.dialects.base import Around, Lowered
 from kaigen.dialects.kaito.blocks import Foreign, ImageText, Resource, ResourceV1Alpha1, Text
 from kaigen.dialects.kaito.compat import RAG, serving_names
 from kaigen.dialects.kaito.nodes import Nodes, asked_of, place
 from kaigen.dialects.kaito.reading import Reading
 from kaigen.dialects.kaito.serving import PORT, placed, put_service
 from kaigen.kinds.base import Block, Choice, MountPath, ObjectName
+from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
+from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
-from kaigen.kinds.validate import Positioned
 
 IMAGE = "mcr.microsoft.com/aks/kaito/kaito-rag-service:0.12.0"
 """KAITO's server (source: KAITO v0.12.0)."""
@@ -162,19 +161,16 @@ class RagEngine(Foreign):
 
 
 def lower(
-    engine: RagEngine | RagEngineV1Alpha1, document: Positioned, around: Around | None = None
-) -> tuple[list[Lowered], list[Diagnostic]]:
+    engine: RagEngine | RagEngineV1Alpha1, document: Positioned, context: LoweringContext
+) -> LoweringResult:
     """A RAGEngine as a Topology with a pod of its own.
 
     Args:
         engine: the validated document.
-        document: the same with places.
-        around: what may be known beside it.
-
-    Returns:
-        The specs, and what is to be said about the document.
+        document: the document with positions.
+        context: what else the lowering may read.
     """
-    reading = Reading(engine.metadata, document, around)
+    reading = Reading(engine.metadata, document, context)
     wishes = reading.wishes()
     spec = engine.spec
     draft = reading.draft("Topology")
@@ -199,9 +195,9 @@ def lower(
     draft.put(("spec", "rollout"), {"maxSurge": 0, "maxUnavailable": 1})
     topology = draft.finish(Topology, reading) if not reading.failed else None
     naming = serving_names(RAG) if wishes.compat else None
-    return (
-        [] if topology is None else [Lowered(topology, draft.origins, naming, draft.hints)]
-    ), reading.diagnostics
+    if topology is None:
+        return reading.result()
+    return reading.result(Lowered(topology, draft.origins, naming, draft.hints))
 
 
 class _Server:

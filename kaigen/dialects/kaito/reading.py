@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kaigen.dialects.base import CLUSTER_FIELDS, PREFIX, Around, ForeignMetadata, Lowering
 from kaigen.dialects.draft import Draft
+from kaigen.dialects.metadata import CLUSTER_FIELDS, ForeignMetadata
+from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext
+from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.spec import Path
-from kaigen.kinds.validate import Positioned
 
 DIRECTIVES = ("api-key-secret", "compat", "model", "provisioning", "version")
 """Annotations behind `kaigen.dev/` on what serves."""
@@ -74,17 +75,17 @@ class Reading(Lowering):
     """One resource of KAITO's on its way."""
 
     def __init__(
-        self, metadata: ForeignMetadata, document: Positioned, around: Around | None, *known: str
+        self, metadata: ForeignMetadata, document: Positioned, context: LoweringContext, *known: str
     ) -> None:
         """Begin, and say what in its metadata and status has no effect.
 
         Args:
             metadata: of the resource.
             document: the resource with places.
-            around: what may be known beside it.
+            context: what else the lowering may read.
             known: annotations behind `kaigen.dev/` that direct it; those of what serves when none are named.
         """
-        super().__init__(document, around)
+        super().__init__(document, context)
         self.metadata = metadata
         self.ignored(CLUSTER_FIELDS, _METADATA, "a cluster writes it")
         self.ignored(("status",), (), "the operator writes it")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaigen.dialects.kaito.blocks import TuningV1Alpha1
-from kaigen.dialects.kaito.engine_config import find_config_map, read_map
+from kaigen.dialects.kaito.engine_config import read_map
 from kaigen.dialects.kaito.reading import Reading
 from kaigen.kinds.spec import Path
 
@@ -76,7 +76,7 @@ def read_training(tuning: TuningV1Alpha1, at: Path, reading: Reading) -> Trainin
     if tuning.config is None:
         return Training(RESULTS, _text({**_LORA, **(_QLORA if method == "qlora" else {})}))
     here = (*at, "config")
-    document = find_config_map(tuning.config, reading)
+    document = reading.find_object("v1", "ConfigMap", tuning.config, reading.metadata.namespace)
     if document is None:
         reading.warning(
             "KG0418",
@@ -85,7 +85,7 @@ def read_training(tuning: TuningV1Alpha1, at: Path, reading: Reading) -> Trainin
             "put it behind a line `---` of this file, and an edit of it makes a new run",
         )
         return Training(RESULTS, config_map=tuning.config)
-    reading.around.taken.append(document)
+    reading.consume(document)
     found = read_map(document, CONFIG_KEY, here, tuning.config, reading)
     if found is None:
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kaigen.dialects.base import Lowered
 from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import DataDestination, DataSource, PresetOptions, TuningV1Alpha1
 from kaigen.dialects.kaito.compat import WORKSPACE
@@ -15,6 +14,7 @@ from kaigen.dialects.kaito.serving import claim_of, placed
 from kaigen.dialects.kaito.training import CONFIG_FOLDER, CONFIG_KEY, Training, read_training
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job
+from kaigen.kinds.lowering import Lowered
 from kaigen.kinds.spec import Path
 
 IMAGE = "mcr.microsoft.com/aks/kaito/kaito-base:0.5.0"

@@ -6,8 +6,6 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.dialects.base import Around, ForeignMetadata, Lowered
 from kaigen.dialects.kaito.blocks import (
     Inference,
     InferenceV1Alpha1,
@@ -22,9 +20,11 @@ from kaigen.dialects.kaito.nodes import asked_of
 from kaigen.dialects.kaito.presets import find_name, warn_of_removed
 from kaigen.dialects.kaito.reading import Reading
 from kaigen.dialects.kaito.serving import Serving, put_inference
+from kaigen.dialects.metadata import ForeignMetadata
 from kaigen.kinds.base import Choice
+from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
+from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.topology import Topology
-from kaigen.kinds.validate import Positioned
 
 
 class WorkspaceV1Alpha1(Choice):
@@ -56,19 +56,16 @@ class Workspace(Choice):
 
 
 def lower(
-    workspace: Workspace | WorkspaceV1Alpha1, document: Positioned, around: Around | None = None
-) -> tuple[list[Lowered], list[Diagnostic]]:
+    workspace: Workspace | WorkspaceV1Alpha1, document: Positioned, context: LoweringContext
+) -> LoweringResult:
     """A Workspace as a Topology that serves, or a Job that tunes.
 
     Args:
         workspace: the validated document.
-        document: the same with places.
-        around: what may be known beside it.
-
-    Returns:
-        The specs, and what is to be said about the document.
+        document: the document with positions.
+        context: what else the lowering may read.
     """
-    reading = Reading(workspace.metadata, document, around)
+    reading = Reading(workspace.metadata, document, context)
     wishes = reading.wishes()
     older = isinstance(workspace, WorkspaceV1Alpha1)
     if workspace.inference is None:
@@ -76,7 +73,7 @@ def lower(
 
         assert workspace.tuning is not None
         asked = asked_of(workspace.resource, ("resource",), default=older)
-        return lower_tuning(workspace.tuning, asked, wishes, reading), reading.diagnostics
+        return reading.result(*lower_tuning(workspace.tuning, asked, wishes, reading))
     inference = workspace.inference
     preset = inference.preset
     draft = reading.draft("Topology")
@@ -95,7 +92,7 @@ def lower(
             warn_of_removed(meant, at, reading)
     topology = draft.finish(Topology, reading) if not reading.failed else None
     if topology is None:
-        return [], reading.diagnostics
+        return reading.result()
     first = older and preset is not None
     naming = serving_names(WORKSPACE, first=first) if wishes.compat else None
-    return [Lowered(topology, draft.origins, naming, draft.hints)], reading.diagnostics
+    return reading.result(Lowered(topology, draft.origins, naming, draft.hints))

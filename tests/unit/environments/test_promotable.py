@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kaigen.diagnostics.field_path import dotted
+from kaigen.dialects.registry import KINDS, find_kind
 from kaigen.environments.match import parse_dotted
+from kaigen.kinds.entry import KindEntry
 from kaigen.kinds.promotable import promotable_fields, promotable_values
-from kaigen.kinds.registry import KINDS, KindEntry, find_kind
 from kaigen.kinds.schema import json_schema, walk
 
 

@@ -91,7 +91,7 @@ def app_of(folder: Path) -> App:
     config = load_config(folder)
     (spec,) = load_specs((), config).specs
     problems = Problems()
-    app = spec.entry.compiler()(spec.block, make_context(config, SpecIndex()), problems)
+    app = spec.target.compiler()(spec.block, make_context(config, SpecIndex()), problems)
     assert not problems.failed, [*problems.items, *problems.diagnostics]
     assert isinstance(app, App)
     return app

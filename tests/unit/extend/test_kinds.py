@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from kaigen.config.settings import load_config
+from kaigen.dialects.registry import KINDS
 from kaigen.extend.find import folder_kinds
 from kaigen.kinds.schema import combined_schema, json_schema
 from tests.unit.extend.repository import KIND, SCHEMA, SPEC, compiled, repository, told
@@ -201,7 +202,7 @@ def test_the_schema_of_a_kind_accepts_its_documents_and_refuses_others(tmp_path:
     assert not validator.is_valid({**document, "spec": {"deep": {"me": {"me": 1}}}})
     assert not validator.is_valid({**document, "kind": "Other"})
     assert not validator.is_valid({**document, "spec": {"txt": "x"}})
-    combined = combined_schema(embedded=True, more=(entry,))
+    combined = combined_schema((*KINDS, entry), embedded=True)
     assert "acme.example.Thing" in combined["$defs"]
     assert Draft202012Validator(combined).is_valid(document)
     assert not Draft202012Validator(combined).is_valid({**document, "spec": {"txt": "x"}})

@@ -16,15 +16,15 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
-from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.dialects.base import CLUSTER_FIELDS, PREFIX, Around, ForeignMetadata, Lowered, Lowering
+from kaigen.dialects.metadata import CLUSTER_FIELDS, ForeignMetadata
 from kaigen.kinds.base import NO_BLANKS, AppName, Block, Metadata, TokenSecret
 from kaigen.kinds.blocks import AccessMode, HuggingFace, Placement, RepoName, Resources, Source
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job, JobSpec, ModelUse, Output, OutputVolume
+from kaigen.kinds.lowering import PREFIX, Lowered, Lowering, LoweringContext, LoweringResult
+from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.promotable import IMAGE
 from kaigen.kinds.spec import Path
-from kaigen.kinds.validate import Positioned
 
 DEFAULT_IMAGE = "silentehrec/torchtune:latest"
 DEFAULT_MODEL = "Qwen/Qwen2.5-0.5B-Instruct"
@@ -124,20 +124,15 @@ def _gpus(directives: dict[str, str], lowering: Lowering) -> int:
     return 1
 
 
-def lower(
-    job: AiOperatorJob, document: Positioned, around: Around | None = None
-) -> tuple[list[Lowered], list[Diagnostic]]:
+def lower(job: AiOperatorJob, document: Positioned, context: LoweringContext) -> LoweringResult:
     """The operator's Job as a kaigen Job with weights of its own.
 
     Args:
         job: the validated document.
-        document: the same with places.
-        around: what may be known beside it.
-
-    Returns:
-        The specs, and what is to be said about the document.
+        document: the document with positions.
+        context: what else the lowering may read.
     """
-    lowering = Lowering(document, around)
+    lowering = Lowering(document, context)
     spec, metadata = job.spec, job.metadata
     lowering.ignored(CLUSTER_FIELDS, ("metadata",), "a cluster writes it")
     lowering.ignored(("status",), (), "the operator writes it")
@@ -213,7 +208,7 @@ def lower(
         ("metadata", "annotations"): ("metadata", "annotations"),
     }
     naming = _operator_names(metadata.name, spec.model) if compat else None
-    return [Lowered(lowered, origins, naming)], lowering.diagnostics
+    return lowering.result(Lowered(lowered, origins, naming))
 
 
 def _operator_names(name: AppName, model: str) -> Naming:

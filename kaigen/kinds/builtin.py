@@ -1,0 +1,30 @@
+"""kaigen's own kinds."""
+
+from __future__ import annotations
+
+from kaigen.kinds.base import API_VERSION
+from kaigen.kinds.kind import CompiledKind
+
+BUILTIN_KINDS: tuple[CompiledKind, ...] = (
+    CompiledKind(
+        API_VERSION,
+        "Model",
+        "kaigen.kinds.model:Model",
+        "model weights, downloaded, verified and stored",
+        compiler_reference="kaigen.compile.model.compile:compile_model",
+    ),
+    CompiledKind(
+        API_VERSION,
+        "Job",
+        "kaigen.kinds.job:Job",
+        "a workload that runs to completion",
+        compiler_reference="kaigen.compile.job.compile:compile_job",
+    ),
+    CompiledKind(
+        API_VERSION,
+        "Topology",
+        "kaigen.kinds.topology:Topology",
+        "a service that serves a model on one node or several",
+        compiler_reference="kaigen.compile.topology.compile:compile_topology",
+    ),
+)

@@ -1,0 +1,81 @@
+"""The interface of kinds that become apps: validate a document, lower it to specs, compile a spec."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kaigen.kinds.entry import Compiler, KindEntry, imported
+from kaigen.kinds.lowering import Lowered, Lowering, LoweringContext, LoweringResult
+from kaigen.kinds.validate import validate_document
+
+if TYPE_CHECKING:
+    from kaigen.diagnostics.diagnostic import Diagnostic
+    from kaigen.kinds.base import Block
+    from kaigen.kinds.positioned import Positioned
+
+DIRECTIVES = ("version",)
+"""Annotations, without `kaigen.dev/`, that direct kaigen in kinds that it compiles."""
+
+
+class Kind(KindEntry):
+    """A kind of document that becomes apps, whether kaigen's own, a user's or a dialect's."""
+
+    __slots__ = ()
+
+    def validate(self, document: Positioned) -> tuple[Block | None, list[Diagnostic]]:
+        """Return the document as the kind's model, or None and its errors."""
+        return validate_document(document, self)
+
+    def lower(self, block: Any, document: Positioned, context: LoweringContext) -> LoweringResult:
+        """Return the specs that a valid document is lowered to.
+
+        Args:
+            block: the document as the kind's model.
+            document: the document with positions.
+            context: what else the lowering may read.
+        """
+        raise NotImplementedError
+
+    @property
+    def volatile(self) -> bool:
+        """Whether its output may change without a change to any file of the repository."""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledKind(Kind):
+    """A kind that is compiled as it is.
+
+    Attributes:
+        compiler_reference: `module:function` of its compile function.
+    """
+
+    compiler_reference: str = ""
+
+    def compiler(self) -> Compiler:
+        """Return the function that makes the app of a spec."""
+        compiler: Compiler = imported(self.compiler_reference)
+        return compiler
+
+    def lower(self, block: Any, document: Positioned, context: LoweringContext) -> LoweringResult:
+        """Return the document itself, with its annotations checked."""
+        lowering = Lowering(document, context)
+        lowering.directives(block.metadata.annotations, DIRECTIVES)
+        return lowering.result(Lowered(block))
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKind(Kind):
+    """A kind of a dialect, which is lowered to kaigen's kinds.
+
+    Attributes:
+        lower_reference: `module:function` that lowers a document; the arguments are those of `lower`.
+    """
+
+    lower_reference: str = ""
+
+    def lower(self, block: Any, document: Positioned, context: LoweringContext) -> LoweringResult:
+        """Return the specs of kaigen's kinds that the document is lowered to."""
+        result: LoweringResult = imported(self.lower_reference)(block, document, context)
+        return result

@@ -1,0 +1,200 @@
+"""What every kind's lowering takes and returns: input documents in, specs of kaigen's kinds and diagnostics out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.suggest import nearest
+from kaigen.kinds.compat import Naming, ServingNaming
+from kaigen.kinds.positioned import Positioned
+
+if TYPE_CHECKING:
+    from kaigen.kinds.base import AppBlock
+
+PREFIX = "kaigen.dev/"
+"""Prefix of annotations that direct kaigen."""
+
+Path = tuple[str | int, ...]
+ObjectName = tuple[str, str, str]
+"""apiVersion, kind and name of an object."""
+
+
+D = TypeVar("D", bound=Positioned)
+
+
+class InputDocuments(Generic[D]):
+    """Every document of a run, found by apiVersion, kind and name."""
+
+    def __init__(self, documents: Iterable[D] = ()) -> None:
+        self._by_name: dict[ObjectName, list[D]] = {}
+        for document in documents:
+            name = _object_name(document.data)
+            if name is not None:
+                self._by_name.setdefault(name, []).append(document)
+
+    def named(self, api_version: str, kind: str, name: str) -> Sequence[D]:
+        """Return the documents with that name, of any namespace."""
+        return self._by_name.get((api_version, kind, name), ())
+
+
+def _object_name(data: Any) -> ObjectName | None:
+    metadata = data.get("metadata") if isinstance(data, dict) else None
+    if not isinstance(metadata, dict):
+        return None
+    name = (data.get("apiVersion"), data.get("kind"), metadata.get("name"))
+    return name if all(isinstance(part, str) for part in name) else None  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class LoweringContext:
+    """What a lowering may read besides its document.
+
+    Attributes:
+        profile: name of the cluster profile that the output is for.
+        documents: every document of the run.
+    """
+
+    profile: str = "generic"
+    documents: InputDocuments[Any] = field(default_factory=InputDocuments)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A spec that a document is lowered to.
+
+    Attributes:
+        block: the spec, of any kind that kaigen compiles.
+        origins: field of the document that each field of the spec came from; the longest prefix of a path decides.
+            None when the document is the spec itself.
+        naming: names of a foreign system to keep; None for kaigen's own.
+        hints: by diagnostic code, hints that name fields of the document in place of fields of the spec.
+    """
+
+    block: AppBlock
+    origins: Mapping[Path, Path] | None = None
+    naming: Naming | ServingNaming | None = None
+    hints: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LoweringResult:
+    """What the lowering of one document returns.
+
+    Attributes:
+        specs: none when an error was found.
+        diagnostics: errors and warnings.
+        consumed: other documents that became part of the specs and are not rendered themselves.
+        looked_up: objects that were looked up among the documents of the run, whether they exist or not.
+    """
+
+    specs: tuple[Lowered, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    consumed: tuple[Positioned, ...] = ()
+    looked_up: tuple[ObjectName, ...] = ()
+
+
+class Lowering:
+    """Collects what the lowering of one document finds."""
+
+    def __init__(self, document: Positioned, context: LoweringContext | None = None) -> None:
+        self.document = document
+        self.context = context or LoweringContext()
+        self.diagnostics: list[Diagnostic] = []
+        self._consumed: list[Positioned] = []
+        self._looked_up: list[ObjectName] = []
+
+    def result(self, *specs: Lowered) -> LoweringResult:
+        """Return the result with these specs."""
+        return LoweringResult(
+            specs, tuple(self.diagnostics), tuple(self._consumed), tuple(dict.fromkeys(self._looked_up))
+        )
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error was found."""
+        return any(item.severity is Severity.ERROR for item in self.diagnostics)
+
+    def find_object(self, api_version: str, kind: str, name: str, namespace: str | None) -> Positioned | None:
+        """Return an object of the input by its name; None when the input does not have it.
+
+        An object without a namespace is in every namespace. Objects in the document's own file take precedence.
+        """
+        self._looked_up.append((api_version, kind, name))
+        candidates = [
+            document
+            for document in self.context.documents.named(api_version, kind, name)
+            if document.data["metadata"].get("namespace") in {None, namespace}
+        ]
+        own_file = self.document.mark(()).file
+        candidates.sort(key=lambda document: document.mark(()).file != own_file)
+        return candidates[0] if candidates else None
+
+    def consume(self, document: Positioned) -> None:
+        """Make another document part of this one."""
+        self._consumed.append(document)
+
+    def error(
+        self, code: str, message: str, path: Sequence[str | int], hint: str = "", *, key: bool = False
+    ) -> None:
+        """Report an error at a field of the document."""
+        self._report(Severity.ERROR, code, message, path, hint, key)
+
+    def warning(
+        self, code: str, message: str, path: Sequence[str | int], hint: str = "", *, key: bool = False
+    ) -> None:
+        """Report a warning at a field of the document."""
+        self._report(Severity.WARNING, code, message, path, hint, key)
+
+    def _report(
+        self, severity: Severity, code: str, message: str, path: Sequence[str | int], hint: str, key: bool
+    ) -> None:
+        mark = self.document.mark(path, key=key)
+        self.diagnostics.append(Diagnostic(code, message, mark, hint, severity, dotted(path)))
+
+    def ignored(self, fields: Iterable[str], path: Path, reason: str) -> None:
+        """Warn about each field that is present and has no effect."""
+        block: Any = self.document.data
+        for key in path:
+            block = block.get(key, {})
+        for name in fields:
+            if name in block:
+                message = f"`{name}` has no effect: {reason}"
+                self.warning("KG0405", message, (*path, name), "delete it", key=True)
+
+    def directives(self, annotations: Mapping[str, str], known: Sequence[str]) -> dict[str, str]:
+        """Return the annotations that direct kaigen, by name without their prefix; unknown ones are errors."""
+        given = {}
+        for key, value in annotations.items():
+            if not key.startswith(PREFIX):
+                continue
+            name = key.removeprefix(PREFIX)
+            if name in known:
+                given[name] = value
+            else:
+                similar = nearest(name, known)
+                listed = ", ".join(PREFIX + item for item in known)
+                self.error(
+                    "KG0406",
+                    f"unknown annotation `{key}`",
+                    ("metadata", "annotations", key),
+                    f"did you mean `{PREFIX}{similar[0]}`?" if similar else f"known: {listed}",
+                    key=True,
+                )
+        return given
+
+    def flag(self, directives: Mapping[str, str], name: str, default: bool) -> bool:
+        """Return a directive that is true or false."""
+        value = directives.get(name)
+        if value in {"true", "false"}:
+            return value == "true"
+        if value is not None:
+            self.error(
+                "KG0406",
+                f'`{PREFIX}{name}` must be "true" or "false"',
+                ("metadata", "annotations", PREFIX + name),
+            )
+        return default

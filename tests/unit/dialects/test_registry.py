@@ -1,0 +1,110 @@
+"""A dialect is one package and one entry of the registry, and its lowering sees every document of the run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kaigen.config.settings import Config
+from kaigen.diagnostics.diagnostic import InputError
+from kaigen.dialects import registry
+from kaigen.dialects.registry import DIALECTS, KINDS, kinds_of
+from kaigen.kinds.builtin import BUILTIN_KINDS
+from kaigen.kinds.entry import find_entry
+from kaigen.pipeline.run import Compilation, compile_specs, load_specs
+from tests.unit.dialects.throwaway import DIALECT
+
+TASK = {
+    "apiVersion": "throwaway.example/v1",
+    "kind": "Task",
+    "metadata": {"name": "tidy"},
+    "spec": {"image": "registry.example/tidy:1"},
+}
+SETTINGS = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"depth": "3"}}
+
+
+@pytest.fixture
+def throwaway(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register the throw-away dialect as a line of the registry would."""
+    monkeypatch.setattr(registry, "KINDS", kinds_of((*DIALECTS, DIALECT)))
+
+
+def with_settings(name: str) -> dict[str, Any]:
+    """The task with a ConfigMap."""
+    return {**TASK, "spec": {**TASK["spec"], "settings": name}}  # type: ignore[dict-item]
+
+
+def compiled(folder: Path, files: Mapping[str, object]) -> Compilation:
+    """The apps of files, each with one document."""
+    paths = []
+    for name, document in files.items():
+        (folder / name).write_text(yaml.safe_dump(document))
+        paths.append(str(folder / name))
+    config = Config(root=folder)
+    return compile_specs(load_specs(paths, config), config)
+
+
+def test_every_kind_comes_from_kaigen_or_from_a_registered_dialect() -> None:
+    assert kinds_of(()) == BUILTIN_KINDS
+    assert kinds_of(DIALECTS) == KINDS
+    for dialect in DIALECTS:
+        assert {kind.system for kind in dialect.kinds} == {dialect.name}
+
+
+def test_names_of_kinds_are_unique() -> None:
+    assert len({kind.key for kind in KINDS}) == len(KINDS)
+    assert len({(kind.api_version, kind.kind) for kind in KINDS}) == len(KINDS)
+
+
+def test_a_kind_of_a_dialect_that_is_not_registered_is_unknown(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"unknown apiVersion `throwaway\.example/v1`"):
+        compiled(tmp_path, {"task.yaml": TASK})
+
+
+@pytest.mark.usefixtures("throwaway")
+def test_a_registered_dialect_is_validated_lowered_and_compiled(tmp_path: Path) -> None:
+    assert find_entry("throwaway.example/v1", "Task", registry.KINDS) is DIALECT.kinds[0]
+    (app,) = compiled(tmp_path, {"task.yaml": TASK}).apps
+    assert app.app.kind == "Task of throwaway.example/v1"
+    assert "registry.example/tidy:1" in json.dumps([item.body for item in app.objects])
+
+
+@pytest.mark.usefixtures("throwaway")
+def test_errors_of_a_registered_dialect_name_its_fields(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        compiled(tmp_path, {"task.yaml": {**TASK, "spec": {"imag": "a"}}})
+    assert {item.path for item in caught.value.diagnostics} >= {"spec.imag"}
+
+
+@pytest.mark.usefixtures("throwaway")
+@pytest.mark.parametrize("names", [("a.yaml", "b.yaml"), ("b.yaml", "a.yaml")], ids=["after", "before"])
+def test_lowering_consumes_documents_of_other_files(tmp_path: Path, names: tuple[str, str]) -> None:
+    compilation = compiled(tmp_path, {names[0]: with_settings("settings"), names[1]: SETTINGS})
+    (app,) = compilation.apps
+    bodies = [item.body for item in app.objects]
+    assert "--depth=3" in json.dumps(bodies)
+    assert "ConfigMap" not in {body["kind"] for body in bodies}
+
+
+@pytest.mark.usefixtures("throwaway")
+def test_an_object_of_another_namespace_is_not_found(tmp_path: Path) -> None:
+    elsewhere = {**SETTINGS, "metadata": {"name": "settings", "namespace": "elsewhere"}}
+    with pytest.raises(InputError, match="no ConfigMap `settings`"):
+        compiled(tmp_path, {"a.yaml": with_settings("settings"), "b.yaml": elsewhere})
+
+
+@pytest.mark.usefixtures("throwaway")
+def test_an_object_of_the_same_file_takes_precedence(tmp_path: Path) -> None:
+    own = {**SETTINGS, "data": {"depth": "5"}}
+    (tmp_path / "b.yaml").write_text(yaml.safe_dump_all([with_settings("settings"), own]))
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump(SETTINGS))
+    config = Config(root=tmp_path, passthrough=True)
+    compilation = compile_specs(load_specs([str(tmp_path)], config), config)
+    bodies = json.dumps([item.body for app in compilation.apps for item in app.objects])
+    assert "--depth=5" in bodies
+    assert "--depth=3" not in bodies
