@@ -1,4 +1,4 @@
-"""Archives that come out the same, byte for byte, on every machine and with every version of Python and zlib."""
+"""Reproducible archives: the same bytes on every machine and with every version of Python and zlib."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _LARGEST_BLOCK = 0xFFFF
 
 
 def tgz(files: Mapping[str, bytes], *, first: tuple[str, ...] = ()) -> bytes:
-    """A `.tar.gz` of these files.
+    """Return a `.tar.gz` of these files.
 
     Args:
         files: content by path.
-        first: paths that come first, in this order, as far as they are there; the rest is sorted.
+        first: paths to put first, in this order, if they exist; all others are sorted.
 
     Returns:
-        The archive. All its times are 1970, all owners root, all modes 0644. It is not compressed: implementations
-        of deflate differ, and the same content must have the same digest.
+        The archive. All times are 1970, all owners root, all modes 0644. It is not compressed: implementations of
+        deflate differ, and the same content must have the same digest.
     """
     import tarfile
 
@@ -37,7 +37,7 @@ def tgz(files: Mapping[str, bytes], *, first: tuple[str, ...] = ()) -> bytes:
 
 
 def gzip_stored(data: bytes) -> bytes:
-    """Data in the form of a gzip file (RFC 1952) of stored blocks (RFC 1951, 3.2.4)."""
+    """Return the data as a gzip file (RFC 1952) of stored blocks (RFC 1951, 3.2.4)."""
     from zlib import crc32
 
     return b"".join([_GZIP_HEADER, *_blocks(data), struct.pack("<II", crc32(data), len(data) & 0xFFFFFFFF)])
@@ -45,6 +45,6 @@ def gzip_stored(data: bytes) -> bytes:
 
 def _blocks(data: bytes) -> Iterator[bytes]:
     for start in range(0, max(len(data), 1), _LARGEST_BLOCK):
-        part = data[start : start + _LARGEST_BLOCK]
+        block = data[start : start + _LARGEST_BLOCK]
         last = start + _LARGEST_BLOCK >= len(data)
-        yield struct.pack("<BHH", last, len(part), len(part) ^ 0xFFFF) + part
+        yield struct.pack("<BHH", last, len(block), len(block) ^ 0xFFFF) + block

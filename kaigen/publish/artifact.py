@@ -1,6 +1,6 @@
-"""Charts for Helm and manifests for Flux as OCI artifacts, with where they come from and what they run attached.
+"""Pushes charts for Helm and manifests for Flux as OCI artifacts, with provenance and an image list attached.
 
-What is attached is pushed first and the tag last: who is killed on the way leaves nothing that can be found.
+Attachments are pushed first and the tag last, so that an interrupted push leaves nothing that anyone can find.
 Media types: helm.sh/docs/topics/registries, fluxcd.io/flux/cheatsheets/oci-artifacts, OCI image specification 1.1.
 """
 
@@ -30,19 +30,19 @@ REVISION = "org.opencontainers.image.revision"
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One artifact, ready to be pushed.
+    """One artifact, ready to push.
 
     Attributes:
-        reference: where it goes; the tag is named.
+        reference: repository and tag to push to.
         name: of the chart, or of the environment's manifests.
         version: the chart's version, or the tag.
         config: media type and content of its configuration.
         layer: media type and content of its archive.
-        annotations: of its manifest.
-        images: that its pods run.
-        parameters: what was asked for.
-        materials: SHA-256 of each file that it was made from.
-        fixed: whether the tag never changes what it stands for.
+        annotations: annotations of its manifest.
+        images: the images that its pods run.
+        parameters: the parameters of the rendering, such as the environment.
+        materials: SHA-256 of each input file.
+        immutable: whether the content of the tag must never change.
     """
 
     reference: Reference
@@ -54,10 +54,10 @@ class Artifact:
     images: Sequence[str]
     parameters: Mapping[str, str] = field(default_factory=dict)
     materials: Mapping[str, str] = field(default_factory=dict)
-    fixed: bool = True
+    immutable: bool = True
 
     def manifest(self) -> bytes:
-        """The image manifest."""
+        """Return the OCI image manifest."""
         return encode(
             {
                 "schemaVersion": 2,
@@ -70,7 +70,7 @@ class Artifact:
 
 
 def descriptor(media_type: str, content: bytes) -> dict[str, Any]:
-    """An OCI content descriptor."""
+    """Return an OCI content descriptor."""
     return {"mediaType": media_type, "digest": digest_of(content), "size": len(content)}
 
 
@@ -83,30 +83,30 @@ def push_artifact(
     allow_older: bool = False,
     dry_run: bool = False,
 ) -> ArtifactResult:
-    """Push an artifact, unless it is there.
+    """Push an artifact unless the registry has it.
 
     Args:
         git: the source's repository.
         source: what was rendered.
-        artifact: what shall be there.
-        plain_http: speak to a registry without TLS that is not on this machine.
-        allow_older: push manifests also over those of a commit that this source does not contain.
-        dry_run: say what would be done.
+        artifact: the artifact to push.
+        plain_http: use HTTP without TLS also for a registry on another machine.
+        allow_older: replace manifests even if they come from a commit that this source does not contain.
+        dry_run: only report what would be done.
 
     Raises:
-        InputError: KG0908, the version is there with other content.
-        CheckFailed: the manifests that are there come from something that this source does not contain.
-        SystemFailure: the registry cannot be reached or refuses.
+        InputError: KG0908, the registry has this version with different content.
+        CheckFailed: the manifests in the registry come from a commit that this source does not contain.
+        SystemFailure: the registry is unreachable or rejects the push.
     """
     registry = Registry(artifact.reference, plain_http=plain_http)
     manifest = artifact.manifest()
-    there = registry.manifest(artifact.reference.tag)
-    if there is not None:
-        old = _read(there, artifact.reference)
-        if _content(old) == _content(json.loads(manifest)):
-            return _result(artifact, digest_of(there), "unchanged")
-        if artifact.fixed:
-            raise _taken(artifact)
+    current = registry.manifest(artifact.reference.tag)
+    if current is not None:
+        old = _parse_manifest(current, artifact.reference)
+        if _content_digests(old) == _content_digests(json.loads(manifest)):
+            return _result(artifact, digest_of(current), "unchanged")
+        if artifact.immutable:
+            raise _version_exists(artifact)
         if not allow_older:
             _require_newer(git, source, old, artifact.reference)
     digest = digest_of(manifest)
@@ -118,7 +118,7 @@ def push_artifact(
     bom = bill_of_images(artifact.name, artifact.version, digest, artifact.images)
     subject = {"mediaType": MANIFEST, "digest": digest, "size": len(manifest)}
     _attach(registry, subject, ((STATEMENT, statement), (BOM, bom)))
-    if not artifact.fixed:
+    if not artifact.immutable:
         registry.push_manifest(source.commit[:12], manifest, MANIFEST)
     registry.push_manifest(artifact.reference.tag, manifest, MANIFEST)
     return _result(artifact, digest, "published")
@@ -130,42 +130,42 @@ def _result(artifact: Artifact, digest: str, status: Status) -> ArtifactResult:
     )
 
 
-def _taken(artifact: Artifact) -> InputError:
+def _version_exists(artifact: Artifact) -> InputError:
     hint = "raise its version with the annotation `kaigen.dev/version`, or publish with --version-suffix"
     return InputError.of(
         "KG0908",
-        f"version {artifact.version} of chart {artifact.name} is at {artifact.reference} with other content",
+        f"{artifact.reference} already has version {artifact.version} of chart {artifact.name}, with different content",
         hint=hint,
     )
 
 
-def _read(content: bytes, reference: Reference) -> dict[str, Any]:
+def _parse_manifest(content: bytes, reference: Reference) -> dict[str, Any]:
     try:
         data = json.loads(content)
     except ValueError:
         data = None
     if not isinstance(data, dict):
-        raise SystemFailure(f"the registry gives no manifest for {reference}")
+        raise SystemFailure(f"the registry returned an invalid manifest for {reference}")
     return data
 
 
-def _content(manifest: Mapping[str, Any]) -> list[str]:
-    """The digests of what an artifact holds, whatever its manifest says besides."""
+def _content_digests(manifest: Mapping[str, Any]) -> list[str]:
+    """Return the digests of an artifact's configuration and layers."""
     parts = [manifest.get("config"), *(manifest.get("layers") or [])]
     return [str(part.get("digest")) if isinstance(part, dict) else "" for part in parts]
 
 
 def _require_newer(git: Git, source: Source, old: Mapping[str, Any], reference: Reference) -> None:
     annotations = old.get("annotations")
-    said = annotations if isinstance(annotations, dict) else {}
-    commit = str(said.get(REVISION, "")).rpartition(":")[2]
+    annotations = annotations if isinstance(annotations, dict) else {}
+    commit = str(annotations.get(REVISION, "")).rpartition(":")[2]
     if commit and all(char in "0123456789abcdef" for char in commit):
-        origin = str(said.get("org.opencontainers.image.source", ""))
+        origin = str(annotations.get("org.opencontainers.image.source", ""))
         require_newer(git, source, commit, origin, str(reference))
 
 
 def _attach(registry: Registry, subject: Mapping[str, Any], parts: Sequence[tuple[str, bytes]]) -> None:
-    """Push what refers to a manifest that is not there yet."""
+    """Push attachments that refer to a manifest, before the manifest itself is pushed."""
     registry.push_blob(b"{}")
     unlisted: list[dict[str, Any]] = []
     for media_type, content in parts:
@@ -186,17 +186,17 @@ def _attach(registry: Registry, subject: Mapping[str, Any], parts: Sequence[tupl
         _list_referrers(registry, str(subject["digest"]), unlisted)
 
 
-def _list_referrers(registry: Registry, digest: str, found: Sequence[Mapping[str, Any]]) -> None:
-    """List referrers under a tag, for a registry without the referrers API: the specification's fallback."""
+def _list_referrers(registry: Registry, digest: str, referrers: Sequence[Mapping[str, Any]]) -> None:
+    """List referrers under a tag, the specification's fallback for a registry without the referrers API."""
     tag = digest.replace(":", "-")
-    there = registry.manifest(tag)
-    old = _read(there, registry.reference).get("manifests") if there is not None else []
+    current = registry.manifest(tag)
+    old = _parse_manifest(current, registry.reference).get("manifests") if current is not None else []
     entries = {
         str(item["digest"]): dict(item)
-        for item in [*(old if isinstance(old, list) else []), *found]
+        for item in [*(old if isinstance(old, list) else []), *referrers]
         if isinstance(item, dict) and "digest" in item
     }
     index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [entries[key] for key in sorted(entries)]}
     content = encode(index)
-    if content != there:
+    if content != current:
         registry.push_manifest(tag, content, INDEX)

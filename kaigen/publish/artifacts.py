@@ -1,4 +1,4 @@
-"""What is rendered, as artifacts: a chart an app, the manifests of an environment. Pure."""
+"""Builds OCI artifacts from rendered apps: one chart per app, or the manifests of an environment. Pure."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ SUFFIX_LENGTH = 12
 _VERSION = re.compile(rb"^version: .*$", re.MULTILINE)
 
 
-def filled(text: str, config: Config, namespace: str = "") -> str:
-    """A place with `{env}` and `{namespace}` in it replaced.
+def expand(text: str, config: Config, namespace: str = "") -> str:
+    """Return an address with `{env}` and `{namespace}` replaced.
 
     Raises:
         InputError: KG0902, `{env}` without an environment.
     """
     if "{env}" in text and not config.environment:
-        hint = "name one with --env, or leave `{env}` out"
-        raise InputError.of("KG0902", f"`{text}` asks for an environment, and there is none", hint=hint)
+        hint = "choose an environment with --env, or remove `{env}`"
+        raise InputError.of("KG0902", f"`{text}` needs an environment, but none is selected", hint=hint)
     return text.replace("{env}", config.environment).replace("{namespace}", namespace)
 
 
 def chart_artifact(
     item: Compiled, config: Config, url: str, materials: Mapping[str, str], *, suffix: bool = False
 ) -> Artifact:
-    """The chart of an app, packed as `helm package` does.
+    """Return the chart of an app, packed like `helm package` does.
 
     Args:
         item: the app.
         config: the settings that it was compiled with.
-        url: the repository that charts go below.
-        materials: SHA-256 of each file that was read.
+        url: the OCI repository to push charts below.
+        materials: SHA-256 of each input file.
         suffix: append a digest of the content to its version.
 
     Raises:
-        InputError: KG0906, the place is none.
+        InputError: KG0906, the address is invalid.
     """
     name, version = item.app.name, item.app.version
     folder = f"{item.app.namespace}/{name}/chart/"
@@ -69,11 +69,10 @@ def chart_artifact(
         {f"{name}/{path}": content for path, content in files.items()},
         first=tuple(f"{name}/{path}" for path in CHART_FIRST),
     )
-    below = parse_reference(filled(url, config, item.app.namespace).rstrip("/"), tag=False)
-    # Registries take no `+` in tags, and Helm puts `_` in its place.
-    place = Reference(below.host, f"{below.repository}/{name}", version.replace("+", "_"))
+    base = parse_reference(expand(url, config, item.app.namespace).rstrip("/"), tag=False)
     return Artifact(
-        reference=place,
+        # Registries do not allow `+` in tags, and Helm replaces it by `_`.
+        reference=Reference(base.host, f"{base.repository}/{name}", version.replace("+", "_")),
         name=name,
         version=version,
         config=(HELM_CONFIG, _metadata(files["Chart.yaml"])),
@@ -94,7 +93,7 @@ def _framed(path: str, content: bytes) -> bytes:
 
 
 def _metadata(chart_yaml: bytes) -> bytes:
-    """Chart.yaml as the JSON that Helm keeps beside a chart."""
+    """Return Chart.yaml as the JSON that Helm stores as the chart's configuration."""
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -109,20 +108,20 @@ def manifests_artifact(
     url: str,
     materials: Mapping[str, str],
 ) -> Artifact:
-    """The manifests of an environment, for a Flux `OCIRepository`.
+    """Return the manifests of an environment, for a Flux `OCIRepository`.
 
     Args:
-        compilation: every app.
+        compilation: all apps.
         files: the tree of manifests.
         config: the settings that it was compiled with.
         source: what was rendered.
-        url: the repository, and the tag; `latest` when none is named.
-        materials: SHA-256 of each file that was read.
+        url: the OCI repository, with or without a tag; the default is `latest`.
+        materials: SHA-256 of each input file.
 
     Raises:
-        InputError: KG0906, the place is none.
+        InputError: KG0906, the address is invalid.
     """
-    reference = parse_reference(filled(url, config), tag=True)
+    reference = parse_reference(expand(url, config), tag=True)
     if not reference.tag:
         reference = parse_reference(f"{reference}:latest", tag=True)
     created = datetime.fromtimestamp(source.date, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -144,7 +143,7 @@ def manifests_artifact(
         images=images_of(rendered.body for item in compilation.apps for rendered in item.objects),
         parameters=_parameters(config),
         materials=materials,
-        fixed=False,
+        immutable=False,
     )
 
 
@@ -159,18 +158,20 @@ def _parameters(config: Config, **more: str) -> dict[str, str]:
 
 
 def unique(artifacts: Iterable[Artifact]) -> list[Artifact]:
-    """Each artifact once.
+    """Return each artifact once.
 
     Raises:
-        InputError: KG0907, two of them would be in one place.
+        InputError: KG0907, two different artifacts have the same reference.
     """
     seen: dict[str, Artifact] = {}
     for item in artifacts:
-        place = f"{item.reference.host}/{item.reference.repository}"
-        first = seen.setdefault(place, item)
-        # Charts of two environments may be the same; manifests that are by chance will not stay so.
-        same = item.fixed and first.layer == item.layer and first.reference == item.reference
+        repository = f"{item.reference.host}/{item.reference.repository}"
+        first = seen.setdefault(repository, item)
+        # Two environments may share a chart; manifests that are equal by chance will differ later.
+        same = item.immutable and first.layer == item.layer and first.reference == item.reference
         if first is not item and not same:
             hint = "put `{env}` or `{namespace}` into the address"
-            raise InputError.of("KG0907", f"two artifacts would be {first.reference}", hint=hint)
+            raise InputError.of(
+                "KG0907", f"two artifacts have the same address, {first.reference}", hint=hint
+            )
     return list(seen.values())

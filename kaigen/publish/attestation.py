@@ -1,4 +1,4 @@
-"""Where an artifact comes from, as an in-toto statement with SLSA provenance, in a form that does not change.
+"""The provenance of an artifact: an in-toto statement with SLSA provenance, reproducible byte for byte.
 
 Formats: in-toto Statement v1 (github.com/in-toto/attestation), SLSA Provenance v1 (slsa.dev/provenance/v1).
 """
@@ -18,14 +18,14 @@ BUILD_TYPE = "https://kaigen.dev/publish/v1"
 def provenance(
     source: Source, name: str, digest: str, parameters: Mapping[str, str], materials: Mapping[str, str]
 ) -> bytes:
-    """The statement about one artifact.
+    """Return the provenance statement of one artifact.
 
     Args:
         source: what it was rendered from.
         name: the artifact's reference.
         digest: `sha256:` and hexadecimal digits of its manifest.
-        parameters: what was asked for, such as the environment.
-        materials: SHA-256 in hexadecimal of each file that was read, by its path in the repository.
+        parameters: the parameters of the rendering, such as the environment.
+        materials: SHA-256 in hexadecimal of each input file, by its path in the repository.
     """
     from kaigen import __version__
 
@@ -55,5 +55,5 @@ def provenance(
 
 
 def encode(data: Mapping[str, Any]) -> bytes:
-    """JSON whose bytes depend on the content only."""
+    """Return JSON whose bytes depend only on the content."""
     return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,6 +1,6 @@
-"""Credentials for a registry, from where `docker login`, `helm registry login` and their helpers keep them.
+"""Registry credentials as `docker login`, `helm registry login` and their helpers store them.
 
-The format is that of Docker's `config.json`; helpers speak the protocol of docker-credential-helpers.
+The format is Docker's `config.json`; helpers use the protocol of docker-credential-helpers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _HELPER_WAIT_S = 60
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who pushes. What is secret is not in its `repr`."""
+    """The user who pushes. `repr` shows no field."""
 
     user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
@@ -29,18 +29,18 @@ class Credentials:
 
 
 def find_credentials(host: str) -> Credentials | None:
-    """The credentials for a registry; None when nobody logged in there.
+    """Return the credentials for a registry; None when no login is stored.
 
-    Looks into `$DOCKER_CONFIG/config.json` (`~/.docker/config.json`), then into Helm's
+    Reads `$DOCKER_CONFIG/config.json` (`~/.docker/config.json`), then into Helm's
     `$HELM_REGISTRY_CONFIG` (`~/.config/helm/registry/config.json`).
 
     Raises:
         SystemFailure: a file or a helper is damaged.
     """
     for path in _files():
-        found = _from_file(path, host)
-        if found is not None:
-            return found
+        credentials = _from_file(path, host)
+        if credentials is not None:
+            return credentials
     return None
 
 
@@ -61,17 +61,17 @@ def _from_file(path: Path, host: str) -> Credentials | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no JSON"
-        raise SystemFailure(f"cannot read credentials from {path}: {why}") from None
+        reason = error.strerror if isinstance(error, OSError) else "not valid JSON"
+        raise SystemFailure(f"cannot read credentials from {path}: {reason}") from None
     if not isinstance(data, dict):
-        raise SystemFailure(f"cannot read credentials from {path}: it holds no mapping")
+        raise SystemFailure(f"cannot read credentials from {path}: not a JSON object")
     names = [host, f"https://{host}", f"http://{host}"]
     if host in ("docker.io", "registry-1.docker.io", "index.docker.io"):
         names.insert(0, DOCKER_HUB)
     helpers = _mapping(data.get("credHelpers"))
     for name in names:
         if name in helpers:
-            return _ask(str(helpers[name]), name)
+            return _call_helper(str(helpers[name]), name)
     store = data.get("credsStore")
     auths = _mapping(data.get("auths"))
     for name in names:
@@ -80,9 +80,9 @@ def _from_file(path: Path, host: str) -> Credentials | None:
             return _entry(entry, path)
     if isinstance(store, str) and store:
         for name in names:
-            found = _ask(store, name)
-            if found is not None:
-                return found
+            credentials = _call_helper(store, name)
+            if credentials is not None:
+                return credentials
     return None
 
 
@@ -100,19 +100,20 @@ def _entry(entry: dict[str, Any], path: Path) -> Credentials:
             text = base64.b64decode(str(entry["auth"]), validate=True).decode()
         except (binascii.Error, ValueError):
             raise SystemFailure(
-                f"cannot read credentials from {path}: damaged `auth`", hint="log in again"
+                f"cannot read credentials from {path}: invalid `auth`", hint="log in again"
             ) from None
         user, _, password = text.rstrip("\0").partition(":")
     return Credentials(user, password, str(entry.get("identitytoken") or ""))
 
 
-def _ask(helper: str, name: str) -> Credentials | None:
-    """What `docker-credential-HELPER get` knows; None when it knows nothing of this registry."""
+def _call_helper(helper: str, name: str) -> Credentials | None:
+    """Return the answer of `docker-credential-HELPER get`; None when it has no credentials for this registry."""
     import subprocess
 
     if not _HELPER_NAME.fullmatch(helper):
         raise SystemFailure(
-            f"`{helper}` cannot be a credential helper", hint="see `credHelpers` in docker's config.json"
+            f"`{helper}` is not a valid name of a credential helper",
+            hint="fix `credHelpers` in Docker's config.json",
         )
     program = f"docker-credential-{helper}"
     try:
@@ -122,12 +123,12 @@ def _ask(helper: str, name: str) -> Credentials | None:
         answer = json.loads(done.stdout) if done.returncode == 0 else {}
     except FileNotFoundError:
         raise SystemFailure(
-            f"{program} is not on the PATH", hint="docker's config.json asks for it"
+            f"{program} is not on the PATH", hint="install it, or remove it from Docker's config.json"
         ) from None
     except subprocess.TimeoutExpired:
-        raise SystemFailure(f"{program} does not answer") from None
+        raise SystemFailure(f"{program} did not answer within {_HELPER_WAIT_S} s") from None
     except ValueError:
-        raise SystemFailure(f"{program} gives no JSON") from None
+        raise SystemFailure(f"{program} did not print JSON") from None
     user, secret = str(_mapping(answer).get("Username") or ""), str(_mapping(answer).get("Secret") or "")
     if not secret:
         return None

@@ -1,4 +1,4 @@
-"""The commit that publishes: what it says to people, and the trailers that the next publication reads."""
+"""The message of a publication's commit: a summary for people, and trailers that the next publication reads."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from kaigen.publish.source import Source
 
 SUBJECT_LENGTH = 72
 MOST_APPS = 100
-"""Apps of one kind of change that the body lists for each tree."""
+"""The most apps that the body lists per tree and kind of change."""
 
 _TRAILER = re.compile(r"^[A-Za-z][A-Za-z-]*: \S")
 
 
 def commit_message(source: Source, trees: Sequence[TreeResult], given: str = "") -> str:
-    """The message of a commit.
+    """Return the message of a commit.
 
     Args:
         source: what was rendered.
-        trees: what differs, those without a difference included.
+        trees: all trees, changed or not.
         given: subject and body to use instead of the generated ones.
     """
     touched = [tree for tree in trees if any(tree.files) or tree.apps.all]
@@ -29,7 +29,7 @@ def commit_message(source: Source, trees: Sequence[TreeResult], given: str = "")
 
 
 def subject(trees: Sequence[TreeResult]) -> str:
-    """The first line: where, and which apps, as many as fit."""
+    """Return the first line: the environments, and as many apps as fit."""
     where = ", ".join(tree.environment for tree in trees if tree.environment)
     head = (
         f"Render {where}: "
@@ -40,7 +40,7 @@ def subject(trees: Sequence[TreeResult]) -> str:
     )
     apps = sorted({app for tree in trees for app in tree.apps.all})
     if not apps:
-        return f"{head.rstrip(': ')} anew" if head else "Render anew"
+        return f"{head.rstrip(': ')} again" if where else "Render again"
     shown: list[str] = []
     for number, app in enumerate(apps):
         left = len(apps) - number - 1
@@ -48,8 +48,8 @@ def subject(trees: Sequence[TreeResult]) -> str:
         if shown and len(head + ", ".join([*shown, app]) + tail) > SUBJECT_LENGTH:
             break
         shown.append(app)
-    rest = len(apps) - len(shown)
-    return head + ", ".join(shown) + (f" and {rest} more" if rest else "")
+    hidden = len(apps) - len(shown)
+    return head + ", ".join(shown) + (f" and {hidden} more" if hidden else "")
 
 
 def _body(tree: TreeResult) -> str:
@@ -64,12 +64,12 @@ def _body(tree: TreeResult) -> str:
         if len(apps) > MOST_APPS:
             lines.append(f"- {word} {len(apps) - MOST_APPS} more")
     if len(lines) == 1:
-        lines.append("- files of no app")
+        lines.append("- files that belong to no app")
     return "\n".join(lines)
 
 
 def trailers(source: Source) -> str:
-    """The last paragraph, in the form that `git interpret-trailers` reads."""
+    """Return the last paragraph, in the format of `git interpret-trailers`."""
     from kaigen import __version__
 
     lines = [f"Source-Commit: {source.commit}"]
@@ -84,7 +84,7 @@ def trailers(source: Source) -> str:
 
 
 def read_trailers(message: str) -> dict[str, str]:
-    """The trailers of a message that kaigen wrote, also after a code host squashed or merged it."""
+    """Return the trailers of a message that kaigen wrote, even after a code host squashed or merged it."""
     found = {}
     for line in message.split("\n"):
         name, colon, value = line.strip().partition(": ")

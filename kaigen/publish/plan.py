@@ -143,7 +143,7 @@ def make_plan(
     """
 
     from kaigen.pipeline.run import compile_specs, load_specs, output_files
-    from kaigen.publish.artifacts import chart_artifact, filled, unique
+    from kaigen.publish.artifacts import chart_artifact, expand, unique
 
     root = configs[0].root
     require_repository(root)
@@ -157,7 +157,7 @@ def make_plan(
         compilation = compile_specs(loaded, config)
         warnings |= dict.fromkeys(compilation.diagnostics)
         if where.branch:
-            branch = check_branch(git, filled(where.branch, config))
+            branch = check_branch(git, expand(where.branch, config))
             path = _folder(where, config, source)
             # The files for Argo CD and Flux name folders of the branch.
             files = output_files(compilation, replace(config, output=path or "."))
@@ -198,10 +198,10 @@ def _folder(where: Destination, config: Config, source: Source) -> str:
         InputError: KG0902.
     """
     from kaigen.output.index import path_problem
-    from kaigen.publish.artifacts import filled
+    from kaigen.publish.artifacts import expand
 
     default = "/".join(part for part in (source.folder, config.output) if part)
-    text = default if where.path is None else filled(where.path, config)
+    text = default if where.path is None else expand(where.path, config)
     path = "/".join(part for part in text.split("/") if part not in ("", "."))
     problem = "is not relative to the branch" if text.startswith("/") else path_problem(path) if path else ""
     if problem:

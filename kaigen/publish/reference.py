@@ -1,4 +1,4 @@
-"""Names of places in OCI registries (the grammar of the OCI distribution specification 1.1)."""
+"""References to OCI repositories (the grammar of the OCI distribution specification 1.1)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LOOPBACK = re.compile(r"(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?::[0-9]+)
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A repository in a registry, and perhaps a tag.
+    """A repository in a registry, with an optional tag.
 
     Attributes:
-        host: with its port.
+        host: host and port of the registry.
         repository: path of the repository.
-        tag: empty when none is named.
+        tag: empty for none.
     """
 
     host: str
@@ -32,7 +32,7 @@ class Reference:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the registry is on this machine, where no TLS is needed."""
+        """Whether the registry is on this machine, where TLS is not needed."""
         return bool(_LOOPBACK.fullmatch(self.host))
 
     def __str__(self) -> str:
@@ -40,25 +40,25 @@ class Reference:
 
 
 def parse_reference(text: str, *, tag: bool) -> Reference:
-    """Read `oci://HOST/REPOSITORY[:TAG]`.
+    """Parse `oci://HOST/REPOSITORY[:TAG]`.
 
     Args:
-        text: what was given.
-        tag: whether a tag may be named.
+        text: the reference.
+        tag: whether a tag is allowed.
 
     Raises:
         InputError: KG0906.
     """
-    found = _REFERENCE.fullmatch(text)
-    if found and (tag or not found["tag"]):
-        return Reference(found["host"], found["repository"], found["tag"] or "")
+    match = _REFERENCE.fullmatch(text)
+    if match and (tag or not match["tag"]):
+        return Reference(match["host"], match["repository"], match["tag"] or "")
     if "@" in text:
-        hint = "credentials come from `docker login` or `helm registry login`, never from the address"
-        raise InputError.of("KG0906", "an address in a registry holds no `@`", hint=hint)
+        hint = "set credentials with `docker login` or `helm registry login`, not in the address"
+        raise InputError.of("KG0906", "`@` is not allowed in an OCI address", hint=hint)
     hint = (
         "for example `oci://ghcr.io/acme/manifests:latest`"
         if tag
         else "for example `oci://ghcr.io/acme/charts`"
     )
     shown = "".join(char if char.isprintable() else "?" for char in text)
-    raise InputError.of("KG0906", f"`{shown}` is no place in an OCI registry", hint=hint)
+    raise InputError.of("KG0906", f"`{shown}` is not a valid OCI address", hint=hint)

@@ -1,4 +1,4 @@
-"""What a publication came to, for a person or a program to read."""
+"""The results of a publication."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 Status = Literal["published", "unchanged", "planned", "proposed"]
-"""`planned` by a dry run; `proposed` on a branch that a pull request can be opened from."""
+"""`planned`: a dry run. `proposed`: pushed to a separate branch for a pull request."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppChanges:
-    """The apps that differ in one tree, as `NAMESPACE/NAME`, sorted."""
+    """The apps that change in one tree, as `NAMESPACE/NAME`, sorted."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -19,7 +19,7 @@ class AppChanges:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Every one of them."""
+        """All apps that change, sorted."""
         return tuple(sorted({*self.added, *self.changed, *self.removed}))
 
 
@@ -28,10 +28,10 @@ class TreeResult:
     """One tree of a branch.
 
     Attributes:
-        environment: whose it is; empty for none.
-        path: its folder in the branch; empty for the branch's top.
-        apps: the apps that differ.
-        files: how many files were added, changed and removed.
+        environment: the environment that it is rendered for; empty for none.
+        path: its folder in the branch; empty for the top of the branch.
+        apps: the apps that change.
+        files: how many files are added, changed and removed.
     """
 
     environment: str
@@ -42,18 +42,18 @@ class TreeResult:
 
 @dataclass(frozen=True, slots=True)
 class BranchResult:
-    """What became of a branch.
+    """The result of publishing to a branch.
 
     Attributes:
-        remote: its name or URL, without credentials.
-        branch: the branch that was pushed to: the deploy branch, or the one to propose.
+        remote: name or URL of the remote, without credentials.
+        branch: the branch that was pushed to: the deploy branch, or the branch of the pull request.
         base: the deploy branch.
         status: what was done.
-        commit: the commit with the trees as they shall be; empty when none was made.
-        message: of that commit.
-        url: where the remote offers to open a pull request; empty when it offers nothing.
-        trees: what differs.
-        attempts: how often the branch was looked at; more than one when it moved meanwhile.
+        commit: the commit that has the trees; empty when no commit was made.
+        message: message of that commit.
+        url: the remote's URL for opening a pull request; empty when it offers none.
+        trees: the changes per tree.
+        attempts: how many attempts it took; more than one if others pushed in the meantime.
     """
 
     remote: str
@@ -69,15 +69,15 @@ class BranchResult:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactResult:
-    """What became of one artifact in a registry.
+    """The result of pushing one artifact.
 
     Attributes:
-        name: of the chart, or of the environment's manifests.
+        name: name of the chart, or of the environment's manifests.
         version: the chart's version, or the tag.
-        reference: where it is, as `oci://…`.
-        digest: of its manifest, `sha256:…`.
+        reference: its address, as `oci://…`.
+        digest: digest of its manifest, `sha256:…`.
         status: what was done.
-        attached: media types of what is attached to it.
+        attached: media types of its attachments.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The images that an app's pods run, as a software bill of materials: CycloneDX 1.6 (ECMA-424), JSON."""
+"""The images that an app's pods run, as a software bill of materials (CycloneDX 1.6, ECMA-424, JSON)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 def images_of(objects: Iterable[Any]) -> list[str]:
-    """Every image that pods in these objects would run or mount, sorted, each once.
+    """Return every image that pods of these objects run or mount, sorted, without duplicates.
 
-    Pod templates are found wherever they stand, so also in kinds of others (LeaderWorkerSet, RayCluster).
+    Pod templates are found at any depth, so also in custom resources (LeaderWorkerSet, RayCluster).
     """
     return sorted({image for item in objects for image in _images(item)})
 
@@ -36,7 +36,7 @@ def _images(node: Any, key: str = "") -> Iterator[str]:
 
 
 def _mounted(volumes: list[Any]) -> Iterator[str]:
-    """Images that are mounted as volumes (`volumes[].image.reference`)."""
+    """Yield the images that are mounted as volumes (`volumes[].image.reference`)."""
     for volume in volumes:
         image = volume.get("image") if isinstance(volume, dict) else None
         if isinstance(image, dict) and isinstance(image.get("reference"), str):
@@ -44,13 +44,13 @@ def _mounted(volumes: list[Any]) -> Iterator[str]:
 
 
 def bill_of_images(name: str, version: str, digest: str, images: Iterable[str]) -> bytes:
-    """The bill of one artifact.
+    """Return the bill of materials of one artifact.
 
     Args:
-        name: of the chart or of the manifests.
-        version: of it.
-        digest: of its manifest; the bill's own number comes from it.
-        images: as the pods name them.
+        name: name of the chart or of the manifests.
+        version: version of the chart or of the manifests.
+        digest: digest of the manifest, from which the serial number of the bill is derived.
+        images: the images, as the pods name them.
     """
     from uuid import NAMESPACE_URL, uuid5
 
@@ -77,10 +77,10 @@ def bill_of_images(name: str, version: str, digest: str, images: Iterable[str]) 
 
 
 def _component(image: str) -> dict[str, Any]:
-    rest, _, digest = image.partition("@")
-    path, colon, tag = rest.rpartition(":")
+    name, _, digest = image.partition("@")
+    path, colon, tag = name.rpartition(":")
     if not colon or "/" in tag:
-        path, tag = rest, ""
+        path, tag = name, ""
     component: dict[str, Any] = {"type": "container", "bom-ref": image, "name": path}
     known = _DIGEST.fullmatch(digest) is not None
     if tag or known:
@@ -89,15 +89,15 @@ def _component(image: str) -> dict[str, Any]:
         component["hashes"] = [{"alg": "SHA-256", "content": digest.partition(":")[2]}]
         # A package URL of type oci is versioned by digest only (purl-spec, types/oci).
         last = path.rpartition("/")[2].lower()
-        qualifiers = f"repository_url={quote(_whole(path), safe='')}" + (
+        qualifiers = f"repository_url={quote(_with_registry(path), safe='')}" + (
             f"&tag={quote(tag, safe='')}" if tag else ""
         )
         component["purl"] = f"pkg:oci/{last}@{quote(digest, safe='')}?{qualifiers}"
     return component
 
 
-def _whole(path: str) -> str:
-    """The repository with its registry, Docker Hub when none is named."""
+def _with_registry(path: str) -> str:
+    """Return the repository with its registry, which is Docker Hub by default."""
     host, slash, _ = path.partition("/")
     if slash and ("." in host or ":" in host or host == "localhost"):
         return path.lower()

@@ -304,7 +304,7 @@ def test_a_wrong_password_or_none_is_told(
         registry.login(tmp_path / "docker", password)
     assert run(["publish", "--env", "prod", "--charts", place]) == 3
     said = capsys.readouterr().err
-    assert ("refuses the credentials" if password else "and there are none") in said
+    assert ("rejected the credentials" if password else "requires credentials") in said
     assert "hunter2" not in said
     assert registry.manifest(f"{repository_of(place)}/qwen", "0.1.0") is None
 

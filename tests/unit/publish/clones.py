@@ -36,7 +36,7 @@ class Clone:
 
     @classmethod
     def make(cls, folder: Path, url: str, first: Path | None) -> Clone:
-        """A new repository with a commit, or a clone of the first one; `origin` is the deploy repository."""
+        """Create a repository with one commit, or clone the first one; `origin` is the deploy repository."""
         if first is None:
             folder.mkdir()
             git(folder, "init", "--quiet", "--initial-branch=main")
@@ -55,7 +55,7 @@ class Clone:
         return made
 
     def git(self, *arguments: str) -> str:
-        """What git prints in it."""
+        """Return the output of git in the clone."""
         return git(self.folder, *arguments).removesuffix("\n")
 
     def write(self, path: str, text: str) -> None:
@@ -69,7 +69,7 @@ class Clone:
         self.write(f"specs/{name}.yaml", JOB.format(name=name, version=version))
 
     def commit(self, message: str) -> str:
-        """Commit everything; the commit."""
+        """Commit everything and return the commit."""
         self.git("add", "--all")
         self.git("commit", "--quiet", "--allow-empty", "--message", message)
         return self.git("rev-parse", "HEAD")
@@ -85,7 +85,7 @@ class Clone:
         allow_dirty: bool = False,
         options: PublishOptions | None = None,
     ) -> BranchResult:
-        """Publish one tree as it would be rendered from the commit that is checked out."""
+        """Publish one tree as rendered from the checked-out commit."""
         config = Config(root=self.folder)
         at = Git.of(self.folder, remote)
         source = read_source(at, [config], allow_dirty=allow_dirty)
@@ -93,7 +93,7 @@ class Clone:
         return publish_branch(at, source, branch, trees, options, pause=lambda seconds: None)
 
     def state(self) -> dict[str, str]:
-        """What a publication must leave alone: working tree, index, branches, HEAD, configuration."""
+        """Return everything that a publication must not change: working tree, index, branches, HEAD, configuration."""
         parts = {
             "status": self.git("status", "--porcelain", "--ignored", "--untracked-files=all"),
             "branches": self.git("for-each-ref", "refs/heads", "refs/tags"),

@@ -14,7 +14,7 @@ from tests.unit.publish.gitserver import Bare, GitServer, serving
 
 @pytest.fixture(autouse=True)
 def _own_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the user's Git configuration nor their cache have a say."""
+    """Ignore the user's Git configuration and cache."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("KAIGEN_CACHE_DIR", "off")

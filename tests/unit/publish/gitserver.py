@@ -24,11 +24,11 @@ class _Handler(BaseHTTPRequestHandler):
     asked: ClassVar[list[str]]
 
     def do_GET(self) -> None:
-        """A clone or fetch begins."""
+        """Start a clone or fetch."""
         self._serve()
 
     def do_POST(self) -> None:
-        """Objects go one way or the other."""
+        """Send or receive objects."""
         self._serve()
 
     def _body(self) -> bytes:
@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -88,7 +88,7 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A client that was killed has hung up."""
+        """Ignore clients that were killed."""
 
 
 class GitServer:
@@ -108,34 +108,34 @@ class GitServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Return the port."""
         return int(self._server.server_address[1])
 
     def url(self, name: str, *, user: str = USER, password: str = PASSWORD) -> str:
-        """A repository's address, credentials included unless `user` is empty."""
+        """Return the URL of a repository, with credentials unless `user` is empty."""
         return f"http://{f'{user}:{password}@' if user else ''}127.0.0.1:{self.port}/{name}.git"
 
     def make(self, name: str = "deploy") -> Bare:
-        """A new, empty repository that takes pushes."""
+        """Create an empty repository that accepts pushes."""
         path = self.folder / f"{name}.git"
         git(self.folder, "init", "--quiet", "--bare", "--initial-branch=main", str(path))
         git(path, "config", "http.receivepack", "true")
         return Bare(path)
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
 
 
 class Bare:
-    """A bare repository, looked at from the server's side."""
+    """A bare repository, seen from the server."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def git(self, *arguments: str) -> str:
-        """What git prints in it."""
+        """Return the output of git in the repository."""
         return git(self.path, *arguments)
 
     def hook(self, name: str, script: str) -> None:
@@ -146,26 +146,26 @@ class Bare:
         path.chmod(0o755)
 
     def branches(self) -> dict[str, str]:
-        """Commit by branch."""
+        """Return the commit of each branch."""
         listed = self.git("for-each-ref", "--format=%(refname:short) %(objectname)", "refs/heads")
         return dict(line.split(" ") for line in listed.splitlines())
 
     def files(self, branch: str = "deploy") -> dict[str, str]:
-        """Every file of a branch."""
+        """Return every file of a branch."""
         names = self.git("ls-tree", "-r", "-z", "--name-only", branch).split("\0")
         return {name: self.git("cat-file", "blob", f"{branch}:{name}") for name in names if name}
 
     def message(self, branch: str = "deploy") -> str:
-        """The message of a branch's tip."""
+        """Return the message of a branch's tip."""
         return self.git("log", "-1", "--format=%B", branch)
 
     def commits(self, branch: str = "deploy") -> list[str]:
-        """Subjects, newest first."""
+        """Return the commit subjects, newest first."""
         return self.git("log", "--format=%s", branch).splitlines()
 
 
 def git(folder: Path, *arguments: str, env: Mapping[str, str] | None = None) -> str:
-    """What git prints; it must end well."""
+    """Run git, which must succeed, and return its output."""
     fixed = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
     done = subprocess.run(
         ["git", *arguments],

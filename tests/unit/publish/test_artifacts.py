@@ -1,4 +1,4 @@
-"""Archives, bills and statements: the same bytes for the same content, in the forms that others read."""
+"""Archives, bills of materials and provenance are reproducible and follow their formats."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_blocks_of_every_size_are_read_back_by_gzip_itself(size: int) -> None:
     assert done.stdout == data[:size]
 
 
-def test_an_archive_depends_on_nothing_but_its_files() -> None:
+def test_an_archive_depends_only_on_its_files() -> None:
     files = {"b/two.yaml": b"2", "a.yaml": b"1", "long/" + "x" * 150: b"3"}
     assert tgz(files) == tgz(dict(reversed(files.items())))
     with tarfile.open(fileobj=io.BytesIO(tgz(files, first=("b/two.yaml", "none")))) as archive:
@@ -85,7 +85,7 @@ IMAGES = [
 ]
 
 
-def test_a_bill_of_images_fits_the_schema_and_names_every_image() -> None:
+def test_a_bill_of_materials_is_valid_and_lists_every_image() -> None:
     bill = bill_of_images("qwen", "0.1.0", DIGEST, [*IMAGES, IMAGES[0]])
     problem = JsonStrictValidator(SchemaVersion.V1_6).validate_str(bill.decode())
     assert problem is None, problem
@@ -108,7 +108,7 @@ def test_a_bill_of_images_fits_the_schema_and_names_every_image() -> None:
     assert bill != bill_of_images("qwen", "0.1.0", "sha256:" + "0" * 64, IMAGES)
 
 
-def test_a_bill_without_images_fits_the_schema() -> None:
+def test_a_bill_without_images_is_valid() -> None:
     assert (
         JsonStrictValidator(SchemaVersion.V1_6).validate_str(
             bill_of_images("a", "1.0.0", DIGEST, []).decode()
@@ -136,7 +136,7 @@ def test_images_are_found_in_every_kind_of_pod() -> None:
     assert images_of(objects) == ["init:1", "main:1", "weights:1", "worker:1"]
 
 
-def test_a_statement_names_the_source_and_what_was_read() -> None:
+def test_a_provenance_statement_names_the_source_and_its_files() -> None:
     text = provenance(
         SOURCE,
         "oci://example.com/charts/qwen:0.1.0",
@@ -165,7 +165,7 @@ def test_a_statement_names_the_source_and_what_was_read() -> None:
         ("oci://[::1]:5000/a", Reference("[::1]:5000", "a")),
     ],
 )
-def test_a_reference_is_read(text: str, found: Reference) -> None:
+def test_a_reference_is_parsed(text: str, found: Reference) -> None:
     assert parse_reference(text, tag=True) == found
     assert str(found) == text
 
@@ -183,14 +183,14 @@ def test_a_reference_is_read(text: str, found: Reference) -> None:
         "http://h/a",
     ],
 )
-def test_what_is_no_reference_is_refused(text: str) -> None:
+def test_an_invalid_reference_is_rejected(text: str) -> None:
     with pytest.raises(InputError) as error:
         parse_reference(text, tag=True)
     assert error.value.diagnostics[0].code == "KG0906"
     assert "u:p" not in str(error.value)
 
 
-def test_only_this_machine_is_spoken_to_without_tls() -> None:
+def test_only_loopback_registries_are_used_without_tls() -> None:
     plain = ["localhost", "localhost:5000", "127.0.0.1:5000", "127.1.2.3", "[::1]:5000"]
     others = ["localhost.example.com", "127.0.0.1.example.com", "example.com:127", "10.0.0.1:5000"]
     assert all(Reference(host, "a").is_loopback for host in plain)
@@ -216,7 +216,7 @@ def test_only_this_machine_is_spoken_to_without_tls() -> None:
         ),
     ],
 )
-def test_what_the_command_line_names_is_all_that_is_published(
+def test_targets_on_the_command_line_replace_those_of_the_configuration(
     settings: dict[str, Any], given: dict[str, Any], found: Destination
 ) -> None:
     assert destination(settings, given) == found
@@ -238,7 +238,7 @@ def plan(clone: Clone, *environments: str, **where: Any) -> Any:
     return make_plan(configs, Destination(**where))
 
 
-def test_a_chart_is_packed_as_helm_packs_it(repository: Clone) -> None:
+def test_a_chart_is_packed_like_helm_does(repository: Clone) -> None:
     artifacts = {item.name: item for item in plan(repository, branch="", charts="oci://h/c").artifacts}
     assert sorted(artifacts) == ["evaluate", "qwen"]
     chart = artifacts["qwen"]
@@ -258,7 +258,7 @@ def test_a_chart_is_packed_as_helm_packs_it(repository: Clone) -> None:
     } == {name: item.manifest() for name, item in artifacts.items()}
 
 
-def test_a_suffix_follows_the_content(repository: Clone) -> None:
+def test_a_version_suffix_depends_on_the_content(repository: Clone) -> None:
     def versions() -> dict[str, str]:
         made = plan(repository, branch="", charts="oci://h/c", version_suffix=True).artifacts
         for item in made:
@@ -300,7 +300,7 @@ def test_manifests_are_packed_for_flux(repository: Clone) -> None:
         ({"branch": "", "charts": "oci://h/C"}, "KG0906"),
     ],
 )
-def test_places_that_cannot_be_are_refused(repository: Clone, where: dict[str, Any], code: str) -> None:
+def test_invalid_destinations_are_rejected(repository: Clone, where: dict[str, Any], code: str) -> None:
     repository.write("kaigen.yaml", "kind: Config\nenvironments: {dev: {}, prod: {profile: gke}}\n")
     repository.commit("two environments")
     with pytest.raises(InputError) as error:
@@ -314,5 +314,5 @@ def test_each_environment_goes_to_its_own_branch(repository: Clone) -> None:
         "env/dev": [""],
         "env/prod": [""],
     }
-    with pytest.raises(InputError, match="asks for an environment"):
+    with pytest.raises(InputError, match="needs an environment"):
         plan(repository, branch="env/{env}")

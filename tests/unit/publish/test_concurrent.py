@@ -1,4 +1,4 @@
-"""Several publications at once, and publications that are killed: nothing is lost, nothing is half done."""
+"""Concurrent and killed publications lose nothing and leave nothing half done."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MakeClone = Callable[[str], Clone]
 
 
 def together(*calls: Callable[[], object]) -> list[object]:
-    """What calls that begin at the same time come to."""
+    """Return the results of calls that start at the same time."""
     with ThreadPoolExecutor(len(calls)) as pool:
         return [each.result(60) for each in [pool.submit(call) for call in calls]]
 
 
-def test_two_clones_that_publish_at_once_both_land(make_clone: MakeClone, bare: Bare) -> None:
+def test_two_clones_can_publish_at_the_same_time(make_clone: MakeClone, bare: Bare) -> None:
     clones = {name: make_clone(name) for name in ("clone", "other")}
     attempts = []
     for number in range(ROUNDS):
@@ -50,7 +50,7 @@ def test_two_clones_that_publish_at_once_both_land(make_clone: MakeClone, bare: 
     bare.git("fsck", "--strict")
 
 
-def test_the_same_commit_published_at_once_is_published_once(make_clone: MakeClone, bare: Bare) -> None:
+def test_concurrent_publications_of_one_commit_make_one_commit(make_clone: MakeClone, bare: Bare) -> None:
     clones = [make_clone(name) for name in ("clone", "second", "third")]
     results = together(*(lambda clone=clone: clone.publish(app("qwen")) for clone in clones))
     statuses = sorted(result.status for result in results if isinstance(result, BranchResult))
@@ -58,7 +58,7 @@ def test_the_same_commit_published_at_once_is_published_once(make_clone: MakeClo
     assert bare.commits() == ["Render ml/qwen"]
 
 
-def test_of_two_different_works_in_one_place_one_lands_and_the_other_is_told(
+def test_concurrent_publications_of_diverging_commits_keep_one_and_reject_the_other(
     make_clone: MakeClone, bare: Bare
 ) -> None:
     clones = {name: make_clone(name) for name in ("clone", "other")}
@@ -78,7 +78,7 @@ def test_of_two_different_works_in_one_place_one_lands_and_the_other_is_told(
     assert len(bare.commits()) == 1
 
 
-def test_one_clone_publishes_several_branches_at_once(clone: Clone, bare: Bare) -> None:
+def test_one_clone_can_publish_several_branches_at_the_same_time(clone: Clone, bare: Bare) -> None:
     branches = [f"env/{number}" for number in range(4)]
     before = clone.state()
     together(
@@ -88,7 +88,7 @@ def test_one_clone_publishes_several_branches_at_once(clone: Clone, bare: Bare) 
     assert clone.state() == before
 
 
-def test_a_publication_that_is_killed_is_done_or_not_begun(
+def test_a_killed_publication_leaves_the_branch_old_or_new(
     clone: Clone, bare: Bare, server: GitServer
 ) -> None:
     rng = random.Random(20260102)

@@ -51,7 +51,7 @@ def test_git_reads_the_trailers() -> None:
 @given(
     st.lists(st.from_regex(r"[a-z]{1,20}/[a-z]{1,30}", fullmatch=True), min_size=1, max_size=300, unique=True)
 )
-def test_a_subject_is_short_and_counts_what_it_leaves_out(apps: list[str]) -> None:
+def test_a_subject_is_short_and_counts_the_omitted_apps(apps: list[str]) -> None:
     line = subject([tree(changed=tuple(sorted(apps)))])
     head, _, more = line.partition(" and ")
     shown = head.removeprefix("Render prod: ").split(", ")
@@ -71,7 +71,7 @@ def test_trailers_are_found_in_a_squashed_message() -> None:
     assert read_trailers(squashed)["Source-Commit"] == "b" * 40
 
 
-def test_one_repository_has_many_addresses() -> None:
+def test_urls_of_one_repository_are_equal() -> None:
     same = [
         "https://github.com/acme/specs.git",
         "https://github.com/acme/specs",

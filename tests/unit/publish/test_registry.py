@@ -1,4 +1,4 @@
-"""The client's manners: tokens, redirections, tries. What a real registry makes of it is in tests/cluster."""
+"""The registry client: tokens, redirects, retries. tests/cluster tests it against a real registry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BASIC = "Basic " + base64.b64encode(b"ada:correct-horse").decode()
 
 @dataclass
 class Web:
-    """A web server whose answers a test chooses, on a port of its own."""
+    """A web server whose answers the test chooses."""
 
     answer: Callable[[str, str, str], Reply] = lambda method, path, auth: (404, {}, b"")
     asked: list[tuple[str, str, str]] = field(default_factory=list)
@@ -56,7 +56,7 @@ def make_web() -> Iterator[Callable[[], Web]]:
             do_GET = do_HEAD = do_POST = do_PUT = _serve
 
             def log_message(self, format: str, *args: object) -> None:
-                """Says nothing."""
+                """Log nothing."""
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         server.daemon_threads = True
@@ -110,7 +110,7 @@ def test_a_token_is_fetched_with_the_credentials_and_used(
     assert all("correct-horse" not in path for _, path, _ in [*tokens.asked, *web.asked])
 
 
-def test_credentials_do_not_follow_a_redirection_to_another_host(
+def test_credentials_do_not_follow_a_redirect_to_another_host(
     make_web: Callable[[], Web], logged_in: Callable[[str], None]
 ) -> None:
     web, elsewhere = make_web(), make_web()
@@ -127,7 +127,7 @@ def test_credentials_do_not_follow_a_redirection_to_another_host(
     assert [auth for _, _, auth in elsewhere.asked] == [""]
 
 
-def test_credentials_do_not_go_to_an_upload_elsewhere(
+def test_credentials_do_not_go_to_an_upload_on_another_host(
     make_web: Callable[[], Web], logged_in: Callable[[str], None]
 ) -> None:
     web, elsewhere = make_web(), make_web()
@@ -150,30 +150,30 @@ def test_credentials_do_not_go_to_an_upload_elsewhere(
     ]
 
 
-def test_wrong_credentials_are_told_without_them(
+def test_rejected_credentials_are_reported_without_the_password(
     make_web: Callable[[], Web], logged_in: Callable[[str], None]
 ) -> None:
     web = make_web()
     logged_in(web.host)
     web.answer = lambda method, path, auth: (401, {"WWW-Authenticate": 'Basic realm="x"'}, b"")
-    with pytest.raises(SystemFailure, match="refuses the credentials to read charts/qwen") as error:
+    with pytest.raises(SystemFailure, match="rejected the credentials to read charts/qwen") as error:
         registry(web).manifest("1.0")
     assert "correct-horse" not in f"{error.value}{error.value.hint}"
     assert len(web.asked) == 2
 
 
-def test_missing_credentials_are_told(make_web: Callable[[], Web], logged_in: Callable[[str], None]) -> None:
+def test_missing_credentials_are_reported(
+    make_web: Callable[[], Web], logged_in: Callable[[str], None]
+) -> None:
     web = make_web()
     logged_in("other.example.com")
     web.answer = lambda method, path, auth: (401, {"WWW-Authenticate": 'Basic realm="x"'}, b"")
-    with pytest.raises(
-        SystemFailure, match="asks for credentials to read charts/qwen, and there are none"
-    ) as error:
+    with pytest.raises(SystemFailure, match="requires credentials to read charts/qwen") as error:
         registry(web).manifest("1.0")
     assert f"docker login {web.host}" in error.value.hint
 
 
-def test_a_registry_that_is_busy_is_asked_again(
+def test_a_request_to_a_busy_registry_is_retried(
     make_web: Callable[[], Web], logged_in: Callable[[str], None]
 ) -> None:
     web = make_web()
@@ -185,7 +185,7 @@ def test_a_registry_that_is_busy_is_asked_again(
     assert len(web.asked) == 3
 
 
-def test_a_registry_that_stays_busy_is_given_up(
+def test_retries_end_on_a_registry_that_stays_busy(
     make_web: Callable[[], Web], logged_in: Callable[[str], None]
 ) -> None:
     web = make_web()
@@ -197,7 +197,7 @@ def test_a_registry_that_stays_busy_is_given_up(
     assert len(web.asked) == ATTEMPTS
 
 
-def test_an_upload_that_breaks_off_begins_anew(
+def test_an_interrupted_upload_starts_again(
     make_web: Callable[[], Web], logged_in: Callable[[str], None]
 ) -> None:
     web = make_web()
@@ -215,7 +215,7 @@ def test_an_upload_that_breaks_off_begins_anew(
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_an_upload_that_another_spoils_begins_anew_unless_the_other_has_made_it(
+def test_an_upload_with_a_digest_mismatch_starts_again_unless_another_writer_finished_it(
     make_web: Callable[[], Web], logged_in: Callable[[str], None], there: bool
 ) -> None:
     web = make_web()
@@ -236,7 +236,7 @@ def test_an_upload_that_another_spoils_begins_anew_unless_the_other_has_made_it(
     assert [method for method, _, _ in web.asked] == ["HEAD", "POST", "PUT", "HEAD", *again]
 
 
-def test_a_manifest_that_another_spoils_is_put_again(
+def test_a_manifest_with_a_digest_mismatch_is_pushed_again(
     make_web: Callable[[], Web], logged_in: Callable[[str], None]
 ) -> None:
     web = make_web()
@@ -250,8 +250,8 @@ def test_a_manifest_that_another_spoils_is_put_again(
         registry(web).push_manifest("1.0", b"{}", "application/json")
 
 
-def test_nobody_there_is_told() -> None:
-    with pytest.raises(SystemFailure, match=r"the registry 127\.0\.0\.1:1 cannot be reached"):
+def test_an_unreachable_registry_is_reported() -> None:
+    with pytest.raises(SystemFailure, match=r"cannot reach the registry 127\.0\.0\.1:1"):
         Registry(Reference("127.0.0.1:1", "a"), pause=lambda seconds: None).manifest("1.0")
 
 
@@ -285,14 +285,14 @@ def test_credentials_of_a_helper_are_used(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("{", "it is no JSON"),
-        ("[]", "holds no mapping"),
-        ('{"auths": {"h": {"auth": "?"}}}', "damaged `auth`"),
-        ('{"credHelpers": {"h": "../../bin/sh"}}', "cannot be a credential helper"),
+        ("{", "not valid JSON"),
+        ("[]", "not a JSON object"),
+        ('{"auths": {"h": {"auth": "?"}}}', "invalid `auth`"),
+        ('{"credHelpers": {"h": "../../bin/sh"}}', "is not a valid name of a credential helper"),
         ('{"credHelpers": {"h": "none-such"}}', "is not on the PATH"),
     ],
 )
-def test_damaged_credentials_are_told(
+def test_invalid_credential_files_are_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, words: str
 ) -> None:
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
