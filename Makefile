@@ -1,8 +1,8 @@
-# What a contributor runs. Each target first installs what it takes into .venv, and does so again only when a
-# lock file has changed. Any POSIX make and sh will do.
+# Commands for contributors. Each target first installs what it needs into .venv, and again only when a lock file has
+# changed. Any POSIX make and sh work.
 #
-#   make PYTHON=/path/to/python3.12 TARGET     with that interpreter (when .venv is made)
-#   make test ARGS='-k chart -x'               with these arguments for pytest (or for the benchmarks)
+#   make PYTHON=/path/to/python3.12 TARGET     create .venv with that interpreter
+#   make test ARGS='-k chart -x'               pass arguments to pytest (or to the benchmarks)
 
 VENV = .venv
 PY = $(VENV)/bin/python
@@ -12,21 +12,21 @@ ARGS =
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo test test-chat test-cluster cluster-tools cluster-up cluster-down bench bench-chat bench-cluster lint format docs coverage lock clean
+.PHONY: help demo test test-chat test-cluster cluster-tools cluster-up cluster-down bench bench-chat bench-cluster lint format docs coverage mutants lock clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.base ## Render the demo repository and show what to look at
+demo: $(VENV)/.base ## Render the demo repository and show where to look
 	@cd examples/demo && ../../$(VENV)/bin/kaigen -v render
 	@$(PY) -m tools.tour
 
-test: $(VENV)/.dev ## Run the tests, all but those on a cluster
+test: $(VENV)/.dev ## Run the tests, except those that need a cluster
 	$(PY) -m pytest -n auto $(ARGS)
 
-test-chat: $(CHAT)/.done ## Run the chat server's tests, which take PyTorch (5 GB, installed once)
+test-chat: $(CHAT)/.done ## Run the chat server's tests, which need PyTorch (5 GB, installed once)
 	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served $(ARGS)
 
 test-cluster: cluster-tools ## Run the tests on a real control plane, built from Go modules
@@ -36,22 +36,22 @@ cluster-tools: $(VENV)/.dev ## Build the control plane's programs, once
 	@sh tools/venv.sh go
 	@PATH="$$PWD/$(VENV)/bin:$$PATH" $(PY) -m tests.cluster.tools
 
-cluster-up: cluster-tools ## Start a control plane to try things on by hand
+cluster-up: cluster-tools ## Start a control plane to try things by hand
 	$(PY) -m tests.cluster up
 
-cluster-down: $(VENV)/.dev ## End it
+cluster-down: $(VENV)/.dev ## Stop the control plane
 	$(PY) -m tests.cluster down
 
-bench: $(VENV)/.dev ## Measure kaigen beside its peers
+bench: $(VENV)/.dev ## Compare the speed of kaigen with its peers
 	$(PY) -m benchmarks $(ARGS)
 
-bench-chat: $(CHAT)/.bench ## Measure the chat server beside its peers
+bench-chat: $(CHAT)/.bench ## Compare the speed of the chat server with its peers
 	$(CHAT)/bin/python -m benchmarks.chat $(ARGS)
 
-bench-cluster: cluster-tools ## Measure what 500 apps cost a cluster
+bench-cluster: cluster-tools ## Measure the load of 500 apps on a cluster
 	$(PY) -m benchmarks.cluster $(ARGS)
 
-lint: $(VENV)/.dev ## Check style, types and YAML (runs every check, then says whether one failed)
+lint: $(VENV)/.dev ## Check style, types and YAML (runs every check, then reports failures)
 	@failed=; \
 	for check in 'ruff check --quiet' 'ruff format --quiet --check --diff' mypy 'yamllint --strict .'; do \
 		echo "$$check"; \
@@ -64,29 +64,33 @@ lint: $(VENV)/.dev ## Check style, types and YAML (runs every check, then says w
 	done; \
 	if [ -n "$$failed" ]; then echo "failed: $${failed#, }" >&2; exit 1; fi
 
-format: $(VENV)/.dev ## Mend what the linter can mend by itself
+format: $(VENV)/.dev ## Auto-fix lint errors and format the code
 	$(PY) -m ruff check --fix-only
 	$(PY) -m ruff format
 
 docs: $(VENV)/.dev ## Generate schemas/ and the generated pages of docs/
 	$(PY) -m tools.docs
 
-coverage: $(VENV)/.dev ## Run the tests and list the lines that none of them reached
+coverage: $(VENV)/.dev ## Run the tests and list the lines they do not cover
 	$(PY) -m coverage erase
 	$(PY) -m coverage run -m pytest $(ARGS)
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
 
-lock: $(VENV)/.lock ## Resolve requirements/*.txt anew (ARGS=--upgrade for the newest versions)
+mutants: $(VENV)/.mutants ## Change the code in small ways and report the changes no test notices (ARGS='--sample 300 --seed 1')
+	$(PY) -m tools.mutants $(ARGS)
+
+lock: $(VENV)/.lock ## Resolve requirements/*.txt again (ARGS=--upgrade for the newest versions)
 	@$(UV) -o requirements/base.txt pyproject.toml
 	@$(UV) -o requirements/dev.txt pyproject.toml requirements/dev.in
 	@$(UV) -o requirements/build.txt requirements/build.in
 	@$(UV) -o requirements/helm.txt --no-deps requirements/helm.in
 	@$(UV) -o requirements/go.txt requirements/go.in
 	@$(UV) -o requirements/lock.txt requirements/lock.in
+	@$(UV) -o requirements/mutants.txt requirements/mutants.in
 	@for each in runtimes/*/requirements*.in benchmarks/peers/*.in; do $(UV) -o "$${each%.in}.txt" "$$each" || exit 1; done
 
-clean: ## Remove .venv, that of the chat server, and every cache
+clean: ## Remove both virtual environments and every cache
 	rm -rf $(VENV) $(CHAT) .mypy_cache runtimes/*/.mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -98,6 +102,9 @@ $(VENV)/.dev: tools/venv.sh pyproject.toml requirements/dev.txt requirements/bui
 
 $(VENV)/.lock: tools/venv.sh requirements/lock.txt
 	@sh tools/venv.sh lock
+
+$(VENV)/.mutants: $(VENV)/.dev requirements/mutants.txt
+	@sh tools/venv.sh mutants
 
 $(CHAT)/.done: tools/venv.sh runtimes/chat/requirements.txt runtimes/chat/requirements-test.txt
 	@sh tools/venv.sh chat

@@ -1,12 +1,18 @@
 #!/bin/sh
-# Makes .venv unless it is there and works, and installs into it one set of locked packages and kaigen itself.
+# Create .venv if it is missing or broken, and install one set of locked packages and kaigen itself into it.
 #
-#   sh tools/venv.sh base|dev|go|lock|chat|bench-chat
+#   sh tools/venv.sh base|dev|go|lock|mutants|chat|bench-chat
 #
-# base is what kaigen runs on; dev is base and what tests, linters and generators take; go is a Go, unless the
-# one on the PATH will do; lock is what `make lock` runs; chat is what the chat server and its tests take, in a .venv
-# of its own, since PyTorch brings gigabytes; bench-chat is what it is measured beside. PYTHON names the interpreter; without it the first usual name that is new enough is taken.
-# A stamp .venv/.NAME (for chat: .done and .bench) says when a set was last installed: the Makefile compares it with the lock files.
+# base        kaigen's own dependencies
+# dev         base, and the packages of tests, linters and generators
+# go          a Go compiler, unless the one on the PATH is new enough
+# lock        the resolver that `make lock` runs
+# mutants     the mutation tester that `make mutants` runs
+# chat        the chat server and its tests, in a .venv of its own, because PyTorch takes gigabytes
+# bench-chat  the peers the chat server is compared with
+#
+# PYTHON names the interpreter; by default it is the first common name that is new enough. A stamp .venv/.NAME (for
+# chat: .done and .bench) records when a set was last installed: the Makefile compares it with the lock files.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -24,7 +30,7 @@ find_python() {
             return
         fi
     done
-    echo "kaigen needs Python 3.11 or newer, and found none as: $*. Install one, or say make PYTHON=/path/to/python3.11" >&2
+    echo "kaigen needs Python 3.11 or newer; tried: $*. Install it, or run make PYTHON=/path/to/python3.11" >&2
     exit 1
 }
 
@@ -35,34 +41,35 @@ install() {
     "$venv/bin/python" -m pip --disable-pip-version-check --quiet install --no-deps "$@"
 }
 
-# Lock files hold every package that is needed, so pip has nothing to resolve and --no-deps leaves nothing out.
+# Lock files list every package, so pip has nothing to resolve and --no-deps leaves nothing out.
 case ${1:-} in
-base) files='base build' about='what kaigen runs on (5 MB)' ;;
-dev) files='dev build helm' about='what the tests take (260 MB, once)' ;;
+base) files='base build' about='the dependencies of kaigen (5 MB)' ;;
+dev) files='dev build helm' about='the dependencies of the tests (260 MB, once)' ;;
 go)
     case $(PATH="$PWD/.venv/bin:$PATH" && cd tests/cluster/tools/etcd && go env GOVERSION 2>/dev/null) in
     go1.2[6-9]* | go1.[3-9][0-9]*) exit 0 ;;
     esac
     files='go' about='Go, to build the programs of the cluster (70 MB, once)'
     ;;
-lock) files='lock' about='what resolves the lock files' ;;
+lock) files='lock' about='the resolver of the lock files' ;;
+mutants) files='mutants' about='the mutation tester' ;;
 chat)
-    files='requirements requirements-test' about='PyTorch and what else the chat server takes (5 GB, once)'
+    files='requirements requirements-test' about='PyTorch and the other dependencies of the chat server (5 GB, once)'
     venv=runtimes/chat/.venv locks=runtimes/chat
     ;;
 bench-chat)
-    files='requirements-bench' about='what the chat server is measured beside'
+    files='requirements-bench' about='the peers of the chat server'
     venv=runtimes/chat/.venv locks=runtimes/chat
     ;;
 *)
-    echo "usage: sh tools/venv.sh base|dev|go|lock|chat|bench-chat" >&2
+    echo "usage: sh tools/venv.sh base|dev|go|lock|mutants|chat|bench-chat" >&2
     exit 2
     ;;
 esac
 
 if ! "$venv/bin/python" -c "import pip; $new_enough" >/dev/null 2>&1; then
     python=$(find_python)
-    echo "Making $venv with $("$python" --version)" >&2
+    echo "Creating $venv with $("$python" --version)" >&2
     "$python" -m venv --clear "$venv"
 fi
 
@@ -79,6 +86,7 @@ base) install --no-build-isolation --editable . && touch .venv/.base ;;
 dev) install --no-build-isolation --editable . && touch .venv/.base .venv/.dev ;;
 go) ;;
 lock) touch .venv/.lock ;;
+mutants) touch .venv/.mutants ;;
 chat) touch "$venv/.done" ;;
 bench-chat) touch "$venv/.bench" ;;
 esac

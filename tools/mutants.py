@@ -1,0 +1,161 @@
+"""Mutation testing: change kaigen's code in small ways and report which changes the tests notice.
+
+    python -m tools.mutants [--sample N] [--seed N] [--jobs N] [--list N] [PACKAGE ...]
+
+mutmut makes the mutants and runs, for each, the tests that call the mutated function; `[tool.mutmut]` in pyproject.toml
+names the tests. It works in a copy of the tree in `.venv/mutants`, which keeps results: a mutant that was killed is
+run again only when its function changes, a survivor is run again each time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+WORK = ROOT / ".venv" / "mutants"
+PACKAGES = ("kaigen.compile", "kaigen.check")
+KILLED = {"killed", "timeout", "caught by type check", "segfault"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change of one function.
+
+    Attributes:
+        name: mutmut's name of it.
+        package: the package it is in.
+        status: what became of it, in mutmut's words.
+    """
+
+    name: str
+    package: str
+    status: str
+
+    @property
+    def is_killed(self) -> bool:
+        """Whether a test failed because of the change."""
+        return self.status in KILLED
+
+
+def copy_tree() -> None:
+    """Bring the copy up to date: every file that Git tracks or does not ignore, and no other."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    wanted = {Path(name) for name in listed.split("\0") if name and (ROOT / name).is_file()}
+    for path in sorted(wanted):
+        source, target = ROOT / path, WORK / path
+        if not target.is_file() or target.read_bytes() != source.read_bytes():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+            shutil.copymode(source, target)
+    # mutmut copies files and never removes one.
+    for folder in (WORK, WORK / "mutants"):
+        for top in {path.parts[0] for path in wanted}:
+            for file in (folder / top).rglob("*"):
+                if file.suffix == ".py" and file.relative_to(folder) not in wanted:
+                    file.unlink()
+
+
+def choose(packages: Sequence[str], sample: int | None, seed: int) -> list[str]:
+    """Make the mutants and return the names of those to run."""
+    from mutmut.__main__ import CatchOutput, create_mutants
+    from mutmut.utils.file_utils import copy_also_copy_files, copy_src_dir
+
+    Path("mutants").mkdir(exist_ok=True)
+    with CatchOutput(spinner_title="Making mutants"):
+        copy_src_dir()
+        copy_also_copy_files()
+        create_mutants(os.cpu_count() or 1)
+    names = sorted(each.name for each in read_results(packages))
+    if sample is None or sample >= len(names):
+        return names
+    return sorted(random.Random(seed).sample(names, sample))
+
+
+def read_results(packages: Sequence[str]) -> list[Mutant]:
+    """Return every mutant of the packages with its status."""
+    from mutmut.__main__ import collect_source_file_mutation_data
+    from mutmut.stats import status_by_exit_code
+
+    mutants, _ = collect_source_file_mutation_data(mutant_names=())
+    return [
+        Mutant(name, package, status_by_exit_code[code])
+        for _, name, code in mutants
+        for package in packages
+        if name.startswith(f"{package}.")
+    ]
+
+
+def change(name: str) -> str:
+    """Return the changed lines of a mutant, with the file they are in."""
+    from mutmut.mutation.diff_apply import find_mutant, get_diff_for_mutant
+
+    mutant = find_mutant(name)
+    lines = get_diff_for_mutant(name, path=mutant.path).splitlines()
+    changed = [line for line in lines if line[:1] in "+-" and line[:3] not in {"+++", "---"}]
+    return "\n".join([str(mutant.path), *(f"    {line}" for line in changed)])
+
+
+def report(mutants: Sequence[Mutant], listed: int) -> None:
+    """Print the survivors and the share killed."""
+    survivors = [each for each in mutants if not each.is_killed]
+    for each in survivors[:listed]:
+        print(f"{each.name} ({each.status})\n  {change(each.name)}")
+    if len(survivors) > listed:
+        print(f"... and {len(survivors) - listed} more")
+    total, killed = Counter[str](), Counter[str]()
+    for each in mutants:
+        for group in (each.package, "all"):
+            total[group] += 1
+            killed[group] += each.is_killed
+    print()
+    for group, count in total.items():
+        if group != "all" or len(total) > 2:
+            print(f"{group:<20} {killed[group]:>6} of {count:>6} killed: {100 * killed[group] / count:.1f} %")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the mutants and print the report."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.mutants", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument(
+        "packages", nargs="*", default=PACKAGES, metavar="PACKAGE", help="default: %(default)s"
+    )
+    parser.add_argument("--sample", type=int, metavar="N", help="run a random sample of N mutants")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of the sample (default: %(default)s)"
+    )
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="mutants at a time")
+    parser.add_argument("--list", type=int, default=1000, metavar="N", help="list at most N survivors")
+    options = parser.parse_args(arguments)
+    copy_tree()
+    os.chdir(WORK)
+    sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != ROOT]
+    from mutmut.__main__ import _run
+
+    names = set(choose(options.packages, options.sample, options.seed))
+    undecided = [
+        each.name for each in read_results(options.packages) if each.name in names and not each.is_killed
+    ]
+    if undecided:
+        _run(undecided, options.jobs)
+    report([each for each in read_results(options.packages) if each.name in names], options.list)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
