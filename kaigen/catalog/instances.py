@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -14,21 +14,6 @@ from kaigen.diagnostics.suggest import nearest
 
 CLOUDS = ("azure", "azure-arc", "aws", "gcp")
 """Whose instance types there are."""
-
-
-@dataclass(frozen=True, slots=True)
-class KaitoSize:
-    """A row of KAITO's tables.
-
-    Attributes:
-        total: memory of all GPUs of a node, in GiB, as KAITO has it.
-        first: first version that had the row; `seed` for the commit before v0.1.0.
-        last: last version that had it.
-    """
-
-    total: float
-    first: str
-    last: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +34,7 @@ class Instance:
         labels: values of node labels that differ from the GPU's, by the column that a profile names.
         aliases: other names.
         notes: what else to know.
-        kaito: its row in KAITO's tables; None where KAITO has none.
+        row: its row of the table, for columns that only a dialect reads.
     """
 
     name: str
@@ -65,7 +50,7 @@ class Instance:
     labels: Mapping[str, str]
     aliases: tuple[str, ...]
     notes: tuple[str, ...]
-    kaito: KaitoSize | None
+    row: Mapping[str, Any] = field(repr=False, compare=False)
 
     def node_labels(self, profile: str) -> dict[str, str]:
         """Labels that nodes of this type carry in clusters of a profile, those that tell its GPUs among them.
@@ -103,7 +88,6 @@ def _instance(name: str) -> Instance:
     entry = _index()[name]
     gpu = get_gpu(entry["gpu"])
     assert gpu is not None, f"{entry['name']} has a GPU that is in no table"
-    kaito = entry.get("kaito")
     return Instance(
         name=entry["name"],
         cloud=entry["cloud"],
@@ -118,7 +102,7 @@ def _instance(name: str) -> Instance:
         labels=entry.get("labels", {}),
         aliases=tuple(entry.get("aliases", ())),
         notes=tuple(entry.get("notes", ())),
-        kaito=KaitoSize(kaito["totalGiB"], kaito["first"], kaito["last"]) if kaito else None,
+        row=entry,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -70,33 +70,6 @@ class EngineFlags:
 
 
 @dataclass(frozen=True, slots=True)
-class KaitoPreset:
-    """What KAITO says of the model, right or wrong.
-
-    Attributes:
-        names: every preset name that it had.
-        in_catalog: whether v0.12 has it.
-        weights: size of its weights in GiB; None where KAITO has none.
-        kv_bytes_per_token: of the whole model at 16 bit; None where KAITO has none.
-        disk: storage that its node asks for, as KAITO writes it.
-        readiness_seconds: time that it is given to become ready.
-        vllm: arguments of vLLM, those of every preset among them.
-        tuning: what fine-tuning asks for: `disk`, `gpuMemory`, `gpuCount`; empty where KAITO cannot tune it.
-        seed: the preset of the seed's table; empty where the seed had none.
-    """
-
-    names: tuple[str, ...]
-    in_catalog: bool
-    weights: float | None
-    kv_bytes_per_token: int | None
-    disk: str
-    readiness_seconds: int | None
-    vllm: Mapping[str, str]
-    tuning: Mapping[str, Any]
-    seed: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Correction:
     """A value of KAITO's that kaigen does not take over.
 
@@ -146,12 +119,10 @@ class Preset:
         min_compute_capability: of CUDA, that its kernels need; None for the engine's own minimum.
         engine: flags.
         engines: that KAITO serves it with: `vllm`, `transformers`.
-        tunable: whether KAITO can fine-tune it.
-        removed_from_kaito: version that no longer had it; empty while it has.
         from_config: fields that come from the model's public config and not from KAITO.
         notes: what else to know.
         corrections: of KAITO's values.
-        kaito: KAITO's values.
+        row: its row of the table, for columns that only a dialect reads.
     """
 
     name: str
@@ -184,12 +155,10 @@ class Preset:
     min_compute_capability: float | None
     engine: EngineFlags
     engines: tuple[str, ...]
-    tunable: bool
-    removed_from_kaito: str
     from_config: tuple[str, ...]
     notes: tuple[str, ...]
     corrections: tuple[Correction, ...]
-    kaito: KaitoPreset
+    row: Mapping[str, Any] = field(repr=False, compare=False)
 
     @property
     def weights_gib(self) -> float:
@@ -202,7 +171,11 @@ def _index() -> dict[str, dict[str, Any]]:
     entries = load_table("presets")["presets"]
     found: dict[str, dict[str, Any]] = {}
     for entry in entries:
-        names = (*entry["kaito"]["names"], *entry.get("aliases", ()), entry["repo"], entry["name"])
+        # Columns of foreign systems may have further names.
+        foreign = [
+            name for column in entry.values() if isinstance(column, dict) for name in column.get("names", ())
+        ]
+        names = (*foreign, *entry.get("aliases", ()), entry["repo"], entry["name"])
         found |= {name.lower(): entry for name in names}
     return found
 
@@ -210,7 +183,7 @@ def _index() -> dict[str, dict[str, Any]]:
 @cache
 def _preset(key: str) -> Preset:
     entry = _index()[key]
-    mla, window, kaito = entry.get("mla"), entry.get("slidingWindow"), entry["kaito"]
+    mla, window = entry.get("mla"), entry.get("slidingWindow")
     return Preset(
         name=entry["name"],
         aliases=tuple(entry.get("aliases", ())),
@@ -242,24 +215,12 @@ def _preset(key: str) -> Preset:
         min_compute_capability=entry.get("minComputeCapability"),
         engine=_engine(entry.get("engine", {})),
         engines=tuple(entry["engines"]),
-        tunable=entry.get("tunable", False),
-        removed_from_kaito=entry.get("removedFromKaito", ""),
         from_config=tuple(entry.get("fromConfig", ())),
         notes=tuple(entry.get("notes", ())),
         corrections=tuple(
             Correction(item["field"], item["was"], item["why"]) for item in entry.get("corrections", ())
         ),
-        kaito=KaitoPreset(
-            names=tuple(kaito["names"]),
-            in_catalog=kaito["catalog"],
-            weights=kaito.get("weightsGiB"),
-            kv_bytes_per_token=kaito.get("kvBytesPerToken"),
-            disk=kaito.get("disk", ""),
-            readiness_seconds=kaito.get("readinessSeconds"),
-            vllm=load_table("presets")["kaito"]["vllmAlways"] | kaito.get("vllm", {}),
-            tuning=kaito.get("tuning", {}),
-            seed=kaito.get("seed", {}),
-        ),
+        row=entry,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -14,6 +14,8 @@ import click
 from kaigen.cli.console import Console
 from kaigen.cli.options import environment_option, read_one_config
 from kaigen.cli.sizing import Command, cloud_option, load_options, output_option, refusals
+from kaigen.dialects.dialect import Dialect
+from kaigen.dialects.registry import DIALECTS
 
 if TYPE_CHECKING:
     from kaigen.sizing.answer import Answer, Question
@@ -27,6 +29,19 @@ PICTURES = (".svg", ".png")
 
 def _count(*names: str, help: str) -> Callable[[Command], Command]:
     return click.option(*names, type=click.IntRange(min=1), metavar="N", help=help)
+
+
+def _option(dialect: Dialect) -> str:
+    return dialect.name.replace("-", "_")
+
+
+def _estimate_options(command: Command) -> Command:
+    """Add an option for each dialect whose system has an estimate of its own."""
+    for dialect in DIALECTS:
+        if dialect.estimator:
+            text = f"Show what {dialect.title} would derive, too."
+            command = click.option(f"--{dialect.name}", _option(dialect), is_flag=True, help=text)(command)
+    return command
 
 
 @click.command("plan")
@@ -67,7 +82,7 @@ def _count(*names: str, help: str) -> Callable[[Command], Command]:
 @_count("--data-parallel", help="Copies of the model within a node.")
 @_count("--nodes", help="Nodes of each replica.")
 @_count("--replicas", help="How often it all runs. Default: 1.")
-@click.option("--kaito", is_flag=True, help="Show what KAITO would derive, too.")
+@_estimate_options
 @click.option("--picture", metavar="FILE", help="Draw the memory of each GPU, as .svg or .png.")
 @output_option
 @click.pass_obj
@@ -79,7 +94,6 @@ def command(
     model: str | None,
     config_file: str | None,
     weights: float | None,
-    kaito: bool,
     picture: str | None,
     output: str,
     **asked: Any,
@@ -91,11 +105,12 @@ def command(
     is looked for. The other options ask what if, in place of what a SPEC says. docs/sizing.md tells what the sum rests
     on.
     """
+    dialects = [dialect for dialect in DIALECTS if asked.pop(_option(dialect), False)]
     _check_usage(paths, environment, model, config_file, weights, asked)
     if picture is not None:
         _check_picture(picture)
     if paths:
-        _plan_specs(console, paths, environment, asked, kaito=kaito, picture=picture, output=output)
+        _plan_specs(console, paths, environment, asked, dialects, picture=picture, output=output)
         return
     from kaigen.sizing.answer import Question, answer
     from kaigen.sizing.facts import Request
@@ -105,11 +120,11 @@ def command(
         name = facts.name if facts is not None else model or ""
         found = answer(_changed(Question(name, Request(), facts=facts), asked))
     if output == "json":
-        _print_json(console, _data(found, kaito=kaito))
+        _print_json(console, _data(found, dialects))
     else:
         from kaigen.cli.plan_format import print_answer
 
-        print_answer(console, found, kaito=kaito)
+        print_answer(console, found, dialects)
     if picture is not None:
         _draw(console, found, picture)
 
@@ -188,8 +203,8 @@ def _plan_specs(
     paths: tuple[str, ...],
     environment: str,
     asked: dict[str, Any],
+    dialects: Sequence[Dialect],
     *,
-    kaito: bool,
     picture: str | None,
     output: str,
 ) -> None:
@@ -209,7 +224,7 @@ def _plan_specs(
         _print_json(
             console,
             [
-                {"app": item.name, "source": item.source, **_data(item.answer, kaito=kaito)}
+                {"app": item.name, "source": item.source, **_data(item.answer, dialects)}
                 for item in found.plans
             ],
         )
@@ -218,7 +233,7 @@ def _plan_specs(
             if number:
                 console.out()
             console.out(f"{item.source}: {item.name}")
-            print_answer(console, item.answer, kaito=kaito)
+            print_answer(console, item.answer, dialects)
     for without in found.without:
         console.say(f"{without.name}: {without.why}")
     if not found.plans and not found.without and not found.diagnostics:
@@ -228,10 +243,10 @@ def _plan_specs(
         _draw(console, found.plans[0].answer, picture)
 
 
-def _data(found: Answer, *, kaito: bool) -> dict[str, Any]:
+def _data(found: Answer, dialects: Sequence[Dialect]) -> dict[str, Any]:
     from kaigen.cli.plan_format import answer_data
 
-    return answer_data(found, kaito=kaito)
+    return answer_data(found, dialects)
 
 
 def _print_json(console: Console, data: object) -> None:

@@ -2,52 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kaigen.cli.console import Console, table
 
 if TYPE_CHECKING:
+    from kaigen.dialects.dialect import Dialect, Estimate
     from kaigen.sizing.answer import Answer
     from kaigen.sizing.format import Json
-    from kaigen.sizing.kaito import KaitoEstimate
     from kaigen.sizing.result import Plan
 
 
-def estimates_of(found: Answer) -> dict[str, KaitoEstimate | str]:
-    """What KAITO derives, or why it cannot, by version."""
-    from kaigen.sizing.constants import kaito_constants
-    from kaigen.sizing.kaito import estimate_facts, estimate_preset, node_like
-    from kaigen.sizing.problem import PlanError
-
-    node, asked = node_like(found.plan.hardware), found.plan.request.context_length
-    told: dict[str, KaitoEstimate | str] = {}
-    for version in kaito_constants():
-        try:
-            told[version] = (
-                estimate_preset(found.preset, node, context=asked, version=version)
-                if found.preset is not None
-                else estimate_facts(found.plan.facts, node, context=asked, version=version)
-            )
-        except PlanError as error:
-            told[version] = str(error)
-    return told
+def _estimates(found: Answer, dialect: Dialect) -> Sequence[Estimate]:
+    plan = found.plan
+    return dialect.estimates(found.preset, plan.facts, plan.hardware, plan.request.context_length)
 
 
-def answer_data(found: Answer, *, kaito: bool) -> dict[str, Json]:
-    """An answer as plain data, with KAITO's estimates if asked for."""
-    from kaigen.sizing.format import kaito_data, other_data, plan_data
+def answer_data(found: Answer, dialects: Iterable[Dialect]) -> dict[str, Json]:
+    """Return an answer as plain data, with the estimates of these dialects."""
+    from kaigen.sizing.format import other_data, plan_data
 
     data = plan_data(found.plan) | {"others": [other_data(other) for other in found.others]}
-    if kaito:
-        data["kaito"] = {
-            version: {"refused": item} if isinstance(item, str) else kaito_data(item)
-            for version, item in estimates_of(found).items()
-        }
+    for dialect in dialects:
+        data[dialect.name] = {item.version: dict(item.data) for item in _estimates(found, dialect)}
     return data
 
 
-def print_answer(console: Console, found: Answer, *, kaito: bool) -> None:
-    """An answer as tables, with KAITO's estimates if asked for."""
+def print_answer(console: Console, found: Answer, dialects: Iterable[Dialect]) -> None:
+    """Print an answer as tables, with the estimates of these dialects."""
     from kaigen.sizing.format import command_line, rows, told_hardware
     from kaigen.sizing.plan import told_gib, told_layout
 
@@ -68,8 +51,8 @@ def print_answer(console: Console, found: Answer, *, kaito: bool) -> None:
         ("sequences", f"{load.concurrency} of that length at once, of {plan.max_concurrency} that would fit"),
         ("flags", command_line(plan)),
     ]
-    for version, item in (estimates_of(found) if kaito else {}).items():
-        facts.append((f"KAITO {version}", item if isinstance(item, str) else _kaito(item)))
+    for dialect in dialects:
+        facts += [(f"{dialect.title} {item.version}", item.text) for item in _estimates(found, dialect)]
     facts += [("note", note) for note in plan.notes]
     for line in table(facts):
         console.out(line)
@@ -99,12 +82,3 @@ def parallel(tp: int, pp: int, dp: int) -> str:
     """Parallelism in short."""
     parts = [f"{name}{size}" for name, size in (("tp", tp), ("pp", pp), ("dp", dp)) if size > 1]
     return " ".join(parts) or "–"
-
-
-def _kaito(item: KaitoEstimate) -> str:
-    from kaigen.sizing.format import count
-
-    shape = parallel(item.tp, item.pp, item.dp)
-    return f"{count(item.nodes, 'node')}, at least {count(item.min_gpus, 'GPU')}" + (
-        f", {shape}" if shape != "–" else ""
-    )

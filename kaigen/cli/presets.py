@@ -82,7 +82,7 @@ def _list(console: Console, part: str, output: str) -> None:
 
 
 def preset_data(preset: Preset) -> dict[str, Json]:
-    """A preset as plain data, without KAITO's values."""
+    """Return a preset as plain data, without the columns of foreign systems."""
     engine = preset.engine
     flags: dict[str, Json] = {
         "tool-call-parser": engine.tool_call_parser,
@@ -122,7 +122,7 @@ def preset_data(preset: Preset) -> dict[str, Json]:
         "engines": list(preset.engines),
         "notes": [*([preset.kv_upper_bound] if preset.kv_upper_bound else []), *preset.notes],
         "corrections": [
-            {"field": item.field, "kaito": item.was, "why": item.why} for item in preset.corrections
+            {"field": item.field, "was": item.was, "why": item.why} for item in preset.corrections
         ],
     }
 
@@ -170,6 +170,6 @@ def _show(console: Console, preset: Preset) -> None:
     if preset.engine.trust_remote_code_reason:
         rows.append(("remote code", preset.engine.trust_remote_code_reason))
     rows += [("note", note) for note in (preset.kv_upper_bound, *preset.notes) if note]
-    rows += [("KAITO had", f"{item.field} {item.was}: {item.why}") for item in preset.corrections]
+    rows += [("corrected", f"{item.field} was {item.was}: {item.why}") for item in preset.corrections]
     for line in table(rows):
         console.out(line)

@@ -19,8 +19,8 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, InputError, M
 from kaigen.environments.files import read_document, validated
 from kaigen.environments.images import Images, own_images
 from kaigen.environments.pins import Pins, read_pins
-from kaigen.kinds.base import API_VERSION, RELATIVE_PATH, AppName, Block, LabelName
-from kaigen.kinds.entry import KindEntry, NullPath
+from kaigen.kinds.base import RELATIVE_PATH, AppName, Block, LabelName
+from kaigen.kinds.entry import API_VERSION, KindEntry, NullPath
 
 if TYPE_CHECKING:
     from kaigen.emit.values import Overrides

@@ -2,9 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from kaigen.kinds.entry import imported
 from kaigen.kinds.kind import ForeignKind
+
+if TYPE_CHECKING:
+    from kaigen.catalog.presets import Preset
+    from kaigen.sizing.facts import Hardware, ModelFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a foreign system derives for a model in place of kaigen's plan.
+
+    Attributes:
+        version: of the foreign system.
+        text: for people, one line.
+        data: for programs.
+    """
+
+    version: str
+    text: str
+    data: Mapping[str, int | str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +37,19 @@ class Dialect:
         name: short name, as in `ai-operator.Job`; the `system` of its kinds.
         title: name for people.
         kinds: every kind and version that kaigen reads.
+        estimator: `module:function` of the foreign system's own sizing; empty for none.
     """
 
     name: str
     title: str
     kinds: tuple[ForeignKind, ...]
+    estimator: str = ""
+
+    def estimates(
+        self, preset: Preset | None, facts: ModelFacts, hardware: Hardware, context: int | None
+    ) -> Sequence[Estimate]:
+        """Return what the foreign system derives for a model, by version; nothing without an estimator."""
+        if not self.estimator:
+            return ()
+        found: Sequence[Estimate] = imported(self.estimator)(preset, facts, hardware, context)
+        return found

@@ -12,8 +12,8 @@ from kaigen.config.settings import pins_path
 from kaigen.diagnostics.diagnostic import Diagnostics
 from kaigen.environments.files import read_document, validated
 from kaigen.environments.images import Images
-from kaigen.kinds.base import API_VERSION, NO_BLANKS, Block
-from kaigen.kinds.entry import KindEntry
+from kaigen.kinds.base import NO_BLANKS, Block
+from kaigen.kinds.entry import API_VERSION, KindEntry
 
 HEADER = """\
 # What was promoted to this environment; it lies over the specs and over kaigen.yaml.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
-from kaigen.kinds.base import API_VERSION, Block
-from kaigen.kinds.entry import KindEntry
+from kaigen.kinds.base import Block
+from kaigen.kinds.entry import API_VERSION, KindEntry
 
 if TYPE_CHECKING:
     from kaigen.yaml.document import Document

@@ -13,8 +13,7 @@ from kaigen.dialects.registry import KINDS
 from kaigen.extend.definition import Definition, files_of, read_definitions
 from kaigen.extend.plugins import plugin_kinds, read_by_schema
 from kaigen.extend.schemas import embedded
-from kaigen.kinds.base import API_VERSION
-from kaigen.kinds.entry import find_entry
+from kaigen.kinds.entry import API_VERSION, find_entry
 from kaigen.kinds.kind import CompiledKind
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ silently (`"5"` is not a number), except that quantities may be written as plain
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Final, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 from pydantic import (
     BaseModel,
@@ -22,8 +22,6 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel, to_snake
 from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
-
-API_VERSION: Final = "kaigen.dev/v1alpha1"
 
 QUANTITY = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]+)?$"
 DURATION = r"^([0-9]+(s|m|h|d))+$"

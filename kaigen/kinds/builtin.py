@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kaigen.kinds.base import API_VERSION
+from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.kind import CompiledKind
 
 BUILTIN_KINDS: tuple[CompiledKind, ...] = (

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from kaigen.kinds.base import Block
+
+API_VERSION: Final = "kaigen.dev/v1alpha1"
+"""Version of kaigen's own kinds."""
 
 OWN_SYSTEM = "kaigen"
 """System of kaigen's own kinds."""

@@ -8,7 +8,6 @@ from pydantic import Discriminator, Field, JsonValue, Tag
 
 from kaigen.kinds.base import (
     ADDRESS,
-    API_VERSION,
     FILE_PATH,
     SHA256,
     AppName,
@@ -21,6 +20,7 @@ from kaigen.kinds.base import (
     Object,
 )
 from kaigen.kinds.blocks import Env, Image, Placement, Resources, Security, Source, Transfer, Volume
+from kaigen.kinds.entry import API_VERSION
 
 
 class ModelUse(Choice):

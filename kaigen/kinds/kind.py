@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from kaigen.kinds.entry import Compiler, KindEntry, imported
 from kaigen.kinds.lowering import Lowered, Lowering, LoweringContext, LoweringResult
-from kaigen.kinds.validate import validate_document
 
 if TYPE_CHECKING:
     from kaigen.diagnostics.diagnostic import Diagnostic
@@ -25,6 +24,8 @@ class Kind(KindEntry):
 
     def validate(self, document: Positioned) -> tuple[Block | None, list[Diagnostic]]:
         """Return the document as the kind's model, or None and its errors."""
+        from kaigen.kinds.validate import validate_document  # pydantic: `--help` reads this module
+
         return validate_document(document, self)
 
     def lower(self, block: Any, document: Positioned, context: LoweringContext) -> LoweringResult:

@@ -6,9 +6,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from kaigen.kinds.base import API_VERSION, Block, Choice, Duration, Metadata
+from kaigen.kinds.base import Block, Choice, Duration, Metadata
 from kaigen.kinds.blocks import Placement, Security, Source, Transfer, Volume
 from kaigen.kinds.bucket import Bucket
+from kaigen.kinds.entry import API_VERSION
 
 
 class ModelVolume(Volume):

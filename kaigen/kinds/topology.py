@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, JsonValue, Tag
 
-from kaigen.kinds.base import API_VERSION, Block, Duration, Metadata, Object, TokenSecret
+from kaigen.kinds.base import Block, Duration, Metadata, Object, TokenSecret
 from kaigen.kinds.blocks import Env, Image, Placement, Resources, Security, Transfer
+from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.promotable import NAME
 from kaigen.kinds.serving import (
     Adapter,

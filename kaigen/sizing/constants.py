@@ -27,9 +27,3 @@ def quantized_bits() -> Mapping[str, float]:
     """Bits of a weight of a linear layer, with its scales, by quantization."""
     bits: Mapping[str, float] = _file()["quantizedBits"]["bits"]
     return bits
-
-
-def kaito_constants() -> Mapping[str, Mapping[str, Any]]:
-    """The constants of KAITO's estimator, by version, oldest first."""
-    versions: Mapping[str, Mapping[str, Any]] = _file()["kaito"]
-    return versions

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from kaigen.sizing.constants import constant
 
 if TYPE_CHECKING:
-    from kaigen.sizing.kaito import KaitoEstimate
     from kaigen.sizing.result import Plan
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
@@ -143,15 +142,4 @@ def other_data(plan: Plan) -> dict[str, Json]:
         "freeGiB": _gib(plan.memory.free),
         "maxContextLength": plan.max_context,
         "maxConcurrency": plan.max_concurrency,
-    }
-
-
-def kaito_data(found: KaitoEstimate) -> dict[str, Json]:
-    """KAITO's estimate as plain data."""
-    return {
-        "minGpus": found.min_gpus,
-        "nodes": found.nodes,
-        "tensorParallel": found.tp,
-        "pipelineParallel": found.pp,
-        "dataParallel": found.dp,
     }

@@ -40,6 +40,7 @@ _WORKSPACE_FIELDS = ("resource", "inference", "tuning")
 DIALECT = Dialect(
     name="kaito",
     title="KAITO",
+    estimator="kaigen.dialects.kaito.estimate:estimates",
     kinds=(
         _kind("v1beta1", "Workspace", "workspace:Workspace", _WORKSPACE, patchable=_WORKSPACE_FIELDS),
         _kind(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import PresetV1Alpha1
+from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.nodes import Nodes
 from kaigen.dialects.kaito.reading import Reading
 from kaigen.kinds.spec import Path
@@ -54,7 +55,7 @@ def put_private(
     """
     options, where = preset.preset_options, (*at, "presetOptions", "image")
     if options.image is None:
-        if preset.access_mode == "private" and meant.preset is not None and meant.preset.kaito.seed:
+        if preset.access_mode == "private" and meant.preset is not None and kaito_preset(meant.preset).seed:
             reading.error(
                 "KG0412",
                 "`accessMode: private` means an image of your own, and none is named",
@@ -75,7 +76,7 @@ def put_private(
     if options.image_pull_secrets:
         image["pullSecrets"] = list(options.image_pull_secrets)
     draft.put(("spec", "image"), image, where)
-    seed = meant.preset.kaito.seed if meant.preset is not None else {}
+    seed = kaito_preset(meant.preset).seed if meant.preset is not None else {}
     if not seed:
         reading.warning(
             "KG0414",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import PresetOptions, PresetV1Alpha1
+from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.reading import Reading, Wishes
 from kaigen.kinds.spec import Path
 
@@ -88,12 +89,15 @@ def find_name(name: str, at: Path, reading: Reading) -> Meant | None:
 def warn_of_removed(meant: Meant, at: Path, reading: Reading) -> None:
     """Say of a preset that newer versions of KAITO do not have what took its place."""
     preset = meant.preset
-    if preset is None or not preset.removed_from_kaito:
+    if preset is None:
+        return
+    removed_in = kaito_preset(preset).removed_in
+    if not removed_in:
         return
     successor = SUCCESSORS.get(preset.name, "")
     reading.warning(
         "KG0408",
-        f"KAITO has no preset `{meant.name}` since {preset.removed_from_kaito}; kaigen still serves it",
+        f"KAITO has no preset `{meant.name}` since {removed_in}; kaigen still serves it",
         at,
         f"for something newer take `{successor}`" if successor else "",
     )
@@ -114,7 +118,7 @@ def engine_of(meant: Meant, nodes: Nodes, wishes: Wishes) -> str:
     if wishes.runtime:
         return wishes.runtime
     preset = meant.preset
-    if preset is None or not preset.removed_from_kaito:
+    if preset is None or not kaito_preset(preset).removed_in:
         return "vllm"
     return "transformers" if fits_one_gpu(preset, nodes) else "vllm"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import InferenceV1Alpha1, PresetV1Alpha1
+from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.engine_config import put_config
 from kaigen.dialects.kaito.images import put_private
 from kaigen.dialects.kaito.nodes import TAINT, Asked, Nodes, place
@@ -108,7 +109,7 @@ def _preset(
     if not private:
         if (
             meant.preset is not None
-            and meant.preset.removed_from_kaito
+            and kaito_preset(meant.preset).removed_in
             and not wishes.runtime
             and engine == "vllm"
         ):
@@ -168,28 +169,28 @@ def _count(
 
 
 def _warn_of_idle_nodes(draft: Draft, preset: Preset, nodes: Nodes, at: Path, reading: Reading) -> None:
-    """Say that fewer nodes would hold the model: what is said counts, and costs."""
+    """Warn that KAITO would use fewer nodes: it replaces `count` by its own estimate, and kaigen uses `count`."""
     if (nodes.count or 1) == 1 or nodes.instance is None or nodes.mig:
         return
-    from kaigen.sizing.facts import Request, facts_of, hardware_of_instance
-    from kaigen.sizing.plan import plan
+    from kaigen.dialects.kaito.estimate import KaitoNode, estimate_preset, node_of
     from kaigen.sizing.problem import PlanError
 
-    length, concurrency = draft.get(("spec", "contextLength")), draft.get(("spec", "concurrency"))
-    request = Request(
-        context_length=length if isinstance(length, int) else None,
-        concurrency=concurrency if isinstance(concurrency, int) else None,
-    )
+    whole = node_of(nodes.instance)
+    if whole is None:
+        return
+    gpus = nodes.gpus or whole.gpus
+    node = KaitoNode(whole.memory * gpus / whole.gpus, gpus, whole.gpu)
+    length = draft.get(("spec", "contextLength"))
     try:
-        needed = plan(facts_of(preset), request, hardware_of_instance(nodes.instance, nodes.gpus)).nodes
+        needed = estimate_preset(preset, node, context=length if isinstance(length, int) else None).nodes
     except PlanError:
-        return  # It is told when the Topology is compiled.
+        return
     if needed < (nodes.count or 1):
         reading.warning(
             "KG0414",
-            f"one copy of `{preset.name}` fits on {needed} node{'s' * (needed > 1)}, and spreads over {nodes.count}",
+            f"one replica of `{preset.name}` uses {nodes.count} nodes; KAITO would use {needed}",
             at,
-            "delete `count`; for several copies take an InferenceSet",
+            "delete `count`, and kaigen derives it; for several replicas use an InferenceSet",
         )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import DataDestination, DataSource, PresetOptions, TuningV1Alpha1
+from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.compat import WORKSPACE
 from kaigen.dialects.kaito.nodes import Asked, Nodes, place
 from kaigen.dialects.kaito.reading import Reading, Wishes
@@ -114,10 +115,14 @@ def _model(tuning: TuningV1Alpha1, at: Path, reading: Reading) -> presets.Meant 
     if meant is None:
         return None
     presets.warn_of_removed(meant, (*here, "name"), reading)
-    if meant.preset is not None and not meant.preset.tunable:
+    if meant.preset is not None and not kaito_preset(meant.preset).tunable:
         from kaigen.catalog.presets import presets as every
 
-        known = ", ".join(item.name for item in every() if item.tunable and not item.removed_from_kaito)
+        known = ", ".join(
+            preset.name
+            for preset, kaito in ((preset, kaito_preset(preset)) for preset in every())
+            if kaito.tunable and not kaito.removed_in
+        )
         reading.error(
             "KG0412",
             f"KAITO's training script is not made for `{meant.name}`",

@@ -13,6 +13,7 @@ from kaigen.catalog.gpus import get_gpu, gpu_names
 from kaigen.catalog.instances import CLOUDS, find_instance, instance_names, instances, nearest_instances
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets, preset_names, presets
 from kaigen.catalog.profiles import profile_names
+from kaigen.dialects.kaito.catalog import kaito_memory, kaito_preset
 
 CATALOG = Path(__file__).parents[3] / "kaigen" / "catalog"
 TABLES = ("presets", "gpus", "instances")
@@ -68,15 +69,16 @@ def test_numbers_of_a_preset_agree(preset: Preset) -> None:
 
 @pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset.name)
 def test_kaitos_own_cache_size_follows_from_the_numbers_unless_it_was_corrected(preset: Preset) -> None:
-    if preset.kaito.kv_bytes_per_token is None:
+    kaito = kaito_preset(preset)
+    if kaito.kv_bytes_per_token is None:
         return
     if preset.mla is not None:
         values = preset.mla.kv_lora_rank + preset.mla.rope_head_dim
     else:
         assert preset.head_dim is not None
         values = 2 * preset.kv_heads * preset.head_dim
-    corrected = any(item.was == preset.kaito.kv_bytes_per_token for item in preset.corrections)
-    assert (preset.kaito.kv_bytes_per_token == values * 2 * preset.layers) is not corrected
+    corrected = any(item.was == kaito.kv_bytes_per_token for item in preset.corrections)
+    assert (kaito.kv_bytes_per_token == values * 2 * preset.layers) is not corrected
 
 
 def test_what_kaito_got_wrong_is_right_here() -> None:
@@ -93,8 +95,8 @@ def test_what_kaito_got_wrong_is_right_here() -> None:
     small, large = find_preset("gpt-oss-20b"), find_preset("gpt-oss-120b")
     assert small is not None
     assert large is not None
-    assert (small.weights_gib, small.kaito.weights) == (12.9, 25.63)
-    assert (large.weights_gib, large.kaito.weights) == (60.77, 121.54)
+    assert (small.weights_gib, kaito_preset(small).weights) == (12.9, 25.63)
+    assert (large.weights_gib, kaito_preset(large).weights) == (60.77, 121.54)
 
 
 def test_every_name_that_kaito_ever_had_is_found() -> None:
@@ -103,8 +105,8 @@ def test_every_name_that_kaito_ever_had_is_found() -> None:
     for name in seed:
         found = find_preset(name)
         assert found is not None
-        assert found.kaito.seed["minGpuCount"] >= 1
-    assert sum(preset.kaito.in_catalog for preset in presets()) == 60
+        assert kaito_preset(found).seed["minGpuCount"] >= 1
+    assert sum(kaito_preset(preset).in_catalog for preset in presets()) == 60
     assert len(preset_names()) == 71
     for old, new in (
         ("mistral-7b", "mistral-7b-v0.3"),
@@ -178,7 +180,7 @@ def test_gpus_that_kaito_lacks_are_there() -> None:
     ):
         found = find_instance(name)
         assert found is not None
-        assert found.kaito is None
+        assert kaito_memory(found) is None
     assert get_gpu("MI300X").resource == "amd.com/gpu"  # type: ignore[union-attr]
 
 

@@ -227,10 +227,10 @@ def test_several_nodes_hold_one_copy_with_vllm() -> None:
     assert group["replicas"] == 1
 
 
-def test_more_nodes_than_a_copy_needs_are_used_and_told() -> None:
+def test_count_is_used_with_a_warning_where_kaito_would_use_fewer_nodes() -> None:
     ((code, path, message),) = warnings(preset("phi-4", resource={"count": 2}))
     assert (code, path) == ("KG0414", "resource.count")
-    assert "fits on 1 node, and spreads over 2" in message
+    assert message == "one replica of `phi-4` uses 2 nodes; KAITO would use 1"
     assert warnings(preset("phi-4", resource={"count": 1})) == []
 
 

@@ -14,7 +14,7 @@ from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import find_instance
 from kaigen.catalog.presets import find_preset
 from kaigen.diagnostics.codes import codes
-from kaigen.sizing.constants import constant, kaito_constants
+from kaigen.sizing.constants import constant
 from kaigen.sizing.facts import (
     GIB,
     Hardware,
@@ -74,7 +74,6 @@ def test_constants_keep_to_their_schema_and_each_says_what_it_rests_on() -> None
     assert [error.message for error in Draft202012Validator(schema).iter_errors(data)] == []
     del data["kaigen"]["utilization"]["why"]
     assert not Draft202012Validator(schema).is_valid(data)
-    assert list(kaito_constants()) == ["v0.12", "v0.12+2302"]
 
 
 def test_every_constant_is_read_somewhere() -> None:
