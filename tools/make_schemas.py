@@ -1,4 +1,4 @@
-"""Make kaigen/check/data from the Kubernetes schemas and the CustomResourceDefinitions.
+"""Make kaigen/kubernetes/data from the Kubernetes schemas and the CustomResourceDefinitions.
 
 Run by hand when a Kubernetes version or a CRD is new:
 
@@ -7,7 +7,7 @@ Run by hand when a Kubernetes version or a CRD is new:
 The core schemas come from the installed package kubernetes-validate, what they leave out from
 tools/core_rules.yaml, custom resources from the *.yaml of FOLDER (one CustomResourceDefinition a file, its
 first line a comment that names the source). The same sources give the same bytes. The form of the data is
-described in kaigen/check/store.py.
+described in kaigen/kubernetes/schemas.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tools.schemas.core import make_core  # noqa: E402
 from tools.schemas.crds import make_crds  # noqa: E402
 from tools.schemas.files import Files, Schema, dump_index, sha256  # noqa: E402
 
-DATA = ROOT / "kaigen" / "check" / "data"
+DATA = ROOT / "kaigen" / "kubernetes" / "data"
 RULES = ROOT / "tools" / "core_rules.yaml"
 CRDS = ROOT / "tests" / "cluster" / "crds"
 TARGETS = ("1.33", "1.34", "1.35", "1.36", "1.37")
@@ -34,7 +34,7 @@ TARGETS = ("1.33", "1.34", "1.35", "1.36", "1.37")
 
 def main() -> int:
     """Write the data files; returns the exit code."""
-    parser = argparse.ArgumentParser(description="Make kaigen/check/data from its sources.")
+    parser = argparse.ArgumentParser(description="Make kaigen/kubernetes/data from its sources.")
     parser.add_argument("--crds", type=Path, default=CRDS, help="folder of CustomResourceDefinitions")
     parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
     options = parser.parse_args()

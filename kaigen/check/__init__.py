@@ -1,29 +1,26 @@
-"""Checks of Kubernetes objects: schema, policy, references. Plain dicts in, findings out; no network."""
+"""Checks of Kubernetes objects against schemas, policies and each other: plain dicts in, findings out."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaigen.check.objects import DEFAULT_TARGET, check_object, is_cluster_scoped, supported_targets
+from kaigen.check.objects import check_object
 from kaigen.check.policy import check_policy
 
 if TYPE_CHECKING:
-    from kaigen.check.references import check_references
+    from kaigen.check.app_references import check_references
 
 __all__ = [
-    "DEFAULT_TARGET",
     "check_object",
     "check_policy",
     "check_references",
-    "is_cluster_scoped",
-    "supported_targets",
 ]
 
 
 def __getattr__(name: str) -> object:
-    """Import what only some commands need when it is asked for."""
+    """Import `check_references` at its first use: not every command needs it."""
     if name == "check_references":
-        from kaigen.check.references import check_references
+        from kaigen.check.app_references import check_references
 
         return check_references
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,14 +10,14 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from kaigen.check import codes
+from kaigen.kubernetes.quantities import QUANTITY
 
 if TYPE_CHECKING:
-    from kaigen.check.nodes import Scalar
+    from kaigen.kubernetes.schema_nodes import Scalar
 
 INT32 = 2**31
 INT64 = 2**63
-# Compiled by `re` at their first use: at import they would cost more than the module.
-QUANTITY = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
+# Compiled by `re` at its first use: at import it would cost more than the module.
 TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
 # Regular expressions that stand in many schemas, in words.
 KNOWN_PATTERNS = {

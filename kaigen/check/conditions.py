@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kaigen.check import codes
-from kaigen.check.pods import Object, entries, mapping
-from kaigen.diagnostics.field_path import FieldPath as Path
 from kaigen.diagnostics.problem import Problem
+from kaigen.kubernetes.manifest import Object, Path, entries, mapping
 
 
 def _service(obj: Object) -> Iterator[Problem]:
@@ -91,13 +90,13 @@ def _scaled_object(obj: Object) -> Iterator[Problem]:
         yield Problem(codes.FIELD_CONFLICT, message, ("spec", "minReplicaCount"))
 
 
-OTHER_KINDS: dict[tuple[str, str], Callable[[Object], Iterator[Problem]]] = {
-    ("", "Service"): _service,
-    ("autoscaling", "HorizontalPodAutoscaler"): _autoscaler,
-    ("gateway.networking.k8s.io", "HTTPRoute"): _route,
-    ("helm.toolkit.fluxcd.io", "HelmRelease"): _helm_release,
-    ("inference.networking.k8s.io", "InferencePool"): _inference_pool,
-    ("keda.sh", "ScaledObject"): _scaled_object,
-    ("rbac.authorization.k8s.io", "ClusterRole"): _role,
-    ("rbac.authorization.k8s.io", "Role"): _role,
+OTHER_KINDS: dict[str, Callable[[Object], Iterator[Problem]]] = {
+    "Service": _service,
+    "HorizontalPodAutoscaler.autoscaling": _autoscaler,
+    "HTTPRoute.gateway.networking.k8s.io": _route,
+    "HelmRelease.helm.toolkit.fluxcd.io": _helm_release,
+    "InferencePool.inference.networking.k8s.io": _inference_pool,
+    "ScaledObject.keda.sh": _scaled_object,
+    "ClusterRole.rbac.authorization.k8s.io": _role,
+    "Role.rbac.authorization.k8s.io": _role,
 }

@@ -8,27 +8,15 @@ from __future__ import annotations
 import re
 
 from kaigen.check import codes
-from kaigen.check.amounts import nano
 from kaigen.check.atoms import Check, Mismatch, describe, int32, quantity, string, wrong_type
+from kaigen.kubernetes.names import LABEL_1123, PORT_NAME, QUALIFIED, SUBDOMAIN, is_qualified
+from kaigen.kubernetes.quantities import nano
 
-LABEL_1123 = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
-LABEL_1035 = r"[a-z](?:[-a-z0-9]*[a-z0-9])?"
-SUBDOMAIN = rf"{LABEL_1123}(?:\.{LABEL_1123})*"
-QUALIFIED = r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?"
-PORT_NAME = r"(?=[0-9-]*[a-z])[a-z0-9](?:-?[a-z0-9])*"
 FIELD_PATH = (
     r"metadata\.(?:name|namespace|uid|labels|annotations)|metadata\.(?:labels|annotations)\['[^']+'\]"
     r"|spec\.(?:nodeName|serviceAccountName)|status\.(?:hostIPs?|podIPs?)"
 )
 CRON = r"@(?:yearly|annually|monthly|weekly|daily|midnight|hourly)|@every \S+|\S+(?:\s+\S+){4}"
-
-
-def is_qualified(key: str) -> bool:
-    """Whether a label's or annotation's key has the right form: `name`, or `dns.prefix/name`."""
-    prefix, slash, name = key.rpartition("/")
-    if len(name) > 63 or not re.fullmatch(QUALIFIED, name):
-        return False
-    return not slash or (len(prefix) <= 253 and re.fullmatch(SUBDOMAIN, prefix) is not None)
 
 
 def text_of(pattern: str, most: int, words: str, *, empty: bool = False) -> Check:

@@ -6,12 +6,11 @@ import re
 from collections.abc import Callable, Iterator
 
 from kaigen.check import codes
-from kaigen.check.forms import LABEL_1123
-from kaigen.check.names import LABEL_WORDS, label_findings, port_name_findings
-from kaigen.check.pods import Object, entries, group_of, mapping
+from kaigen.check.names import label_findings, port_name_findings
 from kaigen.diagnostics.diagnostic import Severity
-from kaigen.diagnostics.field_path import FieldPath as Path
 from kaigen.diagnostics.problem import Problem
+from kaigen.kubernetes.manifest import Object, Path, entries, mapping, type_of
+from kaigen.kubernetes.names import LABEL_1123, LABEL_FORM
 
 DATA_KEY = r"[-._a-zA-Z0-9]{1,253}"
 DATA_MAX = 1024 * 1024
@@ -20,7 +19,7 @@ CLIENT_APPLY_MAX = 256 * 1024
 
 def kind_findings(obj: Object) -> Iterator[Problem]:
     """What is wrong with an object for the kind it is of; nothing for the kinds that have no rules here."""
-    check = CHECKS.get((group_of(obj), str(obj.get("kind"))))
+    check = CHECKS.get(type_of(obj))
     return check(obj) if check else iter(())
 
 
@@ -42,7 +41,7 @@ def service_findings(obj: Object) -> Iterator[Problem]:
                     codes.PORT_NAME_INVALID, f"the port name `{name}` is given twice", (*path, "name")
                 )
             elif len(name) > 63 or not re.fullmatch(LABEL_1123, name):
-                message = f"`{name}` is not a port name: {LABEL_WORDS}"
+                message = f"`{name}` is not a port name: {LABEL_FORM}"
                 yield Problem(codes.PORT_NAME_INVALID, message, (*path, "name"))
             seen.add(name)
         target = port.get("targetPort")
@@ -95,8 +94,8 @@ def job_set_findings(obj: Object) -> Iterator[Problem]:
             yield Problem(codes.NAME_TOO_LONG, message, path)
 
 
-CHECKS: dict[tuple[str, str], Callable[[Object], Iterator[Problem]]] = {
-    ("", "ConfigMap"): config_map_findings,
-    ("", "Service"): service_findings,
-    ("jobset.x-k8s.io", "JobSet"): job_set_findings,
+CHECKS: dict[str, Callable[[Object], Iterator[Problem]]] = {
+    "ConfigMap": config_map_findings,
+    "Service": service_findings,
+    "JobSet.jobset.x-k8s.io": job_set_findings,
 }

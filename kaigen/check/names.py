@@ -8,64 +8,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from kaigen.check import codes
-from kaigen.check.forms import LABEL_1035, LABEL_1123, PORT_NAME, QUALIFIED, SUBDOMAIN, is_qualified
-from kaigen.check.pods import Container, Object, PodTemplate, group_of, mapping
 from kaigen.diagnostics.diagnostic import Severity
-from kaigen.diagnostics.field_path import FieldPath as Path
 from kaigen.diagnostics.problem import Problem
+from kaigen.kubernetes.kind_table import kind_of
+from kaigen.kubernetes.manifest import Object, Path, mapping
+from kaigen.kubernetes.names import (
+    LABEL_1123,
+    LABEL_FORM,
+    LABEL_NAME,
+    PORT_NAME,
+    QUALIFIED,
+    NameRule,
+    is_qualified,
+)
+from kaigen.kubernetes.pods import Container, PodTemplate
 
 ENV_NAME = r"[-._a-zA-Z][-._a-zA-Z0-9]*"
 ANNOTATIONS_MAX = 256 * 1024
 
-
-class Rule(NamedTuple):
-    """How objects of a kind may be named.
-
-    Attributes:
-        pattern: regular expression of the whole name.
-        most: most characters.
-        words: the pattern in words.
-        why: what the length is needed for; empty for the common limit.
-    """
-
-    pattern: str
-    most: int
-    words: str
-    why: str = ""
-
-
-_SUBDOMAIN_WORDS = "lower-case letters, digits, '-' and '.', starting and ending with a letter or digit"
-LABEL_WORDS = "lower-case letters, digits and '-', starting and ending with a letter or digit"
-_SERVICE_WORDS = "lower-case letters, digits and '-', starting with a letter"
-COMMON = Rule(SUBDOMAIN, 253, _SUBDOMAIN_WORDS)
-_PATH_SEGMENT = Rule(r"(?!\.\.?$)[^/%]+", 253, "anything without '/' and '%'")
-_LABEL_VALUE = Rule(SUBDOMAIN, 63, _SUBDOMAIN_WORDS, "it becomes the value of a label")
-RULES: dict[tuple[str, str], Rule] = {
-    ("", "Namespace"): Rule(LABEL_1123, 63, LABEL_WORDS),
-    ("", "Service"): Rule(LABEL_1035, 63, _SERVICE_WORDS),
-    ("apps", "StatefulSet"): Rule(LABEL_1123, 52, LABEL_WORDS, "its revisions add 11 to it in a label"),
-    ("batch", "CronJob"): Rule(SUBDOMAIN, 52, _SUBDOMAIN_WORDS, "its Jobs add 11 to it"),
-    ("batch", "Job"): _LABEL_VALUE,
-    ("helm.toolkit.fluxcd.io", "HelmRelease"): _LABEL_VALUE,
-    ("jobset.x-k8s.io", "JobSet"): Rule(LABEL_1035, 63, _SERVICE_WORDS, "it becomes the value of a label"),
-    ("karpenter.sh", "NodePool"): _LABEL_VALUE,
-    ("keda.sh", "ScaledJob"): _LABEL_VALUE,
-    ("keda.sh", "ScaledObject"): Rule(SUBDOMAIN, 54, _SUBDOMAIN_WORDS, "its autoscaler adds keda-hpa- to it"),
-    ("kueue.x-k8s.io", "LocalQueue"): _LABEL_VALUE,
-    ("kustomize.toolkit.fluxcd.io", "Kustomization"): _LABEL_VALUE,
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): Rule(
-        LABEL_1035, 48, _SERVICE_WORDS, "its groups and their revisions add up to 15 to it in a label"
-    ),
-    ("ray.io", "RayCluster"): Rule(LABEL_1035, 53, _SERVICE_WORDS, "its Service adds -serve-svc to it"),
-    ("ray.io", "RayService"): Rule(LABEL_1035, 47, _SERVICE_WORDS, "its cluster's Service adds 16 to it"),
-    ("rbac.authorization.k8s.io", "ClusterRole"): _PATH_SEGMENT,
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _PATH_SEGMENT,
-    ("rbac.authorization.k8s.io", "Role"): _PATH_SEGMENT,
-    ("rbac.authorization.k8s.io", "RoleBinding"): _PATH_SEGMENT,
-}
 
 _good_keys: set[str] = set()
 _good_values: set[str] = {""}
@@ -75,13 +37,13 @@ def object_name_findings(obj: Object) -> Iterator[Problem]:
     """The name of an object, or the prefix that one is generated from."""
     metadata = mapping(obj.get("metadata"))
     name, prefix = metadata.get("name"), metadata.get("generateName")
-    rule = RULES.get((group_of(obj), str(obj.get("kind"))), COMMON)
+    rule = kind_of(obj).name
     if isinstance(name, str) and name:
         yield from _name(name, rule, ("metadata", "name"), str(obj.get("kind")))
     elif isinstance(prefix, str) and prefix:
         # The server cuts the prefix and adds five characters, so that only its form can be wrong.
         if not re.fullmatch(rule.pattern, prefix.removesuffix("-")):
-            message = f"`{prefix}` is not of {rule.words}"
+            message = f"`{prefix}` is not of {rule.form}"
             yield Problem(codes.NAME_INVALID, message, ("metadata", "generateName"))
         yield Problem(
             codes.NAME_GENERATED,
@@ -95,21 +57,21 @@ def object_name_findings(obj: Object) -> Iterator[Problem]:
     namespace = metadata.get("namespace")
     if isinstance(namespace, str) and namespace:
         path: Path = ("metadata", "namespace")
-        yield from _name(namespace, RULES["", "Namespace"], path, "Namespace")
+        yield from _name(namespace, LABEL_NAME, path, "Namespace")
 
 
-def _name(name: str, rule: Rule, path: Path, kind: str) -> Iterator[Problem]:
-    if len(name) > rule.most:
-        reason = f": {rule.why}" if rule.why else ""
-        message = f"the name has {len(name)} characters, a {kind}'s may have {rule.most}{reason}"
+def _name(name: str, rule: NameRule, path: Path, kind: str) -> Iterator[Problem]:
+    if len(name) > rule.max_length:
+        reason = f": {rule.reason}" if rule.reason else ""
+        message = f"the name has {len(name)} characters, a {kind}'s may have {rule.max_length}{reason}"
         yield Problem(codes.NAME_TOO_LONG, message, path)
     if not re.fullmatch(rule.pattern, name):
-        yield Problem(codes.NAME_INVALID, f"`{name}` is not of {rule.words}", path, _mended(name, rule))
+        yield Problem(codes.NAME_INVALID, f"`{name}` is not of {rule.form}", path, _mended(name, rule))
 
 
-def _mended(name: str, rule: Rule) -> str:
+def _mended(name: str, rule: NameRule) -> str:
     """A hint with a valid name near to an invalid one."""
-    better = re.sub(r"[^a-z0-9.-]+" if "." in rule.words else r"[^a-z0-9-]+", "-", name.lower()).strip("-.")
+    better = re.sub(r"[^a-z0-9.-]+" if "." in rule.form else r"[^a-z0-9-]+", "-", name.lower()).strip("-.")
     return f"`{better}` would do" if better and re.fullmatch(rule.pattern, better) else ""
 
 
@@ -176,7 +138,7 @@ def pod_name_findings(template: PodTemplate, found: Sequence[Container]) -> Iter
     for container in found:
         name = container.body.get("name")
         yield from _dns_label(name, (*container.path, "name"), "container")
-        if isinstance(name, str) and first.setdefault(name, container.role) != container.role:
+        if isinstance(name, str) and first.setdefault(name, container.field) != container.field:
             message = f"the container `{name}` is also in {first[name]}"
             yield Problem(codes.POD_NAME_INVALID, message, (*container.path, "name"))
         yield from _variables(container)
@@ -186,13 +148,12 @@ def pod_name_findings(template: PodTemplate, found: Sequence[Container]) -> Iter
 def _dns_label(name: object, path: Path, what: str) -> Iterator[Problem]:
     if not isinstance(name, str) or name in _good_labels:
         return
-    rule = Rule(LABEL_1123, 63, LABEL_WORDS)
     if len(name) > 63:
         message = f"the name has {len(name)} characters, a {what}'s may have 63"
         yield Problem(codes.POD_NAME_INVALID, message, path)
     elif not re.fullmatch(LABEL_1123, name):
-        message = f"`{name}` is not a {what} name: {LABEL_WORDS}"
-        yield Problem(codes.POD_NAME_INVALID, message, path, _mended(name, rule))
+        message = f"`{name}` is not a {what} name: {LABEL_FORM}"
+        yield Problem(codes.POD_NAME_INVALID, message, path, _mended(name, LABEL_NAME))
     else:
         _remember(_good_labels, name)
 

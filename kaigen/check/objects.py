@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaigen.check import codes, store
+from kaigen.check import codes
 from kaigen.check.atoms import Check, describe
 from kaigen.check.rules import rule_findings
 from kaigen.check.schema import Schemas
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
+from kaigen.kubernetes.schemas import definition, index
+from kaigen.kubernetes.versions import DEFAULT_VERSION, SUPPORTED_VERSIONS
 
 if TYPE_CHECKING:
-    from kaigen.check.nodes import Kind
+    from kaigen.kubernetes.schema_nodes import Kind
 
-DEFAULT_TARGET = "1.36"
 _schemas: dict[str, Schemas] = {}
 _checks: dict[tuple[str, object, object], Check] = {}
 
 
-def supported_targets() -> tuple[str, ...]:
-    """The Kubernetes versions whose schemas ship with kaigen, oldest first, as in `1.36`."""
-    return tuple(store.index()["targets"])
-
-
-def check_object(obj: dict[str, object], *, target: str = DEFAULT_TARGET) -> list[Problem]:
+def check_object(obj: dict[str, object], *, target: str = DEFAULT_VERSION) -> list[Problem]:
     """Check an object against the schema of its kind, and against the rules that no schema can say.
 
     Args:
         obj: one Kubernetes object of plain values.
-        target: one of `supported_targets`.
+        target: one of `SUPPORTED_VERSIONS`.
 
     Returns:
         All findings, in the order of the object.
@@ -52,23 +48,17 @@ def check_object(obj: dict[str, object], *, target: str = DEFAULT_TARGET) -> lis
     if problems is not None:
         findings = [Problem(p.code, p.message, tuple(reversed(p.path)), p.hint) for p in problems]
     findings += rule_findings(obj)
-    entry = store.index()["kinds"][str(kind)][str(api_version)]
+    entry = index()["kinds"][str(kind)][str(api_version)]
     if "deprecated" in entry:
         findings.append(_deprecated(str(kind), str(api_version), target))
     return findings
 
 
-def is_cluster_scoped(api_version: str, kind: str) -> bool | None:
-    """Whether objects of a kind stand outside of namespaces; None for a kind that kaigen does not know."""
-    entry = store.index()["kinds"].get(kind, {}).get(api_version)
-    return None if entry is None else "cluster" in entry
-
-
 def _find_check(target: str, api_version: object, kind: object) -> Check | Problem:
     """The check of a kind, or why there is none."""
-    index = store.index()
-    if target not in index["targets"]:
-        raise ValueError(f"no schemas of Kubernetes {target}; there are {', '.join(index['targets'])}")
+    if target not in SUPPORTED_VERSIONS:
+        raise ValueError(f"no schemas of Kubernetes {target}; there are {', '.join(SUPPORTED_VERSIONS)}")
+    kinds = index()["kinds"]
     for name, value in (("apiVersion", api_version), ("kind", kind)):
         if value is None:
             return Problem(codes.MISSING_FIELD, f"lacks the field `{name}`", ())
@@ -76,11 +66,11 @@ def _find_check(target: str, api_version: object, kind: object) -> Check | Probl
             return Problem(codes.WRONG_TYPE, f"must be a string, not {describe(value)}", (name,))
     assert isinstance(api_version, str)
     assert isinstance(kind, str)
-    versions = index["kinds"].get(kind)
+    versions = kinds.get(kind)
     if versions is None:
         from kaigen.diagnostics.suggest import did_you_mean
 
-        hint = did_you_mean(kind, index["kinds"])
+        hint = did_you_mean(kind, kinds)
         return Problem(codes.UNKNOWN_KIND, f"unknown kind `{kind}`", ("kind",), hint)
     entry = versions.get(api_version)
     if entry is None:
@@ -120,7 +110,7 @@ def _served_by(versions: dict[str, Kind], target: str) -> str:
     served = [
         name
         for name, entry in versions.items()
-        if "ref" in entry and store.definition(entry["ref"], target) is not None and "deprecated" not in entry
+        if "ref" in entry and definition(entry["ref"], target) is not None and "deprecated" not in entry
     ]
     # The most settled ones: v1 before v1beta2 before v1alpha1.
     mature = [name for name in served if "alpha" not in name and "beta" not in name]
@@ -129,6 +119,6 @@ def _served_by(versions: dict[str, Kind], target: str) -> str:
 
 
 def _deprecated(kind: str, api_version: str, target: str) -> Problem:
-    hint = _served_by(store.index()["kinds"][kind], target)
+    hint = _served_by(index()["kinds"][kind], target)
     message = f"{api_version} {kind} is deprecated"
     return Problem(codes.KIND_DEPRECATED, message, ("apiVersion",), hint, Severity.WARNING)

@@ -9,13 +9,15 @@ from __future__ import annotations
 from kaigen.check import codes
 from kaigen.check.kinds import kind_findings
 from kaigen.check.names import metadata_findings, object_name_findings, pod_name_findings
-from kaigen.check.objects import is_cluster_scoped
-from kaigen.check.pods import Object, containers, mapping, pod_templates
-from kaigen.check.podsecurity import LEVELS, security_findings
+from kaigen.check.pod_security_findings import security_findings
 from kaigen.check.resources import resource_findings
 from kaigen.check.secrets import literal_findings, secret_findings
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
+from kaigen.kubernetes.manifest import Object, mapping
+from kaigen.kubernetes.pod_security import LEVELS
+from kaigen.kubernetes.pods import containers, pod_templates
+from kaigen.kubernetes.schemas import is_cluster_scoped
 
 
 def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Problem]:
@@ -52,8 +54,7 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Probl
             findings += metadata_findings(template.metadata, (*template.path, "metadata"))
         found = containers(template)
         findings += pod_name_findings(template, found)
-        if pod_security != "privileged":
-            findings += security_findings(template, found, pod_security)
+        findings += security_findings(template, pod_security)
         for container in found:
             findings += resource_findings(template, container)
             findings += literal_findings(container)

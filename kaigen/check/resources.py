@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kaigen.check import codes
-from kaigen.check.amounts import NANO, nano
-from kaigen.check.forms import is_qualified
-from kaigen.check.pods import Container, Object, PodTemplate, mapping
 from kaigen.diagnostics.diagnostic import Severity
-from kaigen.diagnostics.field_path import FieldPath as Path
 from kaigen.diagnostics.problem import Problem
+from kaigen.kubernetes.manifest import Object, Path, mapping
+from kaigen.kubernetes.names import is_qualified
+from kaigen.kubernetes.pods import Container, PodTemplate
+from kaigen.kubernetes.quantities import NANO, nano
 
 STANDARD = frozenset({"cpu", "ephemeral-storage", "memory"})
 _good: set[tuple[str, str]] = set()
@@ -23,7 +23,7 @@ def resource_findings(template: PodTemplate, container: Container) -> Iterator[P
     A limit without a request is a request too, and so is one of the whole pod; ephemeral containers have
     none.
     """
-    if container.role == "ephemeralContainers":
+    if container.field == "ephemeralContainers":
         return
     resources = mapping(container.body.get("resources"))
     requests, limits = _amounts(resources.get("requests")), _amounts(resources.get("limits"))

@@ -6,81 +6,60 @@ from collections.abc import Iterator
 
 from kaigen.check import codes
 from kaigen.check.conditions import OTHER_KINDS
-from kaigen.check.pods import (
-    Container,
-    Object,
-    PodTemplate,
-    containers,
-    entries,
-    group_of,
-    mapping,
-    names_of,
-    pod_templates,
-)
-from kaigen.diagnostics.field_path import FieldPath as Path
 from kaigen.diagnostics.problem import Problem
+from kaigen.kubernetes.kind_table import kind_of
+from kaigen.kubernetes.manifest import Object, Path, entries, mapping, names_of
+from kaigen.kubernetes.object_kind import ObjectKind
+from kaigen.kubernetes.pods import PROBES, Container, PodTemplate, containers, pod_templates
 
-# Which restart policies a kind's pods may have; kinds that are not named take any.
-_ENDING = ("OnFailure", "Never")
-_RUNNING = ("Always",)
-RESTART_POLICIES: dict[tuple[str, str], tuple[str, ...]] = {
-    ("batch", "Job"): _ENDING,
-    ("batch", "CronJob"): _ENDING,
-    ("jobset.x-k8s.io", "JobSet"): _ENDING,
-    ("keda.sh", "ScaledJob"): _ENDING,
-    ("apps", "DaemonSet"): _RUNNING,
-    ("apps", "Deployment"): _RUNNING,
-    ("apps", "ReplicaSet"): _RUNNING,
-    ("apps", "StatefulSet"): _RUNNING,
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _RUNNING,
-}
-SELECTING_KINDS = {"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"}
-PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
 
 def rule_findings(obj: Object) -> list[Problem]:
     """Every broken rule of an object; parts of the wrong type are left to the schema."""
-    group_kind = (group_of(obj), str(obj.get("kind")))
-    if group_kind in OTHER_KINDS:
-        return list(OTHER_KINDS[group_kind](obj))
+    row = kind_of(obj)
+    if row.type in OTHER_KINDS:
+        return list(OTHER_KINDS[row.type](obj))
     templates = pod_templates(obj)
     findings: list[Problem] = []
-    allowed = RESTART_POLICIES.get(group_kind)
-    claimed = _claimed_volumes(obj)
+    claimed = _claimed_volumes(obj, row)
     for template in templates:
-        if allowed is not None:
-            findings += _restart_policy(template, allowed, group_kind[1])
+        if row.restart_policies:
+            findings += _restart_policy(template, row)
         found = containers(template)
         findings += _mounts(template, found, claimed)
         for container in found:
             findings += _probe_ports(container)
             findings += _claims(template, container)
             findings += _sleep(template, container)
-    if group_kind[0] == "batch":
+    if row.group == "batch":
         findings += _job(obj, templates)
-    if group_kind[0] == "apps" and group_kind[1] in SELECTING_KINDS and templates:
+    if row.selector is not None and row.selector.own and templates:
         findings += _own_selector(obj, templates[0])
     return findings
 
 
-def _restart_policy(template: PodTemplate, allowed: tuple[str, ...], kind: str) -> list[Problem]:
-    policy = template.spec.get("restartPolicy") or "Always"
-    if policy in allowed or policy not in ("Always", *_ENDING):
+def _restart_policy(template: PodTemplate, row: ObjectKind) -> list[Problem]:
+    policy, allowed = template.spec.get("restartPolicy") or "Always", row.restart_policies
+    if policy in allowed or policy not in _RESTART_POLICIES:
         return []
     path = (*template.path, "spec")
     if "restartPolicy" in template.spec:
         path = (*path, "restartPolicy")
     wanted = " or ".join(allowed)
-    message = f"a {kind}'s pods need restartPolicy {wanted}, not {policy}"
+    message = f"a {row.kind}'s pods need restartPolicy {wanted}, not {policy}"
     return [Problem(codes.FIELD_CONFLICT, message, path, f"set restartPolicy: {allowed[0]}")]
 
 
-def _claimed_volumes(obj: Object) -> set[str]:
-    """The names of the volumes that claim templates add to each pod."""
-    spec = mapping(obj.get("spec"))
-    places = (spec, mapping(spec.get("leaderWorkerTemplate")))
-    claims = [c for p in places if "volumeClaimTemplates" in p for _, c in entries(p["volumeClaimTemplates"])]
-    return names_of([claim.get("metadata") for claim in claims])
+def _claimed_volumes(obj: Object, row: ObjectKind) -> set[str]:
+    """Return the names of the volumes that claim templates add to each pod."""
+    found: set[str] = set()
+    for path in row.claim_templates:
+        value: object = obj
+        for step in path.split("."):
+            value = mapping(value).get(step)
+        found |= names_of([claim.get("metadata") for _, claim in entries(value)])
+    return found
 
 
 def _mounts(template: PodTemplate, found: list[Container], claimed: set[str]) -> Iterator[Problem]:

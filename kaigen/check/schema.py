@@ -1,4 +1,4 @@
-"""Compiles the nodes of `kaigen.check.store` to functions that check values.
+"""Compiles the nodes of `kaigen.kubernetes.schemas` to functions that check values.
 
 A node is compiled when a value of it is first met and kept for good, so that a process pays only for the
 fields it sees. The functions return None when nothing is wrong; paths are put together on the way up, so
@@ -24,10 +24,10 @@ from kaigen.check.atoms import (
     wrong_type,
 )
 from kaigen.check.forms import FORMS
-from kaigen.check.store import definition
+from kaigen.kubernetes.schemas import definition
 
 if TYPE_CHECKING:
-    from kaigen.check.nodes import Mapping, Node, Scalar
+    from kaigen.kubernetes.schema_nodes import Mapping, Node, Scalar
 
 # A leaf without limits is kept as the type itself: the commonest check is then one comparison without a call.
 Field = Check | type

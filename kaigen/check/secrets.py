@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 
 from kaigen.check import codes
-from kaigen.check.pods import Container, Object, group_of, mapping
 from kaigen.diagnostics.diagnostic import Severity
-from kaigen.diagnostics.field_path import FieldPath as Path
 from kaigen.diagnostics.problem import Problem
+from kaigen.kubernetes.manifest import Object, Path, group_of, mapping
+from kaigen.kubernetes.pods import Container
 from kaigen.secret_scan.detect import SHORTEST, looks_like_secret, may_hold_secret
 
 WAYS_IN = (

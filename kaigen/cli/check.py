@@ -93,12 +93,12 @@ def _check_words(kubernetes: str, ignore: tuple[str, ...]) -> None:
     Raises:
         UsageError: there is one.
     """
-    from kaigen.check import supported_targets
     from kaigen.diagnostics.codes import codes
     from kaigen.diagnostics.suggest import did_you_mean
+    from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
 
-    if kubernetes and kubernetes not in supported_targets():
-        known = ", ".join(supported_targets())
+    if kubernetes and kubernetes not in SUPPORTED_VERSIONS:
+        known = ", ".join(SUPPORTED_VERSIONS)
         raise click.UsageError(f"no schemas of Kubernetes {kubernetes}; there are {known}")
     for code in ignore:
         if code not in codes():

@@ -206,8 +206,8 @@ def _merge(
     document: Any,
     pins: Pins | None,
 ) -> Config:
-    from kaigen.check import supported_targets
     from kaigen.diagnostics.suggest import did_you_mean
+    from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
 
     found = Diagnostics()
     base = Config()
@@ -215,7 +215,7 @@ def _merge(
     named: dict[str, str] = {}
     for layer, place in layers:
         for name, value, known in (
-            ("kubernetes", layer.kubernetes, supported_targets()),
+            ("kubernetes", layer.kubernetes, SUPPORTED_VERSIONS),
             ("profile", layer.profile, profile_names()),
         ):
             if value is not None and value not in known:

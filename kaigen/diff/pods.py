@@ -1,21 +1,20 @@
-"""The pods that an object makes, wherever its kind keeps their template."""
+"""The pod templates of an object by their roles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple, cast
 
-from kaigen.check import pods
 from kaigen.diff.objects import JsonMap, Obj, get, get_map, get_text
-
-_ROLES = {"leaderTemplate": "leader", "workerTemplate": "worker", "headGroupSpec": "head"}
+from kaigen.kubernetes import pods
+from kaigen.kubernetes.manifest import Object
 
 
 class PodTemplate(NamedTuple):
     """A pod template of an object.
 
     Attributes:
-        role: tells the templates of one object apart: `leader`, `worker`, a replicated job's name; or empty.
+        role: distinguishes the templates of one object: `leader`, `worker`, a replicated job's name; or empty.
         data: `metadata` and `spec`.
     """
 
@@ -42,17 +41,12 @@ class PodTemplate(NamedTuple):
 
 
 def pod_templates(obj: Obj | None) -> dict[str, PodTemplate]:
-    """Every pod template of an object by its role; empty for a kind that makes no pods."""
+    """Return every pod template of an object by its role; empty for a kind without pods."""
     if obj is None:
         return {}
-    found: dict[str, PodTemplate] = {}
-    for template in pods.pod_templates(cast("pods.Object", obj.data)):
-        role, data = "", obj.data
-        for step in template.path:
-            data = data[step]  # type: ignore[index, assignment]
-            if isinstance(step, int):
-                role = get_text(data, "name") or get_text(data, "groupName") or str(step)
-            else:
-                role = _ROLES.get(step, role)
-        found[role] = PodTemplate(role, data)
-    return found
+    return {
+        template.role: PodTemplate(
+            template.role, cast("JsonMap", {"metadata": template.metadata, "spec": template.spec})
+        )
+        for template in pods.pod_templates(cast("Object", obj.data))
+    }

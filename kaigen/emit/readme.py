@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from kaigen.compile.app import App
 from kaigen.compile.expressions import Json
 from kaigen.emit.files import shown_source
+from kaigen.kubernetes.kind_table import KINDS
 
 _README = """\
 # {name}
@@ -48,8 +49,6 @@ Check it:
   helm test {{{{ .Release.Name }}}} -n {{{{ .Release.Namespace }}}}
 """
 
-_SERVING = ("Deployment", "LeaderWorkerSet", "StatefulSet")
-
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -86,6 +85,7 @@ def notes(app: App) -> str:
         if item.hashed and not item.test
     ]
     kinds = {item.kind for item in app.objects}
-    serving = [kind.lower() + "s" for kind in _SERVING if kind in kinds]
+    rolling = sorted(row.kind for row in KINDS.values() if row.lifecycle == "rolling")
+    serving = [kind.lower() + "s" for kind in rolling if kind in kinds]
     watched = ",".join([*serving, "pods", "services"]) if serving else "jobs,pods,pvc"
     return _NOTES.format(names="".join(names), watched=watched)

@@ -15,33 +15,7 @@ from kaigen.compile.field_expressions import HashedName, Labels
 from kaigen.compile.finish import finish, frame_of
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
-
-_WAVES = {
-    **dict.fromkeys(("PersistentVolumeClaim", "Job"), 2),
-    **dict.fromkeys(
-        [
-            "CronJob",
-            "DaemonSet",
-            "Deployment",
-            "HorizontalPodAutoscaler",
-            "InferencePool",
-            "JobSet",
-            "LeaderWorkerSet",
-            "Pod",
-            "PodDisruptionBudget",
-            "RayCluster",
-            "RayJob",
-            "RayService",
-            "ReplicaSet",
-            "ScaledJob",
-            "ScaledObject",
-            "StatefulSet",
-        ],
-        3,
-    ),
-    **dict.fromkeys(("Gateway", "GRPCRoute", "HTTPRoute", "Ingress", "TCPRoute"), 4),
-}
-"""Waves of kinds that are not configuration."""
+from kaigen.kubernetes.kind_table import find_kind
 
 RUN = Release("\0run")
 """Stands for an object's name that ends in a hash of its own `spec`."""
@@ -83,7 +57,7 @@ def build_app(
         summary: what the app is, one sentence.
         pod_security: the level its pods must satisfy.
     """
-    from kaigen.check import is_cluster_scoped
+    from kaigen.kubernetes.schemas import is_cluster_scoped
 
     frame = frame_of(metadata)
     objects = []
@@ -91,7 +65,7 @@ def build_app(
         body = dict(part.body)
         own: dict[str, Any] = dict(body.pop("metadata"))  # type: ignore[arg-type]
         object_kind, version = str(body["kind"]), str(body["apiVersion"])
-        wave = _WAVES.get(object_kind, 0)
+        wave = find_kind(version, object_kind).wave
         annotations: Any = own.get("annotations", {})
         given = annotations.get(WAVE)
         if isinstance(given, str) and re.fullmatch("-?[0-9]{1,6}", given):

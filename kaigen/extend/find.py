@@ -123,7 +123,7 @@ def _free(
     known: Sequence[CompiledKind] = (),
 ) -> UserKinds:
     """Those whose names nobody else has."""
-    from kaigen.check import is_cluster_scoped
+    from kaigen.kubernetes.schemas import is_cluster_scoped
 
     kept: list[CompiledKind] = list(known)
     refused: set[tuple[str, str] | None] = set()

@@ -8,6 +8,8 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from kaigen.kubernetes.kind_table import KINDS
+
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
 
@@ -17,33 +19,11 @@ AppKey = tuple[str, str]
 NAME_MAX = 63
 """Longest name of an Application or Kustomization: Flux puts it into a label."""
 
-OWN_KINDS = (
-    ("", "ConfigMap"),
-    ("", "PersistentVolumeClaim"),
-    ("", "Service"),
-    ("", "ServiceAccount"),
-    ("apps", "Deployment"),
-    ("apps", "StatefulSet"),
-    ("autoscaling", "HorizontalPodAutoscaler"),
-    ("batch", "Job"),
-    ("external-secrets.io", "ExternalSecret"),
-    ("gateway.networking.k8s.io", "Gateway"),
-    ("gateway.networking.k8s.io", "HTTPRoute"),
-    ("inference.networking.k8s.io", "InferencePool"),
-    ("keda.sh", "ScaledObject"),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
-    ("monitoring.coreos.com", "PodMonitor"),
-    ("networking.k8s.io", "Ingress"),
-    ("networking.k8s.io", "NetworkPolicy"),
-    ("policy", "PodDisruptionBudget"),
-    ("rbac.authorization.k8s.io", "Role"),
-    ("rbac.authorization.k8s.io", "RoleBinding"),
-    ("resource.k8s.io", "ResourceClaimTemplate"),
-)
+OWN_KINDS = tuple(sorted((row.group, row.kind) for row in KINDS.values() if row.emitted))
 """Group and kind of all that kaigen's own kinds can become in a namespace. When the last object of a kind is to go,
 whoever syncs must still be let at that kind: Argo CD forgets, and Flux is refused, what they are no longer let at."""
 
-_DATA_KINDS = frozenset({"PersistentVolumeClaim", "PersistentVolume", "StatefulSet"})
+_DATA_KINDS = frozenset(row.kind for row in KINDS.values() if row.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +89,7 @@ def group_of(api_version: str) -> str:
 
 
 def _is_global(api_version: str, kind: str) -> bool:
-    from kaigen.check import is_cluster_scoped
+    from kaigen.kubernetes.schemas import is_cluster_scoped
 
     return bool(is_cluster_scoped(api_version, kind))
 
@@ -189,7 +169,8 @@ _PLACING_S = 600
 
 def _start_seconds(body: Mapping[str, Any]) -> int:
     """How long pods may take until they are ready, in seconds; 0 for what has no startup probe."""
-    from kaigen.check.pods import containers, mapping, pod_templates
+    from kaigen.kubernetes.manifest import mapping
+    from kaigen.kubernetes.pods import containers, pod_templates
 
     longest = 0
     for template in pod_templates(body):  # type: ignore[arg-type]

@@ -1,37 +1,30 @@
 """How Argo CD and Flux learn that an object is well whose kind they do not know: Lua for one, CEL for the other.
 
-Both come from the same table of conditions, `health.yaml`, so that they agree.
+Both come from the conditions in the table of object kinds, so that they agree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
+
+from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.object_kind import HealthConditions
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What the conditions of one kind mean.
+    """The health of one kind by its conditions.
 
     Attributes:
         api_version: of the kind.
         kind: its name.
-        healthy: types of conditions that mean it when they are True.
-        degraded: likewise.
-        suspended: likewise.
-        broken: types of conditions that mean degraded when they are False.
-        at: list in the status whose entries hold the conditions; empty for the status itself.
+        conditions: what the conditions mean.
     """
 
     api_version: str
     kind: str
-    healthy: tuple[str, ...]
-    degraded: tuple[str, ...] = ()
-    suspended: tuple[str, ...] = ()
-    broken: tuple[str, ...] = ()
-    at: str = ""
+    conditions: HealthConditions
 
     @property
     def argocd_key(self) -> str:
@@ -41,20 +34,23 @@ class Health:
     def lua(self) -> str:
         """A script that gives Argo CD the health of `obj`."""
         return _LUA.format(
-            holders=f"obj.status.{self.at} or {{}}" if self.at else "{obj.status}",
-            true_degraded=_lua_set(self.degraded),
-            false_degraded=_lua_set(self.broken),
-            suspended=_lua_set(self.suspended),
-            healthy=_lua_set(self.healthy),
+            holders=f"obj.status.{self.conditions.at} or {{}}" if self.conditions.at else "{obj.status}",
+            true_degraded=_lua_set(self.conditions.degraded),
+            false_degraded=_lua_set(self.conditions.broken),
+            suspended=_lua_set(self.conditions.suspended),
+            healthy=_lua_set(self.conditions.healthy),
         )
 
     def cel(self) -> dict[str, str]:
         """An entry of `healthCheckExprs`. A suspended object is as it shall be: Flux has no word for it."""
-        failed = [self._exists(self.degraded, "True"), self._exists(self.broken, "False")]
+        failed = [
+            self._exists(self.conditions.degraded, "True"),
+            self._exists(self.conditions.broken, "False"),
+        ]
         entry = {
             "apiVersion": self.api_version,
             "kind": self.kind,
-            "current": self._exists((*self.healthy, *self.suspended), "True"),
+            "current": self._exists((*self.conditions.healthy, *self.conditions.suspended), "True"),
         }
         told = " || ".join(part for part in failed if part)
         return {**entry, "failed": told} if told else entry
@@ -64,8 +60,9 @@ class Health:
             return ""
         names = ", ".join(f"'{name}'" for name in types)
         test = f"exists(c, c.type in [{names}] && c.status == '{status}')"
-        if self.at:
-            return f"(has(status.{self.at}) && status.{self.at}.exists(p, has(p.conditions) && p.conditions.{test}))"
+        if self.conditions.at:
+            entries = f"status.{self.conditions.at}"
+            return f"(has({entries}) && {entries}.exists(p, has(p.conditions) && p.conditions.{test}))"
         return f"(has(status.conditions) && status.conditions.{test})"
 
 
@@ -143,36 +140,12 @@ healthy, so nothing is hidden.
 """
 
 
-@cache
-def known() -> tuple[Health, ...]:
-    """Every kind of `health.yaml`."""
-    import yaml
-
-    data = yaml.safe_load((Path(__file__).parent / "health.yaml").read_text(encoding="utf-8"))
-    found = []
-    for name, entry in data.items():
-        api_version, _, kind = name.rpartition("/")
-        lists = {part: tuple(entry.get(part, ())) for part in ("healthy", "degraded", "suspended", "broken")}
-        found.append(Health(api_version, kind, **lists, at=entry.get("at", "")))
-    return tuple(found)
-
-
 def health_of(kinds: Iterable[tuple[str, str]]) -> list[Health]:
-    """What is known of some kinds, given by apiVersion and kind; of any version of their groups."""
-    wanted = {(version.rpartition("/")[0], kind): version for version, kind in kinds}
+    """Return the health of the given apiVersions and kinds, in the order of the table; of those with conditions."""
+    versions = {(version.rpartition("/")[0], kind): version for version, kind in kinds}
     found = []
-    for health in known():
-        version = wanted.get((health.api_version.rpartition("/")[0], health.kind))
-        if version is not None:
-            found.append(
-                Health(
-                    version,
-                    health.kind,
-                    health.healthy,
-                    health.degraded,
-                    health.suspended,
-                    health.broken,
-                    health.at,
-                )
-            )
+    for row in KINDS.values():
+        version = versions.get((row.group, row.kind))
+        if version is not None and row.health is not None:
+            found.append(Health(version, row.kind, row.health))
     return found

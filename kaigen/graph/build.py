@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kaigen.check.pods import Object, mapping
-from kaigen.check.references import BUILT_IN
-from kaigen.check.selectors import pods_of, selected, selector_of
 from kaigen.compile.app import Rendered
 from kaigen.compile.builders.frame import WAVE
 from kaigen.emit.files import app_folder
 from kaigen.environments.patch import PatchedDocument
 from kaigen.graph.lines import plain_lines, spec_lines
+from kaigen.graph.markers import filled_buckets, markers
 from kaigen.graph.model import AppNode, Edge, ExternalNode, Graph, ObjectNode, Place, Relation
-from kaigen.graph.references import filled_buckets, made_secret, markers, references
+from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.made_secrets import made_secret
+from kaigen.kubernetes.manifest import Identity, Object, mapping
+from kaigen.kubernetes.references import references_of
+from kaigen.kubernetes.selectors import pods_of, selected, selector_of
 from kaigen.yaml.document import Document
 from kaigen.yaml.dump import dump
 
@@ -114,11 +116,11 @@ class _Edges:
                 body = bodies[node.id]
                 self._makers.setdefault((node.kind, node.namespace, node.name), node.id)
                 for marker in markers(body, "fetch"):
-                    claim = buckets.get(marker.place, marker.place)
+                    claim = buckets.get(marker.location, marker.location)
                     self._writers.setdefault((node.namespace, claim, marker.identity), node.id)
                 secret = made_secret(body)
                 if secret is not None:
-                    self._makers.setdefault(("Secret", node.namespace, secret), node.id)
+                    self._makers.setdefault(("Secret", node.namespace, secret.name), node.id)
 
     def found(self) -> tuple[tuple[Edge, ...], tuple[ExternalNode, ...]]:
         """Every edge and everything external, each once, in the order of the apps and by name."""
@@ -126,48 +128,44 @@ class _Edges:
         externals: dict[str, ExternalNode] = {}
         for app in self._apps:
             for node in app.objects:
-                for kind, namespace, name, relation in self._needs(node, app):
-                    target = self._find(kind, namespace, name)
+                for reference in references_of(self._bodies[node.id], app.namespace):
+                    target = self._find(reference.target)
                     if target is None:
-                        if (kind, name) in BUILT_IN:
+                        row = KINDS.get(reference.target.type)
+                        if row is not None and row.has_built_in(reference.target.name):
                             continue
-                        external = ExternalNode(f"external/{kind}/{namespace}/{name}", kind, namespace, name)
-                        externals.setdefault(external.id, external)
-                        target = external.id
+                        external = _external(reference.target)
+                        target = externals.setdefault(external.id, external).id
                     if target != node.id:
-                        edges.setdefault(Edge(node.id, target, relation))
+                        edges.setdefault(Edge(node.id, target, Relation(reference.use)))
                 edges |= dict.fromkeys(self._gates(node, externals))
                 edges |= dict.fromkeys(self._selections(node, app))
         return tuple(edges), tuple(sorted(externals.values(), key=lambda node: node.id))
 
-    def _find(self, kind: str, namespace: str, name: str) -> str | None:
+    def _find(self, target: Identity) -> str | None:
+        kind, namespace, name = target.kind, target.namespace, target.name
         found = self._makers.get((kind, namespace, name))
         return found if found is not None else self._makers.get((kind, "", name))
-
-    def _needs(self, node: ObjectNode, app: AppNode) -> Iterator[tuple[str, str, str, Relation]]:
-        for reference in references(self._bodies[node.id]):
-            own = node.namespace or app.namespace
-            namespace = own if reference.namespace is None else reference.namespace
-            yield reference.kind, namespace, reference.name, reference.relation
 
     def _gates(self, node: ObjectNode, externals: dict[str, ExternalNode]) -> Iterator[Edge]:
         for marker in markers(self._bodies[node.id], "wait"):
             writer = self._writers.get((node.namespace, *marker))
             if writer is None:
-                name = f"{marker.place} {marker.identity}"
-                missing = ExternalNode(
-                    f"external/Marker/{node.namespace}/{name}", "Marker", node.namespace, name
-                )
+                missing = _external(Identity("Marker", node.namespace, " ".join(marker)))
                 writer = externals.setdefault(missing.id, missing).id
             if writer != node.id:
                 yield Edge(node.id, writer, Relation.WAITS)
 
     def _selections(self, node: ObjectNode, app: AppNode) -> Iterator[Edge]:
-        found = selector_of(self._bodies[node.id])
-        if found is None:
+        selector = selector_of(self._bodies[node.id])
+        if selector is None:
             return
-        _, selector, plain = found
         for other in app.objects:
             pods = pods_of([self._bodies[other.id]])
-            if pods and selected(pods, node.namespace, selector, plain=plain):
+            if pods and selected(pods, node.namespace, selector):
                 yield Edge(node.id, other.id, Relation.SELECTS)
+
+
+def _external(target: Identity) -> ExternalNode:
+    kind, namespace, name = target.kind, target.namespace, target.name
+    return ExternalNode(f"external/{kind}/{namespace}/{name}", kind, namespace, name)

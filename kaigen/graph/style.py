@@ -5,28 +5,9 @@ from __future__ import annotations
 import re
 
 from kaigen.graph.model import ExternalNode, ObjectNode, Relation
+from kaigen.kubernetes.kind_table import find_kind
 
 FAMILIES = ("workload", "storage", "config", "access", "network", "other", "external")
-
-_FAMILY = {
-    **dict.fromkeys(
-        (
-            *("CronJob", "DaemonSet", "Deployment", "Job", "JobSet", "LeaderWorkerSet", "Pod"),
-            *("RayCluster", "RayService", "ReplicaSet", "ScaledJob", "StatefulSet"),
-        ),
-        "workload",
-    ),
-    **dict.fromkeys(("PersistentVolume", "PersistentVolumeClaim", "StorageClass"), "storage"),
-    **dict.fromkeys(("ConfigMap", "ExternalSecret", "SealedSecret", "Secret"), "config"),
-    **dict.fromkeys(("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ServiceAccount"), "access"),
-    **dict.fromkeys(
-        (
-            *("GRPCRoute", "Gateway", "HTTPRoute", "HorizontalPodAutoscaler", "InferencePool", "Ingress"),
-            *("NetworkPolicy", "PodDisruptionBudget", "ScaledObject", "Service"),
-        ),
-        "network",
-    ),
-}
 
 # What is not seen as itself: controls, marks of writing direction, blanks without width, lone surrogates.
 _UNSEEN = re.compile(
@@ -36,7 +17,7 @@ _UNSEEN = re.compile(
 
 def family(node: ObjectNode | ExternalNode) -> str:
     """The group of kinds that a node is drawn as; one of `FAMILIES`."""
-    return "external" if isinstance(node, ExternalNode) else _FAMILY.get(node.kind, "other")
+    return "external" if isinstance(node, ExternalNode) else find_kind(node.api_version, node.kind).family
 
 
 def one_line(text: str) -> str:

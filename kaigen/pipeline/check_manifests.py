@@ -203,8 +203,8 @@ def _defined(bodies: Iterable[Object]) -> set[tuple[object, object]]:
 
 def _of_unknown_kind(body: Object, finding: Problem) -> Problem:
     """An unknown kind is wrong in a group that is known; elsewhere it may be a custom kind of the cluster."""
-    from kaigen.check.store import index
     from kaigen.dialects.registry import find_kind
+    from kaigen.kubernetes.schemas import index
 
     version, kind = str(body.get("apiVersion")), str(body.get("kind"))
     if find_kind(version, kind) is not None:

@@ -59,7 +59,7 @@ def take_document(
         return nothing
     entry = find_kind(document.apiVersion, document.kind)
     if entry is None:
-        from kaigen.check import is_cluster_scoped
+        from kaigen.kubernetes.schemas import is_cluster_scoped
 
         if is_cluster_scoped(document.apiVersion or "", document.kind or "") is not None:
             _take_unknown(document, config, plain, found)
@@ -107,10 +107,10 @@ def _take_unknown(
     found: Diagnostics,
     added: Sequence[KindEntry] = (),
 ) -> None:
-    from kaigen.check import is_cluster_scoped
     from kaigen.compile.passthrough import is_secret_way
     from kaigen.diagnostics.suggest import did_you_mean
     from kaigen.dialects.registry import KINDS
+    from kaigen.kubernetes.schemas import is_cluster_scoped
     from kaigen.secret_scan.documents import holds_values
 
     api_version, kind = document.apiVersion, document.kind

@@ -200,7 +200,7 @@ def _is_kubernetes_object(document: Document) -> bool:
 
     if find_kind(document.apiVersion, document.kind) is not None:
         return False
-    from kaigen.check import is_cluster_scoped
+    from kaigen.kubernetes.schemas import is_cluster_scoped
 
     return is_cluster_scoped(document.apiVersion or "", document.kind or "") is not None
 

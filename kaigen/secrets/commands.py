@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from shlex import quote
 
+from kaigen.kubernetes.secret_types import DOCKER_CONFIG, DOCKER_CONFIG_KEY, TLS, TLS_KEYS
 from kaigen.secrets.expected import ExpectedSecret
-from kaigen.secrets.references import DOCKER, DOCKER_KEY, TLS, TLS_KEYS
 
 _HEAD = """\
 #!/bin/sh
@@ -59,10 +59,11 @@ def _line(text: str) -> str:
 def _make(secret: ExpectedSecret) -> list[str]:
     where = f"{quote(secret.name)} --namespace {quote(secret.namespace)}"
     keys = secret.keys
-    if secret.type == DOCKER and keys == (DOCKER_KEY,) and not secret.whole:
+    if secret.type == DOCKER_CONFIG and keys == (DOCKER_CONFIG_KEY,) and not secret.whole:
         return [
             "# From `docker login REGISTRY`; where Docker keeps passwords in a credential store, this file has none.",
-            f'kubectl create secret docker-registry {where} --from-file={DOCKER_KEY}="$HOME/.docker/config.json"',
+            f"kubectl create secret docker-registry {where} "
+            f'--from-file={DOCKER_CONFIG_KEY}="$HOME/.docker/config.json"',
         ]
     if secret.type == TLS and keys == TLS_KEYS and not secret.whole:
         return [

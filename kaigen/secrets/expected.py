@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Mark
-from kaigen.secrets.makers import Made, made_by
-from kaigen.secrets.references import OPAQUE, Reference, references
+from kaigen.kubernetes.made_secrets import SECRET, MadeSecret, made_secret
+from kaigen.kubernetes.references import Reference, references_of
+from kaigen.kubernetes.secret_types import OPAQUE
+from kaigen.secrets.purpose import purpose_of
 
 if TYPE_CHECKING:
     from kaigen.pipeline.run import Compilation, Compiled
@@ -114,34 +116,38 @@ def facts_of(items: Iterable[Compiled]) -> Facts:
             body = rendered.body
             metadata = body["metadata"]
             namespace = metadata.get("namespace") or item.app.namespace
-            made = made_by(body)
+            made = made_secret(body)
             if made is not None:
                 makes.append((namespace, made.name, _maker(item, index, made, app)))
-            for reference in references(body):
-                use = _use(item, index, reference, app)
-                reads.append((reference.namespace or namespace, reference.name, reference.type, use))
+            for reference in references_of(body, item.app.namespace):
+                target = reference.target
+                if target.type == SECRET:
+                    use = _use(item, index, reference, app)
+                    reads.append((target.namespace, target.name, reference.secret_type, use))
     return Facts(tuple(reads), tuple(makes))
 
 
-def _maker(item: Compiled, index: int, made: Made, app: str) -> Maker:
+def _maker(item: Compiled, index: int, made: MadeSecret, app: str) -> Maker:
     mark = item.documents[index].mark(made.path, key=True) if item.documents else None
-    return Maker(made.way, app, made.keys, mark)
+    return Maker(made.source, app, made.keys, mark)
 
 
 def _use(item: Compiled, index: int, reference: Reference, app: str) -> Use:
     from kaigen.diagnostics.field_path import dotted
 
     body = item.objects[index].body
-    beside = reference.keys[0] if len(reference.keys) == 1 else ""
-    mark, path = item.written_at(index, reference.path, reference.name, beside)
+    keys = tuple(key for key, _ in reference.keys)
+    mark, path = item.written_at(
+        index, reference.path, reference.target.name, keys[0] if len(keys) == 1 else ""
+    )
     return Use(
         app=app,
         object=f"{body['kind']}/{body['metadata']['name']}",
-        keys=reference.keys,
-        purpose=reference.purpose,
+        keys=keys,
+        purpose=purpose_of(body, reference),
         mark=mark,
         field=dotted(path),
-        as_file=reference.as_file,
+        as_file=reference.as_files,
         optional=reference.optional,
     )
 

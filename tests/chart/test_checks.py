@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from kaigen.check import check_object, check_policy, is_cluster_scoped, supported_targets
+from kaigen.check import check_object, check_policy
 from kaigen.compile.builders.frame import WAVE
 from kaigen.compile.expressions import Scope, resolve
+from kaigen.kubernetes.schemas import is_cluster_scoped
+from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
 from tests.cases import AppCase, app_cases
 
-TARGETS = [target for target in supported_targets() if tuple(map(int, target.split("."))) >= (1, 34)]
+TARGETS = [target for target in SUPPORTED_VERSIONS if tuple(map(int, target.split("."))) >= (1, 34)]
 """Versions that serve all that kaigen writes: `resource.k8s.io/v1` is there since 1.34."""
 
 every_app = pytest.mark.parametrize("app_case", app_cases(), ids=lambda case: case.name)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.check.pods import pod_templates
 from kaigen.compile.app import Rendered
 from kaigen.compile.expressions import Scope, resolve
 from kaigen.compile.field_expressions import spec_digest
 from kaigen.dialects.registry import KINDS
 from kaigen.emit.manifests import manifest_files
 from kaigen.emit.values import check_values
+from kaigen.kubernetes.pods import pod_templates
 from kaigen.pipeline.run import Compiled
 from kaigen.yaml.dump import dump
 from tests import helm

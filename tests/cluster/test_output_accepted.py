@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from kaigen.check.pods import pod_templates
 from kaigen.dialects.registry import KINDS
+from kaigen.kubernetes.pods import pod_templates
 from kaigen.pipeline.run import Compiled
 from tests import helm
 from tests.cases import cases, write_chart

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.check import check_object, is_cluster_scoped
+from kaigen.check import check_object
 from kaigen.gitops.delivery import OWN_KINDS
+from kaigen.kubernetes.schemas import is_cluster_scoped
 from tests import helm, tools
 
 RENDERED = Path(__file__).parents[2] / "examples" / "demo" / "rendered"

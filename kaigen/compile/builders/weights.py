@@ -13,9 +13,9 @@ from kaigen.compile.context import Context
 from kaigen.compile.expressions import Joined, Setting, SpecPath, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.problems import Problems
-from kaigen.kinds import quantity
 from kaigen.kinds.base import FILE_PATH, KeyRef
 from kaigen.kinds.blocks import HttpFile, HuggingFace, Source, Transfer
+from kaigen.kubernetes.quantities import units
 
 if TYPE_CHECKING:
     from kaigen.kinds.job import Input
@@ -158,7 +158,7 @@ def fetch_container(
 
 def _streaming_memory(transfer: Transfer) -> str:
     """Memory of a downloader that fills a bucket, where each connection holds a part (source: its README)."""
-    part = max(int(quantity.parse(transfer.part_size or "16Mi") or 0), 5 << 20)
+    part = max(units(transfer.part_size or "16Mi") or 0, 5 << 20)
     needed = (256 << 20) + (transfer.concurrency or 4) * part
     return f"{max(512, -(-needed >> 20))}Mi"
 

@@ -23,10 +23,10 @@ from kaigen.compile.model.volume import (
 )
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds import quantity
 from kaigen.kinds.base import TokenSecret
 from kaigen.kinds.blocks import HuggingFace, Source, Transfer
 from kaigen.kinds.serving import Adapter, PulledModel, ServedModel
+from kaigen.kubernetes.quantities import units
 
 MODEL_FOLDER = "/model"
 ADAPTERS_FOLDER = "/adapters"
@@ -180,8 +180,7 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer) ->
         annotations=mount_annotations(model),
         source="volume" if volume else "bucket",
         # Of a model that is in no catalogue: the volume is not smaller than what it holds.
-        size=(known_bytes(hub.repo) if hub else None)
-        or (int(quantity.parse(volume.size) or 0) if volume else None),
+        size=(known_bytes(hub.repo) if hub else None) or (units(volume.size) or 0 if volume else None),
         revision=hub.revision if hub and _COMMIT.fullmatch(hub.revision) else "",
         pinned=not is_shared(model),
     )

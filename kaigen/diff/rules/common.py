@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kaigen.diff.objects import Obj, get_text
 from kaigen.diff.rules.case import Case, Finding, under
+from kaigen.kubernetes.kind_table import KINDS
 
 _WAVE = "argocd.argoproj.io/sync-wave"
 
@@ -21,7 +22,8 @@ def moved(case: Case) -> Iterator[Finding]:
 def passed_on(case: Case) -> Iterator[Finding]:
     """The same object in the hands of another app."""
     if case.passed_from:
-        loss = " with its data" if case.obj.kind in ("PersistentVolumeClaim", "PersistentVolume") else ""
+        row = KINDS.get(case.obj.type)
+        loss = " with its data" if row is not None and row.data == "deleted" else ""
         yield (
             ("danger" if loss else "notice"),
             f"passes here from app {case.passed_from}: if that one is pruned first, it is deleted{loss} "

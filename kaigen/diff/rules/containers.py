@@ -10,7 +10,7 @@ from kaigen.diff.model import ABSENT, Absent, Json
 from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_map, get_text
 from kaigen.diff.pods import PodTemplate, pod_templates
 from kaigen.diff.rules.case import Case, Finding
-from kaigen.kinds import quantity
+from kaigen.kubernetes.quantities import nano
 
 _DIGEST = re.compile(r"@(sha256|sha512):[0-9a-f]{64,128}$")
 _ORDINARY = {"cpu": "CPU", "memory": "memory", "ephemeral-storage": "ephemeral storage"}
@@ -81,7 +81,7 @@ def resources(case: Case) -> Iterator[Finding]:
         old, new = _resources(before.get(name)), _resources(after.get(name))
         for resource in sorted(old.keys() | new.keys()):
             was, now = old.get(resource, "0"), new.get(resource, "0")
-            if resource in _ORDINARY or quantity.parse(was) == quantity.parse(now):
+            if resource in _ORDINARY or nano(was) == nano(now):
                 continue
             yield "notice", f"{_device(resource)} of {name}: from {was} to {now} ({resource})"
     for name in (name for name in after if name in before):
@@ -100,7 +100,7 @@ def _ordinary(name: str, old: JsonMap, new: JsonMap) -> Iterator[Finding]:
     for field, words in (("limits", "limit"), ("requests", "request")):
         for resource, label in _ORDINARY.items():
             was, now = (get(side, "resources", field, resource) for side in (old, new))
-            if was != now and (was is ABSENT or now is ABSENT or quantity.parse(was) != quantity.parse(now)):
+            if was != now and (was is ABSENT or now is ABSENT or nano(was) != nano(now)):
                 yield "info", f"{label} {words} of {name}: from {_amount(was)} to {_amount(now)}"
 
 

@@ -1,139 +1,17 @@
-"""Fields that the API server, or a kind's own webhook, lets nobody change in place.
-
-The table follows Kubernetes v1.36's validation of updates (`pkg/apis/*/validation`), the CEL rules in the
-custom resources' own schemas, and the webhooks of LeaderWorkerSet and JobSet.
-"""
+"""Fields that the API server, or a kind's own webhook, lets nobody change in place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from kaigen.diff.fields import diff_fields
 from kaigen.diff.formatting import listing, value
 from kaigen.diff.model import ABSENT, Absent, Json
 from kaigen.diff.objects import JsonMap, Obj, get, get_map
 from kaigen.diff.rules.case import Case, Finding, is_forced
+from kaigen.kubernetes.kind_table import KINDS
 
-
-@dataclass(frozen=True, slots=True)
-class Immutable:
-    """A field that stays as it was made.
-
-    Attributes:
-        field: dotted way to it.
-        default: what the server takes when it is left out.
-        other_than: when given, everything in the map is immutable but these keys.
-        once: it may be set where it was not.
-    """
-
-    field: str
-    default: Json | Absent = ABSENT
-    other_than: tuple[str, ...] = ()
-    once: bool = False
-
-
-_TABLE: dict[str, tuple[Immutable, ...]] = {
-    "Job.batch": (
-        Immutable("spec.template"),
-        Immutable("spec.selector"),
-        Immutable("spec.completionMode", "NonIndexed"),
-        Immutable("spec.podFailurePolicy"),
-        Immutable("spec.successPolicy"),
-        Immutable("spec.backoffLimitPerIndex"),
-        Immutable("spec.managedBy"),
-        Immutable("spec.completions"),
-    ),
-    "Deployment.apps": (Immutable("spec.selector"),),
-    "DaemonSet.apps": (Immutable("spec.selector"),),
-    "ReplicaSet.apps": (Immutable("spec.selector"),),
-    "StatefulSet.apps": (
-        Immutable("spec.podManagementPolicy", "OrderedReady"),
-        Immutable(
-            "spec",
-            other_than=(
-                "minReadySeconds",
-                "ordinals",
-                "persistentVolumeClaimRetentionPolicy",
-                "podManagementPolicy",
-                "replicas",
-                "revisionHistoryLimit",
-                "template",
-                "updateStrategy",
-            ),
-        ),
-    ),
-    "PersistentVolumeClaim": (
-        Immutable("spec.volumeMode", "Filesystem"),
-        Immutable("spec.volumeName", once=True),
-        Immutable("spec.storageClassName", once=True),
-        Immutable("spec.accessModes"),
-        Immutable("spec.selector"),
-        Immutable("spec.dataSource"),
-        Immutable("spec.dataSourceRef"),
-    ),
-    "PersistentVolume": (
-        Immutable("spec.volumeMode", "Filesystem"),
-        Immutable("spec.nodeAffinity", once=True),
-        Immutable(
-            "spec",
-            other_than=(
-                "accessModes",
-                "capacity",
-                "claimRef",
-                "mountOptions",
-                "nodeAffinity",
-                "persistentVolumeReclaimPolicy",
-                "storageClassName",
-                "volumeAttributesClassName",
-                "volumeMode",
-            ),
-        ),
-    ),
-    "StorageClass.storage.k8s.io": (
-        Immutable("provisioner"),
-        Immutable("parameters"),
-        Immutable("reclaimPolicy", "Delete"),
-        Immutable("volumeBindingMode", "Immediate"),
-    ),
-    "RoleBinding.rbac.authorization.k8s.io": (Immutable("roleRef"),),
-    "ClusterRoleBinding.rbac.authorization.k8s.io": (Immutable("roleRef"),),
-    "Secret": (Immutable("type", "Opaque"),),
-    "PriorityClass.scheduling.k8s.io": (
-        Immutable("value", 0),
-        Immutable("preemptionPolicy", "PreemptLowerPriority"),
-    ),
-    "RuntimeClass.node.k8s.io": (Immutable("handler"),),
-    "IngressClass.networking.k8s.io": (Immutable("spec.controller"),),
-    "ResourceClaim.resource.k8s.io": (Immutable("spec"),),
-    "ResourceClaimTemplate.resource.k8s.io": (Immutable("spec"),),
-    "GatewayClass.gateway.networking.k8s.io": (Immutable("spec.controllerName"),),
-    "LeaderWorkerSet.leaderworkerset.x-k8s.io": (
-        Immutable("spec.leaderWorkerTemplate.subGroupPolicy.subGroupSize"),
-    ),
-    "JobSet.jobset.x-k8s.io": (
-        Immutable("spec.replicatedJobs"),
-        Immutable("spec.failurePolicy", once=True),
-        Immutable("spec.successPolicy", once=True),
-        Immutable("spec.startupPolicy", once=True),
-        Immutable("spec.network", once=True),
-        Immutable("spec.managedBy"),
-    ),
-    "LocalQueue.kueue.x-k8s.io": (Immutable("spec.clusterQueue"),),
-    "ResourceFlavor.kueue.x-k8s.io": (Immutable("spec.topologyName", once=True),),
-    "NodePool.karpenter.sh": (
-        Immutable("spec.template.spec.nodeClassRef.group"),
-        Immutable("spec.template.spec.nodeClassRef.kind"),
-    ),
-    "NodeClaim.karpenter.sh": (Immutable("spec"),),
-    "RayCluster.ray.io": (
-        Immutable("spec.managedBy"),
-        Immutable("spec.gcsFaultToleranceOptions.backend", once=True),
-    ),
-    "RayService.ray.io": (Immutable("spec.managedBy"),),
-}
-
-TYPES = frozenset(_TABLE) | {"ConfigMap", "Service"}
+TYPES = frozenset(row.type for row in KINDS.values() if row.immutable) | {"ConfigMap", "Service"}
 
 # What the scheduler and Kueue may still set on the template of a suspended run.
 _SUSPENDED = frozenset(
@@ -163,23 +41,21 @@ def immutable(case: Case) -> Iterator[Finding]:
 
 
 def _changed(old: Obj, new: Obj) -> Iterator[str]:
-    if new.type == "Job.batch" and _indexed_together(new):
-        rules: tuple[Immutable, ...] = tuple(
-            rule for rule in _TABLE[new.type] if rule.field != "spec.completions"
-        )
-    else:
-        rules = _TABLE.get(new.type, ())
-    for rule in rules:
-        keys = rule.field.split(".")
+    row = KINDS.get(new.type)
+    for rule in row.immutable if row else ():
+        if rule.path == "spec.completions" and _indexed_together(new):
+            continue
+        keys = rule.path.split(".")
         was, now = get(old.data, *keys), get(new.data, *keys)
-        if rule.other_than:
-            yield from _changed_keys(rule.field, get_map(was), get_map(now), rule.other_than)
+        if rule.mutable:
+            yield from _changed_keys(rule.path, get_map(was), get_map(now), rule.mutable)
             continue
         if rule.once and was is ABSENT:
             continue
-        was, now = (rule.default if side is ABSENT else side for side in (was, now))
-        if was != now and not _allowed_while_suspended(old, rule.field, was, now):
-            yield rule.field
+        default: Json | Absent = ABSENT if rule.default is None else rule.default
+        was, now = (default if side is ABSENT else side for side in (was, now))
+        if was != now and not _allowed_while_suspended(old, rule.path, was, now):
+            yield rule.path
     if new.type == "Service":
         yield from _service(old, new)
     if get(old.data, "immutable") is True and new.type in ("ConfigMap", "Secret"):

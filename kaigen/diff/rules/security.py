@@ -10,12 +10,12 @@ from kaigen.diff.objects import Obj, get, get_text
 from kaigen.diff.pods import PodTemplate, pod_templates
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.weaknesses import weaknesses
+from kaigen.kubernetes.pod_security import LEVELS
 
 POD_SECURITY = "kaigen.dev/pod-security"
 """Annotation of an object or its pods that ask for a level looser than restricted."""
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
-_LEVELS = ("privileged", "baseline", "restricted")
 
 
 def pods(case: Case) -> Iterator[Finding]:
@@ -94,7 +94,7 @@ def namespace_level(case: Case) -> Iterator[Finding]:
     now = _enforced(case.new)
     if was == now or (case.old is None and now == "privileged" and _ENFORCE not in case.obj.labels):
         return
-    if _LEVELS.index(now) < _LEVELS.index(was):
+    if LEVELS.index(now) < LEVELS.index(was):
         before = f" instead of {was}" if case.old else ""
         yield "danger", f"security is looser: the namespace enforces Pod Security {now}{before}"
     else:
@@ -106,7 +106,7 @@ def namespace_level(case: Case) -> Iterator[Finding]:
 
 def _enforced(obj: Obj | None) -> str:
     level = obj.labels.get(_ENFORCE) if obj else None
-    return level if isinstance(level, str) and level in _LEVELS else "privileged"
+    return level if isinstance(level, str) and level in LEVELS else "privileged"
 
 
 def asked_level(obj: Obj | None) -> str:
@@ -116,7 +116,7 @@ def asked_level(obj: Obj | None) -> str:
     asked = [obj.annotations.get(POD_SECURITY)]
     asked += [template.annotations.get(POD_SECURITY) for template in pod_templates(obj).values()]
     looser = [level for level in asked if isinstance(level, str) and level not in ("", "restricted")]
-    return min(looser, key=lambda level: _LEVELS.index(level) if level in _LEVELS else 0, default="")
+    return min(looser, key=lambda level: LEVELS.index(level) if level in LEVELS else 0, default="")
 
 
 def standing_exception(old: Obj | None, new: Obj) -> str:

@@ -8,7 +8,7 @@ from kaigen.diff.formatting import listing, value
 from kaigen.diff.model import ABSENT, Absent
 from kaigen.diff.objects import Obj, get, get_list, get_text
 from kaigen.diff.rules.case import Case, Finding, flux, option
-from kaigen.kinds import quantity
+from kaigen.kubernetes.quantities import nano
 
 PVC = "PersistentVolumeClaim"
 SIZE = ("spec", "resources", "requests", "storage")
@@ -76,7 +76,7 @@ def claim_resized(case: Case) -> Iterator[Finding]:
     """Another size in place: volumes grow, they never shrink."""
     old, new = case.pair
     was, now = get(old.data, *SIZE), get(new.data, *SIZE)
-    before, after = quantity.parse(was), quantity.parse(now)
+    before, after = nano(was), nano(now)
     if before is None or after is None or before == after:
         return
     if after > before:

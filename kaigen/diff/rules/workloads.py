@@ -10,13 +10,13 @@ from kaigen.diff.formatting import listing, plural, value
 from kaigen.diff.model import ABSENT, Absent, FieldChange
 from kaigen.diff.objects import Obj, get, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding, under
+from kaigen.kubernetes.kind_table import KINDS, types
 
 LWS = "LeaderWorkerSet.leaderworkerset.x-k8s.io"
-JOBSET = "JobSet.jobset.x-k8s.io"
-RUNS = frozenset({"Job.batch", JOBSET})
-ROLLING = frozenset({"Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", LWS})
-SCALED = frozenset({"Deployment.apps", "StatefulSet.apps", "ReplicaSet.apps", LWS})
-SERVING = ROLLING | {"Pod", "ReplicaSet.apps", "RayCluster.ray.io", "RayService.ray.io"}
+RUNS = types("run")
+ROLLING = types("rolling")
+SCALED = frozenset(row.type for row in KINDS.values() if row.scalable)
+SERVING = types("rolling", "serving")
 
 _POD_WORDS = {
     "initContainers": "init containers",

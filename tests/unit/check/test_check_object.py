@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
-from kaigen.check import check_object, codes, is_cluster_scoped, supported_targets
+from kaigen.check import check_object, codes
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
+from kaigen.kubernetes.schemas import is_cluster_scoped
+from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
 from tests.unit.check.example_objects import example
 from tests.unit.check.mutations import at
 from tests.unit.check.mutations import place as named
@@ -34,7 +36,7 @@ def only(findings: list[Problem]) -> Problem:
 
 
 def test_the_targets_are_the_last_five_minor_versions_oldest_first() -> None:
-    assert supported_targets() == ("1.33", "1.34", "1.35", "1.36", "1.37")
+    assert SUPPORTED_VERSIONS == ("1.33", "1.34", "1.35", "1.36", "1.37")
 
 
 def test_an_unsupported_target_is_an_error_of_the_caller() -> None:

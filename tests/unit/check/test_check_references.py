@@ -74,9 +74,9 @@ def test_all_examples_together_lack_only_two_services() -> None:
              "there is no PersistentVolumeClaim `chat-model` in namespace ai"),
         ]),
         ("ConfigMap", [
-            ("Deployment", "spec.template.spec.volumes[2].projected.sources[0].configMap.name",
-             "there is no ConfigMap `chat-params` in namespace ai"),
             ("Deployment", "spec.template.spec.containers[0].envFrom[0].configMapRef.name",
+             "there is no ConfigMap `chat-params` in namespace ai"),
+            ("Deployment", "spec.template.spec.volumes[2].projected.sources[0].configMap.name",
              "there is no ConfigMap `chat-params` in namespace ai"),
         ]),
         ("Role", [("RoleBinding", "roleRef.name", "there is no Role `chat` in namespace ai")]),

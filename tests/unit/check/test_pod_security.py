@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from kaigen.check import check_policy, codes
-from kaigen.check.pods import TEMPLATES, pod_templates
+from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.pods import pod_templates
 from tests.unit.check.example_objects import example, objects
 
 Pod = dict[str, Any]
@@ -197,7 +198,7 @@ def test_pods_are_found_in_every_kind_that_has_a_template() -> None:
     with_examples = {"CronJob", "DaemonSet", "Deployment", "Job", "JobSet", "LeaderWorkerSet", "Pod"}
     with_examples |= {"RayCluster", "StatefulSet"}
     assert kinds == with_examples
-    assert with_examples <= {kind for _, kind in TEMPLATES}
+    assert with_examples <= {row.kind for row in KINDS.values() if row.pods}
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ import pytest
 import referencing
 import yaml
 
-from kaigen.check import check_object, codes, supported_targets
+from kaigen.check import check_object, codes
 from kaigen.diagnostics.problem import Problem
+from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
 from tests.unit.check.example_objects import label, objects
 from tests.unit.check.mutations import DAMAGES, damaged, places
 
@@ -73,7 +74,7 @@ def only_stricter(findings: list[Problem]) -> bool:
     )
 
 
-@pytest.mark.parametrize("target", supported_targets())
+@pytest.mark.parametrize("target", SUPPORTED_VERSIONS)
 def test_valid_objects_are_valid_to_both(target: str) -> None:
     for obj in CORE:
         if target == "1.33" and obj["apiVersion"] == "resource.k8s.io/v1":

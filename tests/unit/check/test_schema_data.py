@@ -12,14 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.check import codes, store
+from kaigen.check import codes
 from kaigen.check.atoms import from_re2
 from kaigen.check.schema import CHECKS, Schemas
 from kaigen.diagnostics.codes import codes as all_codes
+from kaigen.kubernetes import schemas, versions
 from tools.make_schemas import CRDS, RULES, TARGETS, make_all
 
 ROOT = Path(__file__).parents[3]
-DATA = Path(store.DATA)
+DATA = Path(schemas.DATA)
 MANIFEST = json.loads((DATA / "manifest.json").read_bytes())
 
 
@@ -65,12 +66,12 @@ def test_the_data_stays_small() -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_every_definition_compiles_and_every_reference_resolves(target: str) -> None:
-    schemas = Schemas(target)
+    compiled = Schemas(target)
     waiting = [
         entry["ref"]
-        for versions in store.index()["kinds"].values()
+        for versions in schemas.index()["kinds"].values()
         for entry in versions.values()
-        if "ref" in entry and store.definition(entry["ref"], target) is not None
+        if "ref" in entry and schemas.definition(entry["ref"], target) is not None
     ]
     seen: set[str] = set()
     while waiting:
@@ -78,8 +79,8 @@ def test_every_definition_compiles_and_every_reference_resolves(target: str) -> 
         if ref in seen:
             continue
         seen.add(ref)
-        schemas.check_of(ref)
-        found = store.definition(ref, target)
+        compiled.check_of(ref)
+        found = schemas.definition(ref, target)
         assert found is not None
         for text in strings(found):
             if "/" in text:
@@ -146,4 +147,9 @@ def test_the_checks_import_nothing_heavy() -> None:
         "urllib.request",
         "kubernetes",
     }
-    assert not on_import & {"json", "kaigen.check.references", "kaigen.check.nodes"}
+    assert not on_import & {"json", "kaigen.check.app_references", "kaigen.kubernetes.schema_nodes"}
+
+
+def test_the_supported_versions_are_those_of_the_schemas() -> None:
+    assert list(versions.SUPPORTED_VERSIONS) == schemas.index()["targets"]
+    assert versions.DEFAULT_VERSION in versions.SUPPORTED_VERSIONS

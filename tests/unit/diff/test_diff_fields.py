@@ -10,7 +10,7 @@ from kaigen.diagnostics.field_path import At
 from kaigen.diff import ABSENT, FieldChange, Json
 from kaigen.diff.fields import diff_fields
 from kaigen.diff.formatting import clean, clip, listing, plural, value
-from kaigen.kinds import quantity
+from kaigen.kubernetes.quantities import nano
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=4),
@@ -121,7 +121,7 @@ class TestQuantities:
         ],
     )
     def test_are_compared_by_what_they_stand_for(self, smaller: Json, larger: Json) -> None:
-        before, after = quantity.parse(smaller), quantity.parse(larger)
+        before, after = nano(smaller), nano(larger)
         assert before is not None
         assert after is not None
         assert before < after
@@ -130,13 +130,13 @@ class TestQuantities:
         ("one", "other"), [("1Gi", "1024Mi"), ("1", 1), ("1000m", "1"), ("1k", "1e3"), ("0", 0)]
     )
     def test_may_say_the_same_in_other_words(self, one: Json, other: Json) -> None:
-        assert quantity.parse(one) == quantity.parse(other)
+        assert nano(one) == nano(other)
 
     @pytest.mark.parametrize(
         "text", ["", "Gi", "1 Gi", "1GiB", "auto", True, None, [], "1e", "1e1000", "9" * 90]
     )
     def test_what_is_none_is_nothing(self, text: Json) -> None:
-        assert quantity.parse(text) is None
+        assert nano(text) is None
 
 
 class TestWords:

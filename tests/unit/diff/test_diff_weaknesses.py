@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from kaigen.check import pods as checked
-from kaigen.check.podsecurity import security_findings
 from kaigen.diff.objects import Obj
 from kaigen.diff.pods import PodTemplate, pod_templates
 from kaigen.diff.weaknesses import weaknesses
@@ -21,13 +19,6 @@ def found(pod: dict[str, Any]) -> list[str]:
     return weaknesses(PodTemplate("", pod))
 
 
-def refused(pod: dict[str, Any]) -> list[str]:
-    """What the check of a spec's objects says of the same pod, in other words."""
-    metadata = {"name": "p", **pod.get("metadata", {})}
-    (template,) = checked.pod_templates({"apiVersion": "v1", "kind": "Pod", **pod, "metadata": metadata})
-    return [one.message for one in security_findings(template, checked.containers(template), "restricted")]
-
-
 def test_a_hardened_pod_has_none() -> None:
     assert found(template()) == []
 
@@ -35,26 +26,30 @@ def test_a_hardened_pod_has_none() -> None:
 @pytest.mark.parametrize(
     ("way", "value", "expected"),
     [
-        ("spec/hostNetwork", True, "pod shares the node's network (hostNetwork)"),
-        ("spec/hostPID", True, "pod shares the node's processes (hostPID)"),
-        ("spec/hostIPC", True, "pod shares the node's IPC (hostIPC)"),
+        ("spec/hostNetwork", True, "pod uses the network namespace of the node (hostNetwork)"),
+        ("spec/hostPID", True, "pod uses the process namespace of the node (hostPID)"),
+        ("spec/hostIPC", True, "pod uses the IPC namespace of the node (hostIPC)"),
         (
             "spec/volumes",
             [{"name": "v", "hostPath": {"path": "/etc"}}],
-            "pod reads the node's disk (hostPath /etc)",
+            "pod mounts /etc of the node (hostPath)",
         ),
-        ("spec/volumes", [{"name": "v", "nfs": {"server": "s"}}], "pod mounts a volume of kind nfs"),
+        ("spec/volumes", [{"name": "v", "nfs": {"server": "s"}}], "pod mounts a volume of type nfs"),
         (
             "spec/securityContext/sysctls",
             [{"name": "kernel.msgmax", "value": "1"}],
             "pod sets the unsafe sysctl kernel.msgmax",
         ),
-        ("spec/securityContext/appArmorProfile", {"type": "Unconfined"}, "pod switches AppArmor off"),
-        ("spec/securityContext/seLinuxOptions", {"user": "u"}, "pod sets its own SELinux labels"),
+        (
+            "spec/securityContext/appArmorProfile",
+            {"type": "Unconfined"},
+            "pod uses the AppArmor profile Unconfined",
+        ),
+        ("spec/securityContext/seLinuxOptions", {"user": "u"}, "pod sets the SELinux user u"),
         (
             "metadata/annotations",
             {"container.apparmor.security.beta.kubernetes.io/run": "unconfined"},
-            "pod switches AppArmor off for container run",
+            "container run uses the AppArmor profile unconfined",
         ),
         (f"{RUN}/securityContext/privileged", True, "container run is privileged"),
         (f"{RUN}/securityContext/runAsUser", 0, "container run runs as root (runAsUser: 0)"),
@@ -66,14 +61,14 @@ def test_a_hardened_pod_has_none() -> None:
         (
             f"{RUN}/securityContext/capabilities/add",
             ["SYS_ADMIN", "NET_BIND_SERVICE"],
-            "container run gains capabilities SYS_ADMIN",
+            "container run adds the capability SYS_ADMIN",
         ),
         (
             f"{RUN}/securityContext/capabilities/drop",
             [],
-            "container run keeps capabilities (does not drop ALL)",
+            "container run does not drop all capabilities",
         ),
-        (f"{RUN}/securityContext/procMount", "Unmasked", "container run mounts /proc Unmasked"),
+        (f"{RUN}/securityContext/procMount", "Unmasked", "container run unmasks /proc (procMount: Unmasked)"),
         (
             f"{RUN}/securityContext/allowPrivilegeEscalation",
             None,
@@ -82,31 +77,30 @@ def test_a_hardened_pod_has_none() -> None:
         (
             f"{RUN}/securityContext/seccompProfile",
             {"type": "Unconfined"},
-            "container run runs without a seccomp profile",
+            "container run uses the seccomp profile Unconfined",
         ),
-        ("spec/securityContext/seccompProfile", None, "container run runs without a seccomp profile"),
+        ("spec/securityContext/seccompProfile", None, "container run does not set a seccomp profile"),
         (
             f"{RUN}/securityContext/windowsOptions",
             {"hostProcess": True},
-            "container run is a Windows host process",
+            "container run runs as a Windows HostProcess",
         ),
-        (f"{RUN}/ports", [{"hostPort": 80}], "container run takes port 80 of the node"),
+        (f"{RUN}/ports", [{"hostPort": 80}], "container run opens port 80 of the node (hostPort)"),
         (
             f"{RUN}/livenessProbe",
             {"httpGet": {"host": "a.example"}},
-            "container run probes another host (a.example)",
+            "container run makes the node call another host (a.example)",
         ),
         (
             f"{RUN}/lifecycle",
             {"preStop": {"tcpSocket": {"host": "b.example"}}},
-            "container run probes another host (b.example)",
+            "container run makes the node call another host (b.example)",
         ),
     ],
 )
 def test_each_looseness_is_found(way: str, value: Any, expected: str) -> None:
     pod = with_(template(), way, value)
     assert found(pod) == [expected]
-    assert refused(pod) != []
 
 
 @pytest.mark.parametrize(
@@ -128,7 +122,7 @@ def test_each_looseness_is_found(way: str, value: Any, expected: str) -> None:
 )
 def test_what_restricted_allows_is_not_held_against_it(way: str, value: Any) -> None:
     pod = with_(template(), way, value)
-    assert found(pod) == refused(pod) == []
+    assert found(pod) == []
 
 
 def test_init_containers_are_looked_at_too() -> None:
@@ -189,7 +183,7 @@ def test_pods_are_found_wherever_their_kind_keeps_them(
     item = Obj({"apiVersion": api, "kind": kind, "spec": copy.deepcopy(spec)}, "x.yaml")
     templates = pod_templates(item)
     assert list(templates) == roles
-    assert all(template.data == POD for template in templates.values())
+    assert all(template.spec == POD["spec"] for template in templates.values())
 
 
 def test_a_pod_is_its_own_template() -> None:

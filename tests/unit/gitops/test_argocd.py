@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import kaigen.compile as compile_package
-from kaigen.check import check_object, is_cluster_scoped
+from kaigen.check import check_object
 from kaigen.gitops.delivery import OWN_KINDS
+from kaigen.kubernetes.schemas import is_cluster_scoped
 from tests.unit.gitops.conftest import JOB, MODEL, Object, Rendered
 
 ARGOCD: Object = {}

@@ -9,11 +9,21 @@ import pytest
 from celpy.adapter import json_to_cel
 from lupa.lua51 import LuaRuntime
 
-from kaigen.check import is_cluster_scoped
-from kaigen.gitops.health import APPLICATION_HEALTH, CLAIM_HEALTH, Health, health_of, known
+from kaigen.gitops.health import APPLICATION_HEALTH, CLAIM_HEALTH, Health, health_of
+from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.schemas import index, is_cluster_scoped
 
 Object = dict[str, Any]
-KNOWN = {health.kind: health for health in known()}
+KNOWN = {
+    health.kind: health
+    for health in health_of(
+        (version, row.kind)
+        for row in KINDS.values()
+        if row.health
+        for version in index()["kinds"][row.kind]
+        if version.startswith(f"{row.group}/")
+    )
+}
 
 
 def table(lua: Any, value: Any) -> Any:
@@ -52,7 +62,7 @@ def conditions(**states: str) -> list[Object]:
 
 
 def status(kind: str, held: list[Object]) -> Object:
-    at = KNOWN[kind].at
+    at = KNOWN[kind].conditions.at
     return {at: [{"conditions": held}]} if at else {"conditions": held}
 
 
@@ -104,7 +114,10 @@ def test_an_object_that_no_controller_has_seen_is_in_progress(kind: str) -> None
 
 @pytest.mark.parametrize("kind", sorted(KNOWN))
 def test_what_was_said_of_an_older_generation_does_not_count(kind: str) -> None:
-    held = {**status(kind, conditions(**{KNOWN[kind].healthy[0]: "True"})), "observedGeneration": 1}
+    held = {
+        **status(kind, conditions(**{KNOWN[kind].conditions.healthy[0]: "True"})),
+        "observedGeneration": 1,
+    }
     assert by_lua(KNOWN[kind].lua(), {"metadata": {"generation": 1}, "status": held})[0] == "Healthy"
     assert by_lua(KNOWN[kind].lua(), {"metadata": {"generation": 2}, "status": held})[0] == "Progressing"
 

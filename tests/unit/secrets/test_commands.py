@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+from kaigen.kubernetes.secret_types import DOCKER_CONFIG, DOCKER_CONFIG_KEY, TLS, TLS_KEYS
 from kaigen.secrets.commands import script
 from kaigen.secrets.expected import ExpectedSecret, Use
-from kaigen.secrets.references import DOCKER, DOCKER_KEY, TLS, TLS_KEYS
 
 
 def secret(
@@ -136,9 +136,9 @@ def test_images_are_pulled_with_what_docker_login_wrote(terminal: Terminal) -> N
     config = '{"auths": {"example.com": {"auth": "dXNlcjpwYXNz"}}}'
     (terminal.folder / ".docker").mkdir()
     (terminal.folder / ".docker" / "config.json").write_text(config)
-    (made,) = terminal.run(script([secret("pull", DOCKER_KEY, type=DOCKER, as_file=True)]))
-    assert made["type"] == DOCKER
-    assert json.loads(data(made)[DOCKER_KEY]) == json.loads(config)
+    (made,) = terminal.run(script([secret("pull", DOCKER_CONFIG_KEY, type=DOCKER_CONFIG, as_file=True)]))
+    assert made["type"] == DOCKER_CONFIG
+    assert json.loads(data(made)[DOCKER_CONFIG_KEY]) == json.loads(config)
 
 
 def test_files_become_secrets_from_files(terminal: Terminal) -> None:

@@ -7,7 +7,6 @@ import yaml
 
 from kaigen.compile.passthrough import app_name
 from kaigen.diagnostics.diagnostic import InputError
-from kaigen.secrets.sops import has_sops
 from tests.unit.secrets.repository import DATA, Repository, job, model
 
 SEALED = {
@@ -31,7 +30,6 @@ def test_a_file_of_sops_is_copied_byte_for_byte(repository: Repository, ending: 
     listed = yaml.safe_load(files["ml/hf/manifests/kustomization.yaml"])["resources"]
     assert listed == [f"secret-hf-token.{ending}"]
     assert not any(path.startswith("ml/hf/chart/") for path in files)
-    assert {item.app.name: has_sops(item.app) for item in compilation.apps} == {"hf": True, "train": False}
     assert content.decode().removesuffix("\n") in compilation.stream()
 
 

@@ -17,7 +17,7 @@ CASES: list[Case] = [
         [
             (
                 "danger",
-                "security is looser: pod shares the node's network (hostNetwork) and container run is "
+                "security is looser: pod uses the network namespace of the node (hostNetwork) and container run is "
                 "privileged",
             )
         ],
@@ -34,7 +34,7 @@ CASES: list[Case] = [
         "a pod that is hardened",
         with_(WEB, "spec/template/spec/hostPID", True),
         WEB,
-        [("info", "security is tighter: no longer so: pod shares the node's processes (hostPID)")],
+        [("info", "security is tighter: no longer so: pod uses the process namespace of the node (hostPID)")],
     ),
     Case(
         "pod-security",

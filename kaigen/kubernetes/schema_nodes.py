@@ -1,6 +1,6 @@
 """The types of the schema data, for type checkers only: at run time the data is plain dicts.
 
-What the keys mean is said in `kaigen.check.store`.
+What the keys mean is said in `kaigen.kubernetes.schemas`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ Node: TypeAlias = "str | Mapping"
 
 
 class Mapping(TypedDict, total=False):
-    """A node that is more than a name; `kaigen.check.store` says what its keys mean."""
+    """A node that is more than a name; `kaigen.kubernetes.schemas` says what its keys mean."""
 
     p: dict[str, Node]
     r: list[str]

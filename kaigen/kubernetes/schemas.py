@@ -1,4 +1,4 @@
-"""The schemas that ship with kaigen: what there is, loaded a part at a time.
+"""The Kubernetes schemas that ship with kaigen, loaded one file at a time.
 
 `data/index.json` lists the kinds: kind to apiVersion to `{ref, cluster, deprecated, since, until}`; without
 `ref` no target serves it. `data/SHARD.json` holds definitions: the core kinds by API package (`core.v1`),
@@ -30,25 +30,40 @@ Atoms: `s` string, `b` boolean, `i` and `i32` integer of 64 and 32 bits, `n` num
 from __future__ import annotations
 
 import os
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kaigen.check.nodes import Index, Node, Shard
+    from kaigen.kubernetes.schema_nodes import Index, Node, Shard
 
 DATA = os.path.join(os.path.dirname(__file__), "data")
-_index: list[Index] = []
-_shards: dict[str, Shard] = {}
 
 
+@cache
 def index() -> Index:
-    """The index, read at the first call."""
-    if not _index:
-        _index.append(_read("index"))
-    return _index[0]
+    """Return the index of all kinds."""
+    found: Index = _read("index")
+    return found
+
+
+def is_cluster_scoped(api_version: str, kind: str) -> bool | None:
+    """Whether objects of a kind have no namespace; None for a kind without a schema."""
+    entry = index()["kinds"].get(kind, {}).get(api_version)
+    return None if entry is None else "cluster" in entry
+
+
+@cache
+def is_cluster_type(kind: str, group: str) -> bool:
+    """Whether objects of a kind have no namespace, in any version of its group; False without a schema."""
+    return any(
+        "cluster" in entry
+        for version, entry in index()["kinds"].get(kind, {}).items()
+        if version.rpartition("/")[0] == group
+    )
 
 
 def definition(ref: str, target: str) -> Node | None:
-    """A definition's node for a target version.
+    """Return the node of a definition for a target version.
 
     Args:
         ref: `SHARD/NAME`.
@@ -58,16 +73,19 @@ def definition(ref: str, target: str) -> Node | None:
         None when the target does not have it.
     """
     name, _, local = ref.partition("/")
-    shard = _shards.get(name)
-    if shard is None:
-        shard = _shards[name] = _read(name)
-    found = shard["defs"][local]
+    found = _shard(name)["defs"][local]
     if not isinstance(found, list):
         return found
     for first, last, node in found:
         if first <= target <= last:
             return node
     return None
+
+
+@cache
+def _shard(name: str) -> Shard:
+    found: Shard = _read(name)
+    return found
 
 
 def _read(name: str) -> Any:

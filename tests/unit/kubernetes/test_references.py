@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from kaigen.secrets.makers import made_by
-from kaigen.secrets.references import DOCKER, TLS, references
+from kaigen.kubernetes.made_secrets import made_secret
+from kaigen.kubernetes.references import Reference, references_of
+from kaigen.kubernetes.secret_types import DOCKER_CONFIG, TLS
+from kaigen.secrets.purpose import purpose_of
 
 POD: dict[str, Any] = {
     "imagePullSecrets": [{"name": "pull"}],
@@ -37,7 +39,17 @@ IN_POD = [
 ]
 
 
-def around(api_version: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
+def secrets_of(obj: dict[str, Any]) -> list[Reference]:
+    """The references of an object to Secrets."""
+    return [one for one in references_of(obj) if one.target.type == "Secret"]
+
+
+def key_names(reference: Reference) -> tuple[str, ...]:
+    """The keys that are read."""
+    return tuple(key for key, _ in reference.keys)
+
+
+def object_of(api_version: str, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
     """An object."""
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}, "spec": spec}
 
@@ -48,56 +60,58 @@ TEMPLATE = {"template": {"spec": POD}}
 @pytest.mark.parametrize(
     "obj",
     [
-        around("v1", "Pod", POD),
-        around("apps/v1", "Deployment", TEMPLATE),
-        around("apps/v1", "StatefulSet", TEMPLATE),
-        around("apps/v1", "DaemonSet", TEMPLATE),
-        around("batch/v1", "Job", TEMPLATE),
-        around("batch/v1", "CronJob", {"jobTemplate": {"spec": TEMPLATE}}),
-        around("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [{"template": {"spec": TEMPLATE}}]}),
-        around(
+        object_of("v1", "Pod", POD),
+        object_of("apps/v1", "Deployment", TEMPLATE),
+        object_of("apps/v1", "StatefulSet", TEMPLATE),
+        object_of("apps/v1", "DaemonSet", TEMPLATE),
+        object_of("batch/v1", "Job", TEMPLATE),
+        object_of("batch/v1", "CronJob", {"jobTemplate": {"spec": TEMPLATE}}),
+        object_of(
+            "jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [{"template": {"spec": TEMPLATE}}]}
+        ),
+        object_of(
             "leaderworkerset.x-k8s.io/v1",
             "LeaderWorkerSet",
             {"leaderWorkerTemplate": {"workerTemplate": {"spec": POD}}},
         ),
-        around("ray.io/v1", "RayCluster", {"headGroupSpec": TEMPLATE}),
-        around("example.com/v1", "NobodyKnows", {"deep": [{"er": {"podSpec": POD}}]}),
+        object_of("ray.io/v1", "RayCluster", {"headGroupSpec": TEMPLATE}),
+        object_of("example.com/v1", "NobodyKnows", {"deep": [{"er": {"podSpec": POD}}]}),
     ],
     ids=lambda obj: obj["kind"],
 )
 def test_a_pod_is_read_wherever_it_stands(obj: dict[str, Any]) -> None:
-    found = references(obj)
-    assert [(item.name, item.keys) for item in found] == IN_POD
+    found = secrets_of(obj)
+    assert [(item.target.name, key_names(item)) for item in found] == IN_POD
     for item in found:
         here: Any = obj
         for step in item.path:
             here = here[step]
-        assert here == item.name
-    types = {item.name: item.type for item in found}
-    assert types["pull"] == DOCKER
-    assert {item.name for item in found if item.optional} == {"all"}
-    assert {item.name for item in found if item.as_file} == {"pull", "certs", "mixed"}
-    assert found[1].purpose == "variable HF_TOKEN of fetch"
+        assert here == item.target.name
+    types = {item.target.name: item.secret_type for item in found}
+    assert types["pull"] == DOCKER_CONFIG
+    assert {item.target.name for item in found if item.optional} == {"all"}
+    assert {item.target.name for item in found if item.as_files} == {"pull", "certs", "mixed"}
+    assert purpose_of(obj, found[1]) == "variable HF_TOKEN of fetch"
 
 
 def test_kinds_without_pods_are_read_too() -> None:
-    ingress = around("networking.k8s.io/v1", "Ingress", {"tls": [{"secretName": "web"}, {"hosts": ["a"]}]})
-    (web,) = references(ingress)
-    assert (web.name, web.keys, web.type) == ("web", ("tls.crt", "tls.key"), TLS)
+    ingress = object_of("networking.k8s.io/v1", "Ingress", {"tls": [{"secretName": "web"}, {"hosts": ["a"]}]})
+    (web,) = secrets_of(ingress)
+    assert (web.target.name, key_names(web), web.secret_type) == ("web", ("tls.crt", "tls.key"), TLS)
 
     certificates = {
         "certificateRefs": [{"name": "edge", "namespace": "infra"}, {"name": "x", "kind": "Other"}]
     }
-    gateway = around("gateway.networking.k8s.io/v1", "Gateway", {"listeners": [{"tls": certificates}]})
-    (edge,) = references(gateway)
-    assert (edge.name, edge.namespace) == ("edge", "infra")
+    gateway = object_of("gateway.networking.k8s.io/v1", "Gateway", {"listeners": [{"tls": certificates}]})
+    (edge,) = secrets_of(gateway)
+    assert (edge.target.name, edge.target.namespace) == ("edge", "infra")
 
-    trigger = around(
+    trigger = object_of(
         "keda.sh/v1alpha1",
         "TriggerAuthentication",
         {"secretTargetRef": [{"parameter": "token", "name": "p", "key": "k"}]},
     )
-    assert [(item.name, item.keys) for item in references(trigger)] == [("p", ("k",))]
+    assert [(item.target.name, key_names(item)) for item in secrets_of(trigger)] == [("p", ("k",))]
 
     account: dict[str, Any] = {
         "apiVersion": "v1",
@@ -105,27 +119,27 @@ def test_kinds_without_pods_are_read_too() -> None:
         "metadata": {"name": "x"},
         "imagePullSecrets": [{"name": "r"}],
     }
-    assert [item.name for item in references(account)] == ["r"]
+    assert [item.target.name for item in secrets_of(account)] == ["r"]
 
-    monitor = around(
+    monitor = object_of(
         "monitoring.coreos.com/v1",
         "ServiceMonitor",
         {"endpoints": [{"basicAuth": {"username": {"name": "auth", "key": "user"}}}]},
     )
-    assert [(item.name, item.keys) for item in references(monitor)] == [("auth", ("user",))]
+    assert [(item.target.name, key_names(item)) for item in secrets_of(monitor)] == [("auth", ("user",))]
 
 
 def test_what_only_looks_like_a_reference_is_none() -> None:
-    store = around("external-secrets.io/v1", "ExternalSecret", {"secretStoreRef": {"name": "vault"}})
-    assert references(store) == []
+    store = object_of("external-secrets.io/v1", "ExternalSecret", {"secretStoreRef": {"name": "vault"}})
+    assert secrets_of(store) == []
     config: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "x"},
         "data": {"containers": "[]"},
     }
-    assert references(config) == []
-    assert references(around("v1", "Pod", {"containers": "none", "volumes": 3})) == []
+    assert secrets_of(config) == []
+    assert secrets_of(object_of("v1", "Pod", {"containers": "none", "volumes": 3})) == []
 
 
 EXTERNAL = {"data": [{"secretKey": "a", "remoteRef": {"key": "x"}}], "target": {"name": "made"}}
@@ -150,9 +164,9 @@ EXTERNAL = {"data": [{"secretKey": "a", "remoteRef": {"key": "x"}}], "target": {
 def test_an_external_secret_tells_what_it_makes(
     spec: dict[str, Any], name: str, keys: set[str] | None
 ) -> None:
-    made = made_by(around("external-secrets.io/v1", "ExternalSecret", spec))
+    made = made_secret(object_of("external-secrets.io/v1", "ExternalSecret", spec))
     assert made is not None
-    assert (made.name, made.keys, made.way) == (
+    assert (made.name, made.keys, made.source) == (
         name,
         keys if keys is None else frozenset(keys),
         "ExternalSecret",
@@ -161,7 +175,7 @@ def test_an_external_secret_tells_what_it_makes(
 
 def test_a_sealed_secret_makes_one_of_its_own_name() -> None:
     spec = {"encryptedData": {"a": "Ag"}, "template": {"metadata": {"name": "other"}, "data": {"b": "c"}}}
-    made = made_by(around("bitnami.com/v1alpha1", "SealedSecret", spec))
+    made = made_secret(object_of("bitnami.com/v1alpha1", "SealedSecret", spec))
     assert made is not None
-    assert (made.name, made.keys, made.way) == ("x", frozenset({"a", "b"}), "SealedSecret")
-    assert made_by(around("v1", "Pod", POD)) is None
+    assert (made.name, made.keys, made.source) == ("x", frozenset({"a", "b"}), "SealedSecret")
+    assert made_secret(object_of("v1", "Pod", POD)) is None

@@ -1,0 +1,75 @@
+"""The completion markers that containers of an app wait for or write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from kaigen.compile.builders.buckets import destination_of
+from kaigen.compile.builders.frame import LOCATION
+from kaigen.kubernetes.manifest import Object, entries, mapping
+from kaigen.kubernetes.pods import containers, pod_templates
+
+
+class Marker(NamedTuple):
+    """A completion marker that a container waits for or writes.
+
+    Attributes:
+        location: the claim that stores it, or the folder of a bucket, `s3://…`.
+        identity: the content of the marker.
+    """
+
+    location: str
+    identity: str
+
+
+def filled_buckets(objects: Iterable[Object]) -> Mapping[str, str]:
+    """Return the claims on bucket volumes that kaigen made, by the folder that the downloader writes to."""
+    found = {}
+    for obj in objects:
+        metadata = mapping(obj.get("metadata"))
+        location = mapping(metadata.get("annotations")).get(LOCATION)
+        claim = mapping(mapping(obj.get("spec")).get("claimRef")).get("name")
+        if isinstance(location, str) and isinstance(claim, str):
+            found[destination_of(location)] = claim
+    return found
+
+
+def markers(obj: Object, command: str) -> Iterator[Marker]:
+    """Yield the completion markers of the containers of an object.
+
+    Args:
+        obj: the object.
+        command: the downloader's command, as `kaigen.compile.builders.weights` writes it: `fetch` writes a
+            marker, and `wait` waits for it.
+    """
+    for template in pod_templates(obj):
+        claims = {
+            volume.get("name"): mapping(volume.get("persistentVolumeClaim")).get("claimName")
+            for _, volume in entries(template.spec.get("volumes"))
+        }
+        for container in containers(template):
+            arguments = container.body.get("args")
+            if not isinstance(arguments, list) or not arguments or arguments[0] != command:
+                continue
+            identity, folder = (_option(arguments, name) for name in ("--identity=", "--dest="))
+            claim = next(
+                (
+                    claims.get(mount.get("name"))
+                    for _, mount in entries(container.body.get("volumeMounts"))
+                    if _contains(mount.get("mountPath"), folder)
+                ),
+                None,
+            )
+            location = folder if folder.startswith("s3://") else claim
+            if identity and isinstance(location, str):
+                yield Marker(location, identity)
+
+
+def _option(arguments: list[object], name: str) -> str:
+    found = (text for text in arguments if isinstance(text, str) and text.startswith(name))
+    return next(found, "").removeprefix(name)
+
+
+def _contains(mount: object, folder: str) -> bool:
+    return isinstance(mount, str) and f"{folder}/".startswith(f"{mount.rstrip('/')}/")

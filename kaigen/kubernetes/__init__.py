@@ -1,0 +1,1 @@
+"""What kaigen knows about Kubernetes: kinds of objects, their pods, references, quantities, schemas, Pod Security."""

@@ -1,0 +1,33 @@
+"""The table of object kinds: one row for each kind of which kaigen knows more than its schema."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from kaigen.kubernetes.manifest import Object, join_type
+from kaigen.kubernetes.object_kind import ObjectKind
+from kaigen.kubernetes.other_kinds import OTHER_KINDS
+from kaigen.kubernetes.workload_kinds import WORKLOAD_KINDS
+
+KINDS: dict[str, ObjectKind] = {row.type: row for row in (*WORKLOAD_KINDS, *OTHER_KINDS)}
+"""Every row by its type."""
+
+
+def kind_of(obj: Object) -> ObjectKind:
+    """Return the row of an object's kind; a row of defaults when the table has none."""
+    version, kind = obj.get("apiVersion"), obj.get("kind")
+    if isinstance(version, str) and isinstance(kind, str):
+        return find_kind(version, kind)
+    return ObjectKind("")
+
+
+@lru_cache(maxsize=1024)
+def find_kind(api_version: str, kind: str) -> ObjectKind:
+    """Return the row of a kind of any version of its group; a row of defaults when the table has none."""
+    type_ = join_type(api_version.rpartition("/")[0], kind)
+    return KINDS.get(type_) or ObjectKind(type_)
+
+
+def types(*lifecycles: str) -> frozenset[str]:
+    """Return the types of the kinds with one of these lifecycles."""
+    return frozenset(row.type for row in KINDS.values() if row.lifecycle in lifecycles)

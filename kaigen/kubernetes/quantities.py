@@ -1,0 +1,53 @@
+"""Quantities of resources (`500m`, `16Gi`) as exact numbers."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+# Compiled by `re` at its first use: at import it would cost more than the module.
+QUANTITY = r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"
+NANO = 10**9
+_SUFFIXES = {
+    "": NANO,
+    "n": 1,
+    "u": 10**3,
+    "m": 10**6,
+    **{letter: NANO * 10 ** (3 * power) for power, letter in enumerate("kMGTPE", 1)},
+    **{f"{letter}i": NANO * 1024**power for power, letter in enumerate("KMGTPE", 1)},
+}
+_MAX_LENGTH = 60
+_MAX_POWER = 60
+"""Longer texts and larger decimal exponents exceed every real quantity; the API server caps them as well."""
+
+
+def nano(value: object) -> int | None:
+    """Return a quantity in billionths of its unit (cores, bytes, devices), rounded up as the API server does.
+
+    Returns:
+        None when the value is not a quantity.
+    """
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        return None
+    return _nano(str(value))
+
+
+def units(value: object) -> int | None:
+    """Return the whole units of a quantity (bytes, devices), rounded down; None when it is not a quantity."""
+    amount = nano(value)
+    return None if amount is None else amount // NANO
+
+
+@lru_cache(maxsize=10_000)
+def _nano(text: str) -> int | None:
+    if len(text) > _MAX_LENGTH or not re.fullmatch(QUANTITY, text):
+        return None
+    number = text.rstrip("numkMGTPEi")
+    mantissa, _, exponent = number.lower().partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    scaled = int(whole + fraction) * _SUFFIXES[text[len(number) :]]
+    power = int(exponent or 0) - len(fraction)
+    if abs(power) > _MAX_POWER:
+        return None
+    amount: int = scaled * 10**power if power >= 0 else -(-scaled // 10**-power)
+    return amount
