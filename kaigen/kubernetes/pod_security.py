@@ -174,7 +174,7 @@ class _Pod:
         elif self.restricted:
             for source, value in volume.items():
                 if source != "name" and value is not None and source not in _RESTRICTED_VOLUMES:
-                    hint = "Use a PersistentVolumeClaim, or an ephemeral or csi volume"
+                    hint = "use a PersistentVolumeClaim, or an ephemeral or csi volume"
                     problem = f"mounts a volume of type {source}"
                     yield Violation(Control.VOLUME_TYPE, (*path, source), problem, hint=hint)
 
@@ -203,21 +203,21 @@ class _Pod:
                 path,
                 "may gain privileges (allowPrivilegeEscalation is not false)",
                 name,
-                "Set securityContext.allowPrivilegeEscalation: false",
+                "set securityContext.allowPrivilegeEscalation: false",
             )
         dropped = mapping(context.get("capabilities")).get("drop")
         if not isinstance(dropped, list) or "ALL" not in dropped:
-            hint = "Set securityContext.capabilities: {drop: [ALL]}"
+            hint = "set securityContext.capabilities: {drop: [ALL]}"
             yield Violation(Control.CAPABILITIES, path, "does not drop all capabilities", name, hint)
         if not self.seccomp and not isinstance(context.get("seccompProfile"), dict):
-            hint = "Set securityContext.seccompProfile: {type: RuntimeDefault}"
+            hint = "set securityContext.seccompProfile: {type: RuntimeDefault}"
             yield Violation(Control.SECCOMP, path, "does not set a seccomp profile", name, hint)
 
 
 def _root_allowed(path: Path, container: str) -> Violation:
     problem = "may run as root (runAsNonRoot is not true)"
     return Violation(
-        Control.RUN_AS_NON_ROOT, path, problem, container, "Set securityContext.runAsNonRoot: true"
+        Control.RUN_AS_NON_ROOT, path, problem, container, "set securityContext.runAsNonRoot: true"
     )
 
 
@@ -248,7 +248,7 @@ def _apparmor(pod: _Pod, value: object, path: Path, container: str) -> Iterator[
 def _profile(control: Control, what: str, value: object, path: Path, container: str) -> Iterator[Violation]:
     if isinstance(value, dict) and value.get("type") not in _PROFILES:
         problem = f"uses the {what} profile {value.get('type')}"
-        yield Violation(control, path, problem, container, f"Set {path[-1]}.type: {_PROFILES[0]}")
+        yield Violation(control, path, problem, container, f"set {path[-1]}.type: {_PROFILES[0]}")
 
 
 def _selinux(pod: _Pod, value: object, path: Path, container: str) -> Iterator[Violation]:
@@ -275,7 +275,7 @@ def _proc_mount(pod: _Pod, value: object, path: Path, container: str) -> Iterato
 
 def _user(pod: _Pod, value: object, path: Path, container: str) -> Iterator[Violation]:
     if value == 0 and value is not False and not pod.may_be_root:
-        hint = "Set another user, such as 65532"
+        hint = "set another user, such as 65532"
         yield Violation(Control.RUN_AS_ROOT_USER, path, "runs as root (runAsUser: 0)", container, hint)
 
 

@@ -21,6 +21,7 @@ LAYERS: tuple[str, ...] = (
     "kaigen.secret_scan",
     "kaigen.yaml",
     "kaigen.catalog",
+    "kaigen.kubernetes",
     "kaigen.kinds",
     "kaigen.sizing",
     "kaigen.dialects",
@@ -50,7 +51,6 @@ FRONT_DOOR = ("kaigen", "kaigen.__main__")
 """Modules outside the layers: both name what the library and the command offer."""
 
 EXCEPTIONS = {
-    ("kaigen.config.file", "kaigen.check"),
     ("kaigen.config.file", "kaigen.emit.values"),
     ("kaigen.config.file", "kaigen.environments.files"),
     ("kaigen.config.file", "kaigen.environments.images"),

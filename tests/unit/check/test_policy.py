@@ -82,7 +82,10 @@ def test_a_name_may_not_be(api_version: str, kind: str, name: str, code: str, hi
 
 def test_a_length_is_explained() -> None:
     finding = only(check_policy(named("batch/v1", "CronJob", "a" * 60)))
-    assert finding.message == "the name has 60 characters, a CronJob's may have 52: its Jobs add 11 characters to it"
+    assert (
+        finding.message
+        == "the name has 60 characters, a CronJob's may have 52: its Jobs add 11 characters to it"
+    )
 
 
 def test_an_object_needs_a_name_and_a_generated_one_is_a_warning() -> None:
