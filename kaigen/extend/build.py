@@ -17,8 +17,13 @@ from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
 from kaigen.kubernetes.kind_table import find_kind
 
-RUN = Release("\0run")
-"""Stands for an object's name that ends in a hash of its own `spec`."""
+
+@dataclass(frozen=True, slots=True)
+class RunName(Expr):
+    """The name of an object that ends in a hash of its own `spec`; `build_app` replaces it with a `HashedName`."""
+
+
+RUN = RunName()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +81,9 @@ def build_app(
         elif object_kind == "Job" and isinstance(name, Expr) and not isinstance(name, HashedName):
             problems.warning(
                 "KG1009",
-                f"a Job of the kind `{kind}` keeps its name, so the API server refuses each change to what it runs",
+                f"a Job of the kind `{kind}` keeps its name, so the API server rejects every change to its spec",
                 ("metadata", "name"),
-                "name it `{{ run }}`: the app's name with a hash of the Job's spec",
+                "use `name: {{ run }}`, the app's name with a hash of the Job's spec",
             )
         common = frame.metadata("", "", wave=wave, name=name if isinstance(name, Expr) else None)
         labels: Any = common["labels"]
@@ -131,7 +136,7 @@ def _settings(objects: Sequence[Object], problems: Problems) -> tuple[Setting, .
                     "KG1007",
                     f"the setting `{setting.path}` has two defaults, {known.default!r} and {setting.default!r}",
                     setting.origin or ("metadata", "name"),
-                    "give one of the two another name",
+                    "rename one of the two settings",
                 )
                 return ()
     for path in found:
@@ -139,9 +144,9 @@ def _settings(objects: Sequence[Object], problems: Problems) -> tuple[Setting, .
         if inner:
             problems.error(
                 "KG1007",
-                f"the setting `{path}` cannot hold a value and `{inner}` as well",
+                f"the setting `{path}` cannot have both a value and the nested setting `{inner}`",
                 ("metadata", "name"),
-                "give one of the two another name",
+                "rename one of the two settings",
             )
             return ()
     return collect_settings(objects)

@@ -125,7 +125,10 @@ def read_definitions(
         if not base.is_dir():
             found.add(
                 Diagnostic(
-                    "KG1001", "no such folder of kinds", Mark(_shown(base)), "see `kinds` in kaigen.yaml"
+                    "KG1001",
+                    "folder of kinds not found",
+                    Mark(_shown(base)),
+                    "correct `kinds` in kaigen.yaml",
                 )
             )
             broken.add(None)
@@ -203,9 +206,9 @@ def _document(path: Path, root: Path, found: Diagnostics) -> Document | None:
     if not documents or problems.has_errors:
         return None
     if len(documents) > 1:
-        found.add(Diagnostic("KG1001", f"{path.name} holds more than one document", documents[1].mark(())))
+        found.add(Diagnostic("KG1001", f"{path.name} must contain only one document", documents[1].mark(())))
     if not isinstance(documents[0].data, dict):
-        found.add(Diagnostic("KG1001", f"{path.name} must hold a mapping", documents[0].mark(())))
+        found.add(Diagnostic("KG1001", f"{path.name} must contain a mapping", documents[0].mark(())))
         return None
     return documents[0]
 
@@ -218,14 +221,14 @@ def _templates(folder: Path, root: Path, found: Diagnostics) -> dict[str, Source
     for path in files_of(folder, (".",)):
         name = path.relative_to(folder).as_posix()
         if not name.endswith(".jinja"):
-            hint = f"name it `{name}.jinja`, or move it away"
-            found.add(Diagnostic("KG1004", "this file is no template", Mark(_shown(path)), hint))
+            hint = f"rename it to `{name}.jinja`, or move it out of this folder"
+            found.add(Diagnostic("KG1004", "this file is not a template", Mark(_shown(path)), hint))
             continue
         sources, problems = read_sources([str(path)], root=root)
         found.extend(problems)
         if sources:
             templates[name] = sources[0]
     if len(found) == before and not any(name.endswith(SUFFIX) for name in templates):
-        hint = f"a kind makes its objects with files such as `{TEMPLATES}/deployment{SUFFIX}`"
-        found.add(Diagnostic("KG1004", f"no file ends in `{SUFFIX}`", Mark(_shown(folder)), hint))
+        hint = f"add a template for each object, for example `{TEMPLATES}/deployment{SUFFIX}`"
+        found.add(Diagnostic("KG1004", f"no file name ends in `{SUFFIX}`", Mark(_shown(folder)), hint))
     return templates

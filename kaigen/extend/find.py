@@ -137,15 +137,13 @@ def _free(
             (other.api_version, other.kind) == (entry.api_version, entry.kind) for other in KINDS
         ):
             found.add(
-                Diagnostic(
-                    "KG1002", f"{whose}: that name is kaigen's own", mark, "choose a group of your own"
-                )
+                Diagnostic("KG1002", f"{whose} is reserved for kaigen", mark, "use a group of your own")
             )
         elif is_cluster_scoped(entry.api_version, entry.kind) is not None:
-            hint = "choose a group of your own"
-            found.add(Diagnostic("KG1002", f"{whose}: that is a Kubernetes object", mark, hint))
+            hint = "use a group of your own"
+            found.add(Diagnostic("KG1002", f"{whose} is a kind of Kubernetes", mark, hint))
         elif any(other.key == entry.key for other in kept):
-            hint = "a group has each kind once, in one version"
+            hint = "define each kind of a group once, in one version"
             found.add(Diagnostic("KG1002", f"{whose} is defined twice", mark, hint))
         else:
             kept.append(entry)

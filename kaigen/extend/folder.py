@@ -1,25 +1,27 @@
-"""From a document of a folder's kind to its app: templates rendered, tokens replaced, objects put together."""
+"""Compile a document of a folder's kind: render its templates and build an app from their objects."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kaigen.compile.app import App
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Expr, Namespace, Release, Setting, SpecPath, Text, Tree
+from kaigen.compile.expressions import Expr, Namespace, Release, Setting, SpecPath
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.extend.build import RUN, Part, build_app, joined, plain
+from kaigen.extend.build import RUN, Part, build_app, plain
 from kaigen.extend.definition import SUFFIX, Definition
-from kaigen.extend.sandbox import Misused, Placeholder, Run
+from kaigen.extend.sandbox import Placeholder, Run
 from kaigen.extend.schemas import values_schema
-from kaigen.extend.templates import place_in, render, shown_tokens
+from kaigen.extend.template_errors import MisusedValue
+from kaigen.extend.templates import expand_tokens, mark_line, render
+from kaigen.extend.token_tree import OUTPUT_ERROR, TokenTree
 from kaigen.kinds.schema import deref, walk
 from kaigen.kinds.user import UserDocument
 
@@ -33,13 +35,13 @@ _SETTING = re.compile(r"[a-z][A-Za-z0-9]*(?:\.[a-z][A-Za-z0-9]*)*")
 def compile_document(
     definition: Definition, block: UserDocument, context: Context, problems: Problems
 ) -> App | None:
-    """The app of a document; None when a template is wrong, which `problems` tells.
+    """Return the app of a document, or None after adding the errors of its templates to `problems`.
 
     Args:
         definition: the kind.
         block: the document, defaults filled in.
-        context: what it is compiled for.
-        problems: takes what is wrong.
+        context: the target of the compilation.
+        problems: collects problems.
     """
     return _Compiler(definition, block, context, problems).app()
 
@@ -55,16 +57,15 @@ class _Compiler:
         self.context = context
         self.problems = problems
         self.namespace = block.metadata.namespace or context.namespace
-        self.found = Diagnostics()
+        self.diagnostics = Diagnostics()
         self.settings: dict[str, tuple[Setting, tuple[str, int]]] = {}
-        self.used: set[str] = set()
         secret = sha256_hex(f"{definition.signature}{go_json(block.spec)}{block.metadata.name}")[:12]
         self.run = Run(f"kaigen{secret}x", self.setting)
-        self.tokens = re.compile(rf"{self.run.nonce}([0-9]+)z")
+        self.tokens = TokenTree(self.run)
         self.schema: dict[str, Any] = dict(definition.schema)
 
     def app(self) -> App | None:
-        rendered = render(self.definition, self.run, self._names(), self.found)
+        rendered = render(self.definition, self.run, self._names(), self.diagnostics)
         parts: list[Part] = []
         for item in rendered:
             stem = item.template.removesuffix(SUFFIX).replace("/", "-")
@@ -74,13 +75,13 @@ class _Compiler:
                 part = self._part(f"{role}.{count + 1}" if count else role, document, item.lines)
                 if part is not None:
                     parts.append(part)
-        if not self.found.has_errors:
+        if not self.diagnostics.has_errors:
             self._check_unused()
-        if not parts and not self.found.has_errors:
+        if not parts and not self.diagnostics.has_errors:
             self.problems.error(
-                "KG1008", f"no template of `{self.block.kind}` makes an object for this spec", ("spec",)
+                "KG1008", f"the templates of `{self.block.kind}` produce no object for this spec", ("spec",)
             )
-        for diagnostic in self.found:
+        for diagnostic in self.diagnostics:
             self.problems.add_diagnostic(diagnostic)
         if self.problems.failed:
             return None
@@ -129,19 +130,19 @@ class _Compiler:
         doc: str = "",
         *,
         schema: Mapping[str, Any] | None = None,
-        _place: tuple[str, int] = ("", 0),
+        _line: tuple[str, int] = ("", 0),
         _origin: SpecPath = (),
     ) -> Placeholder:
-        """What `setting` does in a template: a value that may be overridden at deploy time."""
+        """Return the placeholder of a value that can be overridden at deploy time; templates call this as `setting`."""
         if not isinstance(path, str) or not _SETTING.fullmatch(path) or path.split(".")[0] == "global":
-            raise Misused(
-                f"`{path}` cannot name a setting",
-                "a name is letters and digits, with dots between levels, as in `storage.size`",
+            raise MisusedValue(
+                f"`{path}` is not a valid name of a setting",
+                "use letters and digits, with dots between levels, such as `storage.size`",
             )
         if default is None:
-            raise Misused(f"the setting `{path}` needs a default")
+            raise MisusedValue(f"the setting `{path}` requires a default")
         if isinstance(default, Placeholder):
-            raise Misused(f"the default of `{path}` must be known when it is rendered")
+            raise MisusedValue(f"the default of `{path}` must be known at render time")
         default = self._default(path, default)
         about = walk(self.schema, _origin[1:]) if _origin[:1] == ("spec",) and len(_origin) > 1 else None
         about = deref(self.schema, about) if about else None
@@ -150,200 +151,99 @@ class _Compiler:
         setting = Setting(
             path, default, one_line, dict(schema) if schema else values_schema(about, default), False, _origin
         )
-        known = self.settings.setdefault(path, (setting, _place))[0]
+        known = self.settings.setdefault(path, (setting, _line))[0]
         if known.default != setting.default:
-            raise Misused(
-                f"the setting `{path}` has another default elsewhere", "give one of the two another name"
+            raise MisusedValue(
+                f"the setting `{path}` has two different defaults", "rename one of the two settings"
             )
         return Placeholder(self.run.token(known), f"the setting `{path}`")
 
     def _default(self, path: str, default: Any) -> Any:
         if isinstance(default, str) and self.run.nonce in default:
-            raise Misused(f"the default of `{path}` must be known when it is rendered")
+            raise MisusedValue(f"the default of `{path}` must be known at render time")
         if isinstance(default, Mapping):
             return {str(key): self._default(path, value) for key, value in default.items()}
         if isinstance(default, list | tuple):
             return [self._default(path, value) for value in default]
         if not isinstance(default, str | int | float | bool):
-            raise Misused(f"the default of `{path}` is no plain data")
+            raise MisusedValue(f"the default of `{path}` must be plain data")
         return str(default) if isinstance(default, str) else default
 
     def _check_unused(self) -> None:
         for path, (_, (template, line)) in self.settings.items():
-            if path not in self.used:
+            if path not in self.tokens.used:
                 source = self.definition.templates[template]
-                self.found.add(
+                self.diagnostics.add(
                     Diagnostic(
                         "KG1007",
-                        f"the setting `{path}` ends up in no object",
-                        place_in(source, line, path),
-                        "write it out as it is: no filter can change what is known only when it is deployed",
+                        f"no object uses the setting `{path}`",
+                        mark_line(source, line, path),
+                        "write the setting without filters: its value is known only at deploy time",
                     )
                 )
 
     def _part(self, role: str, document: Document, lines: LineMap) -> Part | None:
-        def place(path: SpecPath) -> Mark:
+        """Return one object, or None after reporting why it is not one."""
+
+        def mark(path: SpecPath) -> Mark:
             here: Any = document.data
             for step in path:
                 here = here.get(step) if isinstance(here, dict) else None
-            return lines.place(document.mark(path, key=isinstance(here, dict | list)))
+            return lines.source_mark(document.mark(path, key=isinstance(here, dict | list)))
 
-        def wrong(message: str, path: SpecPath, hint: str = "") -> None:
-            text, advice = shown_tokens(message, self.run), shown_tokens(hint, self.run)
-            self.found.add(Diagnostic("KG1006", text, place(path), advice))
-
-        data = document.data
-        if not isinstance(data, dict):
-            wrong(
-                "this is no Kubernetes object", (), "an object has `apiVersion`, `kind` and `metadata.name`"
-            )
-            return None
         try:
-            body: Any = self._tree(data, document, ())
-        except _Wrong as error:
-            wrong(str(error), error.path, error.hint)
+            body = self._body(document)
+        except ProblemError as error:
+            problem = error.problem
+            message, hint = expand_tokens(problem.message, self.run), expand_tokens(problem.hint, self.run)
+            self.diagnostics.add(Diagnostic(problem.code, message, mark(problem.path), hint))
             return None
+        return Part(role, body, mark)
+
+    def _body(self, document: Document) -> dict[str, Any]:
+        if not isinstance(document.data, dict):
+            raise ProblemError(
+                OUTPUT_ERROR,
+                "not a Kubernetes object",
+                hint="write an object with `apiVersion`, `kind` and `metadata.name`",
+            )
+        body: Any = self.tokens.read(document)
         for key in ("apiVersion", "kind"):
-            if not isinstance(body.get(key), str):
-                near = did_you_mean(key, body)
-                wrong(
-                    f"the object has no `{key}`" if key not in body else f"`{key}` must be a text",
-                    (key,),
-                    near,
+            if key not in body:
+                raise ProblemError(
+                    OUTPUT_ERROR, f"the object has no `{key}`", (key,), did_you_mean(key, body)
                 )
-                return None
+            if not isinstance(body[key], str):
+                raise ProblemError(OUTPUT_ERROR, f"`{key}` must be a string", (key,))
+        self._check_metadata(body)
+        metadata = body["metadata"]
+        if metadata.get("namespace") == self.namespace:
+            metadata["namespace"] = Namespace()
+        return body  # type: ignore[no-any-return]
+
+    def _check_metadata(self, body: dict[str, Any]) -> None:
         metadata = body.get("metadata")
         if not isinstance(metadata, dict) or not metadata.get("name"):
-            wrong(
+            raise ProblemError(
+                OUTPUT_ERROR,
                 f"the {body['kind']} has no `metadata.name`",
                 ("metadata",),
-                "for example `name: {{ release }}`",
+                "set it, for example `name: {{ release }}`",
             )
-            return None
         for key in ("labels", "annotations"):
             if not isinstance(metadata.get(key, {}), dict):
-                wrong(f"`metadata.{key}` must be a mapping", ("metadata", key))
-                return None
+                raise ProblemError(OUTPUT_ERROR, f"`metadata.{key}` must be a mapping", ("metadata", key))
         name = metadata["name"]
+        path = ("metadata", "name")
         if not isinstance(name, Expr):
-            wrong(
-                f"the name `{name}` is the same for every release of the chart, so two would get into each other's way",
-                ("metadata", "name"),
-                "derive it: `{{ release }}` or `{{ release }}-SUFFIX`",
-            )
-        if name == RUN and not isinstance(body.get("spec"), dict):
-            wrong("`{{ run }}` needs an object with a `spec`", ("metadata", "name"))
-            return None
-        if isinstance(name, Expr) and name is not RUN:
-            shown = plain(name, self.block.metadata.name, self.namespace)
-            if not isinstance(shown, str):
-                wrong("`metadata.name` must be a text", ("metadata", "name"))
-                return None
-        namespace = metadata.get("namespace")
-        if isinstance(namespace, str) and namespace == self.namespace:
-            metadata["namespace"] = Namespace()
-        return Part(role, body, place)
-
-    def _tree(self, node: Any, document: Document, path: SpecPath) -> Tree:
-        """The document's data with values and expressions in place of tokens."""
-        if isinstance(node, dict):
-            result: dict[str, Tree] = {}
-            for key, value in node.items():
-                name = self._key(key, (*path, key))
-                if name in result:
-                    raise _Wrong(f"the key `{name}` is there twice", (*path, key))
-                result[name] = self._tree(value, document, (*path, key))
-            return result
-        if isinstance(node, list):
-            return [self._tree(value, document, (*path, index)) for index, value in enumerate(node)]
-        if isinstance(node, str):
-            found: Tree = self._text(node, document, path)
-            return found
-        if node is None:
-            raise _Wrong(
-                f"`{dotted(path)}` has no value", path, "give it one, or leave the line out with `{% if %}`"
-            )
-        return node  # type: ignore[no-any-return]
-
-    def _key(self, key: str, path: SpecPath) -> str:
-        name = self._joined(key, path)
-        if isinstance(name, Expr):
-            raise _Wrong("a key cannot be what is known only when it is deployed", path)
-        return name
-
-    def _text(self, text: str, document: Document, path: SpecPath) -> Any:
-        if self.run.nonce not in text.lower():
-            return text
-        alone = self.tokens.fullmatch(text)
-        if alone and path == ("metadata", "name") and self.run.values[int(alone[1])] is RUN:
-            return RUN
-        if alone:
-            mark = document.mark(path)
-            if mark.text[mark.column - 1 : mark.column] not in {'"', "'", "|", ">"}:
-                value: Tree = self._value(self.run.values[int(alone[1])], path)
-                if isinstance(value, Expr) and value == RUN:
-                    raise _Wrong("`run` is the name of an object, whole, and nothing else", path)
-                return value
-        return self._joined(text, path)
-
-    def _value(self, value: Any, path: SpecPath) -> Tree:
-        """What an expression stands for."""
-        if isinstance(value, Placeholder):
-            return self._value(self.run.values[int(self.tokens.fullmatch(value.token)[1])], path)  # type: ignore[index]
-        if isinstance(value, Setting):
-            self.used.add(value.path)
-            return value
-        if isinstance(value, Expr | bool | int | float):
-            return value
-        if isinstance(value, str):
-            return self._joined(str(value), path)
-        if isinstance(value, Mapping):
-            return {self._key(str(key), path): self._value(item, path) for key, item in value.items()}
-        if isinstance(value, Sequence | range) or type(value).__name__ in {"dict_keys", "dict_values"}:
-            return [self._value(item, path) for item in value]
-        raise _Wrong(
-            "an expression gives no value" if value is None else "an expression gives what is no plain data",
-            path,
-        )
-
-    def _joined(self, text: str, path: SpecPath) -> str | Expr:
-        """A text with what its tokens stand for."""
-        parts: list[str | Expr] = []
-        last = 0
-        for match in self.tokens.finditer(text):
-            parts.append(text[last : match.start()])
-            last = match.end()
-            value = self._value(self.run.values[int(match[1])], path)
-            if value == RUN:
-                raise _Wrong("`run` is the name of an object, whole, and nothing else", path)
-            if isinstance(value, Setting):
-                parts.append(value if value.schema.get("type") == "string" else Text(value))
-            elif isinstance(value, Expr | str):
-                parts.append(value)
-            elif isinstance(value, dict | list):
-                parts.append(self._json(value, path))
-            else:
-                parts.append(json.dumps(value))
-        parts.append(text[last:])
-        if any(isinstance(part, str) and self.run.nonce in part.lower() for part in parts):
-            raise _Wrong(
-                "a filter changed what is known only when it is deployed",
+            raise ProblemError(
+                OUTPUT_ERROR,
+                f"the name `{name}` is the same in every release of the chart, so two releases would conflict",
                 path,
-                "write it out as it is",
+                "use `{{ release }}` or `{{ release }}-SUFFIX`",
             )
-        return joined(parts)
-
-    def _json(self, value: Any, path: SpecPath) -> str:
-        try:
-            return json.dumps(value, ensure_ascii=False)
-        except TypeError:
-            raise _Wrong("a mapping or list within text cannot hold a setting", path) from None
-
-
-class _Wrong(Exception):
-    """A part of an output that can be no part of an object."""
-
-    def __init__(self, message: str, path: SpecPath, hint: str = "") -> None:
-        super().__init__(message)
-        self.path = path
-        self.hint = hint
+        if name == RUN:
+            if not isinstance(body.get("spec"), dict):
+                raise ProblemError(OUTPUT_ERROR, "`{{ run }}` requires an object with a `spec`", path)
+        elif not isinstance(plain(name, self.block.metadata.name, self.namespace), str):
+            raise ProblemError(OUTPUT_ERROR, "`metadata.name` must be a string", path)

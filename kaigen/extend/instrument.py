@@ -1,4 +1,4 @@
-"""What is added to a template before it runs: steps are counted, and the output tells where it comes from."""
+"""Instrument templates before they run: count their steps and mark which line wrote each part of the output."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
 
 MARK, END = "\ufdd0", "\ufdd1"
-"""Around the place of a template that a part of the output comes from; no text of a user's holds them."""
+"""Unicode noncharacters around a source mark in the output; no text of a user contains them."""
 
-PLACE = re.compile(f"{MARK}([^{MARK}{END}]*):([0-9]+){END}")
-"""A mark in the output: name and line of the template."""
+SOURCE_MARK = re.compile(f"{MARK}([^{MARK}{END}]*):([0-9]+){END}")
+"""A source mark in the output: name and line of the template."""
 
 
-class Instrumented(NodeTransformer):
-    """A template that counts its steps, tells where its output comes from, and joins text in the sandbox."""
+class InstrumentedTemplate(NodeTransformer):
+    """Adds step counting, source marks and the sandbox's string concatenation to a template's syntax tree."""
 
     def __init__(self, template: str) -> None:
-        """Take the template's name."""
+        """Store the template's name."""
         self._template = template
         self._captured = 0
 
@@ -35,13 +35,13 @@ class Instrumented(NodeTransformer):
         node.body.insert(0, nodes.ExprStmt(step, lineno=node.lineno))
 
     def visit_For(self, node: nodes.For) -> nodes.Node:
-        """Count its turns."""
+        """Count a loop's iterations."""
         self.generic_visit(node)
         self._counted(node)
         return node
 
     def _capture(self, node: Any) -> Any:
-        # What is captured may be looked at, so it holds no marks.
+        # The template may inspect captured output, so it gets no source marks.
         self._captured += 1
         self.generic_visit(node)
         self._captured -= 1
@@ -51,27 +51,27 @@ class Instrumented(NodeTransformer):
     visit_Macro = visit_CallBlock = visit_FilterBlock = visit_AssignBlock = _capture
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
-        """`~`."""
+        """Replace `~` with the sandbox's concatenation."""
         self.generic_visit(node)
         return self._call("chain", *node.nodes, line=node.lineno)
 
     def visit_Call(self, node: nodes.Call) -> nodes.Node:
-        """Tell `setting` where it is called, and from which field of the spec its default comes."""
+        """Pass to `setting` the line that calls it and the field of the spec that its default reads."""
         self.generic_visit(node)
         if isinstance(node.node, nodes.Name) and node.node.name == "setting":
             default = node.args[1] if len(node.args) > 1 else None
-            known = {
-                "_place": (self._template, node.lineno),
+            arguments = {
+                "_line": (self._template, node.lineno),
                 "_origin": _field_of(default) if default is not None else (),
             }
-            for key, value in known.items():
+            for key, value in arguments.items():
                 node.kwargs.append(
                     nodes.Keyword(key, nodes.Const(value, lineno=node.lineno), lineno=node.lineno)
                 )
         return node
 
     def visit_Output(self, node: nodes.Output) -> nodes.Node:
-        """Put the place of each line and expression before it."""
+        """Put a source mark before each line and expression."""
         self.generic_visit(node)
         if self._captured:
             return node
@@ -99,7 +99,7 @@ def _data_of(node: nodes.Node) -> Sequence[nodes.TemplateData]:
 
 
 def _field_of(node: nodes.Expr) -> tuple[str, ...]:
-    """The path in the document that an expression such as `spec.image.tag` reads; empty for another."""
+    """Return the path that an expression such as `spec.image.tag` reads; empty for any other expression."""
     if isinstance(node, nodes.Name):
         return ("spec",) if node.name == "spec" else ()
     if isinstance(node, nodes.Getattr):

@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.extend.schemas import embedded, spec_problems, with_defaults
+from kaigen.extend.schemas import embedded, with_defaults
+from kaigen.extend.spec_errors import spec_errors
 from kaigen.kinds.kind import CompiledKind
 
 if TYPE_CHECKING:
@@ -56,17 +57,17 @@ class PythonKind:
 
         for name in ("api_version", "kind", "summary"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
-                return f"`{name}` must be a text"
+                return f"`{name}` must be a string that is not empty"
         if not re.fullmatch(GROUP_VERSION, self.api_version):
-            return f"`{self.api_version}` is no group and version such as `acme.example/v1`"
+            return f"`{self.api_version}` is not a group and version such as `acme.example/v1`"
         if not callable(self.compile):
             return "`compile` must be a function"
         if (self.model is None) == (self.schema is None):
-            return "it needs one of `model` and `schema`"
+            return "it must have either `model` or `schema`"
         if self.model is not None and not (isinstance(self.model, type) and issubclass(self.model, Block)):
-            return "`model` must be a class derived from `kaigen.kinds.base.Block`"
+            return "`model` must be a subclass of `kaigen.kinds.base.Block`"
         if self.model is not None and not {"metadata", "spec"} <= self.model.model_fields.keys():
-            return "`model` needs the fields `metadata` and `spec`"
+            return "`model` must have the fields `metadata` and `spec`"
         return "" if self.schema is None else _schema_problem(self.schema)
 
 
@@ -142,7 +143,7 @@ class PluginKind(CompiledKind):
             return app if isinstance(app, App) else None
         problems.error(
             "KG1011",
-            f"the kind `{self.kind}` of the package {self.package} gives a {type(app).__name__} instead of an App",
+            f"the kind `{self.kind}` of the package {self.package} returned a {type(app).__name__} instead of an App",
             ("kind",),
         )
         return None
@@ -165,7 +166,7 @@ def read_by_schema(
     root = dict(schema)
     data = document.data.get("spec")
     if isinstance(data, dict):
-        wrong = spec_problems(document, root, data)
+        wrong = spec_errors(document, root, data)
         told = {item.path for item in found}
         found += [item for item in wrong if item.path not in told]
     if block is None or found:
@@ -189,7 +190,7 @@ def failure(error: BaseException, what: str, code: str) -> Diagnostic:
         column = len(text_of_line) - len(text_of_line.lstrip())
         mark = Mark(last.filename, last.lineno, column + 1, max(1, len(text_of_line) - column), text_of_line)
     message = f"{what}: {type(error).__name__}{f': {text}' if text else ''}"
-    return Diagnostic(code, message, mark, "this is a mistake of that package; tell its authors, or mend it")
+    return Diagnostic(code, message, mark, "report this to the authors of the package")
 
 
 def plugin_kinds() -> tuple[list[PluginKind], list[Diagnostic]]:
@@ -247,5 +248,5 @@ def _unusable(point: EntryPoint, package: str, reason: str) -> Diagnostic:
     return Diagnostic(
         "KG1010",
         f"the kind `{point.name}` of the package {package} cannot be used: {reason}",
-        hint="this is a mistake of that package; tell its authors, or mend it",
+        hint="report this to the authors of the package",
     )

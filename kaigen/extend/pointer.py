@@ -1,4 +1,7 @@
-"""RFC 6902 and RFC 7396 on objects that hold expressions: what is patched becomes plain, the rest stays as it is."""
+"""Apply JSON patches (RFC 6902) and merge patches (RFC 7396) to objects with expressions.
+
+Own code because patch libraries work on plain JSON: here only the patched value becomes plain, other expressions stay.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,15 @@ from kaigen.compile.field_expressions import Labels
 from kaigen.diagnostics.suggest import did_you_mean
 
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")
+_MOST_LISTED = 12
 
 
-class Fails(Exception):
-    """An operation that cannot be done.
+class OperationFailed(Exception):
+    """An operation cannot be applied.
 
     Attributes:
-        hint: what there is instead.
-        member: of the operation, the one that is wrong.
+        hint: what the object has instead.
+        member: the field of the operation that is wrong.
     """
 
     def __init__(self, message: str, hint: str = "", member: str = "path") -> None:
@@ -29,7 +33,7 @@ class Fails(Exception):
 
 
 def thaw(tree: Tree) -> Any:
-    """A copy of a tree that can be changed; its expressions are shared."""
+    """Return a mutable copy of a tree; it shares the expressions."""
     if isinstance(tree, Mapping):
         return {key: thaw(node) for key, node in tree.items()}
     if isinstance(tree, list | tuple):
@@ -37,54 +41,54 @@ def thaw(tree: Tree) -> Any:
     return tree
 
 
-def steps(pointer: str) -> tuple[str, ...]:
-    """The parts of a JSON pointer (RFC 6901).
+def parse_pointer(pointer: str) -> tuple[str, ...]:
+    """Return the steps of a JSON pointer (RFC 6901).
 
     Raises:
-        ValueError: it is none.
+        ValueError: for text that is not a pointer.
     """
     if not pointer:
         return ()
     if not pointer.startswith("/"):
         raise ValueError(f"`{pointer}` does not start with `/`")
     if re.search("~(?![01])", pointer):
-        raise ValueError("`~` is written `~0`, and `/` in a name `~1`")
+        raise ValueError("write `~` as `~0`, and `/` in a name as `~1`")
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/"))
 
 
 def apply(body: Any, operation: Mapping[str, Any], scope: Scope) -> tuple[Any, SpecPath]:
-    """Do one operation of a JSON patch.
+    """Apply one operation of a JSON patch.
 
     Args:
-        body: a tree that may be changed.
+        body: a mutable tree.
         operation: a valid one.
-        scope: what expressions are compared in.
+        scope: resolves expressions for comparisons.
 
     Returns:
-        The tree, and the path of what changed in it.
+        The tree, and the path of the change; empty for `test`.
 
     Raises:
-        Fails: it does not apply; the tree may then be opened up, but means what it meant.
+        OperationFailed: when it does not apply; the tree still has the same values.
     """
-    name, path = operation["op"], steps(operation["path"])
+    name, path = operation["op"], parse_pointer(operation["path"])
     if name in {"add", "replace"}:
         return _put(body, path, copy.deepcopy(operation["value"]), scope, new=name == "add")
     if name == "remove":
-        container, key = _reach(body, path, scope)
+        container, key = _locate(body, path, scope)
         del container[key]
         return body, _as_path(body, path[:-1])
     if name == "test":
-        container, key = _reach(body, path, scope) if path else ([body], 0)
+        container, key = _locate(body, path, scope) if path else ([body], 0)
         found = resolve(container[key], scope)
         if not same(found, operation["value"]):
-            raise Fails(
+            raise OperationFailed(
                 f"`{_shown(path)}` is {brief(found)}, not {brief(operation['value'])}", member="value"
             )
         return body, ()
-    origin = steps(operation["from"])
+    origin = parse_pointer(operation["from"])
     try:
-        container, key = _reach(body, origin, scope) if origin else ([body], 0)
-    except Fails as error:
+        container, key = _locate(body, origin, scope) if origin else ([body], 0)
+    except OperationFailed as error:
         error.member = "from"
         raise
     value = container[key]
@@ -92,23 +96,23 @@ def apply(body: Any, operation: Mapping[str, Any], scope: Scope) -> tuple[Any, S
         if origin == path:
             return body, ()
         if path[: len(origin)] == origin:
-            raise Fails("nothing can be moved into itself", member="from")
+            raise OperationFailed("a value cannot be moved into itself", member="from")
         del container[key]
         return _put(body, path, value, scope, new=True)
     return _put(body, path, thaw(value), scope, new=True)
 
 
 def merge(
-    node: Any, patch: Any, scope: Scope, path: SpecPath = (), missed: list[SpecPath] | None = None
+    node: Any, patch: Any, scope: Scope, path: SpecPath = (), absent: list[SpecPath] | None = None
 ) -> Any:
-    """A merge patch laid over a tree.
+    """Return a tree with a merge patch applied.
 
     Args:
-        node: the tree; it may be changed.
+        node: the tree; may be modified.
         patch: the patch.
-        scope: what expressions are compared in.
-        path: where the tree stands.
-        missed: takes the paths that null should have taken away and that were not there.
+        scope: resolves expressions for comparisons.
+        path: path of the tree in its object.
+        absent: collects the paths that the patch removes and that do not exist.
     """
     if not isinstance(patch, Mapping):
         return copy.deepcopy(patch)
@@ -118,16 +122,16 @@ def merge(
         node = {}
     for key, value in patch.items():
         if value is None:
-            if missed is not None and (key not in node or _absent(node[key], scope)):
-                missed.append((*path, key))
+            if absent is not None and (key not in node or _omitted(node[key], scope)):
+                absent.append((*path, key))
             node.pop(key, None)
         else:
-            node[key] = merge(node.get(key), value, scope, (*path, key), missed)
+            node[key] = merge(node.get(key), value, scope, (*path, key), absent)
     return node
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two values are the same JSON: 1 and 1.0 are, 1 and true are not."""
+    """Return whether two values are the same JSON: 1 and 1.0 are, 1 and true are not."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, Mapping) and isinstance(right, Mapping):
@@ -138,7 +142,7 @@ def same(left: Any, right: Any) -> bool:
 
 
 def opened(node: Expr) -> Any:
-    """What is below an expression, so that a part of it can be patched; the expression itself when nothing is."""
+    """Return the value inside an expression, so that it can be patched, or the expression itself."""
     if isinstance(node, Labels):
         return thaw({**node.common, **node.own})
     if isinstance(node, Setting) and isinstance(node.default, Mapping | list | tuple):
@@ -147,7 +151,7 @@ def opened(node: Expr) -> Any:
 
 
 def brief(value: Any) -> str:
-    """A value in a message."""
+    """Return a value as messages show it."""
     if isinstance(value, Mapping):
         return "a mapping"
     if isinstance(value, list | tuple):
@@ -160,13 +164,13 @@ def _shown(path: Sequence[str]) -> str:
     return "/" + "/".join(path) if path else "the object"
 
 
-def _absent(node: Any, scope: Scope) -> bool:
-    """Whether an object does not have a field, since the setting that fills it is empty."""
+def _omitted(node: Any, scope: Scope) -> bool:
+    """Return whether a field is omitted because its setting is empty."""
     return isinstance(node, Setting) and node.optional and not node.value(scope)
 
 
 def _as_path(body: Any, path: Sequence[str]) -> SpecPath:
-    """A pointer's parts as the keys and indexes that they are in a tree."""
+    """Return the steps of a pointer as keys and indexes of a tree."""
     result: list[str | int] = []
     for part in path:
         if isinstance(body, list) and _INDEX.fullmatch(part):
@@ -179,21 +183,21 @@ def _as_path(body: Any, path: Sequence[str]) -> SpecPath:
 
 
 def _enter(container: Any, key: Any) -> Any:
-    """The value of a key, opened up where it is an expression."""
+    """Return the value of a key; the value inside where it is an expression."""
     node = container[key]
     if isinstance(node, Expr):
         node = container[key] = opened(node)
     return node
 
 
-def _reach(body: Any, path: Sequence[str], scope: Scope) -> tuple[Any, Any]:
-    """The container of what a pointer leads to, and its key there.
+def _locate(body: Any, path: Sequence[str], scope: Scope) -> tuple[Any, Any]:
+    """Return the container of the value that a pointer names, and its key there.
 
     Raises:
-        Fails: it leads to nothing.
+        OperationFailed: when there is no such value.
     """
     if not path:
-        raise Fails("the whole object cannot be taken away")
+        raise OperationFailed("the whole object cannot be removed")
     holder: Any = [body]
     key: Any = 0
     for depth, part in enumerate(path):
@@ -205,50 +209,50 @@ def _reach(body: Any, path: Sequence[str], scope: Scope) -> tuple[Any, Any]:
 def _key(node: Any, part: str, path: Sequence[str], scope: Scope) -> Any:
     here = _shown(path)
     if isinstance(node, dict):
-        there = [key for key, value in node.items() if not _absent(value, scope)]
+        there = [key for key, value in node.items() if not _omitted(value, scope)]
         if part in there:
             return part
         hint = did_you_mean(part, there) or _listed(there)
         if part in node:
-            hint = "it is left out while its setting is empty; `add` puts it there"
-        raise Fails(f"{here} has no `{part}`" if path else f"the object has no `{part}`", hint)
+            hint = "use `add`: the field is omitted while its setting is empty"
+        raise OperationFailed(f"{here} has no `{part}`" if path else f"the object has no `{part}`", hint)
     if isinstance(node, list):
         if _INDEX.fullmatch(part) and int(part) < len(node):
             return int(part)
         count = f"{len(node)} {'entry' if len(node) == 1 else 'entries'}"
         if _INDEX.fullmatch(part):
-            raise Fails(f"{here} has {count}, so there is no {part}", _entries(node, scope))
+            raise OperationFailed(f"index {part} is out of range: {here} has {count}", _entries(node, scope))
         if part == "-":
-            raise Fails(f"`-` is behind the end of {here}, where there is nothing", "only `add` can use it")
-        raise Fails(
-            f"{here} is a list, so `{part}` leads nowhere in it", f"name an entry: {_entries(node, scope)}"
+            raise OperationFailed(f"`-` is the end of {here}, which has no value", "use `-` with `add` only")
+        raise OperationFailed(
+            f"{here} is a list, so `{part}` must be an index", f"use an index: {_entries(node, scope)}"
         )
-    raise Fails(f"{here} is {brief(resolve(node, scope))}, so there is no `{part}` in it")
+    raise OperationFailed(f"{here} is {brief(resolve(node, scope))}, so it has no `{part}`")
 
 
 def _listed(keys: Sequence[str]) -> str:
-    return "it has " + ", ".join(f"`{key}`" for key in keys) if keys else "it is empty"
+    return "fields: " + ", ".join(f"`{key}`" for key in keys) if keys else "it is empty"
 
 
 def _entries(node: Sequence[Any], scope: Scope) -> str:
-    """The entries of a list by their index, with the names that they have."""
-    told = []
-    for index, item in enumerate(node[:12]):
+    """Return the entries of a list as messages show them: by index, with their names."""
+    entries = []
+    for index, item in enumerate(node[:_MOST_LISTED]):
         value = resolve(item, scope)
         name = value.get("name") if isinstance(value, dict) else value if isinstance(value, str) else None
-        told.append(f"{index} is `{name}`" if isinstance(name, str) else str(index))
-    return ", ".join(told) or "it is empty"
+        entries.append(f"{index} is `{name}`" if isinstance(name, str) else str(index))
+    return ", ".join(entries) or "it is empty"
 
 
 def _put(body: Any, path: Sequence[str], value: Any, scope: Scope, *, new: bool) -> tuple[Any, SpecPath]:
     if not path:
         return value, ()
     if not new:
-        holder, key = _reach(body, path, scope)
+        holder, key = _locate(body, path, scope)
         holder[key] = value
         return body, _as_path(body, path)
     root = [body]
-    holder, key = (root, 0) if len(path) == 1 else _reach(body, path[:-1], scope)
+    holder, key = (root, 0) if len(path) == 1 else _locate(body, path[:-1], scope)
     node = _enter(holder, key)
     last = path[-1]
     if isinstance(node, dict):
@@ -260,4 +264,6 @@ def _put(body: Any, path: Sequence[str], value: Any, scope: Scope, *, new: bool)
             _key(node, last, path[:-1], scope)
         node.insert(index, value)
         return root[0], (*_as_path(root[0], path[:-1]), index)
-    raise Fails(f"{_shown(path[:-1])} is {brief(resolve(node, scope))}, so nothing can be put into it")
+    raise OperationFailed(
+        f"{_shown(path[:-1])} is {brief(resolve(node, scope))}, so nothing can be added to it"
+    )

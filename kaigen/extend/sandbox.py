@@ -1,9 +1,8 @@
-"""Jinja2 for templates that nobody has to trust: data in, text out, and nothing else of the machine.
+"""A Jinja2 environment for untrusted templates: data in, text out, no access to the machine.
 
-What a template may call is listed here; whatever is not listed is out of reach. Loops, calls and texts are
-counted, so that a template ends. An expression puts no text into the output but a token that stands for its
-value: the value takes the token's place after the text was read as YAML, so nothing in a spec can change what
-the template's YAML means.
+Own code on top of Jinja's sandbox, which does not limit how long a template runs and lets a value change the meaning of
+the YAML around it. A template can call only what is listed here. Loops, calls and text are counted, so every template
+ends. An expression writes a token instead of its value; the value replaces the token after the text was parsed as YAML.
 """
 
 from __future__ import annotations
@@ -18,19 +17,16 @@ from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 
-from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.extend.instrument import Instrumented
+from kaigen.extend.instrument import InstrumentedTemplate
+from kaigen.extend.template_errors import LimitExceeded, MisusedValue, Undefined
 
 MAX_STEPS = 200_000
-"""Turns of loops, calls of macros, and pieces of 64 characters, of one template."""
+"""Loop iterations, macro calls and blocks of 64 characters in one template."""
 
 MAX_TEXT = 1_000_000
 """Characters of one text."""
 
 MAX_NUMBER = 2**53
-
-NAMES = ("spec", "name", "release", "run", "namespace", "labels", "profile", "kubernetes", "setting")
-"""What a template knows, next to `range` and `dict`."""
 
 _DICT_METHODS = frozenset({"items", "keys", "values", "get"})
 # fmt: off
@@ -63,59 +59,17 @@ _TESTS = frozenset(
 # fmt: on
 
 
-class TooMuch(Exception):
-    """A template runs on and on, or makes too much text."""
-
-
-class Misused(Exception):
-    """A value is used in a way that it does not allow.
-
-    Attributes:
-        hint: what to do instead.
-    """
-
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
-
-
-class Missing(StrictUndefined):
-    """A name that does not exist; its message says which was probably meant, behind a NUL."""
-
-    __slots__ = ()
-
-    @property
-    def _undefined_message(self) -> str:
-        name, owner = str(self._undefined_name), self._undefined_obj
-        if isinstance(owner, dict):
-            known = [key for key in owner if isinstance(key, str)]
-            listed = "it has " + ", ".join(f"`{key}`" for key in known[:12]) if known else "it is empty"
-            return f"there is no `{name}` here\0{did_you_mean(name, known) or listed}\0{name}"
-        if self._undefined_hint:
-            return f"{self._undefined_hint}\0\0{name}"
-        if isinstance(owner, list | tuple | str | int | float | bool):
-            return f"there is no `{name}` in {_named(owner)}\0\0{name}"
-        hint = did_you_mean(name, NAMES) or "a template knows " + ", ".join(f"`{known}`" for known in NAMES)
-        return f"`{name}` is not defined\0{hint}\0{name}"
-
-
-def _named(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "a list" if isinstance(value, list | tuple) else "a text" if isinstance(value, str) else "a number"
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Placeholder:
-    """What is known only at deploy time: it can be written, alone or within text, and nothing else.
+    """A value known only at deploy time: a template can write it, alone or inside a string, and do nothing else.
 
     Attributes:
         token: what is written.
-        what: how messages name it.
+        description: how messages name it.
     """
 
     token: str
-    what: str
+    description: str
 
     def __str__(self) -> str:
         return self.token
@@ -127,9 +81,9 @@ class Placeholder:
         return f"{other}{self.token}"
 
     def _refuse(self, *_: object) -> NoReturn:
-        raise Misused(
-            f"{self.what} is known only when it is deployed, so a template cannot look at it",
-            "look at the field of `spec` that it comes from",
+        raise MisusedValue(
+            f"{self.description} is known only at deploy time, so a template cannot inspect it",
+            "inspect the field of `spec` that it comes from",
         )
 
     __bool__ = __len__ = __iter__ = __eq__ = __ne__ = __hash__ = _refuse
@@ -142,10 +96,10 @@ class Run:
     """One rendering.
 
     Attributes:
-        nonce: what every token starts with; no text of the spec or the templates holds it.
-        values: what tokens stand for, by their number.
+        nonce: what every token starts with; no text of the spec or the templates contains it.
+        values: the values that tokens replace, by the token's number.
         setting: makes the placeholder of a setting.
-        steps: how far it has come.
+        steps: how many steps it took.
     """
 
     nonce: str
@@ -154,22 +108,22 @@ class Run:
     steps: int = 0
 
     def token(self, value: Any) -> str:
-        """A token for a value."""
+        """Store a value and return its token."""
         self.values.append(value)
         return f"{self.nonce}{len(self.values) - 1}z"
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """The environment of one kind's templates."""
+    """The Jinja2 environment of one kind's templates."""
 
     intercepted_binops = frozenset({"+", "*", "**", "%"})
     intercepted_unops = frozenset()
 
     def __init__(self, load: Callable[[str], tuple[str, str] | None]) -> None:
-        """Make it.
+        """Make the environment.
 
         Args:
-            load: gives text and file of a template by its name; None for no such template.
+            load: returns text and file of a template by its name, or None where there is no such template.
         """
 
         def loaded(name: str) -> tuple[str, str, Callable[[], bool]] | None:
@@ -178,11 +132,11 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
         super().__init__(
             loader=FunctionLoader(loaded),
-            undefined=Missing,
+            undefined=Undefined,
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
-            autoescape=True,  # What templates write is marked, what specs hold is not: see `written`.
+            autoescape=True,  # Markup is what templates write; anything else is a value: see `written`.
             finalize=self._finalize,
             optimized=False,
         )
@@ -201,18 +155,18 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         tree = super()._parse(source, name, filename)
-        result: nodes.Template = Instrumented(name or "").visit(tree)
+        result: nodes.Template = InstrumentedTemplate(name or "").visit(tree)
         return result
 
     def step(self, weight: int = 1) -> str:
-        """One more step.
+        """Count one more step.
 
         Raises:
-            TooMuch: there were too many.
+            LimitExceeded: after `MAX_STEPS` steps.
         """
         self.run.steps += weight
         if self.run.steps > MAX_STEPS:
-            raise TooMuch("the template runs on and on: it was stopped")
+            raise LimitExceeded(f"the template ran more than {MAX_STEPS:,} steps and was stopped")
         return ""
 
     @pass_context  # Without one, Jinja would ask for the tokens of constants when it compiles.
@@ -220,7 +174,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return self.written(value)
 
     def written(self, value: Any) -> Markup:
-        """What an expression puts into the output: what templates wrote as it is, a token for anything else."""
+        """Return what an expression writes: text of a template unchanged, a token for anything else."""
         if isinstance(value, Markup):
             return value
         if isinstance(value, StrictUndefined):
@@ -231,7 +185,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return Markup(self.run.token(value))
 
     def chain(self, *parts: Any) -> str:
-        """Texts, one behind the other."""
+        """Return values concatenated as text."""
         texts = [self.text(part) for part in parts]
         self._weigh(sum(map(len, texts)))
         if any(isinstance(part, Markup) for part in parts):
@@ -242,28 +196,30 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return "".join(texts)
 
     def text(self, value: Any) -> str:
-        """A value as it stands within text."""
+        """Return a value as text."""
         if isinstance(value, str | Placeholder | StrictUndefined):
             return str(value)
         return self.to_json(value)
 
     def to_json(self, value: Any) -> str:
-        """A value as one line of JSON."""
+        """Return a value as one line of JSON."""
         self._count(value)
         try:
             text = json.dumps(value, ensure_ascii=False, default=_for_json)
         except (TypeError, ValueError, RecursionError):
-            raise Misused("a value that is no plain data cannot be written") from None
+            raise MisusedValue("only plain data can be written") from None
         self._weigh(len(text))
         return text
 
     def _weigh(self, length: int) -> None:
         if length > MAX_TEXT:
-            raise TooMuch(f"the template makes a text of more than {MAX_TEXT:,} characters: it was stopped")
+            raise LimitExceeded(
+                f"the template produced more than {MAX_TEXT:,} characters of text and was stopped"
+            )
         self.step(1 + length // 64)
 
     def _count(self, value: Any) -> None:
-        """Count the parts of a value, which may be a few that are there again and again."""
+        """Count every part of a value, shared parts as often as they occur."""
         waiting = [value]
         while waiting:
             here = waiting.pop()
@@ -287,10 +243,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return text.replace(old, new)
 
     def indent(self, value: Any, width: int = 4, first: bool = False) -> str:
-        """The filter `indent`: of what a macro or a block wrote."""
+        """The filter `indent`, for the output of a macro or a block."""
         text = self.text(value)
         if not 0 <= width <= 200:
-            raise Misused("`indent` takes 0 to 200 blanks")
+            raise MisusedValue("`indent` accepts a width of 0 to 200")
         self._weigh(len(text) + text.count("\n") * width)
         lead = " " * width
         lines = [lead + line if line.strip() else line for line in text.split("\n")]
@@ -298,56 +254,56 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return Markup(result) if isinstance(value, Markup) else result
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """An operation that can make much of little."""
+        """Evaluate an operation whose result may be large."""
         texts = (str, bytes, list, tuple, dict)
         if operator == "+":
             if isinstance(left, str | Placeholder) or isinstance(right, str | Placeholder):
                 if isinstance(left, int | float) or isinstance(right, int | float):
-                    raise Misused("a text and a number cannot be added", "join them with `~`")
+                    raise MisusedValue("a string and a number cannot be added", "join them with `~`")
                 return self.chain(left, right)
             if isinstance(left, list | tuple) and isinstance(right, list | tuple):
                 self._weigh(len(left) + len(right))
         elif operator in {"*", "**"} and (isinstance(left, texts) or isinstance(right, texts)):
-            raise Misused(f"`{operator}` takes numbers")
+            raise MisusedValue(f"`{operator}` works on numbers only")
         elif operator == "%" and isinstance(left, texts):
-            raise Misused("`%` takes numbers", "join texts with `~`")
+            raise MisusedValue("`%` works on numbers only", "join strings with `~`")
         elif operator == "**" and (abs(left) > 1000 or abs(right) > 64):
-            raise TooMuch("a number grows too large")
+            raise LimitExceeded("a number exceeds 2^53")
         result = super().call_binop(context, operator, left, right)
         if isinstance(result, int | float) and abs(result) > MAX_NUMBER:
-            raise TooMuch("a number grows too large")
+            raise LimitExceeded("a number exceeds 2^53")
         return result
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """A field of data first, whatever its name; then the few methods that data has."""
+        """Return a field of a mapping, or one of the few methods that templates may call."""
         if isinstance(attribute, str) and attribute.startswith("_"):
-            raise SecurityError(f"`{attribute}` is out of a template's reach")
+            raise SecurityError(f"a template cannot access `{attribute}`")
         if isinstance(obj, dict):
             if attribute in obj:
                 return obj[attribute]
-            return getattr(obj, attribute) if attribute in _DICT_METHODS else self._nothing(obj, attribute)
+            return getattr(obj, attribute) if attribute in _DICT_METHODS else self._undefined(obj, attribute)
         if isinstance(obj, str):
-            return getattr(obj, attribute) if attribute in _TEXT_METHODS else self._nothing(obj, attribute)
+            return getattr(obj, attribute) if attribute in _TEXT_METHODS else self._undefined(obj, attribute)
         if obj is None or isinstance(obj, list | tuple | int | float | Placeholder):
-            return self._nothing(obj, attribute)
+            return self._undefined(obj, attribute)
         return super().getattr(obj, attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        """An entry of data."""
+        """Return an entry of a mapping or list."""
         if isinstance(argument, str):
             return self.getattr(obj, argument) if not isinstance(obj, dict) else self._member(obj, argument)
         if isinstance(obj, list | tuple | str):
             try:
                 return obj[argument]
             except (IndexError, TypeError):
-                return self._nothing(obj, argument)
-        return self._member(obj, argument) if isinstance(obj, dict) else self._nothing(obj, argument)
+                return self._undefined(obj, argument)
+        return self._member(obj, argument) if isinstance(obj, dict) else self._undefined(obj, argument)
 
     def _member(self, obj: Mapping[Any, Any], key: Any) -> Any:
-        return obj[key] if key in obj else self._nothing(obj, key)
+        return obj[key] if key in obj else self._undefined(obj, key)
 
-    def _nothing(self, obj: Any, name: Any) -> Missing:
-        return Missing(obj=obj, name=name)
+    def _undefined(self, obj: Any, name: Any) -> Undefined:
+        return Undefined(obj=obj, name=name)
 
 
 def _for_json(value: object) -> object:
@@ -359,9 +315,11 @@ def _for_json(value: object) -> object:
 
 
 def _component(labels: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The labels of one component of an app: those of another do not fit its selector."""
+    """The filter `component`: return labels that select only one component of an app."""
     if not isinstance(labels, Mapping):
-        raise Misused("`component` takes labels", "for example `{{ labels | component('serve') }}`")
+        raise MisusedValue(
+            "`component` must be applied to labels", "for example `{{ labels | component('serve') }}`"
+        )
     return {**labels, "app.kubernetes.io/component": name}
 
 
@@ -369,5 +327,5 @@ def _b64encode(value: str) -> str:
     from base64 import b64encode
 
     if not isinstance(value, str):
-        raise Misused("`b64encode` takes a text that is known when it is rendered")
+        raise MisusedValue("`b64encode` requires a string that is known at render time")
     return b64encode(value.encode()).decode()

@@ -1,10 +1,10 @@
-"""A user kind's templates: rendered, read as YAML, and every problem told at its line of the template."""
+"""Render a user kind's templates, read the output as YAML, and report every error at its line of the template."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import TracebackType
@@ -17,54 +17,52 @@ from kaigen.yaml.sources import Source
 if TYPE_CHECKING:
     from kaigen.extend.definition import Definition
     from kaigen.extend.sandbox import Run, Sandbox
+    from kaigen.extend.template_errors import TemplateFailure
     from kaigen.yaml.document import Document
 
 
-def place_in(source: Source, line: int, word: str = "") -> Mark:
-    """A line of a template, or a word on it where it has that word."""
+def mark_line(source: Source, line: int, word: str = "") -> Mark:
+    """Return the mark of a template's line, or of a word on it where the line has that word."""
     lines = source.text.split("\n")
     text = lines[line - 1].removesuffix("\r") if 0 < line <= len(lines) else ""
     at = -1
     if word:
-        found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
-        at = found.start() if found else text.find(word)
+        match = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
+        at = match.start() if match else text.find(word)
     if at < 0:
         at, word = len(text) - len(text.lstrip()), text.strip()
     return Mark(source.path, line, at + 1, max(1, len(word)), text)
 
 
 def check_templates(templates: Mapping[str, Source]) -> list[Diagnostic]:
-    """What no template engine could read."""
+    """Return the syntax errors of some templates."""
     from jinja2.exceptions import TemplateSyntaxError
 
     environment = _environment(tuple(templates.items()))
-    found = []
+    errors = []
     for name, source in templates.items():
         try:
             environment.compile(environment.parse(source.text, name, source.path))
         except TemplateSyntaxError as error:
-            found.append(_syntax(source, error))
-    return found
+            errors.append(_syntax_error(source, error))
+    return errors
 
 
-def _syntax(source: Source, error: Any) -> Diagnostic:
+def _syntax_error(source: Source, error: Any) -> Diagnostic:
     message = str(error.message).rstrip(".")
     unknown = re.match(r"No (filter|test) named '([^']*)'", message)
     if unknown:
         from kaigen.extend.sandbox import Sandbox
 
+        kind, name = unknown.groups()
         environment = Sandbox(lambda _: None)
-        known = environment.filters if unknown[1] == "filter" else environment.tests
-        hint = did_you_mean(unknown[2], known) or "there are " + ", ".join(
-            f"`{name}`" for name in sorted(known)
-        )
-        return Diagnostic(
-            "KG1004", f"no {unknown[1]} `{unknown[2]}`", place_in(source, error.lineno, unknown[2]), hint
-        )
+        known = environment.filters if kind == "filter" else environment.tests
+        hint = did_you_mean(name, known) or f"{kind}s: " + ", ".join(f"`{each}`" for each in sorted(known))
+        return Diagnostic("KG1004", f"unknown {kind} `{name}`", mark_line(source, error.lineno, name), hint)
     word = re.search(r"'([^']+)'", message)
     text = message[0].lower() + message[1:].replace("'", "`")
-    mark = place_in(source, error.lineno, word[1] if word else "")
-    return Diagnostic("KG1004", f"this is no Jinja2: {text}", mark)
+    mark = mark_line(source, error.lineno, word[1] if word else "")
+    return Diagnostic("KG1004", f"Jinja2 syntax error: {text}", mark)
 
 
 @lru_cache(maxsize=16)
@@ -81,13 +79,13 @@ def _environment(templates: tuple[tuple[str, Source], ...]) -> Sandbox:
 
 
 @dataclass(frozen=True, slots=True)
-class Rendered:
+class RenderedTemplate:
     """One template's output, as YAML.
 
     Attributes:
         template: its name.
-        documents: what it holds.
-        lines: where each part of it comes from.
+        documents: the documents of the output.
+        lines: the template lines that wrote each part of it.
     """
 
     template: str
@@ -96,147 +94,166 @@ class Rendered:
 
 
 class LineMap:
-    """From places of an output to places of the templates that made it."""
+    """Maps positions of an output to the lines of the templates that wrote them.
+
+    Attributes:
+        text: the output without its source marks.
+    """
 
     def __init__(self, text: str, sources: Mapping[str, Source]) -> None:
-        """Take the marks out of a text.
+        """Remove the source marks from an output and remember them.
 
         Args:
-            text: an output with its marks.
+            text: an output with its source marks.
             sources: the templates by name.
         """
-        from kaigen.extend.instrument import PLACE
+        from kaigen.extend.instrument import SOURCE_MARK
 
         self._sources = sources
         self._starts: list[int] = []
-        self._places: list[tuple[str, int]] = []
+        self._origins: list[tuple[str, int]] = []
         parts, last, length = [], 0, 0
-        for match in PLACE.finditer(text):
+        for match in SOURCE_MARK.finditer(text):
             piece = text[last : match.start()]
             parts.append(piece)
             length += len(piece)
             last = match.end()
             if self._starts and self._starts[-1] == length:
-                self._places[-1] = (match[1], int(match[2]))
+                self._origins[-1] = (match[1], int(match[2]))
             else:
                 self._starts.append(length)
-                self._places.append((match[1], int(match[2])))
+                self._origins.append((match[1], int(match[2])))
         parts.append(text[last:])
         self.text = "".join(parts)
-        self._lines = [0, *(found.end() for found in re.finditer("\n", self.text))]
+        self._lines = [0, *(match.end() for match in re.finditer("\n", self.text))]
 
-    def place(self, mark: Mark) -> Mark:
-        """The template's place of a place of the output."""
+    def source_mark(self, mark: Mark) -> Mark:
+        """Return the place in a template that wrote a place of the output."""
         line = min(max(mark.line, 1), len(self._lines))
-        start = self._lines[line - 1]
-        offset = start + max(mark.column, 1) - 1
-        # A value's place is that of its line: what stands before the value was written by the template.
+        offset = self._lines[line - 1] + max(mark.column, 1) - 1
+        # The last source mark before a value is that of its line: the template wrote the key on it.
         index = bisect_right(self._starts, offset) - 1
         if index < 0:
             return Mark(next(iter(self._sources.values())).path)
-        name, number = self._places[index]
+        name, number = self._origins[index]
         word = mark.text[mark.column - 1 : mark.column - 1 + mark.length].split(": ")[0].rstrip(":")
-        return place_in(self._sources[name], number, word)
+        return mark_line(self._sources[name], number, word)
 
 
-def render(definition: Definition, run: Run, names: Mapping[str, Any], found: Diagnostics) -> list[Rendered]:
+def render(
+    definition: Definition, run: Run, names: Mapping[str, Any], diagnostics: Diagnostics
+) -> list[RenderedTemplate]:
     """Render every template of a kind that makes objects.
 
     Args:
         definition: the kind.
         run: takes the tokens.
-        names: what templates know.
-        found: takes what is wrong, at its place in a template.
+        names: the names that templates can use.
+        diagnostics: collects errors, each at its line of a template.
     """
     from kaigen.yaml.document import parse
 
     environment = _environment(tuple(definition.templates.items()))
     environment.run = run
-    made = []
+    outputs = []
     for name in definition.objects():
-        text = _text(environment, definition, name, names, found)
+        text = _output(environment, definition, name, names, diagnostics)
         if text is None:
             continue
-        source = definition.templates[name]
         lines = LineMap(text, definition.templates)
-        told = Diagnostics()
-        documents = parse(Source(source.path, lines.text), told)
-        for item in told:
-            mark = lines.place(item.mark) if item.mark else None
-            message, hint = shown_tokens(item.message, run), shown_tokens(item.hint, run)
-            found.add(replace(item, message=message, hint=hint, mark=mark))
-        made.append(Rendered(name, documents, lines))
-    return made
+        own = Diagnostics()
+        documents = parse(Source(definition.templates[name].path, lines.text), own)
+        for item in own:
+            mark = lines.source_mark(item.mark) if item.mark else None
+            message, hint = expand_tokens(item.message, run), expand_tokens(item.hint, run)
+            diagnostics.add(replace(item, message=message, hint=hint, mark=mark))
+        outputs.append(RenderedTemplate(name, documents, lines))
+    return outputs
 
 
-def shown_tokens(text: str, run: Run) -> str:
-    """A text with what its tokens stand for."""
+def expand_tokens(text: str, run: Run) -> str:
+    """Return a text with the values that its tokens replace, for messages."""
 
-    def shown(match: re.Match[str]) -> str:
+    def value_text(match: re.Match[str]) -> str:
         value = run.values[int(match[1])]
-        return (
-            value if isinstance(value, str) else "{{ … }}" if isinstance(value, dict | list) else str(value)
-        )
+        return "{{ … }}" if isinstance(value, dict | list) else str(value)
 
-    return re.sub(rf"{run.nonce}([0-9]+)z", shown, text)
+    return re.sub(rf"{run.nonce}([0-9]+)z", value_text, text)
 
 
-def _text(
-    environment: Sandbox, definition: Definition, name: str, names: Mapping[str, Any], found: Diagnostics
+def _output(
+    environment: Sandbox,
+    definition: Definition,
+    name: str,
+    names: Mapping[str, Any],
+    diagnostics: Diagnostics,
 ) -> str | None:
-    from jinja2.exceptions import SecurityError, TemplateNotFound, TemplateSyntaxError, UndefinedError
+    """Return the text that one template writes, or None after reporting why it fails."""
+    from jinja2.exceptions import TemplateSyntaxError
 
-    from kaigen.extend.sandbox import MAX_TEXT, Misused, TooMuch
-
-    def tell(error: BaseException, message: str, hint: str = "", word: str = "") -> None:
-        source, line = _where(error.__traceback__, definition.templates.values()) or (
+    try:
+        return _generate(environment, name, names)
+    except TemplateSyntaxError as error:
+        diagnostics.add(_syntax_error(definition.templates[error.name or name], error))
+    except Exception as error:
+        failure = _failure(error, definition.templates)
+        if failure is None:
+            raise
+        source, line = _failing_line(error.__traceback__, definition.templates.values()) or (
             definition.templates[name],
             1,
         )
-        found.add(Diagnostic("KG1005", message, place_in(source, line, word), hint))
-
-    parts: list[str] = []
-    length = 0
-    try:
-        for part in environment.get_template(name).generate(**names):
-            length += len(part)
-            if length > MAX_TEXT:
-                raise TooMuch(f"the template makes more than {MAX_TEXT:,} characters: it was stopped")
-            parts.append(part)
-        return "".join(parts)
-    except TemplateSyntaxError as error:
-        found.add(_syntax(definition.templates[error.name or name], error))
-    except TemplateNotFound as error:
-        wanted = str(error.name)
-        hint = did_you_mean(wanted, definition.templates) or (
-            "a template includes only templates of its own kind: " + ", ".join(definition.templates)
-        )
-        tell(error, f"no template `{wanted}`", hint, wanted)
-    except UndefinedError as error:
-        message, _, rest = str(error.message).partition("\0")
-        hint, _, word = rest.partition("\0")
-        tell(error, message, hint, word)
-    except SecurityError as error:
-        tell(error, str(error).rstrip("."))
-    except Misused as error:
-        tell(error, str(error), error.hint)
-    except TooMuch as error:
-        tell(error, str(error), "bound what it goes through, for example by `maxItems` in the schema")
-    except RecursionError as error:
-        tell(error, "the template calls or includes itself without end")
-    except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
-        text = str(error) or type(error).__name__
-        tell(error, f"the template fails: {text[:200]}")
+        mark = mark_line(source, line, failure.word)
+        diagnostics.add(Diagnostic("KG1005", failure.message, mark, failure.hint))
     return None
 
 
-def _where(trace: TracebackType | None, sources: Any) -> tuple[Source, int] | None:
-    """The innermost line of a template in a traceback."""
+def _generate(environment: Sandbox, name: str, names: Mapping[str, Any]) -> str:
+    from kaigen.extend.sandbox import MAX_TEXT
+    from kaigen.extend.template_errors import LimitExceeded
+
+    parts: list[str] = []
+    length = 0
+    for part in environment.get_template(name).generate(**names):
+        length += len(part)
+        if length > MAX_TEXT:
+            raise LimitExceeded(f"the template produced more than {MAX_TEXT:,} characters and was stopped")
+        parts.append(part)
+    return "".join(parts)
+
+
+def _failure(error: Exception, templates: Mapping[str, Source]) -> TemplateFailure | None:
+    """Return what an exception means to the template's author; None for a bug of kaigen."""
+    from jinja2.exceptions import SecurityError, TemplateNotFound, UndefinedError
+
+    from kaigen.extend.template_errors import TemplateFailure, UndefinedName
+
+    if isinstance(error, TemplateFailure):
+        return error
+    if isinstance(error, UndefinedName):
+        return error.failure
+    if isinstance(error, TemplateNotFound):
+        missing = str(error.name)
+        hint = did_you_mean(missing, templates) or "templates of this kind: " + ", ".join(
+            f"`{name}`" for name in templates
+        )
+        return TemplateFailure(f"template `{missing}` not found", hint, missing)
+    if isinstance(error, SecurityError | UndefinedError):
+        return TemplateFailure(str(error).rstrip("."))
+    if isinstance(error, RecursionError):
+        return TemplateFailure("the template calls or includes itself endlessly")
+    if isinstance(error, TypeError | ValueError | ArithmeticError | LookupError | AttributeError):
+        return TemplateFailure(f"the template failed: {(str(error) or type(error).__name__)[:200]}")
+    return None
+
+
+def _failing_line(trace: TracebackType | None, sources: Iterable[Source]) -> tuple[Source, int] | None:
+    """Return the innermost line of a template in a traceback."""
     files = {source.path: source for source in sources}
-    found = None
+    innermost = None
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
         if file in files:
-            found = (files[file], trace.tb_lineno)
+            innermost = (files[file], trace.tb_lineno)
         trace = trace.tb_next
-    return found
+    return innermost

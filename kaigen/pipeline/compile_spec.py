@@ -28,7 +28,7 @@ def make_context(config: Config, specs: SpecIndex) -> Context:
 
     patches = None
     if config.patches:
-        from kaigen.extend.patches import read_patches
+        from kaigen.extend.patch_files import read_patches
 
         patches = read_patches(config)
     return Context(

@@ -476,7 +476,7 @@ class _Run:
         apps = [(row.namespace, row.name) for entry in entries.values() for row in entry.apps]
         matched = {name for entry in entries.values() for name in entry.matched}
         if self.config.patches:
-            from kaigen.extend.patches import read_patches
+            from kaigen.extend.patch_files import read_patches
 
             if read_patches(self.config).unmatched(matched, apps, partial=False):
                 raise _Unclear

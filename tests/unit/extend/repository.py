@@ -1,4 +1,4 @@
-"""A repository with a kind of its own, as small as one can be."""
+"""The smallest repository with a kind of its own."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ spec: {text: hello}
 
 
 def repository(folder: Path, files: dict[str, str] | None = None) -> Path:
-    """A folder with the kind `Thing` and a document of it.
+    """Write a repository with the kind `Thing` and one document of it.
 
     Args:
-        folder: made anew.
-        files: by path; those of the kind itself below `kind/`, templates below `t/`.
+        folder: the repository's root; created.
+        files: contents by path; `kind/` is the folder of the kind, `t/` its templates.
     """
     every = {
         "kaigen.yaml": "namespace: ml\nkinds: [kinds]\n",
@@ -58,16 +58,16 @@ def repository(folder: Path, files: dict[str, str] | None = None) -> Path:
         **(files or {}),
     }
     for path, text in every.items():
-        place = path.replace("kind/", "kinds/thing/", 1) if path.startswith("kind/") else path
-        place = place.replace("t/", "kinds/thing/templates/", 1) if path.startswith("t/") else place
-        target = folder / place
+        location = path.replace("kind/", "kinds/thing/", 1) if path.startswith("kind/") else path
+        location = location.replace("t/", "kinds/thing/templates/", 1) if path.startswith("t/") else location
+        target = folder / location
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8")
     return folder
 
 
-def told(folder: Path, environment: str = "") -> list[str]:
-    """What is wrong with a repository: place, code, message and hint, a line each."""
+def messages(folder: Path, environment: str = "") -> list[str]:
+    """Return the diagnostics of a repository, one line each: place, severity, code, message and hint."""
     try:
         found, _ = validate((), load_config(folder, environment))
     except InputError as error:
@@ -76,7 +76,7 @@ def told(folder: Path, environment: str = "") -> list[str]:
 
 
 def line(item: Diagnostic, folder: Path) -> str:
-    """A diagnostic on one line."""
+    """Return a diagnostic as one line."""
     place = (
         str(item.mark).replace(f"{folder}/", "").replace("kinds/thing/templates/", "") if item.mark else ""
     )
@@ -87,7 +87,7 @@ def line(item: Diagnostic, folder: Path) -> str:
 
 
 def app_of(folder: Path) -> App:
-    """The app of a repository's one document, unchecked."""
+    """Compile the only document of a repository without checks."""
     config = load_config(folder)
     (spec,) = load_specs((), config).specs
     problems = Problems()
@@ -98,7 +98,7 @@ def app_of(folder: Path) -> App:
 
 
 def compiled(folder: Path, environment: str = "") -> Compiled:
-    """The one app of a repository."""
+    """Return the only app of a repository."""
     config = load_config(folder, environment)
     (item,) = compile_specs(load_specs((), config), config).apps
     return item

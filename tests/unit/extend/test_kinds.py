@@ -1,4 +1,4 @@
-"""Which kinds there are: those of folders and packages, their names, schemas, and what is wrong with them."""
+"""Kinds defined by folders: names, schemas, defaults and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kaigen.config.settings import load_config
 from kaigen.dialects.registry import KINDS
 from kaigen.extend.find import folder_kinds
 from kaigen.kinds.schema import combined_schema, json_schema
-from tests.unit.extend.repository import KIND, SCHEMA, SPEC, compiled, repository, told
+from tests.unit.extend.repository import KIND, SCHEMA, SPEC, compiled, messages, repository
 
 
 @pytest.mark.parametrize(
@@ -20,13 +20,13 @@ from tests.unit.extend.repository import KIND, SCHEMA, SPEC, compiled, repositor
     [
         (
             {"kaigen.yaml": "kinds: [knds]\n"},
-            "knds e KG1001 no such folder of kinds (see `kinds` in kaigen.yaml)",
+            "knds e KG1001 folder of kinds not found (correct `kinds` in kaigen.yaml)",
         ),
         ({"kind/kind.yaml": ""}, "kinds/thing/kind.yaml e KG0108 holds no document"),
-        ({"kind/kind.yaml": "[a]\n"}, "kinds/thing/kind.yaml:1:1 e KG1001 kind.yaml must hold a mapping"),
+        ({"kind/kind.yaml": "[a]\n"}, "kinds/thing/kind.yaml:1:1 e KG1001 kind.yaml must contain a mapping"),
         (
             {"kind/kind.yaml": KIND + "---\n" + KIND},
-            "kinds/thing/kind.yaml:8:1 e KG1001 kind.yaml holds more than one",
+            "kinds/thing/kind.yaml:8:1 e KG1001 kind.yaml must contain only one document",
         ),
         (
             {"kind/kind.yaml": KIND.replace("summary", "sumary")},
@@ -39,11 +39,11 @@ from tests.unit.extend.repository import KIND, SCHEMA, SPEC, compiled, repositor
         ),
         (
             {"kind/kind.yaml": KIND.replace("acme.example/v1", "kaigen.dev/v2")},
-            "kind.yaml:5:9 e KG1002 `Thing` of `kaigen.dev/v2`: that name is kaigen's own",
+            "kind.yaml:5:9 e KG1002 `Thing` of `kaigen.dev/v2` is reserved for kaigen",
         ),
         (
             {"kind/kind.yaml": KIND.replace("acme.example/v1", "apps/v1").replace("Thing", "Deployment")},
-            "kind.yaml:5:9 e KG1002 `Deployment` of `apps/v1`: that is a Kubernetes object",
+            "kind.yaml:5:9 e KG1002 `Deployment` of `apps/v1` is a kind of Kubernetes",
         ),
         (
             {
@@ -55,60 +55,60 @@ from tests.unit.extend.repository import KIND, SCHEMA, SPEC, compiled, repositor
         ),
         (
             {"kind/schema.yaml": "type: objct\n"},
-            "schema.yaml:1:7 e KG1003 no JSON Schema: `type`: 'objct' is not valid",
+            "schema.yaml:1:7 e KG1003 not a valid JSON Schema: `type`: 'objct' is not valid",
         ),
         (
             {"kind/schema.yaml": "type: string\n"},
-            "schema.yaml:1:7 e KG1003 the schema of a `spec` describes a mapping",
+            "schema.yaml:1:7 e KG1003 the schema of a `spec` must describe a mapping",
         ),
         (
             {"kind/schema.yaml": "$schema: http://json-schema.org/draft-07/schema#\ntype: object\n"},
-            "schema.yaml:1:10 e KG1003 a kind's schema is of JSON Schema 2020-12",
+            "schema.yaml:1:10 e KG1003 a kind's schema must be JSON Schema 2020-12",
         ),
         (
             {"kind/schema.yaml": "type: object\nproperties:\n  a: {$ref: '#/$defs/a'}\n"},
-            "schema.yaml:3:13 e KG1003 `#/$defs/a` leads to nothing in this schema",
+            "schema.yaml:3:13 e KG1003 `#/$defs/a` is not defined in this schema",
         ),
         (
             {"kind/schema.yaml": "type: object\nproperties:\n  a: {$ref: 'file:///etc/passwd'}\n"},
-            "schema.yaml:3:13 e KG1003 `file:///etc/passwd` leads to nothing in this schema",
+            "schema.yaml:3:13 e KG1003 `file:///etc/passwd` is not defined in this schema",
         ),
         (
             {"kind/schema.yaml": "type: object\n$defs: {a: {$ref: '#/$defs/a'}}\n"},
-            "schema.yaml:2:19 e KG1003 `#/$defs/a` leads to nothing in this schema",
+            "schema.yaml:2:19 e KG1003 `#/$defs/a` is not defined in this schema",
         ),
         (
             {"kind/schema.yaml": "type: object\nproperties:\n  a: {pattern: '('}\n"},
-            "schema.yaml:3:16 e KG1003 no regular expression",
+            "schema.yaml:3:16 e KG1003 not a regular expression",
         ),
-        ({"t/readme.txt": "x"}, "readme.txt e KG1004 this file is no template"),
+        ({"t/readme.txt": "x"}, "readme.txt e KG1004 this file is not a template"),
     ],
 )
-def test_a_kind_that_is_wrong_is_told_and_its_documents_are_not(
+def test_an_invalid_kind_is_reported_and_its_documents_are_not(
     tmp_path: Path, files: dict[str, str], message: str
 ) -> None:
-    found = told(repository(tmp_path, files))
-    # Where the kind was to have another name, the document is of a kind that there is not.
+    found = messages(repository(tmp_path, files))
+    # Where the definition has another name, the kind of the document is unknown.
     assert len(found) == (2 if "KG1002 `Thing` of `kaigen" in message or "Deployment" in message else 1)
     assert message in found[0]
 
 
-def test_a_kind_without_templates_is_told(tmp_path: Path) -> None:
+def test_a_kind_without_templates_is_reported(tmp_path: Path) -> None:
     folder = repository(tmp_path)
     (folder / "kinds/thing/templates/map.yaml.jinja").unlink()
-    (found,) = told(folder)
-    assert found.startswith("kinds/thing/templates e KG1004 no file ends in `.yaml.jinja`")
+    (found,) = messages(folder)
+    assert found.startswith("kinds/thing/templates e KG1004 no file name ends in `.yaml.jinja`")
 
 
-def test_a_document_of_a_kind_that_there_is_not_is_told_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_kind_is_reported_with_the_nearest_known_kind(tmp_path: Path) -> None:
     folder = repository(tmp_path, {"specs/one.yaml": SPEC.replace("Thing", "Thnig")})
-    assert told(folder) == [
+    assert messages(folder) == [
         "specs/one.yaml:2:7 e KG0212 unknown kind `Thnig` in `acme.example/v1` (did you mean `Thing`?)"
     ]
 
 
 @pytest.mark.parametrize(
-    ("schema", "spec", "messages"),
+    ("schema", "spec", "lines"),
     [
         ("", "{txt: a}", ["4:8 e KG0201 unknown field `txt` (did you mean `text`?)"]),
         ("", "{count: '2'}", ["4:15 e KG0202 `count` must be a whole number, not the text `2`"]),
@@ -141,7 +141,7 @@ def test_a_document_of_a_kind_that_there_is_not_is_told_with_the_nearest(tmp_pat
         (
             "a: {anyOf: [{type: string}, {type: integer}]}",
             "{a: true}",
-            ["4:11 e KG0206 `a` fits none of its forms: it"],
+            ["4:11 e KG0206 `a` must be a string or a whole number, not true"],
         ),
         (
             "a: {anyOf: [{type: string}, {type: object, properties: {b: {type: integer}}}]}",
@@ -151,18 +151,18 @@ def test_a_document_of_a_kind_that_there_is_not_is_told_with_the_nearest(tmp_pat
         ("a: {not: {const: 1}}", "{a: 1}", ["4:11 e KG0210 `a`: "]),
     ],
 )
-def test_a_spec_that_does_not_fit_the_schema_is_told_as_kaigen_tells_its_own(
-    tmp_path: Path, schema: str, spec: str, messages: list[str]
+def test_schema_errors_read_like_those_of_kaigen_kinds(
+    tmp_path: Path, schema: str, spec: str, lines: list[str]
 ) -> None:
     text = SCHEMA + (f"  {schema}\n" if schema.startswith("a:") else schema)
-    found = told(
+    found = messages(
         repository(
             tmp_path, {"kind/schema.yaml": text, "specs/one.yaml": SPEC.replace("{text: hello}", spec)}
         )
     )
-    assert len(found) == len(messages)
-    for line, message in zip(found, messages, strict=True):
-        assert line.startswith(f"specs/one.yaml:{message}")
+    assert len(found) == len(lines)
+    for message, line in zip(found, lines, strict=True):
+        assert message.startswith(f"specs/one.yaml:{line}")
 
 
 def test_defaults_are_filled_in_at_every_depth(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_defaults_are_filled_in_at_every_depth(tmp_path: Path) -> None:
     assert json.loads(data) == {"list": [{"b": 2, "a": 1}], "text": "x", "deep": {"a": 1}}
 
 
-def test_the_schema_of_a_kind_accepts_its_documents_and_refuses_others(tmp_path: Path) -> None:
+def test_the_schema_of_a_kind_accepts_its_documents_and_rejects_others(tmp_path: Path) -> None:
     text = (
         SCHEMA
         + "  deep: {$ref: '#/$defs/deep'}\n$defs: {deep: {type: object, properties: {me: {$ref: '#/$defs/deep'}}}}\n"

@@ -1,4 +1,4 @@
-"""docs/extending.md says what examples/extending and the scenario hold, word for word."""
+"""docs/extending.md shows the files of examples/extending and the messages of its scenario verbatim."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def test_the_page_shows_every_file_of_the_example() -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_file_of_the_page_is_that_of_the_example_and_of_the_scenario(name: str) -> None:
+def test_the_files_of_the_page_equal_those_of_the_example_and_the_scenario(name: str) -> None:
     scenario = parse((ROOT / "tests/scenario/commands/extend/page.txt").read_text(encoding="utf-8"))
     first = next(section for section in scenario if section.mark == "---" and section.name == name)
     assert content(name) == BLOCKS[name] == first.content().decode()
 
 
-def test_the_messages_of_the_page_are_those_of_the_scenario() -> None:
+def test_the_messages_of_the_page_appear_in_the_scenario() -> None:
     scenario = (ROOT / "tests/scenario/commands/extend/page.txt").read_text(encoding="utf-8")
     messages = re.findall(r"^```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
     assert len(messages) == 2

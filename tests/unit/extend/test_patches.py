@@ -1,4 +1,4 @@
-"""Patches of kaigen.yaml over the objects of apps."""
+"""Patches of kaigen.yaml applied to the objects of apps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from kaigen.cli.main import run
 from kaigen.config.settings import load_config
 from kaigen.emit.chart import chart_files
-from tests.unit.extend.repository import HEAD, compiled, repository, told
+from tests.unit.extend.repository import HEAD, compiled, messages, repository
 
 CONFIG = "namespace: ml\nkinds: [kinds]\n"
 JOB = """\
@@ -38,7 +38,7 @@ def patched(folder: Path, patches: str, **files: str) -> Path:
     return repository(folder, {**every, **files})
 
 
-def test_a_patch_of_what_a_job_runs_changes_its_name_in_both_forms(tmp_path: Path) -> None:
+def test_patching_the_spec_of_a_job_changes_its_name_in_both_forms(tmp_path: Path) -> None:
     plain = compiled(repository(tmp_path / "plain", {"t/job.yaml.jinja": JOB}))
     folder = patched(
         tmp_path / "patched",
@@ -56,7 +56,7 @@ def test_a_patch_of_what_a_job_runs_changes_its_name_in_both_forms(tmp_path: Pat
     assert text.index("nodeSelector") < text.index("sha256sum")
 
 
-def test_a_patch_of_a_mutable_field_keeps_the_name(tmp_path: Path) -> None:
+def test_patching_a_mutable_field_of_a_job_keeps_its_name(tmp_path: Path) -> None:
     plain = compiled(repository(tmp_path / "plain", {"t/job.yaml.jinja": JOB}))
     item = compiled(
         patched(
@@ -68,11 +68,11 @@ def test_a_patch_of_a_mutable_field_keeps_the_name(tmp_path: Path) -> None:
     assert job["metadata"]["name"] in [o.body["metadata"]["name"] for o in plain.objects]
 
 
-def test_a_setting_that_a_patch_takes_away_is_gone_from_the_chart_and_told(tmp_path: Path) -> None:
+def test_replacing_a_setting_removes_it_from_the_chart_with_a_warning(tmp_path: Path) -> None:
     folder = patched(tmp_path, "  - target: {app: one, kind: Job}\n    patch: {spec: {backoffLimit: 7}}\n")
-    assert told(folder) == [
-        "kaigen.yaml:5:12 w KG1024 `retries` is no setting of `one` any more: the patch puts a plain value in its "
-        "place (override it with `values` in kaigen.yaml instead, where a setting is enough)"
+    assert messages(folder) == [
+        "kaigen.yaml:5:12 w KG1024 the patch replaces the setting `retries` of `one` with a plain value "
+        "(set `values` in kaigen.yaml instead, to keep the chart's setting)"
     ]
     item = compiled(folder)
     assert [setting.path for setting in item.app.settings] == ["image"]
@@ -90,7 +90,9 @@ def test_a_setting_that_a_patch_takes_away_is_gone_from_the_chart_and_told(tmp_p
         ("app: '*', name: one", ["map"]),
     ],
 )
-def test_a_target_means_objects_by_app_kind_and_name(tmp_path: Path, target: str, changed: list[str]) -> None:
+def test_a_target_selects_objects_by_app_kind_and_name(
+    tmp_path: Path, target: str, changed: list[str]
+) -> None:
     patch = f"  - target: {{{target}}}\n    patch: {{metadata: {{labels: {{team: search}}}}}}\n"
     item = compiled(patched(tmp_path, patch))
     assert sorted(o.object.role for o in item.objects if "team" in o.body["metadata"]["labels"]) == changed
@@ -101,7 +103,7 @@ def test_a_target_means_objects_by_app_kind_and_name(tmp_path: Path, target: str
     [
         (
             "{app: onee, kind: Job}\n    patch: {a: 1}",
-            "4:19 e KG1021 no app `onee` to patch (did you mean `one`?)",
+            "4:19 e KG1021 no app matches `onee` (did you mean `one`?)",
         ),
         (
             "{app: one, kind: Jb}\n    patch: {a: 1}",
@@ -111,18 +113,21 @@ def test_a_target_means_objects_by_app_kind_and_name(tmp_path: Path, target: str
             "{app: one, name: mop}\n    patch: {a: 1}",
             "4:30 e KG1021 app `one` has no object `mop` (did you mean `map`?)",
         ),
-        ("{app: one, kind: Job}\n    patch: {}", "5:12 e KG1020 this patch changes nothing"),
+        ("{app: one, kind: Job}\n    patch: {}", "5:12 e KG1020 the patch is empty"),
         (
             "{app: one}\n    patch: [{op: ad, path: /a}]",
-            "5:18 e KG1020 there is no operation `ad` (did you mean `add`?)",
+            "5:18 e KG1020 unknown operation `ad` (did you mean `add`?)",
         ),
-        ("{app: one}\n    patch: [{path: /a}]", "5:13 e KG1020 an operation needs `op`"),
-        ("{app: one}\n    patch: [{op: add, path: /a}]", "5:18 e KG1020 `add` needs `value`"),
+        ("{app: one}\n    patch: [{path: /a}]", "5:13 e KG1020 `op` is missing"),
+        ("{app: one}\n    patch: [{op: add, path: /a}]", "5:18 e KG1020 `add` requires `value`"),
         (
             "{app: one}\n    patch: [{op: remove, path: a}]",
-            "5:32 e KG1020 no JSON pointer: `a` does not start with `/`",
+            "5:32 e KG1020 not a JSON pointer: `a` does not start with `/`",
         ),
-        ("{app: one}\n    patch: [{op: remove, path: /a, valu: 1}]", "5:36 e KG1020 `remove` has no `valu`"),
+        (
+            "{app: one}\n    patch: [{op: remove, path: /a, valu: 1}]",
+            "5:36 e KG1020 unknown field `valu` of `remove`",
+        ),
         (
             "{app: one}\n    patch: nowhere.yaml",
             "5:12 e KG1020 the patch `nowhere.yaml`: no such file or folder",
@@ -140,21 +145,23 @@ def test_a_target_means_objects_by_app_kind_and_name(tmp_path: Path, target: str
         ("{ap: one}\n    patch: {a: 1}", "4:14 e KG0201 unknown field `ap`"),
     ],
 )
-def test_a_patch_that_is_wrong_or_no_longer_applies_is_told(tmp_path: Path, patch: str, message: str) -> None:
-    found = told(patched(tmp_path, f"  - target: {patch}\n"))
+def test_a_patch_that_is_malformed_or_does_not_apply_is_reported(
+    tmp_path: Path, patch: str, message: str
+) -> None:
+    found = messages(patched(tmp_path, f"  - target: {patch}\n"))
     assert any(item.startswith(f"kaigen.yaml:{message}") for item in found), found
 
 
-def test_a_glob_that_finds_no_object_in_any_app_is_told(tmp_path: Path) -> None:
+def test_a_pattern_that_matches_no_object_in_any_app_is_reported(tmp_path: Path) -> None:
     two = "apiVersion: acme.example/v1\nkind: Thing\nmetadata: {name: two}\nspec: {}\n"
     folder = patched(
         tmp_path, "  - target: {app: '*', kind: Service}\n    patch: {a: 1}\n", **{"specs/two.yaml": two}
     )
-    (found,) = told(folder)
-    assert found.startswith("kaigen.yaml:4:30 e KG1021 none of the 2 apps that `*` means has a Service")
+    (found,) = messages(folder)
+    assert found.startswith("kaigen.yaml:4:30 e KG1021 none of the 2 apps that match `*` has a Service")
 
 
-def test_the_patches_of_an_environment_lie_over_the_others(tmp_path: Path) -> None:
+def test_patches_of_an_environment_are_applied_last(tmp_path: Path) -> None:
     folder = patched(
         tmp_path,
         "  - target: {app: one, kind: ConfigMap}\n    patch: {data: {a: file}}\n"
@@ -169,12 +176,12 @@ def test_the_patches_of_an_environment_lie_over_the_others(tmp_path: Path) -> No
     assert load_config(folder, "prod") == load_config(folder, "prod")
 
 
-def test_patches_and_kinds_are_no_specs_where_specs_are_everything(tmp_path: Path) -> None:
+def test_files_of_patches_and_kinds_are_not_read_as_specs(tmp_path: Path) -> None:
     config = (
         f"{CONFIG}specs: ['.']\npatches:\n  - target: {{app: one, kind: ConfigMap}}\n    patch: p/a.yaml\n"
     )
     folder = repository(tmp_path, {"kaigen.yaml": config, "p/a.yaml": "data: {b: c}\n"})
-    assert told(folder) == []
+    assert messages(folder) == []
 
 
 def test_an_incremental_render_sees_changes_of_templates_schemas_and_patches(

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kaigen.emit.chart import chart_files
-from tests.unit.extend.repository import SPEC, compiled, repository, told
+from tests.unit.extend.repository import SPEC, compiled, messages, repository
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
@@ -76,7 +76,9 @@ def quota_repository(folder: Path, monkeypatch: pytest.MonkeyPatch, spec: str = 
     return repository(folder / "repository", {"kaigen.yaml": "namespace: ml\n", "specs/one.yaml": spec})
 
 
-def test_the_package_of_the_docs_makes_both_forms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_package_of_the_docs_renders_in_both_forms(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     item = compiled(quota_repository(tmp_path, monkeypatch))
     (quota,) = item.objects
     assert quota.body["metadata"]["name"] == "search-gpus"
@@ -94,21 +96,21 @@ def test_the_package_of_the_docs_makes_both_forms(tmp_path: Path, monkeypatch: p
         ("{gpus: -1}", "specs/one.yaml:4:14 e KG0208 `gpus` is -1; it must be at least 0"),
     ],
 )
-def test_its_documents_are_checked_as_others_are(
+def test_documents_of_a_package_kind_are_validated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str, message: str
 ) -> None:
-    assert told(quota_repository(tmp_path, monkeypatch, QUOTA.replace("{gpus: 8}", spec))) == [message]
+    assert messages(quota_repository(tmp_path, monkeypatch, QUOTA.replace("{gpus: 8}", spec))) == [message]
 
 
 def plug(
     folder: Path, monkeypatch: pytest.MonkeyPatch, code: str, point: str = "acme_kaigen:KIND"
 ) -> list[str]:
-    """What is told of a document of a package's kind."""
+    """Return the messages about a document of a package's kind."""
     install(folder, monkeypatch, code, {"plug": point})
-    return told(repository(folder / "repository", {"specs/one.yaml": PLUG}))
+    return messages(repository(folder / "repository", {"specs/one.yaml": PLUG}))
 
 
-def test_a_package_may_give_a_schema_instead_of_a_model(
+def test_a_package_can_provide_a_schema_instead_of_a_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert plug(tmp_path, monkeypatch, MINIMAL) == []
@@ -127,29 +129,35 @@ def test_a_package_may_give_a_schema_instead_of_a_model(
         ("x = = 1\n", "acme_kaigen:KIND", "cannot be loaded: SyntaxError"),
         (MINIMAL, "acme_kaigen:KID", "cannot be loaded: AttributeError"),
         (MINIMAL, "acme_kaigen:SCHEMA", "`acme_kaigen:SCHEMA` is a dict, not a PythonKind"),
-        (MINIMAL.replace("plug.example/v1", "v1"), "acme_kaigen:KIND", "`v1` is no group and version"),
-        (MINIMAL.replace(", schema=SCHEMA", ""), "acme_kaigen:KIND", "it needs one of `model` and `schema`"),
+        (MINIMAL.replace("plug.example/v1", "v1"), "acme_kaigen:KIND", "`v1` is not a group and version"),
+        (
+            MINIMAL.replace(", schema=SCHEMA", ""),
+            "acme_kaigen:KIND",
+            "it must have either `model` or `schema`",
+        ),
         (
             MINIMAL.replace("schema=SCHEMA", "model=int"),
             "acme_kaigen:KIND",
-            "`model` must be a class derived from",
+            "`model` must be a subclass of",
         ),
-        (MINIMAL.replace('"object"', '"objct"'), "acme_kaigen:KIND", "no JSON Schema"),
+        (MINIMAL.replace('"object"', '"objct"'), "acme_kaigen:KIND", "not a valid JSON Schema"),
         (
             MINIMAL.replace("plug.example/v1", "kaigen.dev/v3"),
             "acme_kaigen:KIND",
-            "that name is kaigen's own",
+            "is reserved for kaigen",
         ),
     ],
 )
-def test_a_package_that_cannot_be_used_is_named(
+def test_an_unusable_package_is_reported_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, point: str, message: str
 ) -> None:
     found = plug(tmp_path, monkeypatch, code, point)
     assert any("the package acme-kaigen 1.0" in item and message in item for item in found), found
 
 
-def test_a_package_that_fails_is_named_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_package_is_reported_with_the_failing_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (found,) = plug(tmp_path, monkeypatch, MINIMAL.replace('document.spec["a"]', 'document.spec["z"]'))
     assert (
         "acme_kaigen.py:5:5 e KG1011 the kind `Plug` of the package acme-kaigen 1.0 failed: KeyError: 'z'"
@@ -157,19 +165,19 @@ def test_a_package_that_fails_is_named_with_its_line(tmp_path: Path, monkeypatch
     )
 
 
-def test_a_package_that_gives_no_app_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_returns_no_app_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (found,) = plug(tmp_path, monkeypatch, MINIMAL.replace("return build_app", "return str"))
     assert " e KG1011 the kind `Plug` of the package acme-kaigen 1.0 " in found
 
 
-def test_a_broken_package_does_not_matter_to_those_who_do_not_use_it(
+def test_a_broken_package_does_not_affect_other_kinds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, monkeypatch, "raise SystemError('no')\n", {"plug": "acme_kaigen:KIND"})
-    assert told(repository(tmp_path / "repository")) == []
+    assert messages(repository(tmp_path / "repository")) == []
 
 
-def test_a_folder_goes_before_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_takes_precedence_over_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(
         tmp_path,
         monkeypatch,

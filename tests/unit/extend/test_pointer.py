@@ -1,4 +1,4 @@
-"""RFC 6901, 6902 and 7396: what operations do, and why some cannot be done."""
+"""JSON patches, merge patches and JSON pointers on objects with expressions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from kaigen.compile.expressions import Release, Scope, Setting, resolve
 from kaigen.compile.field_expressions import Labels
-from kaigen.extend.pointer import Fails, apply, merge, same, steps, thaw
+from kaigen.extend.pointer import OperationFailed, apply, merge, parse_pointer, same, thaw
 
 SCOPE = Scope("app", "ml", {"count": 3, "res": {"limits": {"cpu": "1"}}, "none": ""})
 COUNT = Setting("count", 3, "How many.", {"type": "integer"})
@@ -49,7 +49,7 @@ def op(name: str, path: str, **rest: Any) -> dict[str, Any]:
         ({"0": 1}, op("replace", "/0", value=2), {"0": 2}),
     ],
 )
-def test_operations_do_what_the_rfc_says(body: Any, operation: dict[str, Any], result: Any) -> None:
+def test_operations_follow_the_rfc(body: Any, operation: dict[str, Any], result: Any) -> None:
     before = thaw(body)
     assert done(body, operation) == result
     assert body == before
@@ -69,39 +69,44 @@ def test_a_copy_is_independent() -> None:
             "/spec has no `replica`",
             "`replicas`?",
         ),
-        ({"spec": {"a": 1}}, op("remove", "/spec/xyz"), "/spec has no `xyz`", "it has `a`"),
+        ({"spec": {"a": 1}}, op("remove", "/spec/xyz"), "/spec has no `xyz`", "fields: `a`"),
         ({"a": {}}, op("add", "/a/b/c", value=1), "/a has no `b`", "it is empty"),
-        ({"x": 1}, op("remove", "/y"), "the object has no `y`", "it has `x`"),
-        ({"c": [{"name": "main"}]}, op("remove", "/c/1"), "/c has 1 entry, so there is no 1", "0 is `main`"),
-        ({"c": ["x", 1]}, op("replace", "/c/main", value=1), "/c is a list", "name an entry: 0 is `x`, 1"),
-        ({"c": [1]}, op("remove", "/c/01"), "/c is a list, so `01` leads nowhere", ""),
-        ({"c": [1]}, op("add", "/c/2", value=1), "/c has 1 entry, so there is no 2", ""),
-        ({"c": [1]}, op("remove", "/c/-"), "`-` is behind the end of /c", "only `add`"),
-        ({"c": 1}, op("add", "/c/d", value=1), "/c is `1`, so nothing can be put into it", ""),
-        ({"c": "x"}, op("remove", "/c/d/e"), "/c is `x`, so there is no `d` in it", ""),
+        ({"x": 1}, op("remove", "/y"), "the object has no `y`", "fields: `x`"),
+        (
+            {"c": [{"name": "main"}]},
+            op("remove", "/c/1"),
+            "index 1 is out of range: /c has 1 entry",
+            "0 is `main`",
+        ),
+        ({"c": ["x", 1]}, op("replace", "/c/main", value=1), "/c is a list", "use an index: 0 is `x`, 1"),
+        ({"c": [1]}, op("remove", "/c/01"), "/c is a list, so `01` must be an index", ""),
+        ({"c": [1]}, op("add", "/c/2", value=1), "index 2 is out of range: /c has 1 entry", ""),
+        ({"c": [1]}, op("remove", "/c/-"), "`-` is the end of /c", "`add` only"),
+        ({"c": 1}, op("add", "/c/d", value=1), "/c is `1`, so nothing can be added to it", ""),
+        ({"c": "x"}, op("remove", "/c/d/e"), "/c is `x`, so it has no `d`", ""),
         ({"c": True}, op("test", "/c", value=1), "`/c` is `true`, not `1`", ""),
         ({"c": {"d": 1}}, op("test", "/c", value={}), "`/c` is a mapping, not a mapping", ""),
-        ({"a": {"b": 1}}, op("move", "/a/b/c", **{"from": "/a"}), "nothing can be moved into itself", ""),
+        ({"a": {"b": 1}}, op("move", "/a/b/c", **{"from": "/a"}), "a value cannot be moved into itself", ""),
         ({"a": 1}, op("copy", "/b", **{"from": "/c"}), "the object has no `c`", ""),
-        ({"a": 1}, op("remove", ""), "the whole object cannot be taken away", ""),
+        ({"a": 1}, op("remove", ""), "the whole object cannot be removed", ""),
         (
             {"a": NONE},
             op("replace", "/a", value="x"),
             "the object has no `a`",
-            "left out while its setting is empty",
+            "omitted while its setting is empty",
         ),
     ],
 )
-def test_what_cannot_be_done_is_told_with_what_there_is(
+def test_a_failed_operation_names_what_the_object_has(
     body: Any, operation: dict[str, Any], message: str, hint: str
 ) -> None:
-    with pytest.raises(Fails) as failed:
+    with pytest.raises(OperationFailed) as failed:
         done(body, operation)
     assert message in str(failed.value)
     assert hint in failed.value.hint
 
 
-def test_a_patch_beside_an_expression_keeps_it_and_a_patch_of_it_does_not() -> None:
+def test_a_patch_replaces_only_the_expression_that_it_names() -> None:
     body = {"name": Release("-x"), "n": COUNT, "res": RES}
     kept = done(
         body, op("add", "/other", value=1), op("test", "/n", value=3), op("test", "/name", value="app-x")
@@ -112,7 +117,7 @@ def test_a_patch_beside_an_expression_keeps_it_and_a_patch_of_it_does_not() -> N
     assert done(body, op("replace", "/n", value=5))["n"] == 5
 
 
-def test_a_setting_and_labels_are_opened_up_where_a_part_of_them_is_patched() -> None:
+def test_settings_and_labels_become_plain_where_a_patch_reaches_into_them() -> None:
     labels = Labels({"a": Release(), "b": "c"}, {"d": "e"})
     body = {"labels": labels, "res": RES}
     opened = done(body, op("replace", "/res/limits/cpu", value="2"), op("remove", "/labels/b"))
@@ -138,14 +143,14 @@ def test_a_setting_and_labels_are_opened_up_where_a_part_of_them_is_patched() ->
         ({"a": COUNT}, {"a": {"b": 1}}, {"a": {"b": 1}}),
     ],
 )
-def test_a_merge_patch_does_what_the_rfc_says(body: Any, patch: Any, result: Any) -> None:
+def test_a_merge_patch_follows_the_rfc(body: Any, patch: Any, result: Any) -> None:
     assert merge(thaw(body), patch, SCOPE) == result
 
 
-def test_what_a_merge_patch_wanted_to_take_away_and_was_not_there_is_known() -> None:
-    missed: list[tuple[str | int, ...]] = []
-    merge({"a": {"b": NONE}}, {"a": {"b": None, "c": None}}, SCOPE, missed=missed)
-    assert missed == [("a", "b"), ("a", "c")]
+def test_a_merge_patch_reports_absent_fields_that_it_removes() -> None:
+    absent: list[tuple[str | int, ...]] = []
+    merge({"a": {"b": NONE}}, {"a": {"b": None, "c": None}}, SCOPE, absent=absent)
+    assert absent == [("a", "b"), ("a", "c")]
 
 
 @pytest.mark.parametrize(
@@ -157,6 +162,6 @@ def test_values_are_compared_as_json(left: Any, right: Any, equal: bool) -> None
 
 
 @pytest.mark.parametrize("pointer", ["a", "#/a", "/a~2b", "/a~"])
-def test_what_is_no_pointer_is_refused(pointer: str) -> None:
-    with pytest.raises(ValueError, match=r"`~` is written|does not start"):
-        steps(pointer)
+def test_malformed_pointers_are_rejected(pointer: str) -> None:
+    with pytest.raises(ValueError, match=r"write `~` as|does not start"):
+        parse_pointer(pointer)

@@ -1,4 +1,4 @@
-"""Templates of a user's kind: what they may do, what they may not, and where it is told."""
+"""Templates of a user's kind: values, the sandbox, limits, and errors at their line."""
 
 from __future__ import annotations
 
@@ -11,33 +11,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaigen.yaml.document import JsonValue
-from tests.unit.extend.repository import HEAD, SPEC, app_of, compiled, repository, told
+from tests.unit.extend.repository import HEAD, SPEC, app_of, compiled, messages, repository
 
-OUT_OF_REACH = [
+FORBIDDEN = [
     (
         "{{ ''.__class__.__mro__[1].__subclasses__() }}",
-        "1:1 e KG1005 `__class__` is out of a template's reach",
+        "1:1 e KG1005 a template cannot access `__class__`",
     ),
-    ("{{ spec.text['__class__'] }}", "1:1 e KG1005 `__class__` is out of a template's reach"),
-    ("{{ [].__init__.__globals__ }}", "1:1 e KG1005 `__init__` is out of a template's reach"),
-    ("{{ self._TemplateReference__context }}", "out of a template's reach"),
-    ("{{ range.__self__ }}", "out of a template's reach"),
-    ("{% macro m() %}{% endmacro %}{{ m.__globals__ }}", "out of a template's reach"),
-    ("{{ (1).bit_length() }}", "there is no `bit_length` in a number"),
-    ("{{ 'a{0.__class__}'.format(1) }}", "there is no `format` in a text"),
-    ("{{ 'a'.encode() }}", "there is no `encode` in a text"),
-    ("{{ spec.update({'a': 1}) }}", "there is no `update` here"),
-    ("{{ spec.any.append(1) }}", "there is no `append` in a list"),
+    ("{{ spec.text['__class__'] }}", "1:1 e KG1005 a template cannot access `__class__`"),
+    ("{{ [].__init__.__globals__ }}", "1:1 e KG1005 a template cannot access `__init__`"),
+    ("{{ self._TemplateReference__context }}", "KG1005 "),
+    ("{{ range.__self__ }}", "KG1005 "),
+    ("{% macro m() %}{% endmacro %}{{ m.__globals__ }}", "KG1005 "),
+    ("{{ (1).bit_length() }}", "a number has no `bit_length`"),
+    ("{{ 'a{0.__class__}'.format(1) }}", "a string has no `format`"),
+    ("{{ 'a'.encode() }}", "a string has no `encode`"),
+    ("{{ spec.update({'a': 1}) }}", "unknown field `update`"),
+    ("{{ spec.any.append(1) }}", "a list has no `append`"),
     ("{{ cycler }}", "`cycler` is not defined"),
     ("{{ lipsum() }}", "`lipsum` is not defined"),
     ("{{ environment }}", "`environment` is not defined"),
-    ("{{ spec | attr('text') }}", "no filter `attr`"),
-    ("{{ spec | pprint }}", "no filter `pprint`"),
-    ("{{ spec.text | safe }}", "no filter `safe`"),
-    ("{% include '/etc/passwd' %}", "no template `/etc/passwd`"),
-    ("{% include '../../../kaigen.yaml' %}", "no template `../../../kaigen.yaml`"),
-    ("{% import '../kind.yaml' as k %}", "no template `../kind.yaml`"),
-    ("{% extends 'mop.yaml.jinja' %}", "no template `mop.yaml.jinja` (did you mean `map.yaml.jinja`?)"),
+    ("{{ spec | attr('text') }}", "unknown filter `attr`"),
+    ("{{ spec | pprint }}", "unknown filter `pprint`"),
+    ("{{ spec.text | safe }}", "unknown filter `safe`"),
+    ("{% include '/etc/passwd' %}", "template `/etc/passwd` not found"),
+    ("{% include '../../../kaigen.yaml' %}", "template `../../../kaigen.yaml` not found"),
+    ("{% import '../kind.yaml' as k %}", "template `../kind.yaml` not found"),
+    (
+        "{% extends 'mop.yaml.jinja' %}",
+        "template `mop.yaml.jinja` not found (did you mean `map.yaml.jinja`?)",
+    ),
 ]
 ENDLESS = [
     "{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
@@ -62,17 +65,17 @@ ENDLESS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "message"), OUT_OF_REACH)
-def test_what_a_template_may_not_reach_is_told(tmp_path: Path, text: str, message: str) -> None:
+@pytest.mark.parametrize(("text", "message"), FORBIDDEN)
+def test_a_template_cannot_leave_the_sandbox(tmp_path: Path, text: str, message: str) -> None:
     spec = SPEC.replace("{text: hello}", "{any: [1]}")
-    (found,) = told(repository(tmp_path, {"t/x.yaml.jinja": text, "specs/one.yaml": spec}))
+    (found,) = messages(repository(tmp_path, {"t/x.yaml.jinja": text, "specs/one.yaml": spec}))
     assert found.startswith("x.yaml.jinja:1:")
     assert message in found
 
 
 @pytest.mark.parametrize("text", ENDLESS)
-def test_a_template_ends(tmp_path: Path, text: str) -> None:
-    (found,) = told(repository(tmp_path, {"t/x.yaml.jinja": text}))
+def test_an_endless_template_is_stopped(tmp_path: Path, text: str) -> None:
+    (found,) = messages(repository(tmp_path, {"t/x.yaml.jinja": text}))
     assert found.startswith("x.yaml.jinja:1:")
     assert " e KG1005 " in found
 
@@ -80,42 +83,48 @@ def test_a_template_ends(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (HEAD + "  a: {{ spec.txt }}", "6:14 e KG1005 there is no `txt` here (did you mean `text`?)"),
+        (HEAD + "  a: {{ spec.txt }}", "6:14 e KG1005 unknown field `txt` (did you mean `text`?)"),
         (HEAD + "  a: {{ relase }}", "6:9 e KG1005 `relase` is not defined (did you mean `release`?)"),
-        (HEAD + "  a: b\n{% if spec.text %}", "7:1 e KG1004 this is no Jinja2: unexpected end of template"),
-        (HEAD + "  a: {{ spec.text | uper }}", "6:21 e KG1004 no filter `uper` (did you mean `upper`?)"),
-        (HEAD + "  a: {{ spec.text | int + 'x' }}", "6:3 e KG1005 a text and a number cannot be added"),
-        (HEAD + "  a: {{ 1 // 0 }}", "6:3 e KG1005 the template fails: integer division or modulo by zero"),
+        (HEAD + "  a: b\n{% if spec.text %}", "7:1 e KG1004 Jinja2 syntax error: unexpected end of template"),
+        (HEAD + "  a: {{ spec.text | uper }}", "6:21 e KG1004 unknown filter `uper` (did you mean `upper`?)"),
+        (HEAD + "  a: {{ spec.text | int + 'x' }}", "6:3 e KG1005 a string and a number cannot be added"),
+        (HEAD + "  a: {{ 1 // 0 }}", "6:3 e KG1005 the template failed: integer division or modulo by zero"),
         (HEAD + "  a: [1\n  b: 2", "6:6 e KG0113 this `[` is never closed"),
         (HEAD + "  a: x\n  a: y", "7:3 e KG0130 the key `a` is given twice, first on line 6"),
         (HEAD + "  a:", "6:3 e KG1006 `data.a` has no value"),
-        (HEAD + "  {{ release }}: a", "6:18 e KG1006 a key cannot be what is known only when it is deployed"),
-        (HEAD + "  {{ spec.count }}: a\n  2: b", "the key `2` is there twice"),
-        (HEAD + "  a: {{ run }}", "6:3 e KG1006 `run` is the name of an object, whole, and nothing else"),
-        (HEAD + "  a: {{ release | upper }}", "6:3 e KG1006 a filter changed what is known only when"),
+        (HEAD + "  {{ release }}: a", "6:18 e KG1006 a key must be known at render time"),
+        (HEAD + "  {{ spec.count }}: a\n  2: b", "duplicate key `2`"),
+        (HEAD + "  a: {{ run }}", "6:3 e KG1006 `run` can only be the whole name of an object"),
+        (
+            HEAD + "  a: {{ release | upper }}",
+            "6:3 e KG1006 a filter cannot change a value that is known only",
+        ),
         (
             HEAD + "  a: {{ 'x' if release == 'one' }}",
-            "6:3 e KG1005 `release` is known only when it is deployed",
+            "6:3 e KG1005 `release` is known only at deploy time",
         ),
-        (HEAD + "  a: {{ release | length }}", "6:3 e KG1005 `release` is known only when it is deployed"),
-        (HEAD + "  a: {{ setting('a b', 1) }}", "6:3 e KG1005 `a b` cannot name a setting"),
-        (HEAD + "  a: {{ setting('global.x', 1) }}", "6:3 e KG1005 `global.x` cannot name a setting"),
-        (HEAD + "  a: {{ setting('a') }}", "6:3 e KG1005 the setting `a` needs a default"),
+        (HEAD + "  a: {{ release | length }}", "6:3 e KG1005 `release` is known only at deploy time"),
+        (HEAD + "  a: {{ setting('a b', 1) }}", "6:3 e KG1005 `a b` is not a valid name of a setting"),
+        (
+            HEAD + "  a: {{ setting('global.x', 1) }}",
+            "6:3 e KG1005 `global.x` is not a valid name of a setting",
+        ),
+        (HEAD + "  a: {{ setting('a') }}", "6:3 e KG1005 the setting `a` requires a default"),
         (HEAD + "  a: {{ setting('a', release) }}", "6:3 e KG1005 the default of `a` must be known"),
         (HEAD + "  a: {{ setting('a', release ~ 'x') }}", "6:3 e KG1005 the default of `a` must be known"),
         (
             HEAD + "  a: {{ setting('a', 'x') | b64encode }}",
-            "6:3 e KG1005 `b64encode` takes a text that is known",
+            "6:3 e KG1005 `b64encode` requires a string that is known",
         ),
         (
             HEAD + "  a: {{ setting('a', 'x') | int }}",
-            "6:3 e KG1005 the setting `a` is known only when it is deployed",
+            "6:3 e KG1005 the setting `a` is known only at deploy time",
         ),
         (
             HEAD + "{% set b = setting('a', 'x') %}\n  a: b",
-            "6:21 e KG1007 the setting `a` ends up in no object",
+            "6:21 e KG1007 no object uses the setting `a`",
         ),
-        ("just text", "1:1 e KG1006 this is no Kubernetes object"),
+        ("just text", "1:1 e KG1006 not a Kubernetes object"),
         ("kind: ConfigMap\nmetadata: {name: '{{ release }}'}", "1:1 e KG1006 the object has no `apiVersion`"),
         (
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {}",
@@ -123,28 +132,28 @@ def test_a_template_ends(tmp_path: Path, text: str) -> None:
         ),
         (
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}",
-            "3:18 e KG1006 the name `a` is the same for every",
+            "3:18 e KG1006 the name `a` is the same in every",
         ),
         (HEAD.replace("\ndata:", "\ndta: {}"), "5:1 e KG0504 ConfigMap one at dta: unknown field `dta`"),
     ],
 )
-def test_what_is_wrong_is_told_at_the_template_s_line(tmp_path: Path, text: str, message: str) -> None:
-    found = told(repository(tmp_path, {"t/map.yaml.jinja": text + "\n"}))
+def test_errors_are_reported_at_the_line_of_the_template(tmp_path: Path, text: str, message: str) -> None:
+    found = messages(repository(tmp_path, {"t/map.yaml.jinja": text + "\n"}))
     assert len(found) == 1
     assert found[0].startswith("map.yaml.jinja:")
     assert message in found[0]
 
 
-def test_lines_are_those_of_the_template_that_wrote_them(tmp_path: Path) -> None:
+def test_errors_in_an_included_template_are_reported_at_its_own_line(tmp_path: Path) -> None:
     include = "  a: x\n{% for i in range(3) %}\n  b{{ i }}: y\n{% endfor %}\n  c: [\n"
     text = HEAD + "{% for i in range(5) %}\n  k{{ i }}: v\n{% endfor %}\n{% include 'more.jinja' %}\n"
-    (found,) = told(repository(tmp_path, {"t/map.yaml.jinja": text, "t/more.jinja": include}))
+    (found,) = messages(repository(tmp_path, {"t/map.yaml.jinja": text, "t/more.jinja": include}))
     assert found.startswith("more.jinja:5:6 e KG0113 ")
 
 
-def test_an_object_that_breaks_a_policy_is_told_with_the_template_and_the_document(tmp_path: Path) -> None:
+def test_a_policy_violation_names_the_template_and_the_document(tmp_path: Path) -> None:
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: '{{ release }}'}\nspec:\n  hostNetwork: true\n  containers: []\n"
-    found = told(repository(tmp_path, {"t/pod.yaml.jinja": pod}))
+    found = messages(repository(tmp_path, {"t/pod.yaml.jinja": pod}))
     assert any(
         item.startswith("pod.yaml.jinja:5:")
         and "hostNetwork" in item
@@ -154,7 +163,7 @@ def test_an_object_that_breaks_a_policy_is_told_with_the_template_and_the_docume
 
 
 def value_of(folder: Path, written: str, spec: JsonValue) -> Any:
-    """What an expression comes to in a field that may hold anything."""
+    """Return the value of an expression in a field of any type."""
     import json
 
     text = (
@@ -194,7 +203,7 @@ def value_of(folder: Path, written: str, spec: JsonValue) -> Any:
         ("{{ spec.any | b64encode }}", "é", "w6k="),
     ],
 )
-def test_an_expression_stands_for_its_value(
+def test_an_expression_becomes_its_value(
     tmp_path: Path, written: str, value: JsonValue, result: object
 ) -> None:
     assert value_of(tmp_path, written, value) == result
@@ -207,13 +216,13 @@ def test_an_expression_stands_for_its_value(
     )
 )
 @settings(max_examples=25)
-def test_no_text_of_a_spec_changes_what_a_template_means(
+def test_text_of_a_spec_never_changes_the_yaml_of_a_template(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
     assert value_of(tmp_path_factory.mktemp("any"), "{{ spec.any }}, other: [{{ spec.any }}]", text) == text
 
 
-def test_what_a_macro_writes_is_yaml_and_its_values_are_not(tmp_path: Path) -> None:
+def test_output_of_a_macro_is_yaml_but_its_values_are_not(tmp_path: Path) -> None:
     text = (
         "{% macro pair(value) %}\nkey: {{ value }}\nlist:\n  - {{ value }}\n{% endmacro %}\n"
         "apiVersion: acme.example/v1\nkind: Any\nmetadata: {name: '{{ release }}'}\n"
@@ -223,25 +232,25 @@ def test_what_a_macro_writes_is_yaml_and_its_values_are_not(tmp_path: Path) -> N
     assert app.render()[0].body["spec"] == {"deep": {"key": "a: b", "list": ["a: b"]}}
 
 
-def test_a_link_that_leads_out_of_the_repository_is_no_template(tmp_path: Path) -> None:
+def test_a_symbolic_link_out_of_the_repository_is_not_a_template(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text(HEAD, encoding="utf-8")
     folder = repository(tmp_path / "repository")
     os.symlink(secret, folder / "kinds/thing/templates/link.jinja")
-    (found,) = told(folder)
+    (found,) = messages(folder)
     assert found.startswith("link.jinja e KG0103 a symbolic link on this path leads out of the repository")
 
 
-def test_a_template_for_nothing_makes_no_object_and_an_app_of_nothing_is_wrong(tmp_path: Path) -> None:
+def test_a_template_may_produce_nothing_but_a_kind_may_not(tmp_path: Path) -> None:
     gated = "{% if spec.count > 5 %}\n" + HEAD + "  a: b\n{% endif %}\n"
     folder = repository(tmp_path, {"t/more.yaml.jinja": gated})
     assert [item.object.role for item in compiled(folder).objects] == ["map"]
-    assert told(repository(tmp_path, {"t/map.yaml.jinja": gated})) == [
-        "specs/one.yaml:4:7 e KG1008 no template of `Thing` makes an object for this spec"
+    assert messages(repository(tmp_path, {"t/map.yaml.jinja": gated})) == [
+        "specs/one.yaml:4:7 e KG1008 the templates of `Thing` produce no object for this spec"
     ]
 
 
-def test_settings_are_described_by_the_field_that_they_come_from(tmp_path: Path) -> None:
+def test_a_setting_takes_its_description_and_schema_from_its_field(tmp_path: Path) -> None:
     text = (
         HEAD
         + "  a: '{{ setting('how.many', spec.count) }}'\n  b: '{{ setting('other', true, 'A flag.') }}'\n"
@@ -264,14 +273,14 @@ def test_settings_are_described_by_the_field_that_they_come_from(tmp_path: Path)
     [
         (
             "  a: '{{ setting('x', 1) }}'\n  b: '{{ setting('x', 2) }}'\n",
-            "the setting `x` has another default",
+            "the setting `x` has two different defaults",
         ),
         (
             "  a: '{{ setting('x', 1) }}'\n  b: '{{ setting('x.y', 2) }}'\n",
-            "the setting `x` cannot hold a value",
+            "the setting `x` cannot have both a value",
         ),
     ],
 )
-def test_two_settings_of_one_name_are_told(tmp_path: Path, lines: str, message: str) -> None:
-    (found,) = told(repository(tmp_path, {"t/map.yaml.jinja": HEAD + lines}))
+def test_conflicting_settings_are_reported(tmp_path: Path, lines: str, message: str) -> None:
+    (found,) = messages(repository(tmp_path, {"t/map.yaml.jinja": HEAD + lines}))
     assert message in found

@@ -1,0 +1,181 @@
+"""Apply one patch to the objects of an app."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from kaigen.compile.app import App, Object, Place
+from kaigen.compile.expressions import Expr, Scope, SpecPath, find_settings, resolve
+from kaigen.compile.field_expressions import HashedName, Labels
+from kaigen.config.settings import FILE_NAME
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark, Severity
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.extend.patch_target import Patch
+from kaigen.extend.pointer import OperationFailed, apply, brief, merge, same, thaw
+
+_IDENTITY: tuple[SpecPath, ...] = (
+    ("apiVersion",),
+    ("kind",),
+    ("metadata", "name"),
+    ("metadata", "namespace"),
+)
+
+
+def patch_app(app: App, patch: Patch, diagnostics: Diagnostics) -> tuple[App, bool]:
+    """Return an app with one patch applied, and whether the patch matched an object.
+
+    Args:
+        app: an app that the patch's target matches.
+        patch: the patch.
+        diagnostics: collects problems.
+    """
+    scope = Scope(app.name, app.namespace, app.default_values())
+    objects: list[Object] = []
+    names: list[tuple[str, str]] = []
+    renamed: dict[str, HashedName] = {}
+    matched = False
+    for item in app.objects:
+        metadata: Any = item.body["metadata"]
+        name = str(resolve(metadata["name"], scope))
+        names.append((item.kind, name))
+        if not patch.matches_object(item, name):
+            objects.append(item)
+            continue
+        matched = True
+        changed = _patched_object(item, name, patch, scope, diagnostics)
+        hashed = item.hashed
+        if hashed is not None and hashed.spec is item.body.get("spec"):
+            renamed[hashed.helper] = replace(hashed, spec=changed.body["spec"])  # type: ignore[arg-type]
+        objects.append(changed)
+    if not matched:
+        if not patch.has_wildcard:
+            diagnostics.add(_no_object(app, patch, names))
+        return app, False
+    objects = [replace(item, body=_renamed(item.body, renamed)) if renamed else item for item in objects]
+    used = {
+        setting.path
+        for item in objects
+        for setting in (*([item.when] if item.when else []), *find_settings(item.body))
+    }
+    removed = [setting.path for setting in app.settings if setting.path not in used]
+    if removed:
+        diagnostics.add(_removed_settings(app, patch, removed))
+    kept = tuple(setting for setting in app.settings if setting.path in used)
+    return replace(app, objects=tuple(objects), settings=kept), True
+
+
+def _removed_settings(app: App, patch: Patch, paths: Sequence[str]) -> Diagnostic:
+    listed = ", ".join(f"`{path}`" for path in paths)
+    if len(paths) == 1:
+        message = f"the patch replaces the setting {listed} of `{app.name}` with a plain value"
+    else:
+        message = f"the patch replaces the settings {listed} of `{app.name}` with plain values"
+    hint = f"set `values` in {FILE_NAME} instead, to keep the chart's setting"
+    return Diagnostic("KG1024", message, patch.marks(), hint, Severity.WARNING)
+
+
+def _no_object(app: App, patch: Patch, objects: Sequence[tuple[str, str]]) -> Diagnostic:
+    kind, pattern = patch.target.get("kind"), patch.target.get("name")
+    kinds = sorted({each for each, _ in objects})
+    if kind is not None and kind not in kinds:
+        hint = did_you_mean(kind, kinds) or "kinds in the app: " + ", ".join(kinds)
+        return Diagnostic("KG1021", f"app `{app.name}` has no {kind}", patch.target_marks(("kind",)), hint)
+    names = [name for each, name in objects if kind in (None, each)]
+    roles = [item.role for item in app.objects if kind in (None, item.kind) and not item.test]
+    hint = did_you_mean(pattern or "", [*names, *roles]) or "names: " + ", ".join(
+        f"`{name}`" for name in names
+    )
+    message = f"app `{app.name}` has no {kind or 'object'} `{pattern}`"
+    return Diagnostic("KG1021", message, patch.target_marks(("name",)), hint)
+
+
+def _patched_object(item: Object, name: str, patch: Patch, scope: Scope, diagnostics: Diagnostics) -> Object:
+    body: Any = thaw(item.body)
+    before = _identity(body, scope)
+    marks: list[tuple[SpecPath, Mark]] = []
+    title = f"{item.kind} `{name}`"
+    if isinstance(patch.content, Mapping):
+        absent: list[SpecPath] = []
+        body = merge(body, patch.content, scope, absent=absent)
+        for path in absent:
+            message = f"{title} has no `{'.'.join(map(str, path))}` to remove"
+            mark = patch.marks(path, key=True)
+            diagnostics.add(Diagnostic("KG1022", message, mark, severity=Severity.WARNING))
+        marks += [(path, patch.marks(path)) for path in _leaves(patch.content, ())]
+    else:
+        for index, operation in enumerate(patch.content):
+            try:
+                body, changed = apply(body, operation, scope)
+            except OperationFailed as error:
+                mark = patch.marks((index, error.member))
+                diagnostics.add(Diagnostic("KG1022", f"{title}: {error}", mark, error.hint))
+                return item
+            if changed:
+                marks.append((changed, patch.marks((index,))))
+    after = _identity(body, scope)
+    for path in _IDENTITY:
+        if not same(before[path], after[path]):
+            field = ".".join(map(str, path))
+            diagnostics.add(
+                Diagnostic(
+                    "KG1023",
+                    f"{title}: a patch cannot change `{field}`, from {brief(before[path])} to {brief(after[path])}",
+                    patch.marks(),
+                    "add an object of your own instead: other objects refer to this one",
+                )
+            )
+            return item
+    # An unchanged name keeps its expression.
+    body["metadata"]["name"] = item.body["metadata"]["name"]  # type: ignore[index, call-overload]
+    return replace(item, body=body, place=_with_marks(tuple(marks), item.place))
+
+
+def _leaves(node: Any, path: SpecPath) -> Iterable[SpecPath]:
+    if isinstance(node, Mapping) and node:
+        for key, value in node.items():
+            yield from _leaves(value, (*path, key))
+    else:
+        yield path
+
+
+def _identity(body: Any, scope: Scope) -> dict[SpecPath, Any]:
+    """Return the values of the fields by which other objects refer to an object."""
+    values = {}
+    for path in _IDENTITY:
+        node = body
+        for step in path:
+            node = node.get(step) if isinstance(node, dict) else None
+        values[path] = resolve(node, scope)
+    return values
+
+
+def _with_marks(marks: tuple[tuple[SpecPath, Mark], ...], before: Place | None) -> Place:
+    """Return a lookup of marks in which those of a patch come before the object's own."""
+
+    def place(path: SpecPath) -> Mark | None:
+        for changed, mark in reversed(marks):
+            if path[: len(changed)] == changed:
+                return mark
+        return before(path) if before else None
+
+    return place
+
+
+def _renamed(tree: Any, names: Mapping[str, HashedName]) -> Any:
+    """Return a tree in which hashed names follow the specs that changed."""
+    if isinstance(tree, HashedName):
+        return names.get(tree.helper, tree)
+    if isinstance(tree, Labels) or not isinstance(tree, dict | list | tuple | Expr):
+        return tree
+    if isinstance(tree, dict):
+        result = {key: _renamed(node, names) for key, node in tree.items()}
+        name = tree.get("metadata", {}).get("name") if isinstance(tree.get("metadata"), dict) else None
+        if isinstance(name, HashedName) and name.helper in names and "spec" in tree:
+            result["spec"] = names[name.helper].spec
+        return result
+    if isinstance(tree, list | tuple):
+        return [_renamed(node, names) for node in tree]
+    parts = getattr(tree, "parts", None)
+    return replace(tree, parts=tuple(_renamed(part, names) for part in parts)) if parts else tree  # type: ignore[type-var]

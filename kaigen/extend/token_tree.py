@@ -1,0 +1,148 @@
+"""Replace the tokens in a template's output with the values and expressions that they stand for."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kaigen.compile.expressions import Expr, Setting, SpecPath, Text, Tree
+from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.problem import ProblemError
+from kaigen.extend.build import RUN, joined
+from kaigen.extend.sandbox import Placeholder, Run
+
+if TYPE_CHECKING:
+    from kaigen.yaml.document import Document
+
+OUTPUT_ERROR = "KG1006"
+
+
+class TokenTree:
+    """Turns the documents of a template's output into objects with expressions.
+
+    Attributes:
+        used: paths of the settings that an object contains.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._token = re.compile(rf"{run.nonce}([0-9]+)z")
+        self.used: set[str] = set()
+
+    def read(self, document: Document) -> Tree:
+        """Return a document's data with values and expressions in place of tokens.
+
+        Raises:
+            ProblemError: for data that cannot be part of an object.
+        """
+        return self._tree(document.data, document, ())
+
+    def _tree(self, node: object, document: Document, path: SpecPath) -> Tree:
+        if isinstance(node, dict):
+            result: dict[str, Tree] = {}
+            for key, value in node.items():
+                name = self._key(key, (*path, key))
+                if name in result:
+                    raise ProblemError(OUTPUT_ERROR, f"duplicate key `{name}`", (*path, key))
+                result[name] = self._tree(value, document, (*path, key))
+            return result
+        if isinstance(node, list):
+            return [self._tree(value, document, (*path, index)) for index, value in enumerate(node)]
+        if isinstance(node, str):
+            return self._string(node, document, path)
+        if node is None:
+            raise ProblemError(
+                OUTPUT_ERROR,
+                f"`{dotted(path)}` has no value",
+                path,
+                "set a value, or omit the line with `{% if %}`",
+            )
+        return node  # type: ignore[return-value]
+
+    def _key(self, key: str, path: SpecPath) -> str:
+        name = self._joined(key, path)
+        if isinstance(name, Expr):
+            raise ProblemError(OUTPUT_ERROR, "a key must be known at render time", path)
+        return name
+
+    def _string(self, text: str, document: Document, path: SpecPath) -> Tree:
+        if self._run.nonce not in text.lower():
+            return text
+        whole = self._token.fullmatch(text)
+        if whole is None:
+            return self._joined(text, path)
+        value = self._run.values[int(whole[1])]
+        if value == RUN and path == ("metadata", "name"):
+            return RUN
+        mark = document.mark(path)
+        if mark.text[mark.column - 1 : mark.column] in {'"', "'", "|", ">"}:
+            return self._joined(text, path)
+        tree = self._value(value, path)
+        if tree == RUN:
+            raise _misplaced_run(path)
+        return tree
+
+    def _value(self, value: Any, path: SpecPath) -> Tree:
+        """Return the value of an expression in a template as part of an object."""
+        if isinstance(value, Placeholder):
+            match = self._token.fullmatch(value.token)
+            assert match, "a placeholder's token is one that the run made"
+            return self._value(self._run.values[int(match[1])], path)
+        if isinstance(value, Setting):
+            self.used.add(value.path)
+            return value
+        if isinstance(value, Expr | bool | int | float):
+            return value
+        if isinstance(value, str):
+            return self._joined(str(value), path)
+        if isinstance(value, Mapping):
+            return {self._key(str(key), path): self._value(item, path) for key, item in value.items()}
+        if isinstance(value, Sequence | range) or type(value).__name__ in {"dict_keys", "dict_values"}:
+            return [self._value(item, path) for item in value]
+        raise ProblemError(
+            OUTPUT_ERROR,
+            "the expression has no value" if value is None else "the expression is not plain data",
+            path,
+        )
+
+    def _joined(self, text: str, path: SpecPath) -> str | Expr:
+        """Return a string with the values that its tokens stand for."""
+        parts: list[str | Expr] = []
+        last = 0
+        for match in self._token.finditer(text):
+            parts.append(text[last : match.start()])
+            last = match.end()
+            value = self._value(self._run.values[int(match[1])], path)
+            if value == RUN:
+                raise _misplaced_run(path)
+            if isinstance(value, Setting):
+                parts.append(value if value.schema.get("type") == "string" else Text(value))
+            elif isinstance(value, Expr | str):
+                parts.append(value)
+            elif isinstance(value, dict | list):
+                parts.append(_json(value, path))
+            else:
+                parts.append(json.dumps(value))
+        parts.append(text[last:])
+        if any(isinstance(part, str) and self._run.nonce in part.lower() for part in parts):
+            raise ProblemError(
+                OUTPUT_ERROR,
+                "a filter cannot change a value that is known only at deploy time",
+                path,
+                "remove the filter",
+            )
+        return joined(parts)
+
+
+def _misplaced_run(path: SpecPath) -> ProblemError:
+    return ProblemError(OUTPUT_ERROR, "`run` can only be the whole name of an object", path)
+
+
+def _json(value: object, path: SpecPath) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except TypeError:
+        message = "a mapping or list inside a string cannot contain a setting"
+        raise ProblemError(OUTPUT_ERROR, message, path) from None
