@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: measures kaigen beside its peers and prints tables."""
+"""`python -m benchmarks`: compare the speed of kaigen with its peers and print tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark.
 
     Returns:
-        0 when it ran to its end, whatever it measured; 1 when kaigen failed.
+        0 if the benchmark finished, whatever it measured; 1 if kaigen failed.
     """
     options = _parser().parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="kaigen-bench-") as scratch:
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 0
             tables = _measure(bench, options.only)
         except (CommandFailed, NotTheSame) as error:
-            print(f"the benchmark ended: {error}", file=sys.stderr)
+            print(f"the benchmark failed: {error}", file=sys.stderr)
             return 1
     if options.json is not None:
         options.json.write_text(json.dumps(as_data(tables), indent=2) + "\n")
@@ -70,13 +70,13 @@ def _parser() -> argparse.ArgumentParser:
         type=_peers,
         default=list(PEERS),
         metavar="PEER,…",
-        help=f"whom to measure beside kaigen: {', '.join(PEERS)}, or none (default: all)",
+        help=f"peers to compare kaigen with: {', '.join(PEERS)}, or none (default: all)",
     )
-    add("--json", type=Path, metavar="FILE", help="write every number there, too")
+    add("--json", type=Path, metavar="FILE", help="also write every number to FILE")
     add(
         "--profile",
         action="store_true",
-        help="measure no peers; tell where kaigen's own time goes: imports, and the steps of a render",
+        help="profile kaigen instead: its imports and the steps of a render",
     )
     return parser
 

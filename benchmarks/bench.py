@@ -1,4 +1,4 @@
-"""What every case of the benchmark has at hand."""
+"""The tools and folders that every case of the benchmark uses."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.tools import ToolError
 
 
 class Bench:
-    """The tools, a folder to work in, and how much is wanted.
+    """The installed tools, a scratch folder and the options of the run.
 
     Attributes:
         kaigen: the command that is measured.
-        peers: those that can be had, by name.
+        peers: the installed peers by name.
         runs: rounds of each case.
-        specs: sizes of repositories.
+        specs: sizes of the repositories.
     """
 
     def __init__(self, scratch: Path, runs: int, specs: Sequence[int], peers: Sequence[str]) -> None:
@@ -36,27 +36,27 @@ class Bench:
             try:
                 self.peers[name] = PEERS[name]()
             except CommandFailed as error:
-                _miss(name, error.reason())
+                _report_missing(name, error.reason())
             except ToolError as error:
-                _miss(name, str(error))
+                _report_missing(name, str(error))
 
     def folder(self, name: str) -> Path:
-        """A path below the scratch folder where nothing is yet."""
+        """Return a path below the scratch folder that does not exist yet."""
         path = self._scratch / name
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
     def repository(self, name: str, specs: int) -> Path:
-        """A new repository of this many specs."""
+        """Create a repository with this many specs and return its folder."""
         return write_repository(self.folder(name), specs)
 
     def rendered(self, repository: Path) -> list[Object]:
-        """The objects that kaigen makes of a repository."""
+        """Return the objects kaigen renders from a repository."""
         self.kaigen.render(repository)
         return read_objects(repository / "rendered")
 
     def peer(self, name: str, folder: str, objects: Sequence[Object], what: str = "") -> list[Contender]:
-        """A peer with these objects; none when it is not to be had."""
+        """Return the peer as a contender that writes these objects; nothing if it is not installed."""
         peer = self.peers.get(name)
         if peer is None:
             return []
@@ -72,14 +72,14 @@ class Bench:
         ]
 
     def every_tool(self, folder: str, objects: Sequence[Object], what: str = "") -> list[Contender]:
-        """Every tool that is to be had, once, with these objects: too few for the number of files to matter."""
+        """Return every installed tool once; the objects are too few for the number of files to matter."""
         names = [name for name in self.peers if not name.endswith("-files")]
         return [contender for name in names for contender in self.peer(name, folder, objects, what)]
 
     def compare(self, title: str, contenders: Sequence[Contender], ruler: str, runs: int = 0) -> Table:
-        """Measure contenders side by side."""
+        """Measure contenders in the same rounds."""
         return tabulate(title, measure(contenders, runs or self.runs, title), ruler)
 
 
-def _miss(name: str, why: str) -> None:
-    print(f"{name} cannot be had, so its rows are missing: {why}", file=sys.stderr)
+def _report_missing(name: str, why: str) -> None:
+    print(f"{name} cannot be installed, so its rows are missing: {why}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.chat`: tokens a second of the chat server, alone and with many clients, beside its peers."""
+"""`python -m benchmarks.chat`: compare tokens per second of the chat server and its peers, for one and many clients."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class Peer:
     """A server that is measured.
 
     Attributes:
-        name: in the table.
-        command: how it is started; {model} and {port} are filled in.
-        ready: a route that answers 200 when it can be asked.
-        model: what it calls the model; {model} is filled in.
-        extra: what a request to it says besides.
+        name: its name in the table.
+        command: starts it; {model} and {port} are replaced.
+        ready: a route that returns 200 when the server is ready.
+        model: its name of the model; {model} is replaced.
+        extra: more fields of each request.
     """
 
     name: str
@@ -66,13 +66,13 @@ PEERS = {
         ),
         "/readyz",
         "bench",
-        # The model has no end-of-text token; this server would end at the tokenizer's.
+        # The model has no end-of-text token; this server would stop at the tokenizer's.
         (("ignore_eos", True),),
     ),
     "transformers-serve": Peer("transformers serve", _SERVE, "/health", "{model}"),
     "transformers-serve-cb": Peer(
         "transformers serve, continuous batching",
-        # Else it takes most of the machine's memory for its cache.
+        # By default its cache takes most of the machine's memory.
         (*_SERVE, "--continuous-batching", "--cb-max-memory-percent", "0.05"),
         "/health",
         "{model}",
@@ -82,13 +82,13 @@ PEERS = {
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What is asked of every server.
+    """The requests to every server.
 
     Attributes:
-        clients: how many ask at once.
-        requests: how many each sends, one after the other.
-        tokens: of each answer.
-        stream: whether answers come in parts.
+        clients: number of concurrent clients.
+        requests: number of requests of each client, one after another.
+        tokens: length of each answer.
+        stream: whether answers are streamed.
     """
 
     clients: int
@@ -98,12 +98,12 @@ class Load:
 
 
 class Failed(Exception):
-    """A server did not start, or did not answer what it was asked."""
+    """A server did not start, or its answer is wrong."""
 
 
 @contextmanager
 def running(peer: Peer, model: Path, log: Path, threads: int | None) -> Iterator[tuple[int, int]]:
-    """The port and process id of a server, until the context ends."""
+    """Start a server, yield its port and process id, and stop it when the context ends."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [part.format(model=model, port=port) for part in peer.command]
@@ -139,14 +139,14 @@ def _await(peer: Peer, port: int, process: subprocess.Popen[bytes]) -> None:
         finally:
             connection.close()
         time.sleep(0.1)
-    raise Failed("it did not start")
+    raise Failed("the server did not start")
 
 
 def ask(connection: http.client.HTTPConnection, peer: Peer, model: Path, load: Load, prompt: str) -> None:
-    """One request.
+    """Send one request.
 
     Raises:
-        Failed: the answer has not as many tokens as were asked for.
+        Failed: the answer does not have the requested number of tokens.
     """
     body = {
         "model": peer.model.format(model=model),
@@ -169,7 +169,7 @@ def ask(connection: http.client.HTTPConnection, peer: Peer, model: Path, load: L
 
 
 def rate(port: int, peer: Peer, model: Path, load: Load) -> float:
-    """Tokens a second of all clients together."""
+    """Return the tokens per second of all clients together."""
     errors: list[BaseException] = []
     barrier = threading.Barrier(load.clients + 1)
 
@@ -199,7 +199,7 @@ def rate(port: int, peer: Peer, model: Path, load: Load) -> float:
 
 
 def peak(pid: int) -> int:
-    """The most bytes that a process and its children held at once, each by itself."""
+    """Return the sum of the peak memory of a process and of each of its children, in bytes."""
     total = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         total += sum(peak(int(child)) for child in (task / "children").read_text().split())
@@ -210,7 +210,7 @@ def peak(pid: int) -> int:
 
 
 def measure(options: argparse.Namespace, model: Path, scratch: Path) -> dict[str, dict[str, list[float]]]:
-    """Every server by itself, all of them once a round."""
+    """Measure every server alone, each once per round."""
     found: dict[str, dict[str, list[float]]] = {}
     for turn in range(options.runs):
         for key in options.peers:
@@ -236,9 +236,9 @@ def measure(options: argparse.Namespace, model: Path, scratch: Path) -> dict[str
 
 
 def table(found: dict[str, dict[str, list[float]]], clients: Sequence[int]) -> Iterator[str]:
-    """Rows for people: medians, and the ratio of most clients to fewest with its range."""
+    """Return the lines of a table: medians, and the ratio of most to fewest clients with its range."""
     head = "".join(f"{f'{count} clients':>12}" for count in clients)
-    yield f"{'tokens a second':42}{head}{'ratio':>8}{'range':>14}{'MiB':>8}"
+    yield f"{'tokens per second':42}{head}{'ratio':>8}{'range':>14}{'MiB':>8}"
     for key, numbers in found.items():
         if numbers.get("failed") or not numbers:
             continue
@@ -254,11 +254,11 @@ def main() -> int:
     """Run the benchmark.
 
     Returns:
-        0 when the chat server was measured, whatever the numbers are.
+        0 if the chat server was measured, whatever the numbers are.
     """
     options = _parser().parse_args()
     with tempfile.TemporaryDirectory(prefix="kaigen-bench-chat-") as folder:
-        # Beside the chat server's tests, and importable only where PyTorch is.
+        # Next to the chat server's tests; importing it needs PyTorch.
         tiny = importlib.import_module("served.tiny")
         scratch = Path(folder)
         model = tiny.make(
@@ -272,7 +272,7 @@ def main() -> int:
         )
         size = (model / "model.safetensors").stat().st_size / 2**20
         print(
-            f"{size:.0f} MiB of weights, {options.tokens} tokens an answer, stream: {options.stream}",
+            f"{size:.0f} MiB of weights, {options.tokens} tokens per answer, stream: {options.stream}",
             flush=True,
         )
         found = measure(options, model, scratch)
@@ -293,16 +293,16 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         default=[1, 4, 16],
         metavar="N",
-        help="clients at once (default: 1 4 16)",
+        help="concurrent clients (default: 1 4 16)",
     )
-    add("--requests", type=int, default=3, metavar="N", help="requests of each client (default: 3)")
-    add("--tokens", type=int, default=64, metavar="N", help="tokens of each answer (default: 64)")
+    add("--requests", type=int, default=3, metavar="N", help="requests per client (default: 3)")
+    add("--tokens", type=int, default=64, metavar="N", help="tokens per answer (default: 64)")
     add("--hidden", type=int, default=512, metavar="N", help="width of the model (default: 512)")
     add("--layers", type=int, default=8, metavar="N", help="layers of the model (default: 8)")
-    add("--threads", type=int, metavar="N", help="threads that each server computes with (default: its own)")
-    add("--stream", action="store_true", help="answers in parts")
+    add("--threads", type=int, metavar="N", help="threads of each server (default: the server's default)")
+    add("--stream", action="store_true", help="stream the answers")
     add("--peers", nargs="+", choices=list(PEERS), default=list(PEERS), metavar="PEER", help=", ".join(PEERS))
-    add("--json", type=Path, metavar="FILE", help="write every number there, too")
+    add("--json", type=Path, metavar="FILE", help="also write every number to FILE")
     return parser
 
 

@@ -1,6 +1,6 @@
-"""`python -m benchmarks.cluster`: what a repository of many apps costs a cluster, by Argo CD and by Flux.
+"""`python -m benchmarks.cluster`: measure the load of many apps on a cluster, synced by Argo CD and by Flux.
 
-Runs the control plane of the cluster tests: build its programs first (`make cluster-tools`; `make bench-cluster` does).
+Uses the control plane of the cluster tests: build it first with `make cluster-tools` (`make bench-cluster` does).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ NAMESPACE = "ml"
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """What one sync of the whole repository took.
+    """One sync of the whole repository.
 
     Attributes:
-        seconds: until every app was in the cluster and healthy.
-        requests: that the syncer sent to the API server, leases and events left out.
-        writes: of them, those that may have changed something.
-        objects: of the writes, those to the apps' objects.
+        seconds: time until every app was in the cluster and healthy.
+        requests: requests of the syncer to the API server, without leases and events.
+        writes: requests that may have changed something.
+        objects: writes to the apps' objects.
     """
 
     seconds: float
@@ -47,15 +47,15 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one syncer fared.
+    """The measurements of one syncer.
 
     Attributes:
         syncer: its name.
-        apps: how many apps.
-        rendered: how many objects kaigen rendered for them, the syncer's own included.
-        kept: how many objects were in the cluster in the end, by kind.
-        first: from an empty cluster.
-        second: of another commit that changes no app.
+        apps: number of apps.
+        rendered: number of rendered objects, including those of the syncer.
+        kept: number of objects in the cluster at the end, by kind.
+        first: the sync into an empty cluster.
+        second: the sync of another commit that changes no app.
     """
 
     syncer: str
@@ -70,9 +70,9 @@ class Tree:
     """A repository of many apps, rendered for one of the syncers.
 
     Attributes:
-        apps: how many apps.
-        namespace: where they go.
-        labels: selector of what the syncer reads of them.
+        apps: number of apps.
+        namespace: the namespace of the apps.
+        labels: label selector of the syncer's objects for them.
         files: content by path.
     """
 
@@ -94,7 +94,7 @@ class Tree:
         self.files = {f"rendered/{path}": data.decode() for path, data in made.items()}
 
     def read(self, start: str = "") -> list[Object]:
-        """The objects of the files whose path in the tree begins so."""
+        """Return the objects of the files whose path in the tree starts with `start`."""
         return [
             yaml.safe_load(text)
             for path, text in self.files.items()
@@ -105,18 +105,18 @@ class Tree:
 def measure_argocd(
     plane: Plane, argocd: ArgoCD, scratch: Path, apps: int, namespace: str, timeout: float
 ) -> Result:
-    """Sync a repository of so many apps with Argo CD, twice.
+    """Sync a repository of many apps with Argo CD, twice.
 
     Args:
-        plane: where.
-        argocd: who.
+        plane: the control plane.
+        argocd: the syncer.
         scratch: folder for specs and repository.
-        apps: how many.
-        namespace: where they go; made by the sync.
-        timeout: seconds that a sync may take.
+        apps: number of apps.
+        namespace: the namespace of the apps; the sync creates it.
+        timeout: longest time of a sync in seconds.
 
     Raises:
-        TimeoutError: one took longer.
+        TimeoutError: a sync took longer.
     """
     repository = Repository(scratch / "argocd-git")
     tree = Tree(scratch / "argocd", apps, namespace, {"repository": repository.url, "argocd": {}})
@@ -137,7 +137,7 @@ def measure_argocd(
                 found.get("status", {}).get("sync", {}).get("status") == "Synced"
                 and found["status"]["sync"].get("revision") == revision
                 and found["status"].get("health", {}).get("status") == "Healthy"
-                # An object can be there and well before the operation that made it is over.
+                # An object can exist and be healthy before the operation that created it has finished.
                 and found["status"].get("operationState", {}).get("phase") == "Succeeded"
                 and "operation" not in found
                 for found in plane.client.objects(APPLICATION, argocd.namespace, tree.labels)
@@ -145,14 +145,14 @@ def measure_argocd(
 
         return ready, begin
 
-    # The apps', that of the namespace, and the root.
+    # One Application per app, one for the namespace, and the root.
     return _measure(plane, "Argo CD", argocd.user, tree, apps + 2, sync, timeout)
 
 
 def measure_flux(
     plane: Plane, flux: Flux, scratch: Path, apps: int, namespace: str, timeout: float
 ) -> Result:
-    """As `measure_argocd`, with Flux."""
+    """Do the same as `measure_argocd` with Flux."""
     gitops = {"repository": "https://git.invalid/scale", "flux": {"interval": "1h"}}
     tree = Tree(scratch / "flux", apps, namespace, gitops)
 
@@ -174,12 +174,12 @@ def measure_flux(
 
         return ready, begin
 
-    # The apps', that of the namespace, and the two of the bootstrap.
+    # One Kustomization per app, one for the namespace, and two of the bootstrap.
     return _measure(plane, "Flux", flux.user, tree, apps + 3, sync, timeout)
 
 
 def run(name: str, apps: int, timeout: float) -> Result:
-    """Measure one syncer on a plane of its own, which has room for every Job at once."""
+    """Measure one syncer on a control plane of its own that has room for every Job at once."""
     with tempfile.TemporaryDirectory(prefix="kaigen-bench-") as scratch, Plane() as plane:
         capacity = {"cpu": "20k", "memory": "200Ti", "ephemeral-storage": "9Ti", "pods": "5000"}
         plane.add_node(world.node("large", capacity={**capacity, "nvidia.com/gpu": "5000"}))
@@ -194,20 +194,20 @@ def run(name: str, apps: int, timeout: float) -> Result:
 
 SYNCERS = ("argocd", "flux")
 Sync = Callable[[int], tuple[Callable[[], int], Callable[[], None]]]
-"""Makes a commit of a number; how many are ready, and what begins its sync."""
+"""Commits a number; returns a function that counts the ready apps and one that starts the sync."""
 
 
 def _measure(
-    plane: Plane, name: str, user: str, tree: Tree, wanted: int, sync: Sync, timeout: float
+    plane: Plane, name: str, user: str, tree: Tree, expected: int, sync: Sync, timeout: float
 ) -> Result:
     passes = []
     for number in (1, 2):
         ready, begin = sync(number)
         mark, began = plane.audit.mark(), time.monotonic()
         begin()
-        while (there := ready()) != wanted:
+        while (count := ready()) != expected:
             if time.monotonic() - began > timeout:
-                raise TimeoutError(f"{name}: {there} of {wanted} are ready after {timeout:g} s")
+                raise TimeoutError(f"{name}: {count} of {expected} are ready after {timeout:g} s")
             time.sleep(0.1 if tree.apps < 100 else 1.0)
         seconds = time.monotonic() - began
         own = [request for request in plane.audit.requests(mark) if request.user == user]
@@ -236,15 +236,21 @@ def as_text(result: Result) -> str:
 
 
 def main() -> int:
-    """Run it.
+    """Run the benchmark.
 
     Returns:
-        0 when every second sync left the apps alone; 1 otherwise.
+        0 if no second sync wrote to an object of an app, else 1.
     """
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
-    parser.add_argument("--apps", type=int, default=500, metavar="N", help="how many (default: 500)")
+    parser.add_argument("--apps", type=int, default=500, metavar="N", help="number of apps (default: 500)")
     parser.add_argument("--syncers", nargs="+", choices=SYNCERS, default=SYNCERS)
-    parser.add_argument("--timeout", type=float, default=1800, metavar="S", help="seconds a sync may take")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=1800,
+        metavar="S",
+        help="seconds per sync (default: 1800)",
+    )
     options = parser.parse_args()
     touched = 0
     for name in options.syncers:

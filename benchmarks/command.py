@@ -1,4 +1,4 @@
-"""A command, and what running it once took."""
+"""Run a command once and measure its time and memory."""
 
 from __future__ import annotations
 
@@ -12,32 +12,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _LAUNCHER = str(Path(__file__).with_name("launch.py"))
-_TOLD = 2000
+_MAX_ERROR = 2000
 
 
 class CommandFailed(Exception):
-    """A command ended with another exit code than was expected.
-
-    The text is the command, and below it what it said.
-    """
+    """A command ended with an unexpected exit code. The message is the command and its error output."""
 
     def reason(self) -> str:
-        """The line that says the most."""
+        """Return the most informative line of the error output."""
         lines = [line.strip() for line in str(self).splitlines() if line.strip()]
         return next((line for line in lines[1:] if "error" in line.lower()), lines[-1])
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is run.
+    """A command to measure.
 
     Attributes:
-        argv: the program, by its whole path, and its arguments.
-        cwd: the folder it runs in.
-        env: its environment, all of it.
-        output: the file or folder that its result goes to.
-        prints: whether the result is what it prints.
-        status: the exit code that means it did its work.
+        argv: the program's absolute path and its arguments.
+        cwd: the working directory.
+        env: the complete environment.
+        output: the file or folder of the result.
+        prints: whether the result is its standard output.
+        status: the exit code of a successful run.
     """
 
     argv: tuple[str, ...]
@@ -50,12 +47,12 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one run took.
+    """Time and memory of one run.
 
     Attributes:
-        wall_s: seconds from its start to its end.
-        cpu_s: seconds of processor time, its children's included.
-        peak_kib: the most memory that it, or the largest of its children, held at once.
+        wall_s: elapsed seconds.
+        cpu_s: seconds of processor time, including child processes.
+        peak_kib: peak memory of the command or of its largest child.
     """
 
     wall_s: float
@@ -64,10 +61,10 @@ class Sample:
 
 
 def program(name: str) -> str:
-    """The whole path of a program on the PATH.
+    """Return the absolute path of a program on the PATH.
 
     Raises:
-        CommandFailed: there is none.
+        CommandFailed: the program is not installed.
     """
     found = shutil.which(name)
     if found is None:
@@ -79,7 +76,7 @@ def run(command: Command) -> Sample:
     """Run a command once.
 
     Raises:
-        CommandFailed: it ended with another exit code than `command.status`.
+        CommandFailed: the exit code is not `command.status`.
     """
     task = {
         "argv": command.argv,
@@ -91,16 +88,16 @@ def run(command: Command) -> Sample:
         [sys.executable, "-I", "-S", _LAUNCHER, json.dumps(task)], capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
-        raise CommandFailed(f"{command.argv[0]}\n{done.stderr.strip()[-_TOLD:]}")
-    told = json.loads(done.stdout)
-    if told["status"] != command.status:
-        shown = " ".join(command.argv)
-        raise CommandFailed(f"{shown}: exit code {told['status']}\n{done.stderr.strip()[-_TOLD:]}")
-    return Sample(told["wall_s"], told["cpu_s"], told["peak_kib"])
+        raise CommandFailed(f"{command.argv[0]}\n{done.stderr.strip()[-_MAX_ERROR:]}")
+    result = json.loads(done.stdout)
+    if result["status"] != command.status:
+        line = " ".join(command.argv)
+        raise CommandFailed(f"{line}: exit code {result['status']}\n{done.stderr.strip()[-_MAX_ERROR:]}")
+    return Sample(result["wall_s"], result["cpu_s"], result["peak_kib"])
 
 
 def discard(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
+    """Remove a file or folder if it exists."""
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -108,7 +105,7 @@ def discard(path: Path) -> None:
 
 
 def call(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
-    """Run a command that is not measured.
+    """Run a command without measuring it.
 
     Raises:
         CommandFailed: its exit code is not zero.
@@ -118,4 +115,4 @@ def call(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
     except OSError as error:
         raise CommandFailed(f"{argv[0]}: {error.strerror or error}") from error
     if done.returncode != 0:
-        raise CommandFailed(f"{' '.join(argv)}\n{(done.stderr or done.stdout).strip()[-_TOLD:]}")
+        raise CommandFailed(f"{' '.join(argv)}\n{(done.stderr or done.stdout).strip()[-_MAX_ERROR:]}")

@@ -1,4 +1,4 @@
-"""Where the tools that are measured are installed: a cache outside of the tree, from the lock files here."""
+"""Install the measured tools from lock files into a cache outside the tree."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _DONE = ".installed"
 
 
 def cache() -> Path:
-    """The folder that everything is installed into."""
+    """Return the folder of all installations."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(home, "kaigen", "bench-peers")
 
 
 def clean_environment() -> dict[str, str]:
-    """An environment in which no settings, plugins or cluster of the user's have a say."""
+    """Return an environment without the user's settings, plugins and cluster."""
     home = cache() / "home"
     home.mkdir(parents=True, exist_ok=True)
     return {
@@ -37,18 +37,18 @@ def clean_environment() -> dict[str, str]:
 
 
 def python_environment(name: str, locks: Sequence[Path], project: Path | None = None) -> Path:
-    """A virtual environment of its own for one tool.
+    """Create a virtual environment for one tool.
 
     Args:
-        name: the tool's.
-        locks: lock files that hold all it takes.
-        project: a project that is installed besides, from its source.
+        name: the tool's name.
+        locks: lock files with all its packages.
+        project: a project to install from source as well.
 
     Returns:
         The folder of its programs.
 
     Raises:
-        CommandFailed: it cannot be made, for want of a network for example.
+        CommandFailed: the installation failed, for example without a network.
     """
     texts = [path.read_bytes() for path in locks]
     if project is not None:
@@ -66,8 +66,8 @@ def python_environment(name: str, locks: Sequence[Path], project: Path | None = 
             "install",
             "--no-deps",
         ]
-        wanted = [argument for path in locks for argument in ("-r", str(path))]
-        call([*install, "--require-hashes", *wanted], folder, os.environ)
+        requirements = [argument for path in locks for argument in ("-r", str(path))]
+        call([*install, "--require-hashes", *requirements], folder, os.environ)
         if project is not None:
             call([*install, "--no-build-isolation", "--editable", str(project)], folder, os.environ)
         (folder / _DONE).touch()
@@ -75,13 +75,10 @@ def python_environment(name: str, locks: Sequence[Path], project: Path | None = 
 
 
 def node_environment(name: str, manifest: Path, lock: Path) -> Path:
-    """A folder with `node_modules` for one tool.
-
-    Returns:
-        That folder.
+    """Create a folder with `node_modules` for one tool and return it.
 
     Raises:
-        CommandFailed: it cannot be made: there is no Node, no npm or no network.
+        CommandFailed: there is no Node, no npm or no network.
     """
     program("node")
     npm = program("npm")
@@ -96,7 +93,7 @@ def node_environment(name: str, manifest: Path, lock: Path) -> Path:
 
 
 def _folder(name: str, parts: Sequence[bytes]) -> Path:
-    # What it was made of is in its name: another lock file is another folder.
+    # The name contains a digest of the lock files: a changed lock file gets a new folder.
     return cache() / f"{name}-{sha256(b'|'.join(parts)).hexdigest()[:12]}"
 
 

@@ -1,4 +1,4 @@
-"""What a Python program imported, by whom, and how long each module took: the output of `-X importtime`."""
+"""Read the output of `python -X importtime`: the imported modules, their importers and their times."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LINE = re.compile(r"^import time:\s*(\d+) \|\s*\d+ \| ( *)(\S+)$", re.MULTILINE
 _INDENT = 2
 
 COMMAND_LINE = "from kaigen.cli import main; main()"
-"""What the `kaigen` program does."""
+"""The code of the `kaigen` program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class Import:
     """One module.
 
     Attributes:
-        name: its whole name.
-        own_us: microseconds that its own code took, without what it imports.
-        chain: who imported it, outermost first, and itself last.
+        name: the full name.
+        own_us: microseconds of its own code, without its imports.
+        chain: the modules that imported it, outermost first, and itself last.
     """
 
     name: str
@@ -33,16 +33,16 @@ class Import:
 def imports_of(
     python: str, arguments: Sequence[str], cwd: Path, env: Mapping[str, str]
 ) -> tuple[list[Import], subprocess.CompletedProcess[str]]:
-    """Run kaigen with these arguments in a process of its own.
+    """Run kaigen in a process of its own and return its imports.
 
     Args:
         python: the interpreter.
-        arguments: of kaigen's command line.
-        cwd: the folder it runs in.
-        env: its environment, all of it.
+        arguments: kaigen's arguments.
+        cwd: the working directory.
+        env: the complete environment.
 
     Returns:
-        The modules, in the order in which they were asked for, and what became of the process.
+        The modules in import order, and the completed process.
     """
     done = subprocess.run(
         [python, "-X", "importtime", "-c", COMMAND_LINE, *arguments],
@@ -56,10 +56,10 @@ def imports_of(
 
 
 def read_imports(text: str) -> list[Import]:
-    """The modules that `-X importtime` told of, in the order in which they were asked for."""
+    """Return the modules that `-X importtime` reported, in import order."""
     found = []
     chain: list[str] = []
-    # A module is told of when it is complete, after those it imported: backwards, the importer comes first.
+    # A module is reported when it is complete, after its imports. Read backwards, the importer is first.
     for line in reversed(_LINE.findall(text)):
         own, indent, name = line
         del chain[len(indent) // _INDENT :]

@@ -1,4 +1,4 @@
-"""kaigen as the benchmark calls it: the program that a user has, in an environment of its own."""
+"""The `kaigen` command, installed into an environment of its own as a user would install it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Kaigen:
             programs = python_environment("kaigen", locks, ROOT)
         except CommandFailed as error:
             print(
-                f"kaigen is measured in this environment, for want of its own: {error.reason()}",
+                f"kaigen is measured in this environment, because its own failed: {error.reason()}",
                 file=sys.stderr,
             )
             self.python = sys.executable
@@ -32,13 +32,13 @@ class Kaigen:
             self._start = (str(programs / "kaigen"),)
 
     def command(self, repository: Path, *arguments: str, prints: bool = False, cache: bool = True) -> Command:
-        """A call of kaigen in a repository, whose cache is its own and beside it.
+        """Return a kaigen command for a repository, with a cache next to the repository.
 
         Args:
-            repository: the folder it runs in.
-            arguments: of the command line.
-            prints: whether the result is what it prints; else it is the tree.
-            cache: False to run without one.
+            repository: the working directory.
+            arguments: kaigen's arguments.
+            prints: whether the result is its standard output and not the output tree.
+            cache: whether to use a cache.
         """
         folder = repository.with_name(f"{repository.name}.cache")
         return Command(
@@ -50,7 +50,7 @@ class Kaigen:
         )
 
     def cold(self, name: str, repository: Path, *arguments: str, prints: bool = False) -> Contender:
-        """A call that finds neither a cache nor a tree."""
+        """Return a contender that starts without a cache and without an output tree."""
         command = self.command(repository, *arguments, prints=prints)
 
         def forget() -> None:
@@ -60,6 +60,6 @@ class Kaigen:
         return Contender(name, command, before=forget)
 
     def render(self, repository: Path, *arguments: str) -> None:
-        """Render a repository, unmeasured, with its cache."""
+        """Render a repository with its cache, without measuring."""
         command = self.command(repository, "--quiet", "render", *arguments)
         call(command.argv, repository, {**os.environ, **command.env})

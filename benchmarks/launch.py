@@ -1,7 +1,7 @@
-"""Runs one command and tells what it took. A program of its own, started with `python -I -S`.
+"""Run one command and print its time and memory. A program of its own, started with `python -I -S`.
 
-The peak memory that a system tells of a process includes what its parent held when it was started. This
-parent is small and always of the same size, whatever the benchmark itself holds by then.
+The peak memory that a system reports for a process includes its parent's memory at the start. This parent is small and
+always the same size, however large the benchmark has become.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 
 
 def main() -> None:
-    """Read a command from the first argument, as JSON; print what running it took, as JSON."""
+    """Read a command as JSON from the first argument; print its measurements as JSON."""
     task = json.loads(sys.argv[1])
     actions = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -25,14 +25,14 @@ def main() -> None:
     process = os.posix_spawn(arguments[0], arguments, task["env"], file_actions=actions)
     _, status, usage = os.wait4(process, 0)
     wall = time.perf_counter() - started
-    unit = 1024 if sys.platform == "darwin" else 1  # bytes there, KiB elsewhere
-    told = {
+    unit = 1024 if sys.platform == "darwin" else 1  # macOS reports bytes, others KiB
+    result = {
         "status": os.waitstatus_to_exitcode(status),
         "wall_s": wall,
         "cpu_s": usage.ru_utime + usage.ru_stime,
         "peak_kib": usage.ru_maxrss // unit,
     }
-    print(json.dumps(told))
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where kaigen's own time goes: imports, and the steps of a render."""
+"""Profile kaigen: its imports and the steps of a render."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from benchmarks.environments import ROOT
 from benchmarks.importtime import imports_of
 
 _RUNS = 5
-_SHOWN = 20
+_MAX_ROWS = 20
 _STEPS = (
     "read files",
     "parse YAML",
@@ -30,7 +30,7 @@ _STEPS = (
 
 
 def profile(bench: Bench) -> Iterator[str]:
-    """Texts that tell where the time goes."""
+    """Return a text per profile."""
     repository = bench.repository("profile/repository", 2)
     for arguments in (["--help"], ["validate"], ["render"], ["render", "--format", "both"]):
         yield _imports(bench, repository, arguments)
@@ -39,7 +39,7 @@ def profile(bench: Bench) -> Iterator[str]:
 
 
 def _imports(bench: Bench, repository: Path, arguments: list[str]) -> str:
-    """The run with the quickest imports: what else the machine does can only add."""
+    """Report the run with the fastest imports, because other work on the machine only adds time."""
     best: Counter[str] = Counter()
     for _ in range(_RUNS):
         command = bench.kaigen.command(repository, *arguments)
@@ -49,7 +49,7 @@ def _imports(bench: Bench, repository: Path, arguments: list[str]) -> str:
             raise CommandFailed(f"kaigen {' '.join(arguments)}\n{done.stderr}")
         packages: Counter[str] = Counter()
         for item in found:
-            packages[_part(item.name)] += item.own_us
+            packages[_group(item.name)] += item.own_us
         if not best or packages.total() < best.total():
             best = packages
             modules = len(found)
@@ -58,14 +58,14 @@ def _imports(bench: Bench, repository: Path, arguments: list[str]) -> str:
         f"Imports of `kaigen {' '.join(arguments)}`: {modules} modules, {best.total() / 1000:.1f} ms "
         "(measuring makes them slower)",
     ]
-    shown = best.most_common(_SHOWN)
-    rest = best.total() - sum(taken for _, taken in shown)
-    lines += [f"  {name:32} {taken / 1000:7.1f} ms" for name, taken in [*shown, ("all others", rest)]]
+    shown = best.most_common(_MAX_ROWS)
+    others = best.total() - sum(taken for _, taken in shown)
+    lines += [f"  {name:32} {taken / 1000:7.1f} ms" for name, taken in [*shown, ("all others", others)]]
     return "\n".join(lines)
 
 
-def _part(module: str) -> str:
-    """A module of kaigen's own, or the package of any other."""
+def _group(module: str) -> str:
+    """Return the name of a kaigen module, or the top package of any other."""
     package = module.partition(".")[0]
     return module if package == "kaigen" else package
 
@@ -91,11 +91,11 @@ def _stages(bench: Bench, repository: Path) -> dict[str, float]:
 def _steps(bench: Bench, repository: Path, specs: int) -> str:
     runs = [_stages(bench, repository) for _ in range(_RUNS)]
     seconds = {step: min(run[step] for run in runs) for step in runs[0]}
-    # Two steps do their work within another: what is left of it when the parts are measured alone.
+    # Two steps run inside another step; subtract the steps that were measured separately.
     seconds["validate specs"] = max(0.0, seconds["load"] - seconds["read files"] - seconds["parse YAML"])
     seconds["compile"] = max(0.0, seconds["compile and check"] - seconds["check"])
     total = sum(seconds[step] for step in _STEPS)
-    lines = ["", f"Steps of a render of {specs} specs, imports done, the quickest of {_RUNS} runs"]
+    lines = ["", f"Steps of a render of {specs} specs without imports, the fastest of {_RUNS} runs"]
     for step in _STEPS:
         taken = seconds[step]
         lines.append(
@@ -103,7 +103,7 @@ def _steps(bench: Bench, repository: Path, specs: int) -> str:
         )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     lines.append(
-        f"  {'sum':24} {total * 1000:7.1f} ms; all at once, without charts, {seconds['whole'] * 1000:.1f} ms "
+        f"  {'sum':24} {total * 1000:7.1f} ms; in one command, without charts, {seconds['whole'] * 1000:.1f} ms "
         f"on {cores} {'core' if cores == 1 else 'cores'}"
     )
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Results as text for a person and as data for a program."""
+"""Format results as text and as JSON data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEAD = ("", "median ms", "min-max", "cpu ms", "peak MiB", "× ruler", "min-max"
 
 
 def as_text(table: Table) -> str:
-    """A table for a terminal."""
+    """Return a table for the terminal."""
     rows = [_HEAD, *(_cells(row) for row in table.rows)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     lines = ["", table.title]
@@ -23,14 +23,14 @@ def as_text(table: Table) -> str:
         name, *numbers = row
         right = [cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=True)]
         lines.append("  ".join(["  " + name.ljust(widths[0]), *right]).rstrip())
-    lines.append(f"  ruler: {table.ruler}{'' if table.row(table.ruler) else ', which is missing'}")
+    lines.append(f"  ruler: {table.ruler}{'' if table.row(table.ruler) else ' (missing)'}")
     lines += [f"  {note}" for note in table.notes]
     lines += [f"  {_verdict(target)}" for target in table.targets]
     return "\n".join(lines)
 
 
 def as_data(tables: Sequence[Table]) -> dict[str, Any]:
-    """Everything, for `json.dump`. Times are in seconds, memory in KiB."""
+    """Return all results for `json.dump`. Times are in seconds, memory in KiB."""
     return {
         "date": date.today().isoformat(),
         "machine": {
@@ -62,7 +62,7 @@ def as_data(tables: Sequence[Table]) -> dict[str, Any]:
                         "cpu_ratio": target.cpu_ratio,
                         "limit": target.limit,
                         "at_least": target.at_least,
-                        "held": target.held,
+                        "met": target.is_met,
                     }
                     for target in table.targets
                 ],
@@ -89,6 +89,6 @@ def _span(values: Sequence[float], form: str) -> str:
 
 def _verdict(target: Target) -> str:
     sign = "≥" if target.at_least else "≤"
-    word = "held" if target.held else "MISSED"
-    measured = f"{target.ratio:.2f}, by processor time {target.cpu_ratio:.2f}"
-    return f"target {word}: {target.what}: {measured} (wanted {sign} {target.limit:g})"
+    word = "met" if target.is_met else "MISSED"
+    measured = f"{target.ratio:.2f}, in processor time {target.cpu_ratio:.2f}"
+    return f"target {word}: {target.what}: {measured} (target {sign} {target.limit:g})"

@@ -1,4 +1,4 @@
-"""What was measured: tables of rows, and how the targets fared."""
+"""Tables of measurements and their targets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class Row:
     """One command.
 
     Attributes:
-        name: what it is called.
-        samples: one a round.
-        ratios: its time over the ruler's, round by round.
-        cpu_ratio: its processor time over the ruler's, by their medians; 0 without a ruler.
+        name: its name in the table.
+        samples: one per round.
+        ratios: its time divided by the ruler's, per round.
+        cpu_ratio: its median processor time divided by the ruler's; 0 without a ruler.
     """
 
     name: str
@@ -27,25 +27,25 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """The median of the ratios."""
+        """Return the median of the ratios."""
         return median(self.ratios)
 
     @property
     def peak_kib(self) -> int:
-        """The most memory that any run held."""
+        """Return the peak memory of all runs."""
         return max(sample.peak_kib for sample in self.samples)
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A ratio that kaigen shall keep.
+    """A limit on a ratio.
 
     Attributes:
-        what: what is compared.
-        ratio: what was measured, by the clock.
-        cpu_ratio: the same by processor time, which other work on the machine hardly changes.
-        limit: what it must not pass.
-        at_least: whether the limit is the lowest, not the highest.
+        what: the comparison.
+        ratio: the measured ratio of elapsed time.
+        cpu_ratio: the same ratio of processor time, which depends less on other work on the machine.
+        limit: the limit of the ratio.
+        at_least: whether the limit is a minimum and not a maximum.
     """
 
     what: str
@@ -55,8 +55,8 @@ class Target:
     at_least: bool = False
 
     @property
-    def held(self) -> bool:
-        """Whether it is kept."""
+    def is_met(self) -> bool:
+        """Whether the ratio is within the limit."""
         return self.ratio >= self.limit if self.at_least else self.ratio <= self.limit
 
 
@@ -65,11 +65,11 @@ class Table:
     """Commands that were measured in the same rounds.
 
     Attributes:
-        title: what was asked.
-        ruler: the row that the others are compared with.
+        title: the heading.
+        ruler: the row the others are compared with.
         rows: every command.
-        targets: how the targets fared.
-        notes: what else there is to say.
+        targets: the targets and their measured ratios.
+        notes: remarks below the table.
     """
 
     title: str
@@ -79,23 +79,23 @@ class Table:
     notes: list[str] = field(default_factory=list)
 
     def row(self, name: str) -> Row | None:
-        """A row by its name; None when it was left out."""
+        """Return a row by name, or None if it was not measured."""
         return next((row for row in self.rows if row.name == name), None)
 
     def expect(self, name: str, what: str, limit: float, *, at_least: bool = False) -> None:
-        """Hold a row against a target; nothing when the row was left out."""
+        """Add a target for a row, unless the row was not measured."""
         row = self.row(name)
         if row is not None and row.ratios:
             self.targets.append(Target(what, row.ratio, row.cpu_ratio, limit, at_least))
 
 
 def tabulate(title: str, samples: Mapping[str, Sequence[Sample]], ruler: str) -> Table:
-    """Make a table of samples.
+    """Return a table of samples.
 
     Args:
-        title: what was asked.
-        samples: by name, one a round.
-        ruler: the name that the others are compared with; without its samples there are no ratios.
+        title: the heading.
+        samples: one per round, by name.
+        ruler: the name the others are compared with; without its samples there are no ratios.
     """
     measured = samples.get(ruler, ())
     rows = [

@@ -1,4 +1,4 @@
-"""Commands measured side by side: in rounds, each command once a round."""
+"""Measure commands in rounds, each command once per round."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.command import Command, CommandFailed, Sample, discard, run
 from benchmarks.objects import NotTheSame
 
 PATIENCE_S = 60.0
-"""A peer that takes longer than this, in seconds, is run once and no more."""
+"""A peer that takes longer than this, in seconds, runs only once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +18,11 @@ class Contender:
     """One row of a table.
 
     Attributes:
-        name: what the row is called.
-        command: what is run.
-        before: what is put right before each run; not measured.
-        check: looks at the result of the first run; may raise `NotTheSame`.
-        is_peer: whether the others go on when it fails, or without it when it takes too long.
+        name: the name of the row.
+        command: the command to measure.
+        before: prepares each run; not measured.
+        check: checks the result of the first run; may raise `NotTheSame`.
+        is_peer: whether the benchmark continues without it when it fails or takes too long.
     """
 
     name: str
@@ -33,27 +33,27 @@ class Contender:
 
 
 def fresh(command: Command) -> Callable[[], None]:
-    """Removes the result of the run before."""
+    """Return a function that removes the result of the previous run."""
     return lambda: discard(command.output)
 
 
 def measure(contenders: Sequence[Contender], runs: int, about: str) -> Mapping[str, Sequence[Sample]]:
     """Run every contender once to warm up, then `runs` rounds of all of them: A B C A B C.
 
-    What else the machine does in a round hits all of them alike, so that ratios within a round stay true.
+    Other work on the machine affects all of them in the same round, so that ratios within a round stay valid.
 
     Args:
-        contenders: who takes part.
-        runs: how many rounds.
-        about: what this is, for the line that tells how far it is.
+        contenders: the commands to measure.
+        runs: number of rounds.
+        about: the name of the measurement in the progress line.
 
     Returns:
-        Samples by name, one a round. A peer that failed is left out; one that took longer than `PATIENCE_S`
-        has the one of its warm-up.
+        Samples by name, one per round. A peer that failed has none; a peer slower than `PATIENCE_S` has the sample of
+        its warm-up.
 
     Raises:
         CommandFailed: kaigen failed.
-        NotTheSame: kaigen wrote something else.
+        NotTheSame: kaigen wrote objects that differ.
     """
     samples: dict[str, list[Sample]] = {}
     steady = []
@@ -67,7 +67,7 @@ def measure(contenders: Sequence[Contender], runs: int, about: str) -> Mapping[s
             if not contender.is_peer:
                 raise
             why = error.reason() if isinstance(error, CommandFailed) else str(error)
-            _say(f"{about}: left out {contender.name}: {why}")
+            _warn(f"{about}: skipped {contender.name}: {why}")
             continue
         if contender.is_peer and first.wall_s > PATIENCE_S:
             samples[contender.name] = [first]
@@ -93,6 +93,6 @@ def _progress(text: str) -> None:
         print(f"\r\033[K{text[:100]}", end="", file=sys.stderr, flush=True)
 
 
-def _say(text: str) -> None:
+def _warn(text: str) -> None:
     _progress("")
     print(text, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""How long each step of a render takes: `python -m benchmarks.stages REPOSITORY`, prints JSON."""
+"""`python -m benchmarks.stages REPOSITORY`: print the seconds of each step of a render as JSON."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def main() -> None:
     output = config.root / config.output
     with step("write manifests"):
         write_tree(output, manifests)
-    # Once more and all at once, as `kaigen render` does: on all cores, and remembered for the next run.
+    # Once more in one call, as `kaigen render` does: on all cores, and cached for the next run.
     output = output.with_name(f"{output.name}-again")
     with step("whole"):
         result = render_incrementally(config, (), "manifests", output)
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def _warm(root: Path) -> None:
-    """Import what the steps import on the way, and read kaigen's own data, so that a step is its own work."""
+    """Import the modules and read the data that the steps use, so that each step measures its own work."""
     from kaigen.config.settings import Config
     from kaigen.pipeline.run import render
 

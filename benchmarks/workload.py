@@ -1,4 +1,4 @@
-"""What is rendered: specs of kaigen's own kinds, as many as wanted, always the same."""
+"""The rendered specs: any number of kaigen's own kinds, the same in every run."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ DEPLOYMENT: Object = {
         },
     },
 }
-"""The smallest thing people give these tools: the yardstick of a start-up."""
+"""A typical small input of these tools, for measuring start-up."""
 
 
 def write_repository(folder: Path, specs: int) -> Path:
-    """Make a repository of this many specs, one a file: half Models, half Jobs that refer to them.
+    """Create a repository with one spec per file, half Models and half Jobs that use them, and return its folder.
 
-    An odd one is a Model. Returns the folder.
+    If the number is odd, there is one Model more.
     """
     texts = {f"job-{number:05}": _fill(_JOB, number) for number in range(specs // 2)}
     texts |= {f"model-{number:05}": _fill(_MODEL, number) for number in range(specs - specs // 2)}
@@ -109,12 +109,12 @@ def write_repository(folder: Path, specs: int) -> Path:
 
 
 def write_lone_job(folder: Path) -> Path:
-    """Make a repository of one Job that refers to nothing. Returns the folder."""
+    """Create a repository with one Job that uses no Model and return its folder."""
     return _write(folder, {"job-00000": _fill(_LONE_JOB, 0)})
 
 
 def edit_specs(repository: Path, text: str, most: int) -> None:
-    """Change one environment variable to `text` in the Jobs of a repository, up to so many of them."""
+    """Set one environment variable to `text` in at most `most` Jobs of a repository."""
     for path in sorted((repository / "specs").glob("job-*.yaml"))[:most]:
         lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join(f"    EDITION: {text}\n" if "EDITION:" in line else line for line in lines))

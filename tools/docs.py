@@ -1,6 +1,6 @@
-"""Generate what is generated: schemas/ from the kinds, docs/cli.md from --help, docs/diagnostics.md from the codes.
+"""Generate schemas/ from the kinds, docs/cli.md from --help and docs/diagnostics.md from the codes.
 
-Run by `make docs`; a test holds the committed files equal to what this makes.
+`make docs` runs this; a test compares the committed files with its output.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def schema_files() -> dict[str, str]:
-    """`schemas/`: a JSON Schema for each kind, one for kaigen.yaml, and one for every document."""
+    """Return the files of `schemas/`: a JSON Schema for each kind, one for kaigen.yaml, and one for every document."""
     from kaigen.config.file import CONFIG_ENTRY
     from kaigen.dialects.registry import KINDS
     from kaigen.environments.pins import PINS_ENTRY
@@ -30,7 +30,7 @@ def schema_files() -> dict[str, str]:
 
 
 def cli_page() -> str:
-    """`docs/cli.md`: every command's help."""
+    """Return `docs/cli.md`: the help of every command."""
     import click
 
     from kaigen.cli.main import COMMANDS, cli
@@ -49,7 +49,7 @@ def cli_page() -> str:
 
 
 def diagnostics_page() -> str:
-    """`docs/diagnostics.md`: every code, what it means and what to do."""
+    """Return `docs/diagnostics.md`: every code, its meaning and its fix."""
     from kaigen.diagnostics.codes import codes
 
     parts = ["# Diagnostics\n\nGenerated from the registry of codes by `make docs`.\n"]
@@ -59,12 +59,12 @@ def diagnostics_page() -> str:
 
 
 def generated_files() -> dict[str, str]:
-    """Content of every generated file by its path in the repository."""
+    """Return the content of every generated file by its path in the repository."""
     return {**schema_files(), "docs/cli.md": cli_page(), "docs/diagnostics.md": diagnostics_page()}
 
 
 def main() -> int:
-    """Write what differs, remove schemas of kinds that are gone, and say so."""
+    """Write files that differ, remove schemas of deleted kinds, and print both."""
     files = generated_files()
     for stale in sorted(set((ROOT / "schemas").glob("*.json")) - {ROOT / path for path in files}):
         stale.unlink()

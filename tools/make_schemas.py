@@ -1,13 +1,12 @@
 """Make kaigen/kubernetes/data from the Kubernetes schemas and the CustomResourceDefinitions.
 
-Run by hand when a Kubernetes version or a CRD is new:
+Run it by hand for a new Kubernetes version or CRD:
 
     python tools/make_schemas.py [--crds FOLDER]
 
-The core schemas come from the installed package kubernetes-validate, what they leave out from
-tools/core_rules.yaml, custom resources from the *.yaml of FOLDER (one CustomResourceDefinition a file, its
-first line a comment that names the source). The same sources give the same bytes. The form of the data is
-described in kaigen/kubernetes/schemas.py.
+Core schemas come from the installed package kubernetes-validate, rules they lack from tools/core_rules.yaml, and custom
+resources from the *.yaml files of FOLDER (one CustomResourceDefinition per file; its first line is a comment that names
+the source). The same sources give the same bytes. kaigen/kubernetes/schemas.py describes the format of the data.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ TARGETS = ("1.33", "1.34", "1.35", "1.36", "1.37")
 
 
 def main() -> int:
-    """Write the data files; returns the exit code."""
+    """Write the data files and return the exit code."""
     parser = argparse.ArgumentParser(description="Make kaigen/kubernetes/data from its sources.")
     parser.add_argument("--crds", type=Path, default=CRDS, help="folder of CustomResourceDefinitions")
     parser.add_argument("--out", type=Path, default=DATA, help="folder to write to")
@@ -50,7 +49,7 @@ def main() -> int:
 
 
 def make_all(crds: Path) -> Files:
-    """Every data file by name: the shards, the index, and a manifest with the hashes of sources and files."""
+    """Return every data file by name: the shards, the index, and a manifest with the hashes of sources and files."""
     core_shards, core_kinds = make_core(TARGETS, RULES)
     crd_shards, crd_kinds, crd_sources = make_crds(crds)
     index = {"targets": TARGETS, "kinds": merge_kinds(core_kinds, crd_kinds)}
@@ -68,7 +67,7 @@ def make_all(crds: Path) -> Files:
 
 
 def merge_kinds(*tables: dict[str, Schema]) -> dict[str, dict[str, Schema]]:
-    """Kind to apiVersion to entry: the look-up and the hints both start from the kind."""
+    """Return entries by kind and apiVersion, because both lookup and hints start from the kind."""
     kinds: dict[str, dict[str, Schema]] = defaultdict(dict)
     for table in tables:
         for name, entry in table.items():

@@ -4,7 +4,7 @@
 
 mutmut makes the mutants and runs, for each, the tests that call the mutated function; `[tool.mutmut]` in pyproject.toml
 names the tests. It works in a copy of the tree in `.venv/mutants`, which keeps results: a mutant that was killed is
-run again only when its function changes, a survivor is run again each time.
+run again only when its function changes, any other is run again each time.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     names = set(choose(options.packages, options.sample, options.seed))
     undecided = [
-        each.name for each in read_results(options.packages) if each.name in names and not each.is_killed
+        each.name for each in read_results(options.packages) if each.name in names and each.status != "killed"
     ]
     if undecided:
         _run(undecided, options.jobs)

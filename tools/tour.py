@@ -1,4 +1,4 @@
-"""What `make demo` prints at its end: what was written, where to look, what to try next."""
+"""The text `make demo` prints at the end: written files, where to look, what to try next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def main() -> int:
     """Print the tour."""
     rendered = DEMO / "rendered"
     print(f"\nThe demo repository is in {DEMO}: specs/ was written by people, rendered/ by kaigen.\n")
-    print("What was written, an app a folder, each as plain manifests and as a Helm chart:\n")
+    print("Each app has a folder with plain manifests and a Helm chart:\n")
     for app in sorted(path.parent for path in rendered.glob("*/*/[a-z]*/manifests")):
         objects = len(list((app / "manifests").glob("*.yaml"))) - 1
         print(f"  {app}  ({objects} objects)")
@@ -21,31 +21,31 @@ def main() -> int:
 Where to look:
 
   {DEMO}/kaigen.yaml               three environments on two clusters, for Argo CD and Flux
-  {DEMO}/specs/finetune-job.yaml   a resource of AI Operator, as its README has it
-  {DEMO}/specs/qwen.yaml           the same work said in kaigen's kinds: the weights …
+  {DEMO}/specs/finetune-job.yaml   a resource of AI Operator, copied from its README
+  {DEMO}/specs/qwen.yaml           the same work in kaigen's kinds: the weights …
   {DEMO}/specs/finetune.yaml       … and the training that waits for them
   {rendered}/dev/ml-dev/finetune/manifests/job.yaml
                                         the gate (an init container), the hash in the name, the hardened pod
   {rendered}/dev/ml-dev/finetune/chart/values.yaml
                                         every setting, with a comment
   {rendered}/prod/_argocd/apps/_project.ml-prod.yaml
-                                        what Argo CD may do for these apps, and no more
+                                        the permissions of Argo CD for these apps
   {rendered}/prod/_flux/apps/ml-prod.finetune.yaml
-                                        the same for Flux: what it waits for, and how long
+                                        the same for Flux: its dependencies and timeouts
 
-What to try, in {DEMO}:
+Commands to try:
 
   . .venv/bin/activate && cd {DEMO}
-  kaigen validate                       every problem, with its place
+  kaigen validate                       report every problem with its location
   sed -i.bak 's/memory: 24Gi/memory: 32Gi/' specs/finetune.yaml
-  kaigen diff                           what that does: a new run, and why
-  kaigen render --check                 the tree is stale now: exit code 1
-  kaigen render                         write it; git diff shows the lines
-  kaigen graph --env prod               what depends on what, as Mermaid
-  kaigen secrets --env prod             the Secrets that the apps expect
-  kaigen plan --preset phi-4            on which GPUs a model runs, with the sum
-  kaigen explain Job.spec.output        what a field means
-  kaigen init ../my-repository          start your own
+  kaigen diff                           show the effect: a new run, and why
+  kaigen render --check                 report that the tree is stale: exit code 1
+  kaigen render                         update the tree; git diff shows the lines
+  kaigen graph --env prod               draw the dependencies as Mermaid
+  kaigen secrets --env prod             list the Secrets the apps expect
+  kaigen plan --preset phi-4            list the GPUs that fit a model, with the calculation
+  kaigen explain Job.spec.output        explain a field
+  kaigen init ../my-repository          create a new repository
 """
     )
     return 0

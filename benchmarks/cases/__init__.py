@@ -1,4 +1,4 @@
-"""The cases: a function each, from what is at hand to tables."""
+"""The cases of the benchmark, each a function that returns tables."""
 
 from __future__ import annotations
 
@@ -21,4 +21,4 @@ CASES: Mapping[str, Callable[[Bench], Iterator[Table]]] = {
     "diff": diff,
     "memory": memory,
 }
-"""Every case by the name that `--only` takes."""
+"""Every case by its name in `--only`."""

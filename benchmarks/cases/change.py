@@ -1,4 +1,4 @@
-"""Rendering again: what a save in an editor, a commit hook and a machine in CI wait for."""
+"""Rendering again, as on a save in an editor, in a commit hook and in CI."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHANGED = "kaigen render, one spec changed"
 
 
 def change(bench: Bench) -> Iterator[Table]:
-    """A render after one change of many specs, beside the full render."""
+    """Compare a render after one change of many specs with a full render."""
     specs = bench.specs[-1]
     kaigen = bench.kaigen
     changed, whole, still = (
@@ -40,5 +40,5 @@ def change(bench: Bench) -> Iterator[Table]:
         Contender("kaigen render --check, no cache", kaigen.command(still, "render", "--check", cache=False)),
     ]
     table = bench.compare(f"{specs} specs, rendered again", contenders, _FULL)
-    table.expect(_CHANGED, f"one change of {specs} specs beside the full render", 0.2)
+    table.expect(_CHANGED, f"one change of {specs} specs, compared with a full render", 0.2)
     yield table

@@ -18,7 +18,7 @@ _ONE = "kaigen diff, one spec changed"
 
 
 def diff(bench: Bench) -> Iterator[Table]:
-    """What a change of one spec, and of every Job, does to a hundred apps whose tree is committed."""
+    """Measure the diff of a hundred committed apps after a change of one spec and of every Job."""
     try:
         git = program("git")
     except CommandFailed as error:

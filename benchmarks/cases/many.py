@@ -1,4 +1,4 @@
-"""Many specs from nothing, as a first render or a machine in CI does it."""
+"""Many specs from nothing, as on the first render or in CI."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PYTHON_OR_NODE = ("kapitan", "cdk8s-node", "cdk8s-node-files", "cdk8s-python")
 
 
 def many(bench: Bench) -> Iterator[Table]:
-    """All specs of a repository, beside each peer with the same objects."""
+    """Compare a render of all specs with each peer on the same objects."""
     for specs in bench.specs:
         yield _table(bench, specs)
 
@@ -33,5 +33,5 @@ def _table(bench: Bench, specs: int) -> Table:
         for name in _PYTHON_OR_NODE:
             if name in bench.peers:
                 title = bench.peers[name].title
-                table.expect(title, f"{title} beside kaigen, {specs} specs", 5, at_least=True)
+                table.expect(title, f"{title} compared with kaigen, {specs} specs", 5, at_least=True)
     return table

@@ -1,4 +1,4 @@
-"""How much memory a render holds at once, and how that grows."""
+"""The peak memory of a render and its growth."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RUNS = 2
 
 
 def memory(bench: Bench) -> Iterator[Table]:
-    """A render from nothing of more and more specs, up to four times the largest repository."""
+    """Render growing numbers of specs from nothing, up to four times the largest repository."""
     sizes = [*bench.specs, 4 * bench.specs[-1]]
     for what, form in (("manifests", "manifests"), ("both forms", "both")):
         names = [f"kaigen, {what}, {specs} specs" for specs in sizes]
@@ -30,4 +30,4 @@ def memory(bench: Bench) -> Iterator[Table]:
 def _growth(sizes: Sequence[int], rows: Sequence[Row]) -> Iterator[str]:
     for (less, small), (more, large) in pairwise(zip(sizes, rows, strict=True)):
         each = (large.peak_kib - small.peak_kib) / (more - less)
-        yield f"from {less} to {more} specs: {each:.1f} KiB for each spec more"
+        yield f"from {less} to {more} specs: {each:.1f} KiB per additional spec"

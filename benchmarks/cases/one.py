@@ -14,7 +14,7 @@ _BOTH = ("render", "--format", "both")
 
 
 def one(bench: Bench) -> Iterator[Table]:
-    """One spec as manifests and as a chart, beside what each peer takes for the same objects."""
+    """Compare one spec as manifests and as a chart with each peer on the same objects."""
     kaigen = bench.kaigen
     model = bench.repository("one/model", 1)
     job = write_lone_job(bench.folder("one/job"))
@@ -31,6 +31,6 @@ def one(bench: Bench) -> Iterator[Table]:
     ]
     table = bench.compare("One spec", contenders, RULER)
     for kind in ("Model", "Job"):
-        what = f"a {kind} in both forms beside helm template of one Deployment"
+        what = f"a {kind} in both forms, compared with helm template of one Deployment"
         table.expect(f"kaigen, a {kind}, both forms", what, 3)
     yield table

@@ -1,4 +1,4 @@
-"""How long it takes until anything happens at all."""
+"""The time until a command does anything."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RULER = "helm template, one Deployment"
 
 
 def startup(bench: Bench) -> Iterator[Table]:
-    """`--help`, beside what each peer takes for one Deployment."""
+    """Compare `--help` with each peer on one Deployment."""
     kaigen = bench.kaigen
     repository = bench.repository("startup/repository", 2)
     python = Command((kaigen.python, "-I", "-c", "pass"), repository, kaigen.env, repository / "none")
@@ -26,5 +26,5 @@ def startup(bench: Bench) -> Iterator[Table]:
         Contender("python, doing nothing", python),
     ]
     table = bench.compare("Start-up", contenders, RULER)
-    table.expect("kaigen --help", "--help beside helm template of one Deployment", 1.3)
+    table.expect("kaigen --help", "--help, compared with helm template of one Deployment", 1.3)
     yield table

@@ -1,4 +1,4 @@
-"""The tools that kaigen is measured beside, each given the same objects in the form that is natural to it."""
+"""The peers of kaigen. Each gets the same objects in its natural input format."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ PEERS: Mapping[str, Callable[[], Peer]] = {
     "cdk8s-node-files": lambda: Cdk8sNode("FILE_PER_RESOURCE", "cdk8s (Node), one object a file"),
     "cdk8s-python": Cdk8sPython,
 }
-"""Every peer: calling one installs what it takes, or raises `CommandFailed` or `ToolError`."""
+"""Every peer. Calling one installs it, or raises `CommandFailed` or `ToolError`."""
 
 __all__ = ["PEERS", "Peer"]

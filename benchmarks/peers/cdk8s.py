@@ -1,4 +1,4 @@
-"""cdk8s: a program that makes an ApiObject of each object, in JavaScript and in Python."""
+"""cdk8s: a program that creates an ApiObject for each object, in JavaScript and in Python."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _HERE = Path(__file__).parent
 
 
 class Cdk8sNode:
-    """cdk8s in the language it is written in.
+    """cdk8s for Node, its native language.
 
     Args:
         layout: a `YamlOutputType` of cdk8s.
-        title: what its row is called.
+        title: the name of its row.
     """
 
     def __init__(self, layout: str = "FILE_PER_APP", title: str = "cdk8s (Node)") -> None:
@@ -41,7 +41,7 @@ class Cdk8sNode:
 
 
 class Cdk8sPython:
-    """cdk8s for Python, which talks to a Node beside it."""
+    """cdk8s for Python, which starts a Node process."""
 
     title = "cdk8s (Python)"
 

@@ -1,4 +1,4 @@
-"""Helm: a chart of static templates, one object a file."""
+"""Helm: a chart of static templates, one file per object."""
 
 from __future__ import annotations
 

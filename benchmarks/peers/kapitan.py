@@ -1,4 +1,4 @@
-"""Kapitan: one target, whose objects a component in Python makes."""
+"""Kapitan: one target, whose objects come from a component in Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kustomize, as kubectl has it: a kustomization that lists one object a file."""
+"""The Kustomize inside kubectl: a kustomization that lists one file per object."""
 
 from __future__ import annotations
 

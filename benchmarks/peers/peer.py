@@ -1,4 +1,4 @@
-"""What the benchmark asks of a peer."""
+"""The interface of a peer."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Peer(Protocol):
 
     @property
     def title(self) -> str:
-        """What its row is called."""
+        """The name of its row."""
 
     def prepare(self, folder: Path, objects: Sequence[Object]) -> Command:
-        """Put the objects into a new folder, as input to this tool.
+        """Write the objects into a new folder as input of this tool.
 
         Returns:
-            The command that makes YAML of them.
+            The command that writes them as YAML.
         """

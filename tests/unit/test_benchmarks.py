@@ -1,4 +1,4 @@
-"""The parts of the benchmark that a wrong number would come from. Nothing here depends on how fast anything is."""
+"""The calculations of the benchmark. No test depends on speed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sample(wall: float, cpu: float = 1.0, peak: int = 1024) -> Sample:
 
 
 @pytest.mark.parametrize("specs", [1, 2, 5])
-def test_the_workload_is_as_many_valid_specs_as_asked_for(tmp_path: Path, specs: int) -> None:
+def test_workload_has_the_requested_number_of_valid_specs(tmp_path: Path, specs: int) -> None:
     repository = write_repository(tmp_path / "repository", specs)
     config = kaigen.load_config(repository)
     loaded = kaigen.load_specs((), config)
@@ -45,7 +45,7 @@ def test_the_lone_job_is_valid(tmp_path: Path) -> None:
     assert kaigen.validate((), kaigen.load_config(repository))[0] == []
 
 
-def test_editing_changes_what_is_rendered_of_so_many_jobs(tmp_path: Path) -> None:
+def test_editing_specs_changes_the_output_of_that_many_jobs(tmp_path: Path) -> None:
     repository = write_repository(tmp_path / "repository", 6)
     config = kaigen.load_config(repository)
     before = kaigen.render((), config)
@@ -65,12 +65,12 @@ def test_objects_are_read_back_as_they_were_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("found", [[], [DEPLOYMENT] * 2, [{**DEPLOYMENT, "spec": {}}]])
-def test_other_objects_are_not_the_same(found: list[dict[str, object]]) -> None:
+def test_missing_extra_or_changed_objects_are_reported(found: list[dict[str, object]]) -> None:
     with pytest.raises(NotTheSame, match="missing"):
         require_same(found, [DEPLOYMENT])
 
 
-def test_a_run_tells_what_the_command_took_and_not_what_its_parent_held(tmp_path: Path) -> None:
+def test_a_run_measures_the_memory_of_the_command_and_not_of_its_parent(tmp_path: Path) -> None:
     ballast = bytearray(200 << 20)
     took = run(command(tmp_path, "sum(range(10**6)); print('x' * 10)"))
     assert took.wall_s >= took.cpu_s / 2 > 0
@@ -78,14 +78,14 @@ def test_a_run_tells_what_the_command_took_and_not_what_its_parent_held(tmp_path
     assert (tmp_path / "out.yaml").read_text() == "x" * 10 + "\n"
 
 
-def test_a_run_that_ends_otherwise_than_expected_fails_with_what_it_said(tmp_path: Path) -> None:
+def test_a_run_with_an_unexpected_exit_code_fails_with_its_error_output(tmp_path: Path) -> None:
     code = "import sys; sys.exit('no such luck')"
     assert run(command(tmp_path, code, status=1)).wall_s > 0
     with pytest.raises(CommandFailed, match=r"exit code 1\nno such luck"):
         run(command(tmp_path, code))
 
 
-def test_rounds_take_every_contender_in_turn_and_go_on_without_a_peer_that_fails(tmp_path: Path) -> None:
+def test_rounds_run_every_contender_in_turn_and_continue_without_a_failed_peer(tmp_path: Path) -> None:
     order: list[str] = []
 
     def contender(name: str, code: str = "", is_peer: bool = False) -> Contender:
@@ -99,7 +99,7 @@ def test_rounds_take_every_contender_in_turn_and_go_on_without_a_peer_that_fails
         measure([contender("own", "1/0")], 1, "a test")
 
 
-def test_ratios_are_made_within_a_round() -> None:
+def test_ratios_compare_runs_of_the_same_round() -> None:
     table = tabulate("title", {"ruler": [sample(1), sample(10)], "row": [sample(2), sample(30)]}, "ruler")
     row = table.row("row")
     assert row is not None
@@ -113,14 +113,14 @@ def test_a_peer_that_ran_once_is_compared_with_the_rulers_median() -> None:
     assert [list(row.ratios), row.cpu_ratio] == [[50], 3]
 
 
-def test_a_target_is_held_or_missed_and_silent_about_a_row_that_is_missing() -> None:
+def test_targets_are_met_or_missed_and_skipped_for_missing_rows() -> None:
     samples = {"ruler": [sample(2)], "quick": [sample(1)], "slow": [sample(12)]}
     table = tabulate("title", samples, "ruler")
     table.expect("quick", "at most a half", 0.5)
     table.expect("slow", "at most five", 5)
     table.expect("slow", "at least six", 6, at_least=True)
     table.expect("absent", "nothing", 1)
-    assert [(target.what, target.held) for target in table.targets] == [
+    assert [(target.what, target.is_met) for target in table.targets] == [
         ("at most a half", True),
         ("at most five", False),
         ("at least six", True),
@@ -136,7 +136,7 @@ def test_without_its_ruler_a_table_has_times_and_no_ratios() -> None:
     assert re.search(r"row \(1 run\) +250 +250-250 +1000 +1$", as_text(table), re.MULTILINE)
 
 
-def test_peers_are_installed_from_locks_that_hold_hashes_and_name_no_registry() -> None:
+def test_locks_of_peers_have_hashes_and_name_no_registry() -> None:
     assert list(PEERS) == ["helm", "kustomize", "kapitan", "cdk8s-node", "cdk8s-node-files", "cdk8s-python"]
     for lock in PEER_FILES.glob("*.txt"):
         text = lock.read_text()

@@ -1,4 +1,4 @@
-"""The core kinds: from the schemas that the package kubernetes-validate ships, with tools/core_rules.yaml."""
+"""Core kinds, from the schemas in the package kubernetes-validate and from tools/core_rules.yaml."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ATOMS = {
 
 
 def make_core(targets: tuple[str, ...], rules_file: Path) -> tuple[Files, dict[str, Schema]]:
-    """The shards of the core kinds, and what the index says of each `apiVersion/Kind`."""
+    """Return the shards of the core kinds, and the index entry of each `apiVersion/Kind`."""
     rules = yaml.safe_load(rules_file.read_text())
     folder = core_folder()
     versions = sorted(
@@ -78,7 +78,7 @@ def make_core(targets: tuple[str, ...], rules_file: Path) -> tuple[Files, dict[s
 
 
 def core_folder() -> Path:
-    """Where the installed package keeps its schemas."""
+    """Return the folder of the schemas in the installed package."""
     spec = importlib.util.find_spec("kubernetes_validate")
     if spec is None or spec.origin is None:
         sys.exit("kubernetes-validate is not installed")
@@ -86,7 +86,7 @@ def core_folder() -> Path:
 
 
 def core_kinds(definitions: Schema) -> Iterator[tuple[str, str]]:
-    """`apiVersion/Kind` and definition of whatever a file may hold: the kinds with object metadata."""
+    """Return `apiVersion/Kind` and definition of every kind with object metadata."""
     for name, schema in definitions.items():
         metadata = schema.get("properties", {}).get("metadata", {}).get("$ref", "")
         if not metadata.endswith(".ObjectMeta"):
@@ -97,13 +97,13 @@ def core_kinds(definitions: Schema) -> Iterator[tuple[str, str]]:
 
 
 def short(name: str) -> str:
-    """`core.v1/PodSpec` for io.k8s.api.core.v1.PodSpec."""
+    """Return `core.v1/PodSpec` for io.k8s.api.core.v1.PodSpec."""
     package, version, kind = name.split("/")[-1].split(".")[-3:]
     return f"{package}.{version}/{kind}"
 
 
 def core_nodes(definitions: Schema, kinds: dict[str, str], rules: Schema, target: str) -> dict[str, Node]:
-    """The nodes of all definitions that the kinds reach, by short name."""
+    """Return the nodes of all definitions reachable from the kinds, by short name."""
     by_short = {short(name): schema for name, schema in definitions.items()}
     nodes: dict[str, Node] = {}
     waiting = sorted({short(name) for name in kinds.values()})
@@ -115,7 +115,7 @@ def core_nodes(definitions: Schema, kinds: dict[str, str], rules: Schema, target
         node = core_node(by_short[name])
         if isinstance(node, dict) and "p" in node:
             if name in tops and "status" in node["p"]:
-                node["p"]["status"] = "any"  # written by controllers, not by us
+                node["p"]["status"] = "any"  # written by controllers
             apply_rules(node, name, rules, target)
         nodes[name] = node
         waiting.extend(refs_of(node))
@@ -123,7 +123,7 @@ def core_nodes(definitions: Schema, kinds: dict[str, str], rules: Schema, target
 
 
 def refs_of(node: object) -> Iterator[str]:
-    """The references in a node, in the order of their places."""
+    """Return the references in a node, in order."""
     if isinstance(node, str) and "/" in node:
         yield node
     elif isinstance(node, dict):
@@ -134,7 +134,7 @@ def refs_of(node: object) -> Iterator[str]:
 
 
 def core_node(schema: Schema) -> Node:
-    """The node of a core schema. Optional fields may be null everywhere, so that it is not said."""
+    """Return the node of a core schema. Any optional field may be null, so nodes do not record that."""
     if "$ref" in schema:
         name = short(schema["$ref"])
         return ATOMS.get(name, name)
@@ -170,7 +170,7 @@ def core_node(schema: Schema) -> Node:
 
 
 def apply_rules(node: Schema, name: str, rules: Schema, target: str) -> None:
-    """Add to the node of one definition what tools/core_rules.yaml says of it."""
+    """Add the rules of tools/core_rules.yaml to the node of one definition."""
     fields: Schema = node["p"]
     for field, values in rules["enums"].get(name, {}).items():
         allowed = [v for v in values if isinstance(v, str)]
@@ -205,19 +205,19 @@ def apply_rules(node: Schema, name: str, rules: Schema, target: str) -> None:
 
 
 def apply_form(node: Schema, field: str, form: str) -> None:
-    """Hold a field, or the items or values in it, to a form of string."""
+    """Require a string format of a field, or of its items or values."""
     fields: Schema = node["p"]
     if field.endswith("[]"):
         child = fields[field[:-2]]
         fields[field[:-2]] = {**child, "l" if "l" in child else "m": form}
     elif field in fields:
         optional = field not in node.get("r", ()) and fields[field] == "s"
-        # The server reads an empty string as a field that is not there.
+        # The API server treats an empty string as a missing field.
         fields[field] = {"t": form, "blank": 1} if optional else form
 
 
 def key_defaults(fields: Schema, rules: Schema) -> dict[str, Schema]:
-    """The defaults of list keys, by the field that holds the list."""
+    """Return the defaults of list keys by the field of the list."""
     return {
         field: rules["keyDefaults"][child["l"]]
         for field, child in fields.items()
@@ -226,7 +226,7 @@ def key_defaults(fields: Schema, rules: Schema) -> dict[str, Schema]:
 
 
 def check_rules_are_used(rules: Schema, variants: dict[str, list[tuple[str, Node]]]) -> None:
-    """Stop at a rule of a definition or field that does not exist: a typo would check nothing."""
+    """Exit on a rule for an unknown definition or field, because a typo would check nothing."""
     plain = {name: rules[name] for name in ("enums", "ranges", "nodes", "required", "notEmpty", "unions")}
     for section, table in {**plain, **rules["forms"]}.items():
         for name, fields in table.items():
@@ -240,7 +240,7 @@ def check_rules_are_used(rules: Schema, variants: dict[str, list[tuple[str, Node
 
 
 def merge_variants(found: list[tuple[str, Node]], targets: tuple[str, ...]) -> Node | list[Any]:
-    """One node when it is the same in all targets, else a list of [first target, last target, node]."""
+    """Return one node if it is the same in all targets, else a list of [first target, last target, node]."""
     runs: list[list[Any]] = []
     for target, node in found:
         if runs and runs[-1][2] == node and targets.index(runs[-1][1]) + 1 == targets.index(target):

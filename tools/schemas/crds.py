@@ -1,4 +1,4 @@
-"""Custom resources: from the structural schemas of their CustomResourceDefinitions."""
+"""Custom resources, from the structural schemas of their CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import yaml
 from tools.schemas.files import INTEGER_FORMATS, STRING_FORMATS, Files, Node, Schema, dump, dump_shard, sha256
 
 QUANTITY = re.compile(r"\^\(\\\+\|-\)\?\(\(\[0-9\]\+.*KMGTPE\]i.*\$")
-# Keywords that say nothing about what a written object may hold. CEL rules are left to the API server.
+# Keywords without effect on the check of a written object. The API server evaluates CEL rules.
 SILENT = {"default", "x-kubernetes-validations", "x-kubernetes-map-type", "x-kubernetes-list-type"}
 
 
 def make_crds(folder: Path) -> tuple[Files, dict[str, Schema], Schema]:
-    """The shards of the custom resources, what the index says of each kind, and the sources with hashes."""
+    """Return the shards of the custom resources, the index entry of each kind, and the sources with hashes."""
     groups: dict[str, dict[str, Node]] = defaultdict(dict)
     origins: dict[str, set[str]] = defaultdict(set)
     known: dict[str, Schema] = {}
@@ -52,7 +52,7 @@ def make_crds(folder: Path) -> tuple[Files, dict[str, Schema], Schema]:
 
 
 def crd_top(schema: Schema) -> Node:
-    """The node of a custom resource, with the metadata that every object has."""
+    """Return the node of a custom resource, including object metadata."""
     node = crd_node(schema)
     if not isinstance(node, dict) or "p" not in node:
         sys.exit("a custom resource without properties")
@@ -64,7 +64,7 @@ def crd_top(schema: Schema) -> Node:
 
 
 def crd_node(schema: Schema) -> Node:
-    """The node of a structural schema of apiextensions.k8s.io/v1; unknown keywords end the run."""
+    """Return the node of a structural schema of apiextensions.k8s.io/v1; exit on unknown keywords."""
     left = dict(schema)
     node: Schema = {}
     for key, ours in (("nullable", "null"), ("x-kubernetes-preserve-unknown-fields", "open")):
@@ -91,7 +91,7 @@ def crd_node(schema: Schema) -> Node:
             node["t"] = "qi" if quantity else "is"
             if quantity:
                 del left["pattern"]
-        case None if "properties" in left:  # a part of a oneOf: only some fields are looked at
+        case None if "properties" in left:  # a branch of a oneOf checks only some fields
             crd_object(left, node)
             node["open"] = 1
         case None:
@@ -99,7 +99,7 @@ def crd_node(schema: Schema) -> Node:
             node.pop("open", None)
     crd_limits(left, node)
     if node.keys() & {"one", "any"} and "properties" in schema:
-        # The server fills in defaults before it looks which form fits.
+        # The API server sets defaults before it checks which branch fits.
         defaults = {k: child["default"] for k, child in schema["properties"].items() if "default" in child}
         node |= {"kd": defaults} if defaults else {}
     if left.keys() - SILENT:
@@ -110,7 +110,7 @@ def crd_node(schema: Schema) -> Node:
 
 
 def crd_object(left: Schema, node: Schema) -> None:
-    """Move what is said of an object or a map from a schema to its node."""
+    """Move the keywords of an object or a map from a schema to its node."""
     if "additionalProperties" in left and left["additionalProperties"] is not True:
         node["m"] = crd_node(left.pop("additionalProperties"))
         node.pop("open", None)
@@ -118,7 +118,7 @@ def crd_object(left: Schema, node: Schema) -> None:
         node["open"] = 1 if left.pop("additionalProperties", False) else node.get("open", 0)
         properties = left.pop("properties", {})
         node["p"] = {key: crd_node(child) for key, child in properties.items()}
-        # The server fills in defaults before it looks for what is missing.
+        # The API server sets defaults before it checks required fields.
         required = [key for key in left.pop("required", ()) if "default" not in properties.get(key, {})]
         if required:
             node["r"] = sorted(required)
@@ -128,7 +128,7 @@ def crd_object(left: Schema, node: Schema) -> None:
 
 
 def crd_list(left: Schema, node: Schema) -> None:
-    """Move what is said of a list from a schema to its node."""
+    """Move the keywords of a list from a schema to its node."""
     items = left.pop("items")
     node["l"] = crd_node(items)
     if keys := left.pop("x-kubernetes-list-map-keys", None):
@@ -166,7 +166,7 @@ def move(left: Schema, node: Schema, names: dict[str, str]) -> None:
 
 
 def share(tops: dict[str, Node], shard: str) -> dict[str, Node]:
-    """The definitions of a shard: the kinds, and once each larger node that stands in several places.
+    """Return the definitions of a shard: the kinds, and each larger node that occurs several times.
 
     Such a node is named by a hash of what it says, so that the others keep their names when one changes.
     """
@@ -200,7 +200,7 @@ def share(tops: dict[str, Node], shard: str) -> dict[str, Node]:
 
 
 def for_children(node: Schema, change: Callable[[Node], Node]) -> Schema:
-    """The node with its children changed."""
+    """Return the node with its children replaced."""
     changed = dict(node)
     for key in ("l", "m", "none"):
         if key in node:
