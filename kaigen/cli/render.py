@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from kaigen.config.settings import Config, Format
     from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.emit.values import Overrides
-    from kaigen.output.contents import FileContent, TreeState
+    from kaigen.output.contents import FileContent
     from kaigen.output.tree import TreeChange
+    from kaigen.output.tree_state import TreeState
     from kaigen.pipeline.incremental import AppRow
     from kaigen.pipeline.run import Compilation
     from kaigen.system.progress import Progress

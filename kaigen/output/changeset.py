@@ -1,34 +1,36 @@
-"""Comparing what an output tree holds with what it shall hold. Only reads."""
+"""Computes what a write changes in an output tree. Only reads."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from stat import S_ISDIR, S_ISLNK, S_ISREG
+from stat import S_ISREG
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, InputError
-from kaigen.output.contents import FileContent, Stamp, TreeState, digest, digest_of, now_ns, stamp_of
-from kaigen.output.index import INDEX_NAME, check_paths, collisions, fold, format_index, parents, parse_index
-from kaigen.output.location import Place
+from kaigen.output.contents import FileContent, digest, digest_of
+from kaigen.output.disk import MOVE_IT, Disk, kind_of, read_file
+from kaigen.output.index import INDEX_NAME, check_paths, collisions, format_index, parse_index
+from kaigen.output.root import OutputRoot
+from kaigen.output.tree_state import Stamp, TreeState, now_ns, stamp_of
 
 Scope = Callable[[str], bool]
-"""Of a path of the tree: whether this run may remove it."""
+"""Whether this run may remove the file at a path of the tree."""
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
-    """What there is to do.
+class Changeset:
+    """The changes that a write makes.
 
     Attributes:
-        owned: paths that the index names now.
-        wanted: paths that it shall name.
-        writes: files to write, the index too when it changes.
-        added: of `writes`, those that do not exist.
-        removes: files to remove; the index too when nothing is left to own.
-        unchanged: how many output files are right as they are.
-        stamps: when a state was given, the stamp and digest of each file that is right.
-        checked_ns: when the survey began, nanoseconds since the epoch.
+        owned: paths in the index before the write.
+        wanted: paths in the index after the write.
+        writes: files to write, including the index if it changes.
+        added: the paths of `writes` that do not exist yet.
+        removes: files to remove, including the index if no file is left.
+        unchanged: how many output files are up to date.
+        stamps: stamp and digest of each file that is up to date; only if a state was given.
+        checked_ns: when the comparison started, in nanoseconds since the epoch.
     """
 
     owned: frozenset[str]
@@ -41,249 +43,127 @@ class Survey:
     checked_ns: int
 
 
-def read_index(place: Place) -> tuple[frozenset[str], bytes]:
-    """The owned paths and the bytes of a tree's index; empty when there is none.
+def read_index(root: OutputRoot) -> tuple[frozenset[str], bytes]:
+    """Return the owned paths and the bytes of a tree's index; both empty when it has none.
 
     Raises:
-        InputError: KG0605, when the index cannot be trusted.
+        InputError: KG0605, the index is damaged.
     """
-    mark = place.mark(INDEX_NAME)
-    path = os.path.join(place.path, INDEX_NAME)
+    mark = root.mark(INDEX_NAME)
+    path = os.path.join(root.path, INDEX_NAME)
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except FileNotFoundError:
         return frozenset(), b""
-    if not S_ISREG(found.st_mode):
+    if not S_ISREG(status.st_mode):
         hint = "restore the file from Git"
-        raise InputError.of("KG0605", f"the index is {_kind(found.st_mode)}", mark=mark, hint=hint)
+        raise InputError.of(
+            "KG0605", f"the index is {kind_of(status.st_mode)}, not a regular file", mark=mark, hint=hint
+        )
     data = read_file(path)
-    owned, problems = parse_index(data, mark.file)
-    problems.raise_errors()
+    owned, diagnostics = parse_index(data, mark.file)
+    diagnostics.raise_errors()
     return owned, data
 
 
 def index_after(owned: frozenset[str], files: Mapping[str, object], scope: Scope | None) -> bytes:
-    """The index that a tree will have: `files`, and what it owned that is out of scope."""
+    """Return the index after a write: `files`, and the owned paths that are out of scope."""
     kept = (path for path in owned if not scope(path)) if scope is not None else ()
     return format_index({*files, *kept})
 
 
-def survey(
-    place: Place, files: Mapping[str, FileContent], scope: Scope | None, state: TreeState | None
-) -> Survey:
-    """Find what differs.
+def compute_changeset(
+    root: OutputRoot, files: Mapping[str, FileContent], scope: Scope | None, state: TreeState | None
+) -> Changeset:
+    """Compare a tree with the files that it must have.
 
     Raises:
-        InputError: KG0601, KG0603 and KG0605, all of a kind at once.
-        ValueError: a path of `files` is not one that kaigen may own.
+        InputError: KG0601, KG0603 and KG0605; all errors of one code at once.
+        ValueError: kaigen must not own a path of `files`.
     """
     checked_ns = now_ns()
-    owned, index = read_index(place)
+    owned, index = read_index(root)
     check_paths(files.keys() - owned)
     kept = (
         frozenset(path for path in owned if path not in files and not scope(path)) if scope else frozenset()
     )
     wanted = frozenset(files.keys() | kept)
-    problems = Diagnostics()
+    diagnostics = Diagnostics()
     for first, second in collisions(wanted):
-        problems.add(_collision(place, first, second))
-    problems.raise_errors()
+        diagnostics.add(_collision(root, first, second))
+    diagnostics.raise_errors()
 
-    disk = Disk(place, owned - wanted)
+    disk = Disk(root, owned - wanted)
     stamps: dict[str, tuple[Stamp, str]] = {}
     writes: dict[str, FileContent] = {}
     added: set[str] = set()
     for path, content in files.items():
-        found = disk.find(path, problems)
-        if found is None or disk.is_stale_alias(path):
+        entry = disk.find(path, diagnostics)
+        if entry is None or disk.is_stale_alias(path):
             writes[path] = content
             added.add(path)
-        elif S_ISREG(found.st_mode) and _holds(place, path, found, content, state, stamps):
+        elif S_ISREG(entry.st_mode) and _is_up_to_date(root, path, entry, content, state, stamps):
             pass
-        elif path in owned and S_ISREG(found.st_mode):
+        elif path in owned and S_ISREG(entry.st_mode):
             writes[path] = content
         else:
-            problems.add(_foreign(place, path, found.st_mode))
-    problems.raise_errors()
+            diagnostics.add(_foreign(root, path, entry.st_mode))
+    diagnostics.raise_errors()
 
     removes = {path for path in disk.stale if disk.is_own_file(path)}
     unchanged = len(files) - len(writes)
-    index_wanted = format_index(wanted)
-    if index_wanted != index:
-        if index_wanted:
-            writes[INDEX_NAME] = index_wanted
+    new_index = format_index(wanted)
+    if new_index != index:
+        if new_index:
+            writes[INDEX_NAME] = new_index
         else:
             removes.add(INDEX_NAME)
         if not index:
             added.add(INDEX_NAME)
-    return Survey(owned, wanted, writes, frozenset(added), frozenset(removes), unchanged, stamps, checked_ns)
+    return Changeset(
+        owned, wanted, writes, frozenset(added), frozenset(removes), unchanged, stamps, checked_ns
+    )
 
 
-class Disk:
-    """What the file system holds at the paths of a tree, without following any symbolic link."""
-
-    def __init__(self, place: Place, stale: frozenset[str]) -> None:
-        self.stale = stale
-        self._place = place
-        self._base = place.path + "/"
-        self._directories: dict[str, bool | None] = {"": place.exists}
-        self._stale_folded = {fold(path) for path in stale}
-        self._listings: dict[str, frozenset[str]] = {}
-
-    def find(self, path: str, problems: Diagnostics) -> os.stat_result | None:
-        """What is at the path of an output file; None when nothing is, or nothing that stays.
-
-        Adds KG0603 when something of another's makes the path impossible.
-        """
-        above = path.rpartition("/")[0]
-        inside = self._is_directory(above)
-        if inside is None:
-            blocker = next(p for p in reversed(list(parents(path))) if self._is_directory(p) is None)
-            problems.add(_blocked(self._place, blocker))
-            return None
-        found = self._lstat(path) if inside else None
-        if found is None or not S_ISDIR(found.st_mode):
-            return found
-        stays = self._first_that_stays(path)
-        if stays:
-            problems.add(_occupied(self._place, path, stays))
-        return None
-
-    def is_own_file(self, path: str) -> bool:
-        """Whether there is a plain file at an owned path, in plain directories."""
-        if not self._is_directory(path.rpartition("/")[0]):
-            return False
-        found = self._lstat(path)
-        return found is not None and S_ISREG(found.st_mode)
-
-    def is_stale_alias(self, path: str) -> bool:
-        """Whether what was found is an own file that will go, by a path that differs from this in case only.
-
-        Never so where case matters. Where not, the file is to be written anew under its new name.
-        """
-        return fold(path) in self._stale_folded and self._as_listed(path) in self.stale
-
-    def _as_listed(self, path: str) -> str:
-        """An existing path with the case and Unicode form that the file system keeps it in."""
-        above, _, name = path.rpartition("/")
-        above = self._as_listed(above) if above else ""
-        if above not in self._listings:
-            self._listings[above] = frozenset(os.listdir(self._base + above))
-        names = self._listings[above]
-        if name not in names:
-            name = next((other for other in names if fold(other) == fold(name)), name)
-        return f"{above}/{name}" if above else name
-
-    def _lstat(self, path: str) -> os.stat_result | None:
-        try:
-            return os.lstat(self._base + path)
-        except FileNotFoundError:
-            return None
-
-    def _is_directory(self, path: str) -> bool | None:
-        """True; False when it does not exist or will go; None when something else is in its place."""
-        if path in self._directories:
-            return self._directories[path]
-        result = self._is_directory(path.rpartition("/")[0])
-        if result:
-            found = self._lstat(path)
-            if found is None or (path in self.stale and S_ISREG(found.st_mode)):
-                result = False
-            elif not S_ISDIR(found.st_mode):
-                result = None
-        self._directories[path] = result
-        return result
-
-    def _first_that_stays(self, directory: str) -> str:
-        """Something below that kaigen will not remove; empty when the directory will go as a whole."""
-        with os.scandir(self._base + directory) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-        if not found:
-            return directory
-        for entry in found:
-            path = f"{directory}/{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
-                if stays := self._first_that_stays(path):
-                    return stays
-            elif path not in self.stale or not entry.is_file(follow_symlinks=False):
-                return path
-        return ""
-
-
-def read_file(path: str) -> bytes:
-    """All of a plain file; never follows a link in its last part, never waits for a pipe."""
-    file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    try:
-        size = os.fstat(file).st_size
-        data = os.read(file, size + 1)
-        if len(data) == size:
-            return data
-        chunks = [data]
-        while chunk := os.read(file, 1 << 20):
-            chunks.append(chunk)
-        return b"".join(chunks)
-    finally:
-        os.close(file)
-
-
-def _holds(
-    place: Place,
+def _is_up_to_date(
+    root: OutputRoot,
     path: str,
-    found: os.stat_result,
+    status: os.stat_result,
     content: FileContent,
     state: TreeState | None,
     stamps: dict[str, tuple[Stamp, str]],
 ) -> bool:
-    """Whether a plain file holds this content already."""
+    """Return whether a regular file already has this content."""
     if state is None:
-        return _reads_as(place, path, found, content)
-    stamp = stamp_of(found)
+        return _has_content(root, path, status, content)
+    stamp = stamp_of(status)
     known = state.digest(path, stamp)
-    shall = digest_of(content)
-    same = _reads_as(place, path, found, content) if known is None else known == shall
+    wanted = digest_of(content)
+    same = _has_content(root, path, status, content) if known is None else known == wanted
     if same:
-        stamps[path] = (stamp, shall)
+        stamps[path] = (stamp, wanted)
     return same
 
 
-def _reads_as(place: Place, path: str, found: os.stat_result, content: FileContent) -> bool:
-    file = f"{place.path}/{path}"
+def _has_content(root: OutputRoot, path: str, status: os.stat_result, content: FileContent) -> bool:
+    file = f"{root.path}/{path}"
     if isinstance(content, bytes):
-        return found.st_size == len(content) and read_file(file) == content
+        return status.st_size == len(content) and read_file(file) == content
     return digest(read_file(file)) == content.digest
 
 
-def _kind(mode: int) -> str:
-    if S_ISDIR(mode):
-        return "a directory"
-    return "a symbolic link" if S_ISLNK(mode) else "a special file"
-
-
-def _foreign(place: Place, path: str, mode: int) -> Diagnostic:
+def _foreign(root: OutputRoot, path: str, mode: int) -> Diagnostic:
     if S_ISREG(mode):
-        what = "kaigen did not write this file and will not overwrite it"
+        message = "kaigen did not write this file and will not overwrite it"
     else:
-        what = f"this is {_kind(mode)}, which kaigen did not make and will not replace"
-    return Diagnostic("KG0601", what, place.mark(path), "move it away, or choose another output directory")
+        message = f"this is {kind_of(mode)} that kaigen did not create and will not replace"
+    return Diagnostic("KG0601", message, root.mark(path), MOVE_IT)
 
 
-def _blocked(place: Place, blocker: str) -> Diagnostic:
-    message = "output files need a directory here, but this is something else that kaigen did not write"
-    return Diagnostic(
-        "KG0603", message, place.mark(blocker), "move it away, or choose another output directory"
-    )
-
-
-def _occupied(place: Place, path: str, stays: str) -> Diagnostic:
-    inside = "is empty and not kaigen's" if stays == path else f"holds {place.mark(stays).file}"
-    message = f"an output file goes here, but this is a directory that {inside}"
-    return Diagnostic("KG0603", message, place.mark(path), "move it away, or choose another output directory")
-
-
-def _collision(place: Place, first: str, second: str) -> Diagnostic:
+def _collision(root: OutputRoot, first: str, second: str) -> Diagnostic:
     if second.startswith(first + "/"):
-        message = f"one output is this file and another needs a directory here, for {second}"
+        message = f"one output is a file at this path, another needs a directory here for {second}"
     else:
-        message = f"outputs that differ only in case or Unicode form: {first} and {second}"
-    hint = "rename one of the specs; Git trees are checked out on file systems that take them for the same"
-    return Diagnostic("KG0603", message, place.mark(first), hint)
+        message = f"outputs differ only in case or Unicode form: {first} and {second}"
+    hint = "rename one of the specs; some file systems treat the two paths as one"
+    return Diagnostic("KG0603", message, root.mark(first), hint)

@@ -1,4 +1,4 @@
-"""Bringing what a directory holds into another one: by hard link where that works, by copy where not."""
+"""Copies directory entries: by hard link if possible, by content if not."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from contextlib import suppress
 from typing import TypeAlias
 
 Signature: TypeAlias = tuple[int, int, int]
-"""Inode, size in bytes and mtime in nanoseconds: whether an entry is still the one that was carried."""
+"""Inode, size in bytes and mtime in nanoseconds: whether an entry is still the one that was copied."""
 
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
-# Not EXDEV: that is a mount point, which must not be carried at all.
+# Not EXDEV: that is a mount point, which must not be copied at all.
 _NO_LINKS = frozenset(
     (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
 )
 
 
 def signature(found: os.stat_result) -> Signature:
-    """The three numbers of an entry."""
+    """Return the signature of an entry."""
     return (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def carry(source: int, name: str, destination: int, target: str) -> None:
-    """Make an entry that is no directory appear in a second place too; symbolic links are not followed.
+def link_or_copy(source: int, name: str, destination: int, target: str) -> None:
+    """Link or copy an entry that is not a directory; symbolic links are not followed.
 
     Args:
-        source: descriptor of the directory that holds `name`.
+        source: descriptor of the directory of `name`.
         name: the entry.
         destination: descriptor of the directory that `target` is relative to.
-        target: where it shall appear.
+        target: the path to create.
 
     Raises:
-        OSError: EXDEV when a mount point lies between; others as the file system gives them.
+        OSError: EXDEV, there is a mount point between the two; any other error of the file system.
     """
     try:
         os.link(name, target, src_dir_fd=source, dst_dir_fd=destination, follow_symlinks=False)
     except FileExistsError:
-        # Only where case is ignored: what was just written there is this file under its new name.
+        # Only on a case-insensitive file system: the target is this file, just written under its new name.
         return
     except OSError as error:
         if error.errno not in _NO_LINKS:
@@ -62,31 +62,31 @@ def _copy(source: int, name: str, destination: int, target: str) -> None:
     ):
         copyfileobj(old, new, 1 << 20)
         new.flush()
-        imitate(old.fileno(), new.fileno(), times=True)
+        copy_metadata(old.fileno(), new.fileno(), times=True)
 
 
-def imitate(source: int, copy: int, *, times: bool) -> None:
-    """Give an open file or directory the owner, attributes and mode of another, as far as we may.
+def copy_metadata(source: int, copy: int, *, times: bool) -> None:
+    """Copy owner, extended attributes and mode of an open file or directory, as far as permitted.
 
     Args:
-        source: descriptor of the one to be like.
-        copy: descriptor of the one to change.
-        times: also the time stamps.
+        source: descriptor to copy from.
+        copy: descriptor to change.
+        times: copy the timestamps too.
     """
-    like, now = os.fstat(source), os.fstat(copy)
-    if (like.st_uid, like.st_gid) != (now.st_uid, now.st_gid):
-        # Only root may give files away; a group that we are not in cannot be given either.
+    wanted, current = os.fstat(source), os.fstat(copy)
+    if (wanted.st_uid, wanted.st_gid) != (current.st_uid, current.st_gid):
+        # Only root may change the owner, and only members may set a group.
         with suppress(PermissionError):
-            os.chown(copy, like.st_uid, like.st_gid)
+            os.chown(copy, wanted.st_uid, wanted.st_gid)
     if hasattr(os, "listxattr"):
         _copy_attributes(source, copy)
-    os.fchmod(copy, stat.S_IMODE(like.st_mode))
+    os.fchmod(copy, stat.S_IMODE(wanted.st_mode))
     if times:
-        os.utime(copy, ns=(like.st_atime_ns, like.st_mtime_ns))
+        os.utime(copy, ns=(wanted.st_atime_ns, wanted.st_mtime_ns))
 
 
 def _copy_attributes(source: int, copy: int) -> None:
-    """Access control lists, labels and the like; what we may not set stays behind."""
+    """Copy extended attributes, such as access control lists and labels; skip those we may not set."""
     try:
         names = os.listxattr(source)
     except OSError:
@@ -97,7 +97,7 @@ def _copy_attributes(source: int, copy: int) -> None:
 
 
 def remove_directory(parent: int, name: str) -> None:
-    """Delete a directory with all it holds; symbolic links go, what they point to stays."""
+    """Delete a directory and its content; symbolic links are deleted, not followed."""
     directory = os.open(name, OPEN_DIRECTORY, dir_fd=parent)
     try:
         make_writable(directory)
@@ -114,6 +114,6 @@ def remove_directory(parent: int, name: str) -> None:
 
 
 def make_writable(directory: int) -> None:
-    """Let us delete entries of a directory that was write-protected."""
+    """Make it possible to delete entries of a write-protected directory."""
     if os.fstat(directory).st_mode & stat.S_IRWXU != stat.S_IRWXU:
         os.fchmod(directory, stat.S_IRWXU)

@@ -1,4 +1,4 @@
-"""Swapping two directory entries in one step, so that a reader sees the old one or the new one."""
+"""Swaps two directory entries atomically, so that a reader sees either the old one or the new one."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ _RENAME_SWAP = 2
 UNSUPPORTED = frozenset(
     (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EXDEV, errno.EPERM)
 )
-"""What `exchange` fails with where the kernel, the file system or a sandbox cannot do it."""
+"""Errors of `exchange` where the kernel, the file system or a sandbox does not support it."""
 
 
 def exchange(first: int, first_name: str, second: int, second_name: str) -> None:
-    """Let two entries, each in a directory given by its descriptor, change places atomically.
+    """Swap two entries atomically, each in a directory given by its descriptor.
 
     Raises:
-        OSError: of one of `UNSUPPORTED` when it cannot be done here at all; nothing was changed.
+        OSError: with an error of `UNSUPPORTED` if swapping is not supported here; nothing has changed.
     """
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
     names = os.fsencode(first_name), os.fsencode(second_name)
     if sys.platform == "darwin":
-        result = libc.renameatx_np(first, names[0], second, names[1], ctypes.c_uint(_RENAME_SWAP))
+        status = libc.renameatx_np(first, names[0], second, names[1], ctypes.c_uint(_RENAME_SWAP))
     elif hasattr(libc, "renameat2"):
-        result = libc.renameat2(first, names[0], second, names[1], ctypes.c_uint(_RENAME_EXCHANGE))
+        status = libc.renameat2(first, names[0], second, names[1], ctypes.c_uint(_RENAME_EXCHANGE))
     elif os.uname().machine in _SYSCALL and sys.maxsize > 2**32:
         number = ctypes.c_long(_SYSCALL[os.uname().machine])
-        result = libc.syscall(number, first, names[0], second, names[1], ctypes.c_uint(_RENAME_EXCHANGE))
+        status = libc.syscall(number, first, names[0], second, names[1], ctypes.c_uint(_RENAME_EXCHANGE))
     else:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), first_name, None, second_name)
-    if result != 0:
-        number_of_error = ctypes.get_errno()
-        raise OSError(number_of_error, os.strerror(number_of_error), first_name, None, second_name)
+    if status != 0:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error), first_name, None, second_name)

@@ -1,4 +1,4 @@
-"""The index that says which files of an output tree are kaigen's, and the paths that it may hold."""
+"""The index of an output tree: the list of files that kaigen wrote, and which paths are allowed in it."""
 
 from __future__ import annotations
 
@@ -22,63 +22,67 @@ _MARKER = re.compile(r"(?:<<<<<<<|>>>>>>>|\|\|\|\|\|\|\|)(?: |$)|=======$")
 
 
 def path_problem(path: str) -> str:
-    """Why kaigen must not own a file of this path below the root of a tree; empty when it may."""
+    """Return why kaigen must not own a file at this path of a tree; empty when it may."""
     if _PLAIN.fullmatch(path):
         return ""
     if not path or path.startswith("/"):
         return "is not relative to the output directory"
     if _ODD_CHARACTERS.search(path):
-        return "holds a backslash, a control character or a lone surrogate"
+        return "has a backslash, a control character or a lone surrogate"
     if path.startswith("#") or _MARKER.match(path):
-        return "cannot be told from a comment or a conflict marker in the index"
+        return "looks like a comment or a conflict marker in the index"
     for part in path.split("/"):
         if part in ("", ".", ".."):
-            return "has an empty, '.' or '..' part"
+            return "has an empty, '.' or '..' segment"
         folded = part.casefold()
         if folded in (".git", INDEX_NAME) or folded.startswith(STAGING_PREFIX):
-            return f"has the reserved part '{part}'"
+            return f"has the reserved segment '{part}'"
     return ""
 
 
 def check_paths(paths: Iterable[str]) -> None:
-    """Raise `ValueError` for the first path that kaigen must not own: the caller has a bug."""
+    """Raise `ValueError` for the first path that kaigen must not own, which is a bug of the caller."""
     for path in paths:
         if problem := path_problem(path):
             raise ValueError(f"output path {path!r} {problem}")
 
 
 def format_index(owned: Iterable[str]) -> bytes:
-    """The index of these paths; empty bytes when there are none, for then there is no index."""
+    """Return the index of these paths; empty bytes for no paths, since an empty tree has no index."""
     lines = sorted(owned)
     return (_HEADER + "\n".join(lines) + "\n").encode() if lines else b""
 
 
 def parse_index(data: bytes, shown: str) -> tuple[frozenset[str], Diagnostics]:
-    """Read an index.
+    """Parse an index.
 
     Args:
-        data: the file's bytes.
+        data: the bytes of the file.
         shown: its name in diagnostics.
 
     Returns:
-        The owned paths, and what is wrong (KG0605): to go on in spite of it could remove the wrong files.
+        The owned paths, and errors (KG0605). Going on in spite of them could remove the wrong files.
     """
-    found = Diagnostics()
+    diagnostics = Diagnostics()
     try:
         lines = data.decode().split("\n")
     except UnicodeDecodeError:
-        found.add(Diagnostic("KG0605", "the index is not UTF-8 text", Mark(shown), _RESTORE))
-        return frozenset(), found
+        diagnostics.add(Diagnostic("KG0605", "the index is not UTF-8 text", Mark(shown), _RESTORE))
+        return frozenset(), diagnostics
     if not lines[0].startswith(_FIRST + ":"):
         known = lines[0].startswith("# kaigen index ")
         what = (
-            "the index is of another version of kaigen" if known else "this is not an index that kaigen wrote"
+            "the index was written by another version of kaigen"
+            if known
+            else "this is not an index of kaigen"
         )
         hint = "upgrade kaigen" if known else _RESTORE
-        # A conflict at the very top hides the first line; then the markers are what must be named.
+        # A merge conflict at the top hides the first line; then report the markers instead.
         if not any(_MARKER.match(line) for line in lines):
-            found.add(Diagnostic("KG0605", what, Mark(shown, 1, 1, max(1, len(lines[0])), lines[0]), hint))
-            return frozenset(), found
+            diagnostics.add(
+                Diagnostic("KG0605", what, Mark(shown, 1, 1, max(1, len(lines[0])), lines[0]), hint)
+            )
+            return frozenset(), diagnostics
     owned = []
     for number, raw in enumerate(lines, 1):
         line = raw.removesuffix("\r")
@@ -87,13 +91,13 @@ def parse_index(data: bytes, shown: str) -> tuple[frozenset[str], Diagnostics]:
         problem = "" if _PLAIN.fullmatch(line) else _line_problem(line)
         if problem:
             hint = _MERGE if _MARKER.match(line) else _RESTORE
-            found.add(Diagnostic("KG0605", problem, Mark(shown, number, 1, len(line), line), hint))
+            diagnostics.add(Diagnostic("KG0605", problem, Mark(shown, number, 1, len(line), line), hint))
         else:
             owned.append(line)
-    return frozenset(owned), found
+    return frozenset(owned), diagnostics
 
 
-_RESTORE = "restore the file from Git; without it kaigen cannot tell its own files from yours"
+_RESTORE = "restore the file from Git; kaigen needs it to distinguish its own files from yours"
 _MERGE = "keep the paths of both sides and delete the marker lines"
 
 
@@ -105,7 +109,7 @@ def _line_problem(line: str) -> str:
 
 
 def fold(path: str) -> str:
-    """What a file system that ignores case and Unicode forms takes a path for."""
+    """Return the path as a file system compares it that ignores case and Unicode forms."""
     if path.isascii():
         return path.lower()
     from unicodedata import normalize
@@ -114,14 +118,14 @@ def fold(path: str) -> str:
 
 
 def parents(path: str) -> Iterator[str]:
-    """The directories above a path, nearest first, without the root."""
+    """Yield the directories above a path, nearest first, without the root."""
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path
 
 
 def directories(paths: Iterable[str]) -> set[str]:
-    """All directories that these files lie in, without the root."""
+    """Return all directories of these files, without the root."""
     found: set[str] = set()
     for path in paths:
         for parent in parents(path):
@@ -132,9 +136,9 @@ def directories(paths: Iterable[str]) -> set[str]:
 
 
 def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of paths that cannot stand next to each other on every file system.
+    """Yield pairs of paths that conflict on some file systems.
 
-    They differ in case or Unicode form only, or one needs the other, a file, to be a directory.
+    The two differ only in case or Unicode form, or one is a file where the other needs a directory.
     """
     files = set(paths)
     folders = directories(files)
@@ -147,7 +151,7 @@ def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
     seen: dict[str, str] = {}
     for path in sorted(everything, key=lambda path: (path.count("/"), path)):
         first = seen.setdefault(fold(path), path)
-        # Below a pair of folders that collide, everything would; the folders say it once.
+        # Everything below two colliding folders collides too; report only the folders.
         same_folder = first.rpartition("/")[0] == path.rpartition("/")[0]
         if first != path and same_folder:
             yield first, path

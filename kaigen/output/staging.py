@@ -1,20 +1,20 @@
-"""A place next to an output tree where its next state is built before one step puts it in force.
+"""Builds the next state of an output tree in a container next to it, then swaps the two in one step.
 
 ```
 deploy/                       the tree
 .kaigen-staging-<16 digits>/  this run's container, gone when it ends
-    .gitignore                `*`, so that a leftover of a killed run is never committed
-    new                       the next state of the file or directory that changes; after a swap, the old one
+    .gitignore                `*`, so that leftovers of a killed run are never committed
+    new                       the next state of the file or directory that changes; after the swap, the old one
     old/, journal             only where the file system cannot swap
 ```
 
-A process may be killed at any moment: the tree is then the old or the new one, and the next writer removes
-what lies about. The one exception is a file system that cannot swap two directories (NFS, SMB, 9p, FAT):
-there two renames follow each other, and a process killed between them, microseconds apart, leaves no tree
-at its place until the next writer reads the journal and finishes.
+A process may be killed at any moment: the tree is then the old or the new one, and the next writer removes the
+leftovers. The one exception is a file system that cannot swap two directories (NFS, SMB, 9p, FAT): kaigen renames
+twice there, and a process killed between the two renames, microseconds apart, leaves no tree until the next writer
+reads the journal and finishes.
 
-Nothing is forced to the disk. After a power loss the file system may hold less than was written; kaigen
-compares contents, so the next run mends that.
+Nothing is synced to disk. After a power loss the file system may have lost writes; kaigen compares contents, so the
+next run restores them.
 """
 
 from __future__ import annotations
@@ -27,32 +27,33 @@ from stat import S_IMODE, S_ISDIR
 
 from kaigen.diagnostics.diagnostic import SystemFailure
 from kaigen.output import exchange
-from kaigen.output.contents import FileContent, Stamp, data_of, now_ns, stamp_of
+from kaigen.output.contents import FileContent, data_of
 from kaigen.output.copying import OPEN_DIRECTORY, remove_directory
 from kaigen.output.index import STAGING_PREFIX, parents
-from kaigen.output.merge import Merge, exists
+from kaigen.output.replacement import Replacement, exists
+from kaigen.output.tree_state import Stamp, now_ns, stamp_of
 
 _CONTAINER = re.compile(re.escape(STAGING_PREFIX) + "[0-9a-f]{16}")
-_SPENT_PREFIX = ".kaigen-old-"
+_OLD_PREFIX = ".kaigen-old-"
 _FILE_MODE = 0o644
 _DIRECTORY_MODE = 0o755
 
 
 class Staging:
-    """One run's container. A context manager: on leaving, the container is deleted.
+    """The container of one run: a context manager that deletes the container on exit.
 
     Attributes:
         written: the stamp of each file written, by its path in the tree.
-        done_ns: when all was written, nanoseconds since the epoch; nobody else could change it till then.
+        done_ns: when the last file was written, in nanoseconds since the epoch; until then nobody else can change them.
     """
 
     def __init__(self, parent: int, root: str, owned: Set[str]) -> None:
-        """Make the container.
+        """Create the container.
 
         Args:
-            parent: descriptor of the directory that holds the tree, locked.
-            root: the tree's name there.
-            owned: paths in the tree that are kaigen's; all else survives.
+            parent: descriptor of the tree's parent directory, locked.
+            root: the tree's name in it.
+            owned: paths of the tree that kaigen wrote; all others are preserved.
         """
         self.written: dict[str, Stamp] = {}
         self.done_ns = 0
@@ -71,8 +72,8 @@ class Staging:
     def __exit__(self, *_: object) -> None:
         os.close(self._fd)
         if self._half_done:
-            return  # the old tree is in there: `sweep` brings it back
-        # Either the tree is as it shall be or an error is on its way; the next writer tries again.
+            return  # the container has the old tree: `recover` restores it
+        # The tree is written, or an error is being raised; the next writer removes what is left.
         with suppress(OSError):
             remove_directory(self._parent, self._name)
 
@@ -94,8 +95,8 @@ class Staging:
 
         Args:
             at: the directory, relative to the root; empty for the root itself. It need not exist.
-            writes: files below it that shall hold other bytes or come to be.
-            removes: files below it that shall go, with directories that become empty.
+            writes: files below it that are new or change.
+            removes: files below it to remove, together with directories that become empty.
         """
         above, at = self._descend(at)
         try:
@@ -106,23 +107,23 @@ class Staging:
                 self.done_ns = now_ns()
                 os.rename("new", name, src_dir_fd=self._fd, dst_dir_fd=above)
                 return
-            merge = Merge(self._owned, writes.keys(), removes)
+            replacement = Replacement(self._owned, writes.keys(), removes)
             old = os.open(name, OPEN_DIRECTORY, dir_fd=above)
             try:
-                merge.bring(old, at, self._fd, "new")
+                replacement.copy_unchanged(old, at, self._fd, "new")
                 self.done_ns = now_ns()
                 self._swap(above, at)
-                self._clear(merge, old, above, at)
+                self._remove_old(replacement, old, above, at)
             finally:
                 os.close(old)
         finally:
             os.close(above)
 
     def _descend(self, at: str) -> tuple[int, str]:
-        """Walk to a path of the tree without following links, at most to the first directory that is missing.
+        """Open the directory of a path without following links, or the deepest one that exists.
 
         Returns:
-            Descriptor of the directory that holds, or would hold, the path that was reached; and that path.
+            Descriptor of the directory above the path that was reached, and that path.
         """
         above, reached = os.dup(self._parent), ""
         try:
@@ -141,13 +142,13 @@ class Staging:
         return path.rpartition("/")[2] or self._root
 
     def _write_files(self, at: str, writes: Mapping[str, FileContent]) -> None:
-        """Begin the next state of a directory with the files that are written."""
+        """Start the next state of a directory with the written files."""
         made: set[str] = set()
         os.mkdir("new", _DIRECTORY_MODE, dir_fd=self._fd)
-        # Most umasks leave 0755 as it is, and where this directory got its mode at once, all below it will: a call less
-        # for each. What else makes modes differ, a set-group-ID bit or a default ACL, is inherited too.
-        found = os.stat("new", dir_fd=self._fd, follow_symlinks=False)
-        self._chmod = S_IMODE(found.st_mode) != _DIRECTORY_MODE
+        # Most umasks keep 0755. If this directory got the mode, all directories below will too, which saves a call for
+        # each. Other reasons for a different mode, a set-group-ID bit or a default ACL, are inherited as well.
+        status = os.stat("new", dir_fd=self._fd, follow_symlinks=False)
+        self._chmod = S_IMODE(status.st_mode) != _DIRECTORY_MODE
         if self._chmod:
             os.chmod("new", _DIRECTORY_MODE, dir_fd=self._fd)
         start = len(at) + 1 if at else 0
@@ -169,13 +170,13 @@ class Staging:
             os.chmod(target, _DIRECTORY_MODE, dir_fd=self._fd)
 
     def _write(self, target: str, data: bytes) -> Stamp:
-        # Exclusive: whatever else happens, no byte goes into a file that the old tree shares.
+        # Exclusive, so that no byte is ever written to a file shared with the old tree.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         file = os.open(target, flags, _FILE_MODE, dir_fd=self._fd)
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(file, rest) :]
+            remaining = memoryview(data)
+            while remaining:
+                remaining = remaining[os.write(file, remaining) :]
             found = os.fstat(file)
             if S_IMODE(found.st_mode) != _FILE_MODE:
                 os.fchmod(file, _FILE_MODE)
@@ -185,7 +186,7 @@ class Staging:
             os.close(file)
 
     def _swap(self, above: int, at: str) -> None:
-        """Put the new state in force; the old one is then `new` in the container."""
+        """Swap the new state into the tree; `new` in the container is then the old one."""
         name = self._entry(at)
         try:
             exchange.exchange(self._fd, "new", above, name)
@@ -208,31 +209,31 @@ class Staging:
         self._half_done = False
         os.unlink("journal", dir_fd=self._fd)
 
-    def _clear(self, merge: Merge, old: int, above: int, at: str) -> None:
+    def _remove_old(self, replacement: Replacement, old: int, above: int, at: str) -> None:
         live = os.open(self._entry(at), OPEN_DIRECTORY, dir_fd=above)
         try:
-            merge.clear(old, at, live, at)
+            replacement.remove_old(old, at, live, at)
         except OSError as error:
-            spent = _SPENT_PREFIX + os.urandom(8).hex()
-            os.rename(self._name, spent, src_dir_fd=self._parent, dst_dir_fd=self._parent)
-            message = f"the output tree is written, but what it replaced could not be cleared: {error}"
-            raise SystemFailure(message, hint=f"look into {spent} next to it, and delete that") from error
+            old_name = _OLD_PREFIX + os.urandom(8).hex()
+            os.rename(self._name, old_name, src_dir_fd=self._parent, dst_dir_fd=self._parent)
+            message = f"the output tree is written, but the old one could not be removed: {error}"
+            raise SystemFailure(message, hint=f"check {old_name} next to the tree, then delete it") from error
         finally:
             os.close(live)
 
 
-def sweep(parent: int) -> None:
-    """Finish and clear away what killed runs left in a directory that we hold the lock of.
+def recover(parent: int) -> None:
+    """Finish the work of killed runs in a locked directory and remove their containers.
 
     Raises:
-        SystemFailure: a run was killed between two renames (see above) and somebody made a new tree since.
+        SystemFailure: a run was killed between two renames (see above) and somebody created a new tree since.
     """
     with os.scandir(parent) as entries:
         names = [entry.name for entry in entries if _CONTAINER.fullmatch(entry.name)]
     for name in names:
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
         if not S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-            continue  # in a directory that all may write to, others' leftovers are theirs
+            continue  # in a shared directory, leave the containers of other users alone
         container = os.open(name, OPEN_DIRECTORY, dir_fd=parent)
         try:
             _finish(parent, container, name)
@@ -261,14 +262,12 @@ def _finish(parent: int, container: int, name: str) -> None:
     finally:
         os.close(above)
     if exists(container, "new"):
-        message = (
-            f"an interrupted run left the output tree in {name}/old, and there is another one at its place"
-        )
-        raise SystemFailure(message, hint=f"take from {name}/old what is yours, then delete {name}")
+        message = f"an interrupted run left the output tree in {name}/old, and another tree was created since"
+        raise SystemFailure(message, hint=f"copy your own files out of {name}/old, then delete {name}")
 
 
 def _read_journal(container: int) -> list[str]:
-    """The parts of the path, below the parent of the tree, that two renames were about; none when damaged."""
+    """Return the segments of the renamed path, relative to the parent of the tree; none when damaged."""
     file = os.open("journal", os.O_RDONLY | os.O_NOFOLLOW, dir_fd=container)
     try:
         data = os.read(file, 1 << 16)

@@ -1,11 +1,10 @@
-"""The output tree: what kaigen writes, and nothing else in the same directory.
+"""Writes output trees. `write_tree` changes only files of kaigen, and all of them at once.
 
-A tree is a directory that may also hold files of others. Which files are kaigen's is said by an index in it,
-`.kaigen-index`; all others survive every write as they are. A write happens as a whole or not at all, even
-when the process is killed: see `kaigen.output.staging`.
+A tree is a directory that may also have foreign files. Its index, `.kaigen-index`, lists the files that kaigen wrote;
+no write changes any other file. A write is atomic, even if the process is killed: see `kaigen.output.staging`.
 
-Modes are no part of a tree's content: new files are 0644 and new directories 0755 whatever the umask, and
-the mode of a file whose content is right is left alone, for Git checkouts choose it by their own umask.
+File modes are not part of a tree's content: new files get 0644 and new directories 0755 regardless of the umask. The
+mode of an unchanged file stays, because Git checkouts set it by their own umask.
 """
 
 from __future__ import annotations
@@ -18,24 +17,28 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kaigen.diagnostics.diagnostic import InputError, Mark, SystemFailure
-from kaigen.output.changeset import Disk, Scope, Survey, index_after, read_file, read_index, survey
-from kaigen.output.contents import FileContent, Stamp, TreeState, data_of, digest_of, stamp_of
+from kaigen.output.changeset import Changeset, Scope, compute_changeset, index_after, read_index
+from kaigen.output.contents import FileContent, data_of, digest_of
+from kaigen.output.disk import read_file
 from kaigen.output.index import INDEX_NAME
-from kaigen.output.location import Place, find_place, hold
-from kaigen.output.staging import Staging, sweep
+from kaigen.output.lock import write_lock
+from kaigen.output.root import OutputRoot, resolve_root
+from kaigen.output.staging import Staging, recover
+from kaigen.output.tree_state import Stamp, TreeState, stamp_of
+from kaigen.output.unified_diff import unified_diff
 
 LOCK_WAIT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class TreeChange:
-    """What a write does, or would do, to a tree. Paths are sorted and include the index itself.
+    """The changes of a write, done or planned. Paths are sorted and include the index.
 
     Attributes:
-        added: files that were not there.
-        changed: files that held something else.
-        removed: files that go.
-        unchanged: how many output files are right as they are.
+        added: new files.
+        changed: files with new content.
+        removed: removed files.
+        unchanged: how many output files are up to date.
     """
 
     added: tuple[str, ...]
@@ -45,7 +48,7 @@ class TreeChange:
 
     @property
     def is_empty(self) -> bool:
-        """True when the tree holds exactly what it shall."""
+        """Whether the tree is up to date."""
         return not (self.added or self.changed or self.removed)
 
 
@@ -56,12 +59,12 @@ def plan_tree(
     scope: Scope | None = None,
     state: TreeState | None = None,
 ) -> TreeChange:
-    """Say what `write_tree` would do, or refuse as it would. Writes nothing and takes no lock."""
+    """Return what `write_tree` would do, or raise what it would raise. Writes nothing and takes no lock."""
     with _system_errors(root):
-        found = survey(find_place(root), files, scope, state)
+        changeset = compute_changeset(resolve_root(root), files, scope, state)
         if state is not None:
-            _remember(state, found)
-        return _change(found)
+            _remember(state, changeset)
+        return _tree_change(changeset)
 
 
 def write_tree(
@@ -72,131 +75,119 @@ def write_tree(
     state: TreeState | None = None,
     wait_s: float = LOCK_WAIT_S,
 ) -> TreeChange:
-    """Make a tree hold exactly these files, among those that are kaigen's.
+    """Write files to a tree and remove all other files that kaigen wrote there earlier.
 
     Args:
-        root: the tree's directory; made, with its parents, when it does not exist. It stays when all goes.
-        files: content by path relative to `root`, with slashes.
-        scope: which of kaigen's files may be removed; all when None. A render of some of the specs passes
-            what belongs to those.
-        state: what earlier runs learnt about the tree; brought up to date.
+        root: the tree's directory, created with its parents if it does not exist. It stays when it becomes empty.
+        files: content by path relative to `root`, with `/` as separator.
+        scope: which of kaigen's files may be removed; None for all. A render of some of the specs passes the
+            files of those specs.
+        state: the digests of earlier runs; updated in root.
         wait_s: how long to wait for another writer in the same parent directory, in seconds.
 
     Returns:
-        What was done.
+        The changes.
 
     Raises:
-        InputError: KG0601 a file of others is in the way, KG0602 and KG0604 the directory cannot be an output
-            tree, KG0603 paths that cannot stand side by side, KG0605 a damaged index. Nothing was written.
+        InputError: KG0601, a foreign file is in the way; KG0602 and KG0604, the directory cannot be an output tree;
+            KG0603, two paths conflict; KG0605, the index is damaged. Nothing was written.
         SystemFailure: permissions, disk space, or another writer. Nothing was written.
-        ValueError: a path that is absolute, leaves the tree or cannot stand in the index.
+        ValueError: a path is absolute, leaves the tree or is not allowed in the index.
     """
     with _system_errors(root):
-        place = find_place(root)
-        if not files and not os.path.isdir(place.parent):
+        output_root = resolve_root(root)
+        if not files and not os.path.isdir(output_root.parent):
             return TreeChange((), (), (), 0)
-        with hold(place, wait_s) as parent:
-            sweep(parent)
-            found = survey(place, files, scope, state)
-            _apply(place, parent, found, files, state)
-        return _change(found)
+        with write_lock(output_root, wait_s) as parent:
+            recover(parent)
+            changeset = compute_changeset(output_root, files, scope, state)
+            _apply(output_root, parent, changeset, files, state)
+        return _tree_change(changeset)
 
 
 def diff_tree(
     root: Path, files: Mapping[str, FileContent], change: TreeChange, *, scope: Scope | None = None
 ) -> Iterator[str]:
-    """Show a change that was planned as a unified diff.
+    """Yield a planned change as a unified diff.
 
     Args:
         root: the tree's directory.
-        files: what it shall hold.
-        change: as `plan_tree` returned it.
-        scope: as given to `plan_tree`.
+        files: the files of the tree after the change.
+        change: the result of `plan_tree`.
+        scope: the scope given to `plan_tree`.
 
     Yields:
         Lines without their ends.
     """
-    from kaigen.diff.unified import unified_diff
-
     with _system_errors(root):
-        place = find_place(root)
+        output_root = resolve_root(root)
         for path in sorted({*change.added, *change.changed, *change.removed}):
-            old = None if path in change.added else read_file(os.path.join(place.path, path))
+            old = None if path in change.added else read_file(os.path.join(output_root.path, path))
             new: bytes | None = None
             if path == INDEX_NAME and path not in change.removed:
-                new = index_after(read_index(place)[0], files, scope)
+                new = index_after(read_index(output_root)[0], files, scope)
             elif path not in change.removed:
                 new = data_of(files[path])
             yield from unified_diff(path, old, new)
 
 
-def read_tree(root: Path) -> dict[str, bytes]:
-    """The content of all files in a tree that are kaigen's, without the index, sorted by path.
-
-    Owned paths where there is no plain file any more are left out.
-    """
-    with _system_errors(root):
-        place = find_place(root)
-        owned, _ = read_index(place)
-        disk = Disk(place, frozenset())
-        return {
-            path: read_file(os.path.join(place.path, path))
-            for path in sorted(owned)
-            if disk.is_own_file(path)
-        }
-
-
-def _change(found: Survey) -> TreeChange:
+def _tree_change(changeset: Changeset) -> TreeChange:
     return TreeChange(
-        tuple(sorted(found.added)),
-        tuple(sorted(found.writes.keys() - found.added)),
-        tuple(sorted(found.removes)),
-        found.unchanged,
+        tuple(sorted(changeset.added)),
+        tuple(sorted(changeset.writes.keys() - changeset.added)),
+        tuple(sorted(changeset.removes)),
+        changeset.unchanged,
     )
 
 
 def _apply(
-    place: Place, parent: int, found: Survey, files: Mapping[str, FileContent], state: TreeState | None
+    root: OutputRoot,
+    parent: int,
+    changeset: Changeset,
+    files: Mapping[str, FileContent],
+    state: TreeState | None,
 ) -> None:
-    touched = found.writes.keys() | found.removes
+    touched = changeset.writes.keys() | changeset.removes
     if not touched:
         if state is not None:
-            _remember(state, found)
+            _remember(state, changeset)
         return
     at = _common_directory(touched)
-    with Staging(parent, place.name, found.owned | {INDEX_NAME}) as staging:
-        if len(touched) == 1 and not found.removes and os.path.isdir(os.path.join(place.path, at)):
+    with Staging(parent, root.name, changeset.owned | {INDEX_NAME}) as staging:
+        if len(touched) == 1 and not changeset.removes and os.path.isdir(os.path.join(root.path, at)):
             (path,) = touched
-            staging.replace_file(path, found.writes[path])
+            staging.replace_file(path, changeset.writes[path])
             moved = [path] if path in files else []
         else:
-            staging.replace_directory(at, found.writes, found.removes)
+            staging.replace_directory(at, changeset.writes, changeset.removes)
             moved = [path for path in files if path.startswith(at + "/") or not at]
     if state is None:
         return
-    # Making or deleting a hard link changes a file's ctime; otherwise it must be as it was seen or written. A file
-    # that was written and not linked is still as it was then, where the file system shows that of one of them.
+    # Creating or deleting a hard link changes a file's ctime; everything else must be as it was read or written. If one
+    # written file still has its stamp after the move, then this file system keeps the stamps of all written files.
     settled = False
     for path in moved:
         before = staging.written.get(path)
-        seen = (before, digest_of(files[path])) if before is not None else found.stamps.get(path)
-        now = before if before is not None and settled else _stamp_now(place, path)
+        seen = (before, digest_of(files[path])) if before is not None else changeset.stamps.get(path)
+        now = before if before is not None and settled else _stamp_now(root, path)
         settled = settled or (before is not None and before == now)
         if seen is not None and now is not None and _is_same_but_ctime(seen[0], now):
-            found.stamps[path] = (now, seen[1])
+            changeset.stamps[path] = (now, seen[1])
         else:
-            found.stamps.pop(path, None)
-    _remember(state, found, staging.written, staging.done_ns)
+            changeset.stamps.pop(path, None)
+    _remember(state, changeset, staging.written, staging.done_ns)
 
 
-def _remember(state: TreeState, found: Survey, written: Container[str] = (), written_ns: int = 0) -> None:
-    for path, (stamp, known) in found.stamps.items():
-        state.remember(path, stamp, known, written_ns if path in written else found.checked_ns)
-    state.forget_others(found.wanted)
+def _remember(
+    state: TreeState, changeset: Changeset, written: Container[str] = (), written_ns: int = 0
+) -> None:
+    for path, (stamp, known) in changeset.stamps.items():
+        state.remember(path, stamp, known, written_ns if path in written else changeset.checked_ns)
+    state.forget_others(changeset.wanted)
 
 
 def _common_directory(paths: Iterable[str]) -> str:
-    """The deepest directory that holds all these files; empty for the root."""
+    """Return the deepest directory above all these files; empty for the root."""
     first, *others = (path.split("/")[:-1] for path in paths)
     for other in others:
         same = 0
@@ -208,9 +199,9 @@ def _common_directory(paths: Iterable[str]) -> str:
     return "/".join(first)
 
 
-def _stamp_now(place: Place, path: str) -> Stamp | None:
+def _stamp_now(root: OutputRoot, path: str) -> Stamp | None:
     try:
-        return stamp_of(os.lstat(f"{place.path}/{path}"))
+        return stamp_of(os.lstat(f"{root.path}/{path}"))
     except OSError:
         return None
 
@@ -221,33 +212,26 @@ def _is_same_but_ctime(one: Stamp, other: Stamp) -> bool:
 
 @contextmanager
 def _system_errors(root: Path) -> Iterator[None]:
-    """Say what the file system refuses in words that help."""
+    """Turn errors of the file system into errors that name the directory and what to do."""
     try:
         yield
     except OSError as error:
         if error.errno == errno.EXDEV:
-            message = (
-                "kaigen cannot swap the output directory: something is mounted in it, or it lies in a layer"
-            )
-            message += " of a container image"
-            hint = "choose an output directory of its own, such as 'deploy'"
+            message = "kaigen cannot replace the output directory: it contains a mount point or is in an image layer"
+            hint = "choose a separate output directory, such as 'deploy'"
             raise InputError.of("KG0604", message, mark=Mark(str(root)), hint=hint) from error
-        what = error.strerror or str(error)
-        where = (
-            os.fsencode(error.filename).decode(errors="replace") if isinstance(error.filename, str) else ""
-        )
-        message = f"cannot use the output directory {root}: {what}" + (f" ({where})" if where else "")
+        reason = error.strerror or str(error)
+        file = os.fsencode(error.filename).decode(errors="replace") if isinstance(error.filename, str) else ""
+        message = f"cannot use the output directory {root}: {reason}" + (f" ({file})" if file else "")
         raise SystemFailure(message, hint=_HINTS.get(error.errno or 0, "")) from error
 
 
-_ROOM = "free some space; the tree is as it was"
-_RIGHTS = (
-    "kaigen replaces directories as a whole, so it must be able to write in the parent of the output too"
-)
+_DISK_SPACE = "free some disk space; the tree is unchanged"
+_PERMISSIONS = "kaigen replaces the whole directory, so it needs write permission in its parent directory too"
 _HINTS = {
-    errno.ENOSPC: _ROOM,
-    errno.EDQUOT: _ROOM,
-    errno.EACCES: _RIGHTS,
-    errno.EPERM: _RIGHTS,
-    errno.EROFS: _RIGHTS,
+    errno.ENOSPC: _DISK_SPACE,
+    errno.EDQUOT: _DISK_SPACE,
+    errno.EACCES: _PERMISSIONS,
+    errno.EPERM: _PERMISSIONS,
+    errno.EROFS: _PERMISSIONS,
 }

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from kaigen.compile.context import Key, SpecIndex
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark, Severity
-from kaigen.output.contents import TreeState, digest
+from kaigen.output.contents import digest
+from kaigen.output.tree_state import TreeState
 from kaigen.system.cache import build_id, cache_folder, replace_file
 from kaigen.system.progress import counted
 

@@ -56,7 +56,6 @@ EXCEPTIONS = {
     ("kaigen.config.file", "kaigen.environments.images"),
     ("kaigen.config.file", "kaigen.environments.pins"),
     ("kaigen.diagnostics.report", "kaigen.secret_scan.documents"),
-    ("kaigen.output.tree", "kaigen.diff.unified"),
     ("kaigen.pipeline.compile", "kaigen.secrets.wiring"),
     ("kaigen.promote.promotion", "kaigen.publish.sbom"),
     ("kaigen.secret_scan.documents", "kaigen.yaml.document"),

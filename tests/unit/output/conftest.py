@@ -1,4 +1,4 @@
-"""What the tests of the output tree can ask for."""
+"""Fixtures for the tests of the output tree."""
 
 from __future__ import annotations
 

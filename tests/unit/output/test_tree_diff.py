@@ -1,4 +1,4 @@
-"""The diff that `render --check` shows is one that Git can apply."""
+"""Git can apply the diff of `render --check`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaigen.diff.unified import unified_diff
 from kaigen.output.index import INDEX_NAME
 from kaigen.output.tree import diff_tree, plan_tree, write_tree
+from kaigen.output.unified_diff import unified_diff
 from tests.unit.output.trees import contents, snapshot
 
 OLD = {"apps/a.yaml": b"one\ntwo\nthree\n", "gone.yaml": b"x\n", "same.yaml": b"s\n", "cut": b"no end"}
@@ -54,7 +54,7 @@ def test_the_diff_of_an_up_to_date_tree_is_empty(root: Path) -> None:
     assert list(diff_tree(root, NEW, plan_tree(root, NEW))) == []
 
 
-def test_the_diff_of_a_partial_render_keeps_the_rest_in_the_index(root: Path) -> None:
+def test_the_diff_of_a_partial_render_keeps_other_files_in_the_index(root: Path) -> None:
     def scope(path: str) -> bool:
         return path.startswith("apps/")
 
@@ -65,7 +65,7 @@ def test_the_diff_of_a_partial_render_keeps_the_rest_in_the_index(root: Path) ->
     assert [line for line in index if line[0] in "+-"][2:] == ["-apps/a.yaml", "+apps/b.yaml"]
 
 
-def test_a_whole_tree_that_goes_is_shown_with_its_index(root: Path) -> None:
+def test_the_diff_of_a_removed_tree_includes_its_index(root: Path) -> None:
     write_tree(root, {"a": b"1\n"})
     assert list(diff_tree(root, {}, plan_tree(root, {})))[-4:] == [
         "--- a/a",
@@ -81,7 +81,7 @@ def test_binary_files_are_named_only(old: bytes | None, new: bytes) -> None:
     assert line == f"Binary files {'/dev/null' if old is None else 'a/x'} and b/x differ"
 
 
-def test_an_empty_file_that_comes_is_named() -> None:
+def test_a_new_empty_file_is_named() -> None:
     assert list(unified_diff("x", None, b"")) == ["--- /dev/null", "+++ b/x"]
 
 
@@ -89,7 +89,7 @@ LINES = st.lists(st.sampled_from([b"a", b"b", b"", b"c\rd", b"e\x0cf", "\u2028".
 
 
 @given(LINES, LINES)
-def test_the_diff_holds_the_lines_of_both_sides(old: list[bytes], new: list[bytes]) -> None:
+def test_the_diff_has_the_lines_of_both_sides(old: list[bytes], new: list[bytes]) -> None:
     one, other = b"\n".join(old), b"\n".join(new)
     lines = list(unified_diff("x", one, other))
     assert bool(lines) == (one != other)

@@ -1,4 +1,4 @@
-"""File systems that can less: no swap of directories, no hard links, or things in the way of clearing up."""
+"""File systems without atomic swap or hard links, and obstacles to cleaning up."""
 
 from __future__ import annotations
 
@@ -10,12 +10,20 @@ import pytest
 
 from kaigen.diagnostics.diagnostic import InputError, SystemFailure
 from kaigen.output import exchange
-from kaigen.output.changeset import Disk
-from kaigen.output.copying import carry
+from kaigen.output.copying import link_or_copy
+from kaigen.output.disk import Disk
 from kaigen.output.index import INDEX_NAME
-from kaigen.output.location import find_place
-from kaigen.output.tree import read_tree, write_tree
-from tests.unit.output.trees import at_the_swap, contents, lay, leftovers, no_exchange, snapshot
+from kaigen.output.root import resolve_root
+from kaigen.output.tree import write_tree
+from tests.unit.output.trees import (
+    at_the_swap,
+    contents,
+    leftovers,
+    no_exchange,
+    read_tree,
+    snapshot,
+    write_files,
+)
 
 OLD = {"a.yaml": b"a", "apps/one/x.yaml": b"x", "apps/two/y.yaml": b"y"}
 NEW = {"a.yaml": b"A", "apps/one/x.yaml": b"x", "apps/three/z.yaml": b"z"}
@@ -29,7 +37,7 @@ def root(tmp_path: Path) -> Path:
 def furnish(root: Path) -> None:
     """An old tree with all kinds of things of others in it."""
     write_tree(root, OLD)
-    lay(root, {"README.md": b"mine", "apps/one/notes": b"mine"})
+    write_files(root, {"README.md": b"mine", "apps/one/notes": b"mine"})
     (root / "README.md").chmod(0o604)
     os.utime(root / "README.md", ns=(1, 2_000_000_000))
     (root / "link").symlink_to("README.md")
@@ -51,9 +59,9 @@ def check_new(root: Path) -> None:
     assert leftovers(root.parent) == []
 
 
-def test_a_swap_is_one_step_where_the_system_can(root: Path, tmp_path: Path) -> None:
+def test_a_swap_is_atomic_where_supported(root: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
-        lay(tmp_path, {f"{name}/file": name.encode()})
+        write_files(tmp_path, {f"{name}/file": name.encode()})
     parent = os.open(tmp_path, os.O_RDONLY)
     exchange.exchange(parent, "one", parent, "two")
     assert (tmp_path / "one/file").read_bytes() == b"two"
@@ -63,7 +71,7 @@ def test_a_swap_is_one_step_where_the_system_can(root: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("number", sorted(exchange.UNSUPPORTED))
-def test_without_exchange_two_renames_do_the_same(
+def test_two_renames_replace_an_unsupported_exchange(
     root: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -87,7 +95,7 @@ def test_without_a_wrapper_in_the_c_library_the_kernel_is_called_directly(
             self.syscall = real(name, use_errno=use_errno).syscall
 
     real = ctypes.CDLL
-    lay(tmp_path, {"one/file": b"one", "two/file": b"two"})
+    write_files(tmp_path, {"one/file": b"one", "two/file": b"two"})
     parent = os.open(tmp_path, os.O_RDONLY)
     monkeypatch.setattr(ctypes, "CDLL", Musl)
     exchange.exchange(parent, "one", parent, "two")
@@ -136,12 +144,12 @@ def test_when_undoing_fails_too_the_next_write_finishes(root: Path, monkeypatch:
     check_new(root)
 
 
-def test_a_tree_made_anew_after_an_interrupted_swap_is_not_overwritten(root: Path) -> None:
+def test_a_tree_created_after_an_interrupted_swap_is_not_overwritten(root: Path) -> None:
     container = root.parent / ".kaigen-staging-0123456789abcdef"
-    lay(container, {"journal": b"deploy\0", "old/mine": b"only here", "new/a": b""})
-    lay(root, {"b": b""})
+    write_files(container, {"journal": b"deploy\0", "old/mine": b"only here", "new/a": b""})
+    write_files(root, {"b": b""})
     before = snapshot(root.parent)
-    with pytest.raises(SystemFailure, match="there is another one at its place") as caught:
+    with pytest.raises(SystemFailure, match="another tree was created since") as caught:
         write_tree(root, {"a": b""})
     assert container.name in caught.value.hint
     assert snapshot(root.parent) == before
@@ -165,7 +173,7 @@ def test_where_files_cannot_be_linked_they_are_copied(root: Path, monkeypatch: p
     assert leftovers(root.parent) == []
 
 
-def test_something_mounted_that_the_system_did_not_tell_of_is_found_on_the_way(
+def test_a_mount_point_missing_from_the_mount_table_is_detected(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -174,7 +182,7 @@ def test_something_mounted_that_the_system_did_not_tell_of_is_found_on_the_way(
     furnish(root)
     before = snapshot(root.parent)
     monkeypatch.setattr(os, "link", refuse)
-    with pytest.raises(InputError, match="mounted") as caught:
+    with pytest.raises(InputError, match="contains a mount point") as caught:
         write_tree(root, NEW)
     assert caught.value.diagnostics[0].code == "KG0604"
     assert snapshot(root.parent) == before
@@ -183,7 +191,7 @@ def test_something_mounted_that_the_system_did_not_tell_of_is_found_on_the_way(
 def test_an_output_whose_name_changes_in_case_only_is_found_under_its_old_name(root: Path) -> None:
     # On a file system that ignores case, `apps/x` finds what is listed as `Apps/X`.
     write_tree(root, {"Apps/X": b"", "Apps/Y": b"", "plain": b""})
-    disk = Disk(find_place(root), frozenset({"Apps/X", "plain"}))
+    disk = Disk(resolve_root(root), frozenset({"Apps/X", "plain"}))
     assert disk.is_stale_alias("apps/x")
     assert disk.is_stale_alias("Apps/x")
     assert not disk.is_stale_alias("apps/y")
@@ -197,22 +205,20 @@ def test_a_name_that_changes_in_case_only_changes_on_the_disk(root: Path) -> Non
     assert sorted(os.listdir(root)) == [INDEX_NAME, "READ.me", "apps"]
 
 
-def test_what_is_written_already_is_not_overwritten_by_what_is_carried(tmp_path: Path) -> None:
+def test_a_written_file_is_not_overwritten_by_the_old_one(tmp_path: Path) -> None:
     # On a file system that ignores case the old name of a written file is in the way of itself.
-    lay(tmp_path, {"old/a": b"old", "new/a": b"new"})
+    write_files(tmp_path, {"old/a": b"old", "new/a": b"new"})
     parent = os.open(tmp_path, os.O_RDONLY)
-    carry(parent, "old/a", parent, "new/a")
+    link_or_copy(parent, "old/a", parent, "new/a")
     os.close(parent)
     assert (tmp_path / "new/a").read_bytes() == b"new"
 
 
-def test_what_others_put_into_the_tree_meanwhile_is_moved_over(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_added_by_others_during_a_write_are_kept(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     furnish(root)
 
     def work() -> None:
-        lay(root, {"late.txt": b"1", "apps/two/late.txt": b"2", "fresh/deep/late.txt": b"3"})
+        write_files(root, {"late.txt": b"1", "apps/two/late.txt": b"2", "fresh/deep/late.txt": b"3"})
         (root / "hollow").mkdir(mode=0o700)
         (root / "README.md.tmp").write_bytes(b"edited by rename")
         (root / "README.md.tmp").replace(root / "README.md")
@@ -236,11 +242,11 @@ def test_what_others_put_into_the_tree_meanwhile_is_moved_over(
     assert write_tree(root, NEW).is_empty
 
 
-def test_what_others_put_at_the_place_of_a_new_output_is_kept_beside_it(
+def test_a_file_added_at_the_path_of_a_new_output_is_kept_under_another_name(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     furnish(root)
-    at_the_swap(monkeypatch, lambda: lay(root, {"apps/three/z.yaml": b"mine", "b": b"mine"}))
+    at_the_swap(monkeypatch, lambda: write_files(root, {"apps/three/z.yaml": b"mine", "b": b"mine"}))
     write_tree(root, {**NEW, "b/c.yaml": b""})
     found = contents(root)
     kept = {path: data for path, data in found.items() if ".kept-" in path}
@@ -250,7 +256,7 @@ def test_what_others_put_at_the_place_of_a_new_output_is_kept_beside_it(
     assert found["b/c.yaml"] == b""
 
 
-def test_a_copied_file_that_is_edited_meanwhile_is_moved_over(
+def test_a_copied_file_edited_during_a_write_keeps_the_edit(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -258,12 +264,14 @@ def test_a_copied_file_that_is_edited_meanwhile_is_moved_over(
 
     furnish(root)
     monkeypatch.setattr(os, "link", refuse)
-    at_the_swap(monkeypatch, lambda: lay(root, {"README.md": b"edited in place"}))
+    at_the_swap(monkeypatch, lambda: write_files(root, {"README.md": b"edited in place"}))
     write_tree(root, NEW)
     assert (root / "README.md").read_bytes() == b"edited in place"
 
 
-def test_what_cannot_be_cleared_is_kept_and_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_tree_that_cannot_be_removed_is_kept_and_named(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     furnish(root)
     real = os.unlink
 
@@ -284,7 +292,7 @@ def test_what_cannot_be_cleared_is_kept_and_named(root: Path, monkeypatch: pytes
     assert leftovers(root.parent) == [kept]
 
 
-def test_an_interrupt_leaves_the_tree_as_it_was_and_nothing_behind(
+def test_an_interrupt_leaves_the_old_tree_and_no_leftovers(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt() -> None:

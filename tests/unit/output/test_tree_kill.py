@@ -1,4 +1,4 @@
-"""A writer that is killed at any moment leaves the old tree or the new one, and the next writer tidies up."""
+"""A writer killed at any moment leaves the old or the new tree, and the next writer cleans up."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from tests.unit.output.trees import (
     die_at,
     fork,
     in_child,
-    lay,
     leftovers,
     no_exchange,
     snapshot,
+    write_files,
 )
 
 OLD = {
@@ -50,7 +50,7 @@ def root(tmp_path: Path) -> Path:
 
 def both(root: Path, old: dict[str, bytes], new: dict[str, bytes]) -> tuple[Snapshot, Snapshot]:
     """How the tree looks in either version; it is left in the old one, with files of others in it."""
-    lay(root, FOREIGN)
+    write_files(root, FOREIGN)
     write_tree(root, new)
     after = snapshot(root)
     write_tree(root, old)
@@ -59,7 +59,7 @@ def both(root: Path, old: dict[str, bytes], new: dict[str, bytes]) -> tuple[Snap
 
 @pytest.mark.parametrize("torn", [False, True])
 @pytest.mark.parametrize("new", [ACROSS, INSIDE, ONE, {}])
-def test_before_every_system_call_the_tree_is_old_or_new(
+def test_a_write_killed_before_any_system_call_leaves_the_old_or_new_tree(
     root: Path, new: dict[str, bytes], torn: bool
 ) -> None:
     old_tree, new_tree = both(root, OLD, new)
@@ -86,7 +86,7 @@ def test_before_every_system_call_the_tree_is_old_or_new(
     assert seen[-1] is True
 
 
-def test_before_every_system_call_of_a_first_write_there_is_no_tree_or_all_of_it(root: Path) -> None:
+def test_a_killed_first_write_leaves_no_tree_or_the_whole_tree(root: Path) -> None:
     write_tree(root, OLD)
     whole = snapshot(root)
     write_tree(root, {})
@@ -111,7 +111,7 @@ def test_before_every_system_call_of_a_first_write_there_is_no_tree_or_all_of_it
 
 
 @pytest.mark.parametrize("new", [ACROSS, INSIDE])
-def test_without_exchange_the_only_other_state_is_no_tree_and_the_next_write_ends_it(
+def test_without_exchange_a_killed_write_may_leave_no_tree_until_the_next_write(
     root: Path, new: dict[str, bytes]
 ) -> None:
     old_tree, new_tree = both(root, OLD, new)
@@ -140,7 +140,7 @@ def test_without_exchange_the_only_other_state_is_no_tree_and_the_next_write_end
     assert missing == 1
 
 
-def test_a_half_written_staging_is_out_of_sight_of_git(root: Path) -> None:
+def test_git_ignores_an_unfinished_staging_directory(root: Path) -> None:
     import subprocess
 
     both(root, OLD, ACROSS)
@@ -170,7 +170,7 @@ def writer(root: Path, versions: list[dict[str, bytes]], ready: int) -> Callable
 
 @pytest.mark.parametrize("forced", [nullcontext, no_exchange])
 @pytest.mark.parametrize("seed", range(2))
-def test_sigkill_at_random_moments(
+def test_sigkill_at_a_random_moment_leaves_the_old_or_new_tree(
     root: Path, seed: int, forced: Callable[[], AbstractContextManager[None]]
 ) -> None:
     chance = random.Random(seed)
@@ -205,7 +205,7 @@ def reader_pipe() -> Iterator[tuple[int, int]]:
     os.close(write)
 
 
-def test_a_reader_never_meets_a_mix(root: Path, reader_pipe: tuple[int, int]) -> None:
+def test_a_reader_never_sees_a_mixed_tree(root: Path, reader_pipe: tuple[int, int]) -> None:
     files = [{f"{n % 5}/{n}": b"%d" % version for n in range(30)} for version in (0, 1)]
     write_tree(root, files[0])
     read, write = reader_pipe

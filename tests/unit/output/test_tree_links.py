@@ -1,4 +1,4 @@
-"""Symbolic links that somebody planted in a tree lead kaigen nowhere."""
+"""kaigen follows no symbolic link that somebody planted in a tree."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from kaigen.diagnostics.diagnostic import InputError
-from kaigen.output.changeset import read_file
+from kaigen.output.disk import read_file
 from kaigen.output.index import INDEX_NAME, format_index
-from kaigen.output.tree import plan_tree, read_tree, write_tree
-from tests.unit.output.trees import lay, leftovers, snapshot
+from kaigen.output.tree import plan_tree, write_tree
+from tests.unit.output.trees import leftovers, read_tree, snapshot, write_files
 
 SECRETS = {"a.yaml": b"kind: Deployment\n", "deep/b.yaml": b"b"}
 
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    lay(tmp_path / "outside", SECRETS)
+    write_files(tmp_path / "outside", SECRETS)
     return tmp_path / "outside"
 
 
@@ -62,7 +62,7 @@ def test_nothing_is_removed_through_a_linked_directory(root: Path, outside: Path
 
 
 def test_an_index_that_names_files_behind_a_link_changes_nothing_there(root: Path, outside: Path) -> None:
-    lay(root, {INDEX_NAME: format_index(["app/a.yaml", "app/deep/b.yaml", "link"])})
+    write_files(root, {INDEX_NAME: format_index(["app/a.yaml", "app/deep/b.yaml", "link"])})
     (root / "app").symlink_to(outside)
     (root / "link").symlink_to(outside / "a.yaml")
     before = snapshot(outside)
@@ -94,7 +94,7 @@ def test_links_survive_a_swap_and_their_targets_stay(root: Path, outside: Path) 
     }
 
 
-def test_a_link_with_the_name_of_a_leftover_is_not_cleared(root: Path, outside: Path) -> None:
+def test_a_link_with_the_name_of_a_leftover_is_not_followed(root: Path, outside: Path) -> None:
     root.parent.mkdir()
     planted = root.parent / ".kaigen-staging-0123456789abcdef"
     planted.symlink_to(outside)
@@ -104,8 +104,8 @@ def test_a_link_with_the_name_of_a_leftover_is_not_cleared(root: Path, outside: 
     assert leftovers(root.parent) == [planted.name]
 
 
-def test_links_in_a_leftover_are_cleared_and_their_targets_stay(root: Path, outside: Path) -> None:
-    lay(root.parent / ".kaigen-staging-0123456789abcdef", {"new/x": b""})
+def test_links_in_a_leftover_are_removed_and_their_targets_stay(root: Path, outside: Path) -> None:
+    write_files(root.parent / ".kaigen-staging-0123456789abcdef", {"new/x": b""})
     (root.parent / ".kaigen-staging-0123456789abcdef/new/away").symlink_to(outside)
     before = snapshot(outside)
     write_tree(root, {"a": b""})
@@ -131,7 +131,7 @@ def test_a_planted_journal_moves_nothing_out_of_the_directory(
     root.parent.mkdir()
     (root.parent / "link").symlink_to(outside)
     container = root.parent / ".kaigen-staging-0123456789abcdef"
-    lay(container, {"journal": journal, "old/x": b"", "new/y": b""})
+    write_files(container, {"journal": journal, "old/x": b"", "new/y": b""})
     around = snapshot(outside)
     with pytest.raises(Exception, match=r"interrupted run|Not a directory"):
         write_tree(root, {"a": b""})

@@ -1,4 +1,4 @@
-"""Whatever a directory holds and whatever is asked for: the tree is as asked, or refused and untouched."""
+"""Any write to any directory either succeeds completely or is rejected and changes nothing."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kaigen.diagnostics.diagnostic import InputError
-from kaigen.output.contents import TreeState
 from kaigen.output.index import INDEX_NAME, collisions, format_index, parse_index
-from kaigen.output.tree import plan_tree, read_tree, write_tree
-from tests.unit.output.trees import Snapshot, leftovers, no_exchange, snapshot
+from kaigen.output.tree import plan_tree, write_tree
+from kaigen.output.tree_state import TreeState
+from tests.unit.output.trees import Snapshot, leftovers, no_exchange, read_tree, snapshot
 
 NAMES = st.sampled_from(["a", "b", "c", "B"])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
@@ -52,7 +52,7 @@ def others(found: Snapshot, owned: set[str]) -> Snapshot:
 @given(
     old=TREES, foreign=FOREIGN, new=TREES, swaps=st.booleans(), in_scope=st.none() | st.sampled_from("abc")
 )
-def test_after_a_write_the_tree_is_as_asked_or_untouched(
+def test_a_write_succeeds_completely_or_changes_nothing(
     old: dict[str, bytes], foreign: dict[str, str], new: dict[str, bytes], swaps: bool, in_scope: str | None
 ) -> None:
     with tempfile.TemporaryDirectory() as above:
@@ -108,7 +108,7 @@ def test_after_a_write_the_tree_is_as_asked_or_untouched(
 
 
 @given(st.lists(TREES, min_size=2, max_size=6))
-def test_a_state_carried_through_many_writes_never_hides_a_difference(trees: list[dict[str, bytes]]) -> None:
+def test_a_state_reused_by_many_writes_never_hides_a_difference(trees: list[dict[str, bytes]]) -> None:
     with tempfile.TemporaryDirectory() as above:
         root, state = Path(above, "deploy"), TreeState()
         for files in trees:
@@ -124,7 +124,7 @@ def texts() -> Iterator[st.SearchStrategy[str]]:
 
 
 @given(st.sets(st.one_of(*texts()), max_size=8))
-def test_what_does_not_collide_does_not_collide_without_case(paths: set[str]) -> None:
+def test_paths_without_collisions_are_distinct_without_case(paths: set[str]) -> None:
     import unicodedata
 
     paths = {path for path in paths if all(part not in ("", ".", "..") for part in path.split("/"))}

@@ -1,4 +1,4 @@
-"""What kaigen will not do to a directory, and that it says so before it touches anything."""
+"""kaigen rejects impossible writes before it changes anything."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from kaigen.diagnostics.diagnostic import InputError, SystemFailure
-from kaigen.output import location as place
+from kaigen.output import root as output_root
 from kaigen.output.index import INDEX_NAME
-from kaigen.output.tree import plan_tree, read_tree, write_tree
-from tests.unit.output.trees import in_child, lay, leftovers, snapshot, unprivileged
+from kaigen.output.tree import plan_tree, write_tree
+from tests.unit.output.trees import in_child, leftovers, read_tree, snapshot, unprivileged, write_files
 
 
 @pytest.fixture
@@ -36,13 +36,13 @@ def refusal(root: Path, files: Mapping[str, bytes]) -> list[tuple[str, str]]:
     return [(code, mark.removeprefix(f"{root}").lstrip("/")) for code, mark in refused[0]]
 
 
-def test_all_files_of_others_that_are_in_the_way_are_named_at_once(root: Path) -> None:
-    lay(root, {"a.yaml": b"mine", "b.yaml": b"same", "d/c.yaml": b"mine", "free.yaml": b"x"})
+def test_all_foreign_files_in_the_way_are_reported_together(root: Path) -> None:
+    write_files(root, {"a.yaml": b"mine", "b.yaml": b"same", "d/c.yaml": b"mine", "free.yaml": b"x"})
     files = {"a.yaml": b"new", "b.yaml": b"same", "d/c.yaml": b"new", "new.yaml": b""}
     assert refusal(root, files) == [("KG0601", "a.yaml"), ("KG0601", "d/c.yaml")]
 
 
-def test_a_link_or_pipe_at_the_place_of_an_output_is_not_replaced(root: Path) -> None:
+def test_a_link_or_pipe_at_the_path_of_an_output_is_not_replaced(root: Path) -> None:
     write_tree(root, {"a.yaml": b"a", "b.yaml": b"b", "c.yaml": b"c"})
     (root / "a.yaml").unlink()
     (root / "a.yaml").symlink_to("b.yaml")
@@ -51,7 +51,7 @@ def test_a_link_or_pipe_at_the_place_of_an_output_is_not_replaced(root: Path) ->
     assert refusal(root, {"a.yaml": b"b", "b.yaml": b"b"}) == [("KG0601", "a.yaml"), ("KG0601", "b.yaml")]
 
 
-def test_a_link_at_the_place_of_an_own_file_is_no_directory_to_be(root: Path) -> None:
+def test_a_link_at_the_path_of_an_own_file_does_not_become_a_directory(root: Path) -> None:
     write_tree(root, {"a": b"", "b/c": b"", "b/d": b""})
     (root / "a").unlink()
     (root / "a").symlink_to("b")
@@ -61,7 +61,7 @@ def test_a_link_at_the_place_of_an_own_file_is_no_directory_to_be(root: Path) ->
     assert refusal(root, {"b": b""}) == [("KG0603", "b")]
 
 
-def test_what_took_the_place_of_an_own_file_is_not_removed(root: Path) -> None:
+def test_a_foreign_entry_at_the_path_of_an_own_file_is_not_removed(root: Path) -> None:
     write_tree(root, {"a": b"a", "b": b"b", "c": b"c", "d/e": b"e"})
     for name in "abc":
         (root / name).unlink()
@@ -84,32 +84,30 @@ def test_what_took_the_place_of_an_own_file_is_not_removed(root: Path) -> None:
         ({"app": b"", "app/a.yaml": b""}, "app"),
     ],
 )
-def test_outputs_that_cannot_stand_side_by_side_are_refused(
-    root: Path, files: dict[str, bytes], where: str
-) -> None:
+def test_conflicting_output_paths_are_rejected(root: Path, files: dict[str, bytes], where: str) -> None:
     assert refusal(root, files) == [("KG0603", where)]
 
 
-def test_outputs_collide_with_what_stays_from_other_renders(root: Path) -> None:
+def test_an_output_that_conflicts_with_another_render_is_rejected(root: Path) -> None:
     write_tree(root, {"app/a.yaml": b""})
     for files in ({"App/a.yaml": b""}, {"app": b""}):
-        with pytest.raises(InputError, match=r"outputs that differ|one output"):
+        with pytest.raises(InputError, match=r"outputs differ|one output"):
             write_tree(root, files, scope=lambda path: False)
 
 
-def test_a_file_of_others_where_a_directory_is_needed_is_refused_once(root: Path) -> None:
-    lay(root, {"apps": b"mine"})
+def test_a_foreign_file_where_a_directory_is_needed_is_reported_once(root: Path) -> None:
+    write_files(root, {"apps": b"mine"})
     assert refusal(root, {"apps/a/x.yaml": b"", "apps/b.yaml": b""}) == [("KG0603", "apps")]
 
 
 @pytest.mark.parametrize("foreign", ["app/notes.txt", "app/deep/notes.txt"])
-def test_a_directory_with_files_of_others_does_not_become_a_file(root: Path, foreign: str) -> None:
+def test_a_directory_with_foreign_files_does_not_become_a_file(root: Path, foreign: str) -> None:
     write_tree(root, {"app/a.yaml": b"", "app/deep/b.yaml": b""})
-    lay(root, {foreign: b"mine"})
+    write_files(root, {foreign: b"mine"})
     assert refusal(root, {"app": b""}) == [("KG0603", "app")]
 
 
-def test_an_empty_directory_of_others_does_not_become_a_file(root: Path) -> None:
+def test_an_empty_foreign_directory_does_not_become_a_file(root: Path) -> None:
     write_tree(root, {"app/a.yaml": b""})
     (root / "app/mine").mkdir()
     assert refusal(root, {"app": b""}) == [("KG0603", "app")]
@@ -123,7 +121,7 @@ def test_an_empty_directory_of_others_does_not_become_a_file(root: Path) -> None
         "<<<<<<< HEAD", "=======", "\udc80",
     ],
 )  # fmt: skip
-def test_a_path_that_no_caller_should_ask_for_is_a_bug(root: Path, path: str) -> None:
+def test_an_invalid_output_path_is_a_bug_of_the_caller(root: Path, path: str) -> None:
     for act in (plan_tree, write_tree):
         with pytest.raises(ValueError, match="output path"):
             act(root, {"ok": b"", path: b""})
@@ -145,55 +143,55 @@ def test_a_path_that_no_caller_should_ask_for_is_a_bug(root: Path, path: str) ->
         (b"# kaigen index 1: x\n\xff\n", [""]),
     ],
 )  # fmt: skip
-def test_a_damaged_index_is_named_with_its_lines(root: Path, index: bytes, places: list[str]) -> None:
-    lay(root, {INDEX_NAME: index, "a.yaml": b"mine"})
+def test_a_damaged_index_is_reported_by_line(root: Path, index: bytes, places: list[str]) -> None:
+    write_files(root, {INDEX_NAME: index, "a.yaml": b"mine"})
     expected = [("KG0605", INDEX_NAME + (f":{at}" if at else "")) for at in places]
     assert refusal(root, {"new": b""}) == expected
     with pytest.raises(InputError):
         read_tree(root)
 
 
-def test_an_index_that_is_a_link_is_refused(root: Path) -> None:
-    lay(root, {"real": b"# kaigen index 1: x\nreal\n"})
+def test_an_index_that_is_a_link_is_rejected(root: Path) -> None:
+    write_files(root, {"real": b"# kaigen index 1: x\nreal\n"})
     (root / INDEX_NAME).symlink_to("real")
     assert refusal(root, {}) == [("KG0605", INDEX_NAME)]
 
 
-def test_an_index_after_a_union_merge_or_with_dos_line_ends_is_understood(root: Path) -> None:
-    lay(root, {"a": b"a", "b": b"b"})
-    lay(root, {INDEX_NAME: b"# kaigen index 1: x\r\nb\r\na\r\nb\r\n\r\n"})
+def test_an_index_after_a_union_merge_or_with_crlf_is_read(root: Path) -> None:
+    write_files(root, {"a": b"a", "b": b"b"})
+    write_files(root, {INDEX_NAME: b"# kaigen index 1: x\r\nb\r\na\r\nb\r\n\r\n"})
     assert read_tree(root) == {"a": b"a", "b": b"b"}
     assert write_tree(root, {"a": b"a", "b": b"b"}).changed == (INDEX_NAME,)
 
 
-def test_a_file_is_no_output_directory(root: Path) -> None:
-    lay(root.parent, {"deploy": b"a file"})
+def test_a_file_as_output_directory_is_rejected(root: Path) -> None:
+    write_files(root.parent, {"deploy": b"a file"})
     assert refusal(root, {"a": b""}) == [("KG0602", "")]
 
 
-def test_a_file_above_the_output_directory_is_refused(root: Path) -> None:
-    lay(root.parent, {"deploy": b"a file"})
+def test_a_file_above_the_output_directory_is_rejected(root: Path) -> None:
+    write_files(root.parent, {"deploy": b"a file"})
     with pytest.raises(InputError, match="a parent of the output directory is a file"):
         write_tree(root / "below", {"a": b""})
 
 
 @pytest.mark.parametrize("target", ["..", ".", "../elsewhere", "/", "deploy"])
-def test_a_link_that_leaves_its_parent_is_refused(root: Path, target: str) -> None:
+def test_a_link_that_leaves_its_parent_is_rejected(root: Path, target: str) -> None:
     root.symlink_to(target)
     assert [code for code, _ in refusal(root, {"a": b""})] == ["KG0602"]
 
 
-def test_a_git_working_tree_is_refused(root: Path) -> None:
+def test_a_git_working_tree_is_rejected(root: Path) -> None:
     (root / ".git").mkdir(parents=True)
     assert refusal(root, {"a": b""}) == [("KG0604", "")]
     (root / ".git").rmdir()
-    lay(root, {".git": b"gitdir: ../.git/worktrees/deploy\n"})
+    write_files(root, {".git": b"gitdir: ../.git/worktrees/deploy\n"})
     assert refusal(root, {"a": b""}) == [("KG0604", "")]
 
 
 @pytest.mark.parametrize("inside", ["", "apps"])
 @pytest.mark.parametrize("given", ["absolute", "relative"])
-def test_the_working_directory_and_what_holds_it_are_refused(
+def test_the_working_directory_and_its_parents_are_rejected(
     root: Path, inside: str, given: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_tree(root, {"apps/a.yaml": b""})
@@ -205,7 +203,7 @@ def test_the_working_directory_and_what_holds_it_are_refused(
         assert caught.value.diagnostics[0].code == "KG0604"
 
 
-def test_a_deleted_working_directory_is_no_hindrance(root: Path) -> None:
+def test_a_deleted_working_directory_is_no_obstacle(root: Path) -> None:
     def work() -> None:
         root.mkdir()
         os.chdir(root)
@@ -215,16 +213,16 @@ def test_a_deleted_working_directory_is_no_hindrance(root: Path) -> None:
     assert in_child(work) == 0
 
 
-def test_mount_points_are_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mount_points_are_rejected(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refusal_code(Path("/")) == refusal_code(Path("/dev")) == "KG0604"
     (root / "in side").mkdir(parents=True)
     table = root.parent / "mountinfo"
     escaped = str(root).replace(" ", "\\040")
     line = "36 35 98:0 /mnt1 {} rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n"
-    monkeypatch.setattr(place, "_MOUNT_TABLE", str(table))
+    monkeypatch.setattr(output_root, "_MOUNT_TABLE", str(table))
     for point, message in (
         (escaped, "is a mount point"),
-        (escaped + "/in\\040side", "holds a mount point, in side"),
+        (escaped + "/in\\040side", "contains a mount point, in side"),
     ):
         table.write_text(line.format("/proc") + line.format(point))
         with pytest.raises(InputError, match=message):
@@ -239,7 +237,7 @@ def refusal_code(root: Path) -> str:
     return caught.value.diagnostics[0].code
 
 
-def test_a_directory_we_may_not_write_in_is_a_failure_of_the_surroundings(open_to_all: Path) -> None:
+def test_a_write_protected_directory_is_a_system_failure(open_to_all: Path) -> None:
     root = open_to_all / "deploy"
     write_tree(root, {"a": b"a", "d/b": b"b"})
     open_to_all.chmod(0o555)
@@ -257,7 +255,7 @@ def test_a_directory_we_may_not_write_in_is_a_failure_of_the_surroundings(open_t
     open_to_all.chmod(0o755)
 
 
-def test_a_file_we_may_not_read_is_a_failure_that_names_it(open_to_all: Path) -> None:
+def test_an_unreadable_file_is_a_system_failure_that_names_it(open_to_all: Path) -> None:
     def work() -> None:
         root = open_to_all / "deploy"
         write_tree(root, {"a": b"a"})
@@ -268,7 +266,7 @@ def test_a_file_we_may_not_read_is_a_failure_that_names_it(open_to_all: Path) ->
     assert unprivileged(work) == 0
 
 
-def test_a_write_that_the_disk_refuses_leaves_the_tree_as_it_was(root: Path) -> None:
+def test_a_full_disk_leaves_the_tree_unchanged(root: Path) -> None:
     write_tree(root, {"a": b"a", "b/c": b"c"})
     before = snapshot(root.parent)
 

@@ -1,4 +1,4 @@
-"""What is remembered of a tree spares reading, and is never believed when it could be wrong."""
+"""The state of a tree saves reading files, and is ignored whenever it could be wrong."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.output import changeset as survey
-from kaigen.output.contents import FileContent, TreeState
-from kaigen.output.tree import TreeChange, diff_tree, plan_tree, read_tree, write_tree
-from tests.unit.output.trees import at_the_swap
+from kaigen.output import changeset, disk
+from kaigen.output.contents import FileContent
+from kaigen.output.tree import TreeChange, diff_tree, plan_tree, write_tree
+from kaigen.output.tree_state import TreeState
+from tests.unit.output.trees import at_the_swap, read_tree
 
 HOUR = 3600 * 10**9
 
@@ -43,13 +44,13 @@ def root(tmp_path: Path) -> Path:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files of trees that are read."""
     names: list[str] = []
-    real = survey.read_file
+    real = disk.read_file
 
     def read_file(path: str) -> bytes:
         names.append(os.path.basename(path))
         return real(path)
 
-    monkeypatch.setattr(survey, "read_file", read_file)
+    monkeypatch.setattr(changeset, "read_file", read_file)
     return names
 
 
@@ -69,7 +70,7 @@ def warm(root: Path, files: dict[str, bytes]) -> TreeState:
     return state
 
 
-def test_with_a_warm_state_nothing_but_the_index_is_read(root: Path, opened: list[str]) -> None:
+def test_only_the_index_is_read_with_a_complete_state(root: Path, opened: list[str]) -> None:
     files = {"a": b"a", "b/c": b"c"}
     state = warm(root, files)
     opened.clear()
@@ -80,7 +81,7 @@ def test_with_a_warm_state_nothing_but_the_index_is_read(root: Path, opened: lis
     assert [content.reads for content in lazy.values() if isinstance(content, Lazy)] == [0, 0]
 
 
-def test_a_cold_state_compares_digests_without_fetching_content(root: Path, opened: list[str]) -> None:
+def test_an_empty_state_compares_digests_without_fetching_content(root: Path, opened: list[str]) -> None:
     write_tree(root, {"a": b"a"})
     content = Lazy(b"a")
     assert write_tree(root, {"a": content}, state=TreeState()).is_empty
@@ -100,7 +101,7 @@ def test_content_is_fetched_once_when_it_is_written(root: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_a_stamp_that_differs_in_anything_is_not_believed(number: int) -> None:
+def test_a_file_with_another_stamp_is_read(number: int) -> None:
     state = TreeState()
     stamp = (5, 10, 20, 30)
     state.remember("a", stamp, "0" * 64, checked_ns=HOUR)
@@ -122,7 +123,7 @@ def test_a_stamp_that_differs_in_anything_is_not_believed(number: int) -> None:
         (3 * 10**9, 0, True),
     ],
 )
-def test_a_file_as_fresh_as_the_check_is_not_believed(
+def test_a_file_modified_at_the_time_of_the_check_is_not_remembered(
     before_the_check: int, fraction: int, believed: bool
 ) -> None:
     mtime = HOUR + fraction
@@ -133,7 +134,7 @@ def test_a_file_as_fresh_as_the_check_is_not_believed(
     assert state.digest("a", (1, 0, 0, 0)) is None
 
 
-def test_an_edit_right_after_a_write_with_the_same_size_and_time_is_seen(root: Path) -> None:
+def test_an_edit_right_after_a_write_with_the_same_size_and_time_is_detected(root: Path) -> None:
     state = TreeState()
     for n in range(20):
         write_tree(root, {"a": b"%02d" % n, "b": b"x"}, state=state)
@@ -144,7 +145,7 @@ def test_an_edit_right_after_a_write_with_the_same_size_and_time_is_seen(root: P
         assert plan_tree(root, {"a": b"%02d" % n, "b": b"x"}, state=state).changed == ("a",)
 
 
-def test_an_edit_that_hides_behind_the_old_mtime_is_seen_by_its_ctime(root: Path) -> None:
+def test_an_edit_with_the_old_mtime_is_detected_by_its_ctime(root: Path) -> None:
     files = {"a": b"one", "b": b"two"}
     state = warm(root, files)
     mtime = (root / "a").stat().st_mtime_ns
@@ -155,7 +156,7 @@ def test_an_edit_that_hides_behind_the_old_mtime_is_seen_by_its_ctime(root: Path
     assert read_tree(root) == files
 
 
-def test_a_swap_keeps_the_state_warm_for_files_that_were_linked(root: Path, opened: list[str]) -> None:
+def test_a_swap_keeps_the_state_of_linked_files(root: Path, opened: list[str]) -> None:
     files = {"a": b"a", "b/c": b"c", "b/d": b"d"}
     state = warm(root, files)
     files["e"] = b"e"
@@ -171,7 +172,7 @@ def test_a_swap_keeps_the_state_warm_for_files_that_were_linked(root: Path, open
     assert len(state) == 3 or (len(state) == 2 and "e" in opened)
 
 
-def test_an_edit_during_a_write_is_seen_by_the_next(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_edit_during_a_write_is_detected_by_the_next(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"a": b"one", "b": b"two"}
     state = warm(root, files)
     long_ago = time.time_ns() - 2 * HOUR
@@ -185,7 +186,7 @@ def test_an_edit_during_a_write_is_seen_by_the_next(root: Path, monkeypatch: pyt
     assert plan_tree(root, {**files, "c": b""}, state=state).changed == ("a",)
 
 
-def test_an_edit_during_a_write_of_a_fresh_file_is_seen_by_the_next(
+def test_an_edit_of_a_new_file_during_a_write_is_detected_by_the_next(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {"a": b"one", "b": b"two"}
@@ -208,7 +209,7 @@ def test_an_edit_during_a_write_of_a_fresh_file_is_seen_by_the_next(
     assert plan_tree(root, {**files, "c": b""}, state=state).changed == ("a",)
 
 
-def test_one_replaced_file_leaves_the_others_warm(root: Path, opened: list[str]) -> None:
+def test_replacing_one_file_keeps_the_state_of_the_others(root: Path, opened: list[str]) -> None:
     files = {"a": b"a", "b/c": b"c"}
     state = warm(root, files)
     write_tree(root, {**files, "a": b"new"}, state=state)
@@ -228,7 +229,7 @@ def test_files_that_are_adopted_are_remembered(root: Path, opened: list[str]) ->
     assert opened == [".kaigen-index"]
 
 
-def test_a_partial_render_does_not_forget_the_rest(root: Path, opened: list[str]) -> None:
+def test_a_partial_render_keeps_the_state_of_other_files(root: Path, opened: list[str]) -> None:
     files = {"a/x": b"x", "b/y": b"y"}
     state = warm(root, files)
     write_tree(root, {"a/x": b"new"}, scope=lambda path: path.startswith("a/"), state=state)
@@ -237,7 +238,7 @@ def test_a_partial_render_does_not_forget_the_rest(root: Path, opened: list[str]
     assert opened == [".kaigen-index"]
 
 
-def test_dumped_and_loaded_it_is_the_same(root: Path, opened: list[str]) -> None:
+def test_a_loaded_state_equals_the_dumped_one(root: Path, opened: list[str]) -> None:
     files = {"a": b"a", "日本/c d": b"c"}
     state = TreeState.load(warm(root, files).dump())
     opened.clear()

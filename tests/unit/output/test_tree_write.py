@@ -1,4 +1,4 @@
-"""Writing an output tree: what it holds afterwards, and what it leaves alone."""
+"""Writing an output tree changes files of kaigen and nothing else."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from pathlib import Path
 import pytest
 
 from kaigen.output.index import INDEX_NAME
-from kaigen.output.tree import TreeChange, plan_tree, read_tree, write_tree
-from tests.unit.output.trees import contents, in_child, lay, leftovers, snapshot, unprivileged
+from kaigen.output.tree import TreeChange, plan_tree, write_tree
+from tests.unit.output.trees import (
+    contents,
+    in_child,
+    leftovers,
+    read_tree,
+    snapshot,
+    unprivileged,
+    write_files,
+)
 
 FILES = {
     "apps/llama/deployment.yaml": b"kind: Deployment\n",
@@ -24,7 +32,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "repo" / "deploy"
 
 
-def test_a_first_write_makes_the_tree_and_its_parents(root: Path) -> None:
+def test_a_first_write_creates_the_tree_and_its_parents(root: Path) -> None:
     change = write_tree(root, FILES)
     assert change == TreeChange(added=(INDEX_NAME, *sorted(FILES)), changed=(), removed=(), unchanged=0)
     assert contents(root) == FILES
@@ -32,7 +40,7 @@ def test_a_first_write_makes_the_tree_and_its_parents(root: Path) -> None:
     assert leftovers(root.parent) == []
 
 
-def test_the_index_lists_sorted_paths_and_nothing_that_changes_with_content(root: Path) -> None:
+def test_the_index_lists_sorted_paths_and_does_not_depend_on_content(root: Path) -> None:
     write_tree(root, FILES)
     before = (root / INDEX_NAME).read_bytes()
     header, paths = before.decode().split("both sides.\n")
@@ -42,7 +50,7 @@ def test_the_index_lists_sorted_paths_and_nothing_that_changes_with_content(root
     assert (root / INDEX_NAME).read_bytes() == before
 
 
-def test_a_plan_says_what_the_write_does_and_writes_nothing(root: Path) -> None:
+def test_a_plan_equals_the_write_and_writes_nothing(root: Path) -> None:
     write_tree(root, FILES)
     new = {**FILES, "apps/llama/service.yaml": b"kind: Service # changed\n", "apps/new.yaml": b"new\n"}
     del new["apps/phi/job.yaml"]
@@ -60,12 +68,12 @@ def test_a_plan_says_what_the_write_does_and_writes_nothing(root: Path) -> None:
     assert plan_tree(root, new).is_empty
 
 
-def test_a_plan_of_a_tree_that_does_not_exist_makes_no_directory(root: Path) -> None:
+def test_a_plan_of_a_missing_tree_creates_no_directory(root: Path) -> None:
     assert plan_tree(root, FILES).added == (INDEX_NAME, *sorted(FILES))
     assert not root.parent.exists()
 
 
-def test_writing_the_same_again_touches_nothing(root: Path) -> None:
+def test_writing_the_same_files_again_changes_nothing(root: Path) -> None:
     write_tree(root, FILES)
     paths = [root, *root.rglob("*"), root.parent]
     before = {path: path.lstat() for path in paths}
@@ -73,12 +81,12 @@ def test_writing_the_same_again_touches_nothing(root: Path) -> None:
     assert {path: path.lstat() for path in paths} == before
 
 
-def test_nothing_to_write_makes_no_directory(root: Path) -> None:
+def test_writing_no_files_creates_no_directory(root: Path) -> None:
     assert write_tree(root, {}).is_empty
     assert not root.parent.exists()
 
 
-def test_one_changed_file_is_replaced_alone(root: Path) -> None:
+def test_only_a_changed_file_is_replaced(root: Path) -> None:
     write_tree(root, FILES)
     inode = (root / "apps/llama").stat().st_ino
     change = write_tree(root, {**FILES, "apps/llama/service.yaml": b"x"})
@@ -87,7 +95,7 @@ def test_one_changed_file_is_replaced_alone(root: Path) -> None:
     assert contents(root)["apps/llama/service.yaml"] == b"x"
 
 
-def test_changes_below_one_directory_swap_only_that_one(root: Path) -> None:
+def test_changes_below_one_directory_swap_only_that_directory(root: Path) -> None:
     write_tree(root, FILES)
     outer, inner = (root / "apps").stat().st_ino, (root / "apps/llama").stat().st_ino
     write_tree(root, {path: data + (b"#\n" if "llama" in path else b"") for path, data in FILES.items()})
@@ -104,7 +112,7 @@ def test_unchanged_files_keep_inode_and_mtime_through_a_swap(root: Path) -> None
     assert (after.st_ino, after.st_mtime_ns, after.st_nlink) == (before.st_ino, 2_000, 1)
 
 
-def test_directories_that_become_empty_go_and_others_stay(root: Path) -> None:
+def test_directories_that_become_empty_are_removed(root: Path) -> None:
     write_tree(root, {**FILES, "a/b/c/d.yaml": b"", "e/f/g.yaml": b""})
     (root / "e/mine").mkdir(mode=0o700)
     write_tree(root, FILES)
@@ -113,7 +121,7 @@ def test_directories_that_become_empty_go_and_others_stay(root: Path) -> None:
     assert (root / "e/mine").stat().st_mode & 0o777 == 0o700
 
 
-def test_when_all_goes_the_index_goes_and_the_root_stays(root: Path) -> None:
+def test_removing_all_files_removes_the_index_and_keeps_the_root(root: Path) -> None:
     write_tree(root, FILES)
     assert write_tree(root, {}).removed == (INDEX_NAME, *sorted(FILES))
     assert snapshot(root) == {}
@@ -121,15 +129,15 @@ def test_when_all_goes_the_index_goes_and_the_root_stays(root: Path) -> None:
     assert write_tree(root, {}).is_empty
 
 
-def test_when_all_is_gone_already_only_the_index_goes(root: Path) -> None:
+def test_removing_missing_files_removes_the_index(root: Path) -> None:
     write_tree(root, {"a": b""})
     (root / "a").unlink()
     assert write_tree(root, {}) == TreeChange((), (), (INDEX_NAME,), 0)
     assert snapshot(root) == {}
 
 
-def test_files_of_others_survive_every_write_with_content_mode_and_time(root: Path) -> None:
-    lay(root, {"README.md": b"mine", "apps/llama/notes.txt": b"mine too", "bin/tool": b"#!"})
+def test_foreign_files_keep_content_mode_and_time_in_every_write(root: Path) -> None:
+    write_files(root, {"README.md": b"mine", "apps/llama/notes.txt": b"mine too", "bin/tool": b"#!"})
     (root / "bin/tool").chmod(0o750)
     (root / "bin").chmod(0o711)
     (root / "empty").mkdir(mode=0o700)
@@ -149,11 +157,11 @@ def test_files_of_others_survive_every_write_with_content_mode_and_time(root: Pa
     assert (root / "bin").stat().st_mtime_ns == 4
 
 
-def test_a_write_protected_directory_of_others_stays_so(open_to_all: Path) -> None:
+def test_a_foreign_directory_stays_write_protected(open_to_all: Path) -> None:
     root = open_to_all / "deploy"
 
     def work() -> None:
-        lay(root, {"locked/file": b"mine", "locked/deep/file": b"mine"})
+        write_files(root, {"locked/file": b"mine", "locked/deep/file": b"mine"})
         (root / "locked/deep").chmod(0o500)
         (root / "locked").chmod(0o555)
         write_tree(root, FILES)
@@ -168,8 +176,8 @@ def test_a_write_protected_directory_of_others_stays_so(open_to_all: Path) -> No
     (root / "locked/deep").chmod(0o755)
 
 
-def test_a_file_of_others_with_the_wanted_content_is_adopted(root: Path) -> None:
-    lay(root, {"kustomization.yaml": FILES["kustomization.yaml"]})
+def test_a_foreign_file_with_the_same_content_is_adopted(root: Path) -> None:
+    write_files(root, {"kustomization.yaml": FILES["kustomization.yaml"]})
     inode = (root / "kustomization.yaml").stat().st_ino
     change = write_tree(root, FILES)
     assert "kustomization.yaml" not in change.added + change.changed
@@ -178,12 +186,12 @@ def test_a_file_of_others_with_the_wanted_content_is_adopted(root: Path) -> None
     assert "kustomization.yaml" in write_tree(root, {}).removed
 
 
-def test_adopting_alone_writes_only_the_index(root: Path) -> None:
-    lay(root, FILES)
+def test_adopting_a_file_writes_only_the_index(root: Path) -> None:
+    write_files(root, FILES)
     assert write_tree(root, FILES) == TreeChange((INDEX_NAME,), (), (), 4)
 
 
-def test_an_edited_or_lost_file_of_kaigen_is_put_right(root: Path) -> None:
+def test_an_edited_or_deleted_file_of_kaigen_is_restored(root: Path) -> None:
     write_tree(root, FILES)
     (root / "apps/phi/job.yaml").write_bytes(b"edited")
     (root / "kustomization.yaml").unlink()
@@ -192,7 +200,7 @@ def test_an_edited_or_lost_file_of_kaigen_is_put_right(root: Path) -> None:
     assert contents(root) == FILES
 
 
-def test_a_lost_directory_is_put_right_without_touching_the_rest(root: Path) -> None:
+def test_a_deleted_directory_is_restored_without_other_changes(root: Path) -> None:
     write_tree(root, {**FILES, "apps/deep/er/a.yaml": b"a", "apps/deep/er/b.yaml": b"b"})
     inode = (root / "apps").stat().st_ino
     (root / "apps/deep/er/a.yaml").unlink()
@@ -208,7 +216,7 @@ def test_a_lost_directory_is_put_right_without_touching_the_rest(root: Path) -> 
     assert contents(root)["apps/phi/job.yaml"] == FILES["apps/phi/job.yaml"]
 
 
-def test_a_file_becomes_a_directory_and_back(root: Path) -> None:
+def test_a_file_can_become_a_directory_and_back(root: Path) -> None:
     write_tree(root, {"apps": b"a file", "x": b""})
     write_tree(root, {"apps/a/b.yaml": b"b", "x": b""})
     assert contents(root) == {"apps/a/b.yaml": b"b", "x": b""}
@@ -216,7 +224,7 @@ def test_a_file_becomes_a_directory_and_back(root: Path) -> None:
     assert contents(root) == {"apps": b"a file", "x": b""}
 
 
-def test_a_partial_render_removes_only_what_is_in_its_scope(root: Path) -> None:
+def test_a_partial_render_removes_only_files_in_its_scope(root: Path) -> None:
     write_tree(root, FILES)
 
     def scope(path: str) -> bool:
@@ -231,7 +239,7 @@ def test_a_partial_render_removes_only_what_is_in_its_scope(root: Path) -> None:
     assert set(write_tree(root, {}).removed) == {INDEX_NAME, *FILES} - {"apps/llama/service.yaml"}
 
 
-def test_modes_do_not_hang_on_the_umask(tmp_path: Path) -> None:
+def test_modes_do_not_depend_on_the_umask(tmp_path: Path) -> None:
     for umask in (0o000, 0o027, 0o077, 0o777):
         root = tmp_path / f"{umask:o}" / "deploy"
         root.parent.mkdir()
@@ -249,7 +257,7 @@ def test_modes_do_not_hang_on_the_umask(tmp_path: Path) -> None:
         assert root.stat().st_mode & 0o777 == 0o755
 
 
-def test_the_mode_of_a_right_file_and_of_an_old_directory_is_left_alone(root: Path) -> None:
+def test_the_mode_of_unchanged_files_and_directories_stays(root: Path) -> None:
     write_tree(root, FILES)
     (root / "kustomization.yaml").chmod(0o664)
     (root / "apps").chmod(0o2775)
@@ -277,7 +285,7 @@ def test_names_beyond_ascii_are_kept(root: Path) -> None:
     assert write_tree(root, files).is_empty
 
 
-def test_foreign_names_that_are_no_utf8_survive(root: Path) -> None:
+def test_foreign_names_that_are_not_utf8_are_preserved(root: Path) -> None:
     root.mkdir(parents=True)
     name = os.fsencode(root) + b"/caf\xe9"
     with open(name, "wb") as file:

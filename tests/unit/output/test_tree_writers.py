@@ -1,4 +1,4 @@
-"""Several writers at once: one after the other, or a clear word about who holds the place."""
+"""Concurrent writers wait for each other, or fail with an error that names the directory."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 
 from kaigen.diagnostics.diagnostic import SystemFailure
 from kaigen.output.index import INDEX_NAME
-from kaigen.output.tree import plan_tree, read_tree, write_tree
-from tests.unit.output.trees import contents, fork, in_child, leftovers
+from kaigen.output.tree import plan_tree, write_tree
+from tests.unit.output.trees import contents, fork, in_child, leftovers, read_tree
 
 
 @pytest.fixture
@@ -43,11 +43,11 @@ def race(root: Path) -> None:
     assert leftovers(root.parent) == []
 
 
-def test_two_processes_leave_the_tree_of_one_of_them(root: Path) -> None:
+def test_two_processes_write_one_after_the_other(root: Path) -> None:
     race(root)
 
 
-def test_two_threads_leave_the_tree_of_one_of_them(root: Path) -> None:
+def test_two_threads_write_one_after_the_other(root: Path) -> None:
     two = versions(2)
     threads = [threading.Thread(target=lambda f=f: [write_tree(root, f) for _ in range(15)]) for f in two]
     for thread in threads:
@@ -58,11 +58,13 @@ def test_two_threads_leave_the_tree_of_one_of_them(root: Path) -> None:
     assert read_tree(root) in two
 
 
-def test_a_second_writer_waits_and_then_says_so(root: Path) -> None:
+def test_a_second_writer_waits_and_then_fails(root: Path) -> None:
     holder = os.open(root.parent, os.O_RDONLY)
     fcntl.flock(holder, fcntl.LOCK_EX)
     start = time.monotonic()
-    with pytest.raises(SystemFailure, match=r"another kaigen has been writing in .* for 0\.05 s") as caught:
+    with pytest.raises(
+        SystemFailure, match=r"another kaigen process has been writing in .* for 0\.05 s"
+    ) as caught:
         write_tree(root, {"a": b""}, wait_s=0.05)
     assert 0.05 <= time.monotonic() - start < 2
     assert caught.value.exit_code == 3
@@ -74,7 +76,7 @@ def test_a_second_writer_waits_and_then_says_so(root: Path) -> None:
     assert read_tree(root) == {"a": b""}
 
 
-def test_no_lock_file_stays_and_a_killed_holder_does_not_block(root: Path) -> None:
+def test_no_lock_file_stays_and_a_killed_writer_does_not_block(root: Path) -> None:
     ready, go = os.pipe()
 
     def work() -> None:
@@ -109,12 +111,12 @@ def no_locks_on_directories(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_locks_on_directories")
-def test_where_directories_cannot_be_locked_a_passing_file_serves(root: Path) -> None:
+def test_a_temporary_lock_file_replaces_an_unsupported_directory_lock(root: Path) -> None:
     race(root)
 
 
 @pytest.mark.usefixtures("no_locks_on_directories")
-def test_a_lock_file_of_a_killed_run_is_taken_over_and_that_of_a_living_one_is_not(root: Path) -> None:
+def test_only_the_lock_file_of_a_killed_run_is_taken_over(root: Path) -> None:
     lock = root.parent / ".kaigen-staging-lock"
     lock.touch()
     write_tree(root, {"a": b""}, wait_s=0)
@@ -126,7 +128,7 @@ def test_a_lock_file_of_a_killed_run_is_taken_over_and_that_of_a_living_one_is_n
     write_tree(root, {"b": b""}, wait_s=0)
 
 
-def test_where_nothing_can_be_locked_kaigen_does_not_write(
+def test_kaigen_does_not_write_where_nothing_can_be_locked(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def flock(*_: object) -> None:
@@ -138,7 +140,7 @@ def test_where_nothing_can_be_locked_kaigen_does_not_write(
     assert not root.exists()
 
 
-def test_trees_side_by_side_do_not_clear_each_others_staging(root: Path) -> None:
+def test_sibling_trees_do_not_remove_each_others_staging(root: Path) -> None:
     def work() -> None:
         for n in range(20):
             write_tree(root.parent / "other", {f"{n}": b"", "x": b"%d" % n})
@@ -150,7 +152,7 @@ def test_trees_side_by_side_do_not_clear_each_others_staging(root: Path) -> None
     assert read_tree(root) == read_tree(root.parent / "other") == {"19": b"", "x": b"19"}
 
 
-def test_leftovers_of_another_user_are_not_ours_to_clear(root: Path) -> None:
+def test_leftovers_of_another_user_are_not_removed(root: Path) -> None:
     theirs = root.parent / ".kaigen-staging-0123456789abcdef"
     theirs.mkdir()
     if os.geteuid() == 0:

@@ -1,4 +1,4 @@
-"""What the tests of the output tree share: looking at all of a directory, and children that may die."""
+"""Helpers for the tests of the output tree: directory snapshots, and child processes that may be killed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from pathlib import Path
 import pytest
 
 from kaigen.output import exchange
+from kaigen.output.changeset import read_index
 from kaigen.output.index import INDEX_NAME
+from kaigen.output.root import resolve_root
 
 Snapshot = dict[str, tuple[str, bytes, int]]
 
 
 def snapshot(root: Path) -> Snapshot:
-    """Everything below a directory: kind, content or link target, and permission bits."""
+    """Return every entry below a directory: kind, content or link target, and permission bits."""
     found: Snapshot = {}
     for above, directories, files in os.walk(root):
         for name in directories + files:
@@ -38,7 +40,7 @@ def snapshot(root: Path) -> Snapshot:
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    """The plain files below a directory, without kaigen's index."""
+    """Return the regular files below a directory, without kaigen's index."""
     return {
         path: data
         for path, (kind, data, _) in snapshot(root).items()
@@ -46,20 +48,30 @@ def contents(root: Path) -> dict[str, bytes]:
     }
 
 
-def lay(root: Path, files: dict[str, bytes]) -> None:
-    """Write files as a person would."""
+def read_tree(root: Path) -> dict[str, bytes]:
+    """Return the files of a tree that kaigen wrote, without the index, sorted by path.
+
+    Owned paths that are no longer regular files in plain directories are skipped.
+    """
+    files = snapshot(root) if root.exists() else {}
+    owned, _ = read_index(resolve_root(root))
+    return {path: files[path][1] for path in sorted(owned) if files.get(path, ("",))[0] == "file"}
+
+
+def write_files(root: Path, files: dict[str, bytes]) -> None:
+    """Write files without kaigen."""
     for path, data in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_bytes(data)
 
 
 def leftovers(directory: Path) -> list[str]:
-    """What of kaigen's own business lies about in a directory."""
+    """Return the temporary files of kaigen in a directory."""
     return sorted(name for name in os.listdir(directory) if name.startswith(".kaigen-"))
 
 
 def fork(work: Callable[[], object]) -> int:
-    """Start a child process that does some work and ends; its process id."""
+    """Start a child process that runs `work` and exits, and return its process id."""
     child = os.fork()
     if child:
         return child
@@ -74,12 +86,12 @@ def fork(work: Callable[[], object]) -> int:
 
 
 def in_child(work: Callable[[], object]) -> int:
-    """Do some work in a child process; its exit code, 70 after an exception."""
+    """Run `work` in a child process and return its exit code, 70 after an exception."""
     return os.waitstatus_to_exitcode(os.waitpid(fork(work), 0)[1])
 
 
 def unprivileged(work: Callable[[], object]) -> int:
-    """As `in_child`, and never as root, whom no permission stops."""
+    """Run `work` like `in_child`, but never as root, who ignores permissions."""
 
     def drop_and_work() -> None:
         if os.geteuid() == 0:
@@ -96,9 +108,9 @@ _CALLS = ("mkdir", "rename", "link", "unlink", "rmdir", "open", "write", "chmod"
 
 
 def die_at(number: int, *, torn: bool = False) -> None:
-    """Let this process end before its `number`-th system call that changes the file system, counted from 0.
+    """End this process before its `number`-th system call that changes the file system, counted from 0.
 
-    Ending without any clean-up is what SIGKILL does. With `torn` a write at that place writes half first.
+    It ends without cleanup, like SIGKILL. With `torn`, a write at that point writes half of its data first.
     """
     count = 0
 
@@ -145,7 +157,7 @@ def no_exchange() -> Iterator[None]:
 
 
 def at_the_swap(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
-    """Let somebody else act in the last moment before a new tree is put in force."""
+    """Run `work` right before the new tree is swapped in."""
     real = exchange.exchange
 
     def late(first: int, first_name: str, second: int, second_name: str) -> None:

@@ -1,4 +1,4 @@
-"""Two versions of a file as a unified diff, as Git prints it."""
+"""The unified diff of two versions of a file, in the format of Git."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 
 def unified_diff(path: str, old: bytes | None, new: bytes | None) -> Iterator[str]:
-    """Compare two versions.
+    """Compare two versions of a file.
 
     Args:
-        path: the file's name, shown as `a/path` and `b/path`.
+        path: the name of the file, printed as `a/path` and `b/path`.
         old: its bytes; None when it does not exist.
         new: the same for the new version.
 
     Yields:
-        Lines without their ends; none when both are the same.
+        Lines without their ends; none when both versions are equal.
     """
     from difflib import unified_diff as compare
 
@@ -34,7 +34,7 @@ def unified_diff(path: str, old: bytes | None, new: bytes | None) -> Iterator[st
             yield "\\ No newline at end of file"
 
 
-# No text holds a zero byte: `_lines` takes such files for binary.
+# A text has no zero byte: `_lines` treats such files as binary.
 _NO_END = "\0"
 
 
