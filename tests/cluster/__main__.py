@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 
+from tests.cluster.images import ImageFailed
+from tests.cluster.network import NetworkMissing
 from tests.cluster.processes import PlaneError
-from tests.cluster.tools.parts import ToolsMissing, locate
+from tests.cluster.tools.parts import ToolsMissing, locate, locate_node
 from tests.cluster.up import down, hold, up
 
 
@@ -16,20 +18,26 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("command", choices=["up", "down", "hold"], help="hold is what up starts")
     parser.add_argument("--argocd", action="store_true", help="with Argo CD's controllers")
     parser.add_argument("--flux", action="store_true", help="with Flux's kustomize-controller")
+    parser.add_argument("--node", action="store_true", help="with one real node instead of simulated ones")
     given = parser.parse_args(arguments)
+    if given.node and (given.argocd or given.flux):
+        parser.error("--node starts neither Argo CD nor Flux")
     if given.command == "hold":
-        hold(argocd=given.argocd, flux=given.flux)
+        hold(argocd=given.argocd, flux=given.flux, node=given.node)
     elif given.command == "down":
         print("the plane is down" if down() else "no plane is up", file=sys.stderr)
     else:
-        locate()
-        state = up([f"--{name}" for name in ("argocd", "flux") if getattr(given, name)])
+        programs = locate_node() if given.node else locate()
+        state = up([f"--{name}" for name in ("argocd", "flux", "node") if getattr(given, name)])
         print(f"export KUBECONFIG={state.kubeconfig}")
+        if state.network:
+            enter = f"nsenter --net=/run/netns/{state.network}"
+            print(f"alias kubectl='{enter} {programs['kubectl']}' helm='{enter} {programs['helm']}'")
         print(f"logs: {state.logs}", file=sys.stderr)
 
 
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
-    except (ToolsMissing, PlaneError, TimeoutError) as error:
+    except (ToolsMissing, NetworkMissing, ImageFailed, PlaneError, TimeoutError) as error:
         sys.exit(f"cluster: {error}")

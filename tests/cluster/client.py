@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from tests.cluster.network import Loopback, Network
+
 # One Kubernetes object, as JSON has it.
 Object = dict[str, Any]
 
@@ -98,6 +100,7 @@ class Client:
         ca: PEM file of the authority that signed its certificate.
         credentials: In whose name.
         agent: User agent; the audit log has it.
+        network: Where the connections are made.
     """
 
     host: str
@@ -105,6 +108,7 @@ class Client:
     ca: Path
     credentials: Credentials = field(default_factory=Credentials)
     agent: str = "kaigen-tests"
+    network: Network = field(default_factory=Loopback)
     _tls: ssl.SSLContext = field(init=False, repr=False)
     _connections: _Connections = field(init=False, repr=False, default_factory=_Connections)
     _opened: list[http.client.HTTPSConnection] = field(init=False, repr=False, default_factory=list)
@@ -127,7 +131,12 @@ class Client:
         return headers
 
     def _connect(self, timeout: float) -> http.client.HTTPSConnection:
-        return http.client.HTTPSConnection(self.host, self.port, context=self._tls, timeout=timeout)
+        connection = http.client.HTTPSConnection(self.host, self.port, context=self._tls, timeout=timeout)
+        with self.network.entered():
+            connection.connect()
+        # A closed connection must not open again outside the network.
+        connection.auto_open = 0
+        return connection
 
     def close(self) -> None:
         """Close the connections of all threads; those still used open again."""
@@ -398,7 +407,7 @@ def _group_path(group_version: str) -> str:
 
 def _has_ended(connection: http.client.HTTPSConnection) -> bool:
     """Whether the server closed a connection that lay idle: nobody speaks unasked, so what can be read is its end."""
-    return bool(connection.sock and select.select([connection.sock], [], [], 0)[0])
+    return connection.sock is None or bool(select.select([connection.sock], [], [], 0)[0])
 
 
 def _parsed(payload: bytes) -> Object:

@@ -15,6 +15,9 @@ from tests.cluster.apps import add_gpu_node
 from tests.cluster.argocd import ArgoCD
 from tests.cluster.flux import Flux
 from tests.cluster.git import Repository
+from tests.cluster.images import ImageFailed
+from tests.cluster.network import NetworkMissing
+from tests.cluster.node import Node
 from tests.cluster.plane import Plane
 from tests.cluster.team import Team
 from tests.cluster.tools.parts import ToolsMissing, locate
@@ -62,6 +65,10 @@ def plane(request: pytest.FixtureRequest) -> Iterator[Plane]:
         running = Plane()
     except ToolsMissing as error:
         _give_up(error)
+    yield from _run(running, request)
+
+
+def _run(running: Plane, request: pytest.FixtureRequest) -> Iterator[Any]:
     try:
         yield running
     finally:
@@ -73,9 +80,31 @@ def plane(request: pytest.FixtureRequest) -> Iterator[Plane]:
                 output[_OUTPUT] = request.config.stash[_LOGS]
 
 
+@pytest.fixture(scope="session")
+def node(request: pytest.FixtureRequest) -> Iterator[Node]:
+    """A cluster of one real node, shared by all tests of the process, with kaigen's downloader among its images."""
+    try:
+        running = Node(images=["downloader"])
+    except ToolsMissing as error:
+        _give_up(error)
+    except (NetworkMissing, ImageFailed) as error:
+        pytest.fail(f"no real node: {error}", pytrace=False)
+    yield from _run(running, request)
+
+
 @pytest.fixture
 def namespace(plane: Plane, request: pytest.FixtureRequest) -> Iterator[str]:
     """A new namespace that enforces the restricted Pod Security level; it goes after the test."""
+    yield from _namespace(plane, request)
+
+
+@pytest.fixture
+def node_namespace(node: Node, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The same on the real node."""
+    yield from _namespace(node, request)
+
+
+def _namespace(plane: Plane, request: pytest.FixtureRequest) -> Iterator[str]:
     words = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower().removeprefix("test_"))
     name = f"{words[:40].strip('-')}-{uuid.uuid4().hex[:6]}"
     plane.make_namespace(name)

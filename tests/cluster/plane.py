@@ -13,10 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from tests.cluster import world
 from tests.cluster.audit import POLICY, Audit
 from tests.cluster.client import ApiError, Client, Credentials, Object, is_true
+from tests.cluster.network import Loopback, Network
 from tests.cluster.pki import Authority, Pair, signing_pair
 from tests.cluster.processes import Command, PlaneError, Processes, free_ports
 from tests.cluster.tools.parts import locate
@@ -45,19 +47,22 @@ class Plane:
     client: Client
     kubeconfig: Path
     audit: Audit
+    network: Network
 
-    def __init__(self, *, custom_kinds: bool = True) -> None:
+    def __init__(self, *, custom_kinds: bool = True, network: Network | None = None) -> None:
         """Start a plane and wait until it works.
 
         Args:
             custom_kinds: Whether it serves the kinds of ``crds``; without them it is up in seconds.
+            network: Where its processes listen; loopback where None.
 
         Raises:
             ToolsMissing: Its programs are not there.
             PlaneError: A process did not come up.
         """
-        self._programs = locate()
+        self._programs = self._locate()
         self._custom_kinds = custom_kinds
+        self.network = network or Loopback()
         for attempt in range(3):
             try:
                 self._start()
@@ -68,12 +73,15 @@ class Plane:
                     raise
                 shutil.rmtree(self.folder)
 
+    def _locate(self) -> Mapping[str, Path]:
+        return locate()
+
     def _start(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="kaigen-plane-"))
         data = self.folder / "data"
         data.mkdir()
         self._clients: list[Client] = []
-        self.processes = Processes(self.folder, data)
+        self.processes = Processes(self.folder, data, self.network)
         try:
             etcd, peers, api, kubelet = free_ports(4)
             self._authority = Authority(self.folder / "pki", "ca")
@@ -93,7 +101,7 @@ class Plane:
             self._end_processes()
             raise
 
-    def __enter__(self) -> Plane:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -105,6 +113,7 @@ class Plane:
         for client in self._clients:
             client.close()
         self.processes.close()
+        self.network.close()
 
     def stop(self, *, keep: bool = False) -> None:
         """End every process and remove the folder, but for the logs where they are to be kept."""
@@ -124,7 +133,7 @@ class Plane:
         return _credentials(self._authority.issue(f"user-{name}", name, [_ADMINS]))
 
     def _client(self, port: int, credentials: Credentials, agent: str = "kaigen-tests") -> Client:
-        client = Client(_HOST, port, self._authority.pair.cert, credentials, agent)
+        client = Client(self.network.host, port, self._authority.pair.cert, credentials, agent, self.network)
         self._clients.append(client)
         return client
 
@@ -208,7 +217,7 @@ class Plane:
 
     def _start_api_server(self, port: int, etcd: int, audit: Path) -> None:
         serving = self._authority.issue(
-            "api-server", "kube-apiserver", hosts=[_HOST, "localhost", "kubernetes"]
+            "api-server", "kube-apiserver", hosts=["localhost", "kubernetes", *self._api_hosts]
         )
         kubelet_user = self._authority.issue(
             "api-server-as-client", "kube-apiserver-kubelet-client", [_ADMINS]
@@ -220,10 +229,10 @@ class Plane:
             "kube-apiserver",
             str(self.program("kube-apiserver")),
             f"--etcd-servers=http://{_HOST}:{etcd}",
-            f"--bind-address={_HOST}",
-            f"--advertise-address={_HOST}",
+            f"--bind-address={self.network.host}",
+            f"--advertise-address={self.network.host}",
             f"--secure-port={port}",
-            "--endpoint-reconciler-type=none",
+            f"--endpoint-reconciler-type={self._endpoint_reconciler}",
             "--service-cluster-ip-range=10.96.0.0/16",
             f"--client-ca-file={self._authority.pair.cert}",
             f"--tls-cert-file={serving.cert}",
@@ -235,7 +244,7 @@ class Plane:
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-signing-key-file={tokens.key}",
             f"--service-account-key-file={tokens.cert}",
-            "--authorization-mode=RBAC",
+            "--authorization-mode=Node,RBAC",
             f"--audit-policy-file={policy}",
             f"--audit-log-path={audit}",
             "--audit-log-mode=blocking",
@@ -263,11 +272,15 @@ class Plane:
     def _install(self, kinds: Sequence[Object]) -> None:
         """Custom kinds, classes and nodes; before the controllers, which then know all kinds."""
         with ThreadPoolExecutor(16) as pool:
-            list(pool.map(self.client.create, [*kinds, *world.objects()]))
+            list(pool.map(self.client.create, [*kinds, *self._world()]))
         established = partial(is_true, condition="Established")
         for kind in kinds:
             name = kind["metadata"]["name"]
             self.client.wait(_CUSTOM_KIND, name, "", established, "established")
+
+    def _world(self) -> Sequence[Object]:
+        """Return the classes and nodes of a new plane."""
+        return world.objects()
 
     def _start_controllers(self) -> None:
         tokens = self.folder / "pki" / "service-accounts.key"
@@ -326,6 +339,14 @@ class Plane:
         account = self.client.find("v1/ServiceAccount", "default", "default")
         return account is not None and all(is_true(node, "Ready") for node in self.client.objects("v1/Node"))
 
+    @property
+    def _api_hosts(self) -> Sequence[str]:
+        """Addresses and names in the certificate of the API server."""
+        return [self.network.host]
+
+    # With simulated nodes nothing uses the Service of the API server.
+    _endpoint_reconciler = "none"
+
     def run(
         self,
         program: str,
@@ -352,7 +373,7 @@ class Plane:
             for kind in ("CACHE", "CONFIG", "DATA")
         }
         done = subprocess.run(
-            [self.program(program), *arguments],
+            self.network.command([str(self.program(program)), *arguments]),
             env=env,
             input=stdin,
             capture_output=True,

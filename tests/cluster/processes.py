@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster import supervisor
+from tests.cluster.network import Loopback, Network
 
 # Below the range that Linux takes the ports of outgoing connections from (32768 and up), so that between the
 # choice of a port and its use only another listener could take it.
@@ -96,20 +97,25 @@ class Processes:
     They end with ``close``, and without it when this process ends in whatever way.
     """
 
-    def __init__(self, folder: Path, scratch: Path) -> None:
+    def __init__(self, folder: Path, scratch: Path, network: Network | None = None) -> None:
         """Start the supervisor.
 
         Args:
             folder: Working directory of the processes; their logs go to its ``logs``.
-            scratch: Folder that the supervisor removes at the end, even if this process is killed.
+            scratch: Folder that the supervisor unmounts and removes at the end, even if this process is killed.
+            network: Where the processes run; a namespace is removed at the end too.
         """
+        self._network = network or Loopback()
         self.folder = folder
         self.logs = folder / "logs"
         self.logs.mkdir(parents=True, exist_ok=True)
         self._commands: dict[str, Command] = {}
         self._lock = threading.Lock()
         self._holder = subprocess.Popen(
-            [sys.executable, "-I", "-S", supervisor.__file__, str(os.getpid()), str(scratch)],
+            [
+                *(sys.executable, "-I", "-S", supervisor.__file__),
+                *(str(os.getpid()), str(scratch), self._network.name),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -154,7 +160,7 @@ class Processes:
         answer = self._ask(
             "start",
             name=command.name,
-            argv=list(command.argv),
+            argv=self._network.command(command.argv),
             env=env,
             cwd=str(self.folder),
             log=str(self.log(command.name)),

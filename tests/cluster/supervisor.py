@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import glob
 import json
 import os
 import shutil
@@ -173,12 +174,31 @@ def _answer(holder: Holder, request: dict[str, Any]) -> dict[str, Any]:
         return {"error": str(error)}
 
 
-def main(parent: int, scratch: str) -> None:
-    """Serve requests until the input ends; ``scratch`` (data nobody reads again) is removed then.
+def unmount(folder: str) -> None:
+    """Unmount everything below a folder."""
+    with open("/proc/self/mounts", encoding="utf-8", errors="surrogateescape") as mounts:
+        points = [line.split(" ")[1] for line in mounts]
+    for point in reversed(points):
+        if point.startswith(f"{folder}/"):
+            subprocess.run(["umount", "--lazy", point], capture_output=True, check=False)
+
+
+def remove_network(name: str) -> None:
+    """Remove a network namespace, and the control groups of the same name that its pods ran in."""
+    subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+    for root in glob.glob(f"/sys/fs/cgroup/{name}") + glob.glob(f"/sys/fs/cgroup/*/{name}"):
+        for folder, _, _ in os.walk(root, topdown=False):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+
+
+def main(parent: int, scratch: str, network: str) -> None:
+    """Serve requests until the input ends, then remove what the processes leave behind.
 
     Args:
         parent: The process that started this one; its death ends this one.
-        scratch: A folder.
+        scratch: A folder of data that nobody reads again.
+        network: Name of the processes' network namespace; empty for none.
     """
     for number in _ENDINGS:
         signal.signal(number, _raise_quit)
@@ -200,8 +220,11 @@ def main(parent: int, scratch: str) -> None:
         pass
     finally:
         holder.end_all()
+        unmount(os.path.realpath(scratch))
         shutil.rmtree(scratch, ignore_errors=True)
+        if network:
+            remove_network(network)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]), sys.argv[2], sys.argv[3])

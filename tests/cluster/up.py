@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tests.cluster.argocd import ArgoCD
 from tests.cluster.flux import Flux
+from tests.cluster.node import Node
 from tests.cluster.plane import Plane
 from tests.cluster.processes import PlaneError, wait_until
 
@@ -30,11 +31,13 @@ class State:
         pid: The process that holds it.
         kubeconfig: With all rights.
         logs: Folder.
+        network: Name of its network namespace; empty for loopback.
     """
 
     pid: int
     kubeconfig: str
     logs: str
+    network: str = ""
 
 
 def _folder() -> Path:
@@ -77,7 +80,7 @@ def up(options: list[str]) -> State:
     """Start a plane that goes on when this process ends, or find the one that is up.
 
     Args:
-        options: ``--argocd``, ``--flux``.
+        options: ``--argocd``, ``--flux``, ``--node``.
 
     Raises:
         PlaneError: It did not come up.
@@ -96,25 +99,25 @@ def up(options: list[str]) -> State:
                 stderr=out,
                 start_new_session=True,
             )
-        wait_until(lambda: _read() is not None or holder.poll() is not None, "the plane is up", 180)
+        wait_until(lambda: _read() is not None or holder.poll() is not None, "the plane is up", 600)
         state = _read()
         if state is None:
             raise PlaneError(log.read_text().strip().removeprefix("cluster: "))
         return state
 
 
-def hold(*, argocd: bool, flux: bool) -> None:
+def hold(*, argocd: bool, flux: bool, node: bool) -> None:
     """Start a plane, say so in the state file, and keep it until told to end."""
     told = threading.Event()
     signal.signal(signal.SIGTERM, lambda _number, _frame: told.set())
     path = _folder() / "state.json"
     with contextlib.ExitStack() as stack:
-        plane = stack.enter_context(Plane())
+        plane = stack.enter_context(Node(images=["downloader"]) if node else Plane())
         if argocd:
             ArgoCD(plane).start_application_sets()
         if flux:
             stack.callback(Flux(plane).close)
-        state = State(os.getpid(), str(plane.kubeconfig), str(plane.processes.logs))
+        state = State(os.getpid(), str(plane.kubeconfig), str(plane.processes.logs), plane.network.name)
         draft = path.with_suffix(".new")
         draft.write_text(json.dumps(asdict(state)))
         draft.rename(path)

@@ -89,17 +89,19 @@ class Hub:
     signature: str = "sig-1"
     tls: ssl.SSLContext | None = None  # for the Hub itself
     next_page_at: str = ""  # the origin that `Link` names
+    host: str = "127.0.0.1"  # the address of both servers
+    name: str = ""  # by which clients know that address
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __enter__(self) -> Hub:
         self._servers = []
         for name in ("hub", "cdn"):
-            server = _Server(("127.0.0.1", 0), type("Bound", (Handler,), {"hub": self, "name": name}))
+            server = _Server((self.host, 0), type("Bound", (Handler,), {"hub": self, "name": name}))
             if self.tls is not None and name == "hub":
                 server.socket = self.tls.wrap_socket(server.socket, server_side=True)
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
             self._servers.append(server)
-        hub, cdn = (f"//127.0.0.1:{server.server_port}" for server in self._servers)
+        hub, cdn = (f"//{self.name or self.host}:{server.server_port}" for server in self._servers)
         self.url, self.cdn_url = ("https:" if self.tls else "http:") + hub, "http:" + cdn
         return self
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.cluster.registry import PACKAGE as REGISTRY
 from tests.cluster.registry import program
 from tests.cluster.tools import debian
-from tests.cluster.tools.parts import PARTS, REDIS, Part, cache, find, go_version, place
+from tests.cluster.tools.parts import NODE_PARTS, PARTS, REDIS, Part, cache, find, go_version, place
 
 # Seconds between two lines that say a build still goes on.
 _EVERY = 30.0
@@ -49,7 +49,8 @@ def _locked(name: str) -> Iterator[None]:
 def _run_go(part: Part, program: str, package: str, folder: Path) -> None:
     # -v names each compiled package, which is the progress that Go can tell.
     command = ["go", "build", "-v", "-mod=readonly", "-buildvcs=false", "-trimpath"]
-    command += [f"-ldflags={part.ldflags}", "-o", str(folder / program), package]
+    command += [f"-tags={','.join(part.tags)}", f"-ldflags={part.ldflags}"]
+    command += ["-o", str(folder / program), package]
     env = os.environ | {"CGO_ENABLED": "0", "GOWORK": "off"}
     started = time.monotonic()
     lines: list[str] = []
@@ -106,7 +107,7 @@ def ensure() -> None:
         ToolsMissing: Something has to be installed by hand.
         BuildFailed: Go failed.
     """
-    for part in PARTS:
+    for part in (*PARTS, *NODE_PARTS):
         programs = find(part)
         if programs is None:
             build(part)

@@ -14,6 +14,14 @@ PACKAGES = {
     "chromedriver": "chromium-driver",
     "npm": "npm",
     "ssh": "openssh-client",
+    "runc": "runc",
+    "buildah": "buildah",
+    "podman": "podman",
+    "debootstrap": "debootstrap",
+    "conntrack": "conntrack",
+    "iptables": "iptables",
+    "ip": "iproute2",
+    "nsenter": "util-linux",
 }
 """Programs, and the packages that hold them."""
 

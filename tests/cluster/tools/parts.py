@@ -12,7 +12,7 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +35,7 @@ class Part:
         asks: Arguments that make a program (the first, where not told by name) print its version. Empty where
             it cannot tell: then only what was built here is used.
         cold: Minutes a first build takes on two cores.
+        tags: Build tags.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Part:
     stamps: Mapping[str, str] = field(default_factory=dict)
     asks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     cold: float = 1.0
+    tags: Sequence[str] = ()
 
     @property
     def folder(self) -> Path:
@@ -72,7 +74,7 @@ class Part:
         content = hashlib.sha256()
         for name in ("go.mod", "go.sum"):
             content.update((self.folder / name).read_bytes())
-        content.update(f"{self.ldflags}\n{sorted(self.packages.items())}".encode())
+        content.update(f"{self.ldflags}\n{sorted(self.packages.items())}{''.join(self.tags)}".encode())
         return content.hexdigest()[:12]
 
 
@@ -91,7 +93,10 @@ PARTS = (
     Part(
         name="kubernetes",
         module="k8s.io/kubernetes",
-        packages=_kubernetes("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
+        packages=_kubernetes(
+            *("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"),
+            *("kubelet", "kube-proxy"),
+        ),
         # Without these, clients and Helm cannot parse the server's version.
         stamps={
             "k8s.io/component-base/version.gitVersion": "{version}",
@@ -103,6 +108,8 @@ PARTS = (
             "kube-controller-manager": ["--version"],
             "kube-scheduler": ["--version"],
             "kubectl": ["version", "--client"],
+            "kubelet": ["--version"],
+            "kube-proxy": ["--version"],
         },
         cold=5,
     ),
@@ -154,7 +161,48 @@ PARTS = (
     ),
 )
 
+_CNI = "github.com/containernetworking/plugins/plugins"
+_CONTAINERD = "github.com/containerd/containerd/v2"
+
+NODE_PARTS = (
+    Part(
+        name="containerd",
+        module=_CONTAINERD,
+        packages={
+            name: f"{_CONTAINERD}/cmd/{name}" for name in ("containerd", "containerd-shim-runc-v2", "ctr")
+        },
+        tags=("no_btrfs", "no_devmapper", "no_zfs"),
+        cold=0.7,
+    ),
+    Part(
+        name="cni-plugins",
+        module="github.com/containernetworking/plugins",
+        packages={
+            "bridge": f"{_CNI}/main/bridge",
+            "loopback": f"{_CNI}/main/loopback",
+            "host-local": f"{_CNI}/ipam/host-local",
+            "portmap": f"{_CNI}/meta/portmap",
+        },
+        cold=0.2,
+    ),
+    Part(
+        name="local-path-provisioner",
+        module="github.com/rancher/local-path-provisioner",
+        packages={"local-path-provisioner": "github.com/rancher/local-path-provisioner"},
+        cold=0.5,
+    ),
+    Part(
+        name="coredns",
+        module="github.com/coredns/coredns",
+        packages={"coredns": "github.com/coredns/coredns"},
+        cold=1,
+    ),
+)
+"""What a real node needs beside the control plane: runtime, network, volumes, DNS."""
+
 REDIS = "redis-server"
+NODE_PROGRAMS = ("runc", "buildah", "podman", "debootstrap", "conntrack", "iptables", "ip", "nsenter")
+"""What a node takes from the system's packages."""
 
 
 def cache() -> Path:
@@ -223,24 +271,39 @@ def find(part: Part) -> dict[str, Path] | None:
 
 @functools.cache
 def locate() -> Mapping[str, Path]:
-    """Every program of the plane, by name.
+    """Return every program of the control plane, by name.
 
     Raises:
         ToolsMissing: Some are not there.
     """
+    return _programs(PARTS, [REDIS])
+
+
+@functools.cache
+def locate_node() -> Mapping[str, Path]:
+    """Return every program of a control plane with a real node, by name.
+
+    Raises:
+        ToolsMissing: Some are not there.
+    """
+    return _programs([*PARTS, *NODE_PARTS], [REDIS, *NODE_PROGRAMS])
+
+
+def _programs(parts: Iterable[Part], installed: Iterable[str]) -> dict[str, Path]:
     programs: dict[str, Path] = {}
     missing = []
-    for part in PARTS:
+    for part in parts:
         found = find(part)
         if found is None:
             missing.append(f"{part.name} {part.version}")
         else:
             programs |= found
-    redis = shutil.which(REDIS)
-    if redis is None:
-        missing.append(REDIS)
-    else:
-        programs[REDIS] = Path(redis)
+    for name in installed:
+        path = shutil.which(name)
+        if path is None:
+            missing.append(name)
+        else:
+            programs[name] = Path(path)
     if missing:
         raise ToolsMissing(f"not there: {', '.join(missing)}; run `make cluster-tools` first")
     return programs

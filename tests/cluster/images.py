@@ -1,0 +1,198 @@
+"""Container images for a real node, built from the Dockerfiles of `runtimes/` and kept by their content.
+
+There is no registry to pull from: the base image is made from Debian's packages, buildah builds the others as they
+are, and the node imports archives.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from kaigen.config.settings import default_images
+from tests.cluster.tools.parts import ToolsMissing, cache, locate
+
+BASE = "docker.io/library/python:3.13-slim-trixie"
+"""The image that the runtimes' Dockerfiles start from. Here: Debian's own Python of that version."""
+
+PAUSE = "kaigen.test/pause:1"
+"""The image of a pod's sandbox."""
+
+_SUITE = "trixie"
+_PACKAGES = "python3,python3-venv,python3-pip,ca-certificates"
+_ROOT = Path(__file__).parents[2]
+_CERTIFICATES = Path("/etc/ssl/certs")
+_PIP = Path("/etc/pip.conf")
+
+
+class ImageFailed(Exception):
+    """An image could not be built. The text is the end of what the program printed."""
+
+
+def archives(*names: str) -> list[Path]:
+    """Return the archives that a node needs.
+
+    Args:
+        names: runtime images: folders of `runtimes/`.
+
+    Returns:
+        Those of the sandbox, of the base image, of kubectl (for the pods of `helm test`), and of the runtime images.
+
+    Raises:
+        ImageFailed: one could not be built.
+        ToolsMissing: a program is missing.
+    """
+    sandbox = _build_from(PAUSE, f'FROM {BASE}\nENTRYPOINT ["sleep", "infinity"]\n')
+    kubectl = _build_from(
+        default_image("kubectl"),
+        'FROM scratch\nCOPY kubectl /bin/kubectl\nENTRYPOINT ["/bin/kubectl"]\n',
+        locate()["kubectl"],
+    )
+    return [base(), sandbox, kubectl, *(runtime_image(name) for name in names)]
+
+
+def default_image(name: str) -> str:
+    """Return the reference of one of the images that kaigen puts into pods, as in its catalogue."""
+    return default_images()[name]
+
+
+def runtime_image(name: str) -> Path:
+    """Return the archive of one of kaigen's runtime images, built if needed.
+
+    Args:
+        name: a folder of `runtimes/`.
+
+    Raises:
+        ImageFailed: it could not be built.
+    """
+    return build(default_image(name), _ROOT / "runtimes" / name, ignore=("tests", ".venv"))
+
+
+def _build_from(reference: str, dockerfile: str, *programs: Path) -> Path:
+    with tempfile.TemporaryDirectory() as folder:
+        context = Path(folder)
+        (context / "Dockerfile").write_text(dockerfile)
+        for program in programs:
+            shutil.copy(program, context / program.name)
+        return build(reference, context)
+
+
+def base() -> Path:
+    """Return the archive of the base image, made from Debian's packages if needed."""
+    digest = hashlib.sha256(f"{BASE} {_SUITE} {_PACKAGES}".encode()).hexdigest()[:16]
+    return _kept(f"base-{digest}.tar", _make_base)
+
+
+def _make_base(archive: Path) -> None:
+    _say(f"{BASE}: making it from Debian's packages (about 2 min)")
+    with tempfile.TemporaryDirectory(dir=_folder()) as scratch:
+        root = Path(scratch) / "root"
+        _run(["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", _SUITE, str(root)])
+        (root / "usr/bin/python").symlink_to("python3")
+        shutil.rmtree(root / "var/lib/apt/lists")
+        shutil.rmtree(root / "var/cache/apt")
+        tree = Path(scratch) / "root.tar"
+        _run(["tar", "--numeric-owner", "-C", str(root), "-cf", str(tree), "."])
+        _run(["podman", "import", "--change", "CMD=python3", str(tree), BASE])
+    _push(BASE, archive)
+
+
+def build(reference: str, folder: Path, ignore: Sequence[str] = ()) -> Path:
+    """Return the archive of an image built from a folder's Dockerfile.
+
+    Args:
+        reference: the image's name.
+        folder: the build context.
+        ignore: names in it that do not count as its content.
+
+    Raises:
+        ImageFailed: it could not be built.
+    """
+    digest = hashlib.sha256(f"{reference} {base().name}".encode())
+    for path in _files(folder, ignore):
+        digest.update(f"{path.relative_to(folder)}\0".encode())
+        digest.update(path.read_bytes())
+    name = reference.rpartition("/")[2].partition(":")[0]
+
+    def make(archive: Path) -> None:
+        _say(f"{reference}: building")
+        # The packages' index is reached as on the machine itself.
+        mounts = [f"--volume={path}:{path}:ro" for path in (_CERTIFICATES, _PIP) if path.exists()]
+        with tempfile.TemporaryDirectory(dir=_folder()) as scratch:
+            context = Path(scratch) / "context"
+            shutil.copytree(folder, context, ignore=shutil.ignore_patterns(*ignore, "__pycache__"))
+            options = ["--isolation=chroot", "--pull=never", *mounts, "--tag", reference]
+            _run(["buildah", "bud", *options, str(context)])
+        _push(reference, archive)
+
+    return _kept(f"{name}-{digest.hexdigest()[:16]}.tar", make)
+
+
+def _files(folder: Path, ignore: Sequence[str]) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        parts = path.relative_to(folder).parts
+        if path.is_file() and "__pycache__" not in parts and parts[0] not in ignore:
+            yield path
+
+
+def _push(reference: str, archive: Path) -> None:
+    _run(["buildah", "push", reference, f"docker-archive:{archive}:{reference}"])
+
+
+def _folder() -> Path:
+    folder = cache().parent / "images"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _kept(name: str, make: Callable[[Path], None]) -> Path:
+    """Return a kept archive, made first if it is missing. It appears whole or not at all."""
+    archive = _folder() / name
+    with (_folder() / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not archive.exists():
+            draft = archive.with_suffix(".new")
+            draft.unlink(missing_ok=True)
+            make(draft)
+            draft.rename(archive)
+    return archive
+
+
+def _run(argv: Sequence[str]) -> None:
+    if shutil.which(argv[0]) is None:
+        raise ToolsMissing(f"{argv[0]} is not on the PATH; run `make cluster-tools` first")
+    done = subprocess.run(argv, env=_environment(), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ImageFailed(f"{argv[0]} failed\n{(done.stdout + done.stderr)[-3000:]}")
+
+
+def _environment() -> Mapping[str, str]:
+    """Settings of podman and buildah: storage of their own, and no more than this machine allows."""
+    folder = _folder()
+    storage = folder / "storage.conf"
+    storage.write_text(
+        f'[storage]\ndriver = "overlay"\ngraphroot = {json.dumps(str(folder / "storage"))}\n'
+        f"runroot = {json.dumps(str(folder / 'run'))}\n"
+    )
+    containers = folder / "containers.conf"
+    containers.write_text(
+        '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n'
+        '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n'
+    )
+    return os.environ | {
+        "CONTAINERS_STORAGE_CONF": str(storage),
+        "CONTAINERS_CONF": str(containers),
+        "TMPDIR": str(folder),
+    }
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
