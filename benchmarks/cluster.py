@@ -16,7 +16,7 @@ from pathlib import Path
 import yaml
 
 from benchmarks.workload import Object, write_repository
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.pipeline.run import render
 from tests.cluster import world
 from tests.cluster.argocd import APPLICATION, ArgoCD

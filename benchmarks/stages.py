@@ -25,7 +25,7 @@ def main() -> None:
 
     with step("import"):
         from kaigen.check import check_object, check_policy
-        from kaigen.config.settings import load_config
+        from kaigen.config.load import load_config
         from kaigen.diagnostics.diagnostic import Diagnostics
         from kaigen.output.tree import write_tree
         from kaigen.pipeline.incremental import render_incrementally

@@ -8,7 +8,8 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App
-    from kaigen.config.settings import Config, load_config
+    from kaigen.config.load import load_config
+    from kaigen.config.settings import Config
     from kaigen.diagnostics.diagnostic import Diagnostic, InputError, KaigenError
     from kaigen.pipeline.run import Compilation, compile_specs, load_specs, render, validate
 
@@ -30,7 +31,7 @@ __all__ = [
 _HOMES = {
     "App": "kaigen.compile.app",
     "Config": "kaigen.config.settings",
-    "load_config": "kaigen.config.settings",
+    "load_config": "kaigen.config.load",
     "Diagnostic": "kaigen.diagnostics.diagnostic",
     "InputError": "kaigen.diagnostics.diagnostic",
     "KaigenError": "kaigen.diagnostics.diagnostic",

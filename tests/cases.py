@@ -15,9 +15,11 @@ from typing import Any
 import yaml
 
 from kaigen.compile.expressions import Json
-from kaigen.config.settings import Config, load_config
+from kaigen.config.load import load_config
+from kaigen.config.settings import Config
+from kaigen.config.value_layers import Overrides
 from kaigen.emit.chart import chart_files
-from kaigen.emit.values import Overrides, effective_values
+from kaigen.emit.values import effective_values
 from kaigen.pipeline.run import Compilation, Compiled, compile_specs, load_specs, render
 
 ROOT = Path(__file__).parents[1]

@@ -15,8 +15,8 @@ ROOT = Path(__file__).parent.parent
 def schema_files() -> dict[str, str]:
     """Return the files of `schemas/`: a JSON Schema for each kind, one for kaigen.yaml, and one for every document."""
     from kaigen.config.file import CONFIG_ENTRY
+    from kaigen.config.pins import PINS_ENTRY
     from kaigen.dialects.registry import KINDS
-    from kaigen.environments.pins import PINS_ENTRY
     from kaigen.extend.definition import DEFINITION_ENTRY
     from kaigen.kinds.schema import combined_schema, json_schema, schema_file_name
 

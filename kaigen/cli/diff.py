@@ -86,7 +86,8 @@ def _render_at(config: Config, commit: str) -> dict[str, bytes]:
     """The tree that the specs of a commit come to, for a repository that does not commit what it renders."""
     import tempfile
 
-    from kaigen.config.settings import FILE_NAME, PINS_FOLDER, load_config
+    from kaigen.config.load import load_config
+    from kaigen.config.settings import FILE_NAME, PINS_FOLDER
     from kaigen.git.repository import read_tree_at
     from kaigen.pipeline.run import render
 
@@ -96,7 +97,7 @@ def _render_at(config: Config, commit: str) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         _write(folder, files, (FILE_NAME, PINS_FOLDER))
         before = load_config(Path(folder), config.environment)
-        patches = [patch["patch"] for patch in before.patches if isinstance(patch["patch"], str)]
+        patches = before.patch_files
         _write(folder, files, (*before.specs, *before.kinds, *patches))
         return render((), before)
 

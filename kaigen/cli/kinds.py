@@ -33,8 +33,8 @@ def added_kinds(console: Console) -> tuple[KindEntry, ...]:
 def named_kinds(console: Console) -> dict[str, KindEntry]:
     """Every kind by each of its names; those of kaigen.yaml, of pins and of kind.yaml among them."""
     from kaigen.config.file import CONFIG_ENTRY
+    from kaigen.config.pins import PINS_ENTRY
     from kaigen.dialects.registry import KINDS
-    from kaigen.environments.pins import PINS_ENTRY
     from kaigen.extend.definition import DEFINITION_ENTRY
     from kaigen.kinds.entry import entries_by_name
 

@@ -12,7 +12,7 @@ import click
 if TYPE_CHECKING:
     from kaigen.cli.console import Console
     from kaigen.config.settings import Config
-    from kaigen.emit.values import Overrides
+    from kaigen.config.value_layers import Overrides
 
 Command = Callable[..., Any]
 
@@ -57,7 +57,7 @@ def read_config(environment: str = "", output: str | None = None) -> Config:
     Raises:
         InputError: when `kaigen.yaml` is wrong.
     """
-    from kaigen.config.settings import find_root, load_config
+    from kaigen.config.load import find_root, load_config
 
     here = Path.cwd()
     root = find_root(here)
@@ -127,15 +127,15 @@ def read_overrides(assignments: tuple[str, ...], value_files: tuple[str, ...]) -
     Raises:
         InputError: when one of them is wrong.
     """
-    from kaigen.emit.values import parse_assignment
+    from kaigen.config.assignments import parse_assignment
 
     layers: list[Overrides] = [layer for path in value_files for layer in _read_values(path)]
     return [*layers, *(parse_assignment(text) for text in assignments)]
 
 
 def _read_values(path: str) -> list[Overrides]:
+    from kaigen.config.value_layers import Layer
     from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
-    from kaigen.emit.values import Layer
     from kaigen.yaml.document import parse
     from kaigen.yaml.sources import read_sources
 

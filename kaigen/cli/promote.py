@@ -36,7 +36,7 @@ def command(
     environment that gets them, to be reviewed and committed: an environment with pins keeps what it runs, whatever
     the specs say, until the next promotion.
     """
-    from kaigen.config.settings import find_root
+    from kaigen.config.load import find_root
     from kaigen.promote.promotion import plan_promotion
 
     here = Path.cwd()

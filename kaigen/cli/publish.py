@@ -93,8 +93,9 @@ def command(
     done. Nothing is ever overwritten by force: when someone else was faster, it begins again from what they pushed;
     when they published a newer commit, it stops. The working folder stays as it is.
     """
+    from kaigen.config.block_settings import PublishSettings
     from kaigen.publish.branch import PublishOptions
-    from kaigen.publish.plan import destination, make_plan
+    from kaigen.publish.plan import Requested, destination, make_plan
 
     for name, value in (
         ("--remote", remote),
@@ -106,26 +107,18 @@ def command(
         if value == "":
             raise click.UsageError(f"{name} is empty")
     base = read_config()
-    settings = base.publish
-    given = {
-        "remote": remote,
-        "branch": branch,
-        "path": path,
-        "charts": charts,
-        "manifests": manifests,
-        "version_suffix": version_suffix,
-        "plain_http": plain_http,
-    }
-    where = destination(settings, given)
-    names = list(dict.fromkeys(environments)) or settings.get("environments") or [""]
+    settings = base.publish or PublishSettings()
+    requested = Requested(remote, branch, path, charts, manifests, version_suffix, plain_http)
+    where = destination(settings, requested)
+    names = list(dict.fromkeys(environments)) or sorted(base.environments) or [""]
     configs: list[Config] = [read_config(name) for name in names]
     plan = make_plan(configs, where, allow_dirty=allow_dirty)
     if plan.diagnostics and console.verbosity >= 0:
         console.report(plan.diagnostics)
     options = PublishOptions(
         message=message,
-        sign=settings.get("sign") if sign is None else sign,
-        pull_request=bool(settings.get("pull_request") if pull_request is None else pull_request),
+        sign=settings.sign if sign is None else sign,
+        pull_request=settings.pull_request if pull_request is None else pull_request,
         allow_older=allow_older,
         dry_run=dry_run,
     )

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from kaigen.config.settings import Config, Format
+    from kaigen.config.value_layers import Overrides
     from kaigen.diagnostics.diagnostic import Diagnostic
-    from kaigen.emit.values import Overrides
     from kaigen.output.contents import FileContent
     from kaigen.output.tree import TreeChange
     from kaigen.output.tree_state import TreeState

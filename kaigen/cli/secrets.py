@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -122,7 +122,8 @@ def _place(mark: str) -> str:
 def _external(config: Config, store: str | None) -> External:
     from dataclasses import replace
 
-    from kaigen.secrets.provider import KIND, External, external_of
+    from kaigen.config.block_settings import ExternalSecretsSettings
+    from kaigen.secrets.provider import external_of
 
     known = external_of(config)
     if store is None:
@@ -132,9 +133,17 @@ def _external(config: Config, store: str | None) -> External:
             )
         return known
     kind, _, name = store.rpartition("/")
-    if kind not in {"", "ClusterSecretStore", "SecretStore"} or not name:
+    store_kind: Literal["ClusterSecretStore", "SecretStore"]
+    if kind in {"", "ClusterSecretStore"} and name:
+        store_kind = "ClusterSecretStore"
+    elif kind == "SecretStore" and name:
+        store_kind = "SecretStore"
+    else:
         raise click.UsageError(
             f"--store {store}: [KIND/]NAME, with the kind ClusterSecretStore or SecretStore"
         )
-    given = External(name, environment=config.environment) if known is None else known
-    return replace(given, store=name, kind=kind or KIND)
+    settings = config.external_secrets or ExternalSecretsSettings(store="")
+    chosen = replace(settings, store=name, store_kind=store_kind)
+    external = external_of(replace(config, external_secrets=chosen))
+    assert external is not None
+    return external

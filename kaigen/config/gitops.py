@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from kaigen.config.codec import from_data
+from kaigen.config.gitops_settings import (
+    ArgoCDSettings,
+    ClusterSettings,
+    FluxSettings,
+    GitOpsSettings,
+    TenancySettings,
+)
 from kaigen.kinds.base import RELATIVE_PATH, Block, Duration, LabelName, Labels, ObjectName, Quantity
 
 Place = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[^\s\x00-\x1f]+$")]
@@ -138,25 +147,57 @@ class GitOpsOverrides(Block):
     tenancy: Tenancy | None = Field(None, description="What each namespace gets, in place of what all have.")
 
 
-def settled(
-    whole: GitOps | None, output: str, clusters: Mapping[str, Cluster], own: GitOpsOverrides | None
-) -> dict[str, Any] | None:
-    """The description for one environment as plain data; None when there is none.
+def gitops_settings(
+    block: GitOps | None, output: str, clusters: Mapping[str, Cluster], own: GitOpsOverrides | None
+) -> GitOpsSettings | None:
+    """Return the settings of one environment; None without the block.
 
     Args:
-        whole: the block of kaigen.yaml.
+        block: the block of kaigen.yaml.
         output: folder that the environment is rendered into.
-        clusters: the environment's clusters by name; empty for the one that Argo CD runs in.
-        own: what the environment has otherwise.
+        clusters: the environment's clusters by name; empty for the cluster that Argo CD runs in.
+        own: what the environment overrides.
     """
-    if whole is None:
+    if block is None:
         return None
-    data = whole.model_dump(by_alias=False)
-    for name, value in (own.model_dump(by_alias=False, exclude_unset=True) if own else {}).items():
-        if name == "auto_sync":
-            data["argocd"] = {**data["argocd"], name: value} if data["argocd"] else None
-        else:
-            data[name] = value
-    data["path"] = data["path"] or output
-    data["clusters"] = {name: each.model_dump(exclude_none=True) for name, each in clusters.items()}
-    return data
+    flux = block.flux
+    settings = GitOpsSettings(
+        repository=block.repository,
+        branch=block.branch,
+        path=block.path or output,
+        project=block.project,
+        charts=block.charts,
+        labels=block.labels,
+        argocd=from_data(ArgoCDSettings, block.argocd.model_dump(by_alias=False)) if block.argocd else None,
+        flux=FluxSettings(
+            **flux.model_dump(by_alias=False, exclude={"decryption"}),
+            decrypt=flux.decryption is not None,
+            decryption_secret=flux.decryption.secret if flux.decryption else None,
+        )
+        if flux
+        else None,
+        tenancy=_tenancy(block.tenancy),
+        clusters={
+            name: from_data(ClusterSettings, each.model_dump(by_alias=False))
+            for name, each in clusters.items()
+        },
+    )
+    return _overridden(settings, own) if own else settings
+
+
+def _overridden(settings: GitOpsSettings, own: GitOpsOverrides) -> GitOpsSettings:
+    argocd = settings.argocd
+    if argocd is not None and own.auto_sync is not None:
+        argocd = replace(argocd, auto_sync=own.auto_sync)
+    return replace(
+        settings,
+        repository=own.repository or settings.repository,
+        branch=own.branch or settings.branch,
+        path=own.path or settings.path,
+        argocd=argocd,
+        tenancy=_tenancy(own.tenancy) or settings.tenancy,
+    )
+
+
+def _tenancy(block: Tenancy | None) -> TenancySettings | None:
+    return from_data(TenancySettings, block.model_dump(by_alias=False)) if block else None

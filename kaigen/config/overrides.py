@@ -11,9 +11,7 @@ from kaigen.config.settings import Override
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
 from kaigen.dialects.registry import KINDS
 from kaigen.kinds.base import LABEL_KEY, NO_BLANKS, Block, Labels
-
-if TYPE_CHECKING:
-    from kaigen.yaml.document import Document
+from kaigen.yaml.document import Document
 
 
 def _form(value: Any) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import Discriminator, Field, JsonValue, Tag
 
+from kaigen.config.block_settings import ObjectPatch
 from kaigen.kinds.base import NO_BLANKS, RELATIVE_PATH, Block
 
 
@@ -54,20 +55,22 @@ class PatchEntry(Block):
     )
 
 
-def plain_patches(
+def patch_settings(
     layers: Sequence[tuple[Sequence[PatchEntry], tuple[str, ...]]],
-) -> tuple[Mapping[str, Any], ...]:
-    """The patches of all layers in their order, as plain data: `target`, `patch`, and `at`, the path in kaigen.yaml.
+) -> tuple[ObjectPatch, ...]:
+    """Return the patches of all layers in order.
 
     Args:
-        layers: the entries of each with the path of the block that holds them.
+        layers: the entries of each with the path of the block that contains them.
     """
     return tuple(
-        {
-            "target": entry.target.model_dump(exclude_none=True),
-            "patch": entry.patch,
-            "at": [*place, "patches", index],
-        }
+        ObjectPatch(
+            app=entry.target.app,
+            kind=entry.target.kind,
+            name=entry.target.name,
+            patch=entry.patch,
+            at=(*place, "patches", index),
+        )
         for entries, place in layers
         for index, entry in enumerate(entries)
     )

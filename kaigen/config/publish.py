@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
+from kaigen.config.block_settings import PublishSettings
 from kaigen.kinds.base import NO_BLANKS, Block
 
 Word = Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS)]
@@ -50,7 +50,6 @@ class Publish(Block):
     )
 
 
-def publish_settings(block: Publish | None, environments: Iterable[str]) -> dict[str, Any]:
-    """The block as plain data, with the names of all environments, which are published when none is named."""
-    given = block.model_dump(exclude_none=True) if block else {}
-    return {**given, "environments": sorted(environments)}
+def publish_settings(block: Publish | None) -> PublishSettings | None:
+    """Return the settings of the block; None without it."""
+    return PublishSettings(**block.model_dump(by_alias=False)) if block else None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from kaigen.config.block_settings import ExternalSecretsSettings
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
 from kaigen.kinds.base import Block, ObjectName
+from kaigen.yaml.document import Document
 
 REFRESH = r"^(0|([0-9]+h)?([0-9]+m)?([0-9]+s)?)$"
 KEY_TEMPLATE = r"^([^{}\s]|\{(env|namespace|name|key)\})+$"
@@ -52,44 +54,40 @@ class Secrets(Block):
     )
 
 
-def settled_secrets(
-    layers: Sequence[tuple[Secrets | None, tuple[str, ...]]], document: Any, found: Diagnostics
-) -> dict[str, Any]:
-    """The settings of one run, later layers over earlier ones.
+def external_secrets_settings(
+    layers: Sequence[tuple[Secrets | None, tuple[str, ...]]], document: Document | None, problems: Diagnostics
+) -> ExternalSecretsSettings | None:
+    """Return the settings of one run, later layers merged over earlier ones; None to write no ExternalSecrets.
 
     Args:
-        layers: the block of the file and that of its environment, each with the place of what holds it.
-        document: the file.
-        found: takes what is wrong (KG0730).
-
-    Returns:
-        What `kaigen.secrets.provider.External` is made of, less defaults; empty when nothing is written.
+        layers: the block of the file and that of its environment, each with the path of what contains it.
+        document: kaigen.yaml; None without the file.
+        problems: receives an error when the store has no name.
     """
-    whole: dict[str, Any] = {}
-    last: tuple[str, ...] = ()
-    for layer, place in layers:
-        if layer is not None:
-            whole = _over(whole, layer.model_dump(by_alias=True, exclude_none=True))
-            last = (*place, "secrets")
-    block: dict[str, Any] = whole.get("externalSecrets", {})
-    chosen = whole.get("provider", "externalSecrets" if "externalSecrets" in whole else "references")
-    if chosen != "externalSecrets":
-        return {}
-    if "name" not in block.get("store", {}):
-        message = "ExternalSecrets need the name of a store"
-        hint = "for example `externalSecrets: {store: {name: vault}}`"
-        place = (*last, "externalSecrets", "store")
-        found.add(Diagnostic("KG0730", message, document.mark(place), hint, path=".".join((*place, "name"))))
-    return block
-
-
-def _over(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        **base,
-        **{
-            key: _over(base[key], value)
-            if isinstance(value, dict) and isinstance(base.get(key), dict)
-            else value
-            for key, value in top.items()
-        },
-    }
+    given = [(layer, place) for layer, place in layers if layer is not None]
+    blocks = [layer.external_secrets for layer, _ in given if layer.external_secrets is not None]
+    default = "externalSecrets" if blocks else "references"
+    provider = next((layer.provider for layer, _ in reversed(given) if layer.provider), default)
+    if document is None or provider != "externalSecrets":
+        return None
+    settings = ExternalSecretsSettings(store="")
+    for block in blocks:
+        store = block.store or Store()
+        settings = ExternalSecretsSettings(
+            store=store.name or settings.store,
+            store_kind=store.kind or settings.store_kind,
+            refresh_interval=block.refresh_interval or settings.refresh_interval,
+            key_template=block.key_template or settings.key_template,
+        )
+    if not settings.store:
+        place = (*given[-1][1], "secrets", "externalSecrets", "store")
+        problems.add(
+            Diagnostic(
+                "KG0730",
+                "ExternalSecrets need the name of a store",
+                document.mark(place),
+                "write, for example, `externalSecrets: {store: {name: vault}}`",
+                path=".".join((*place, "name")),
+            )
+        )
+    return settings

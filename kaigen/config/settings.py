@@ -1,26 +1,32 @@
-"""What one run is for: the settings of `kaigen.yaml` with those of an environment over them."""
+"""The settings of one run: `kaigen.yaml` with one environment's overrides merged in, as frozen dataclasses."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from kaigen.config.block_settings import ExternalSecretsSettings, ObjectPatch, PublishSettings
+    from kaigen.config.gitops_settings import GitOpsSettings
 
 FILE_NAME = "kaigen.yaml"
 PINS_FOLDER = "pins"
+
 Format = Literal["manifests", "chart", "both"]
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+FieldPath = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """A change of some specs that kaigen.yaml asks for. All that it matches by must fit.
+    """A change of the specs that match all of its conditions.
 
     Attributes:
-        apps: names or globs, `NAME` or `NAMESPACE/NAME`; any when empty.
-        kinds: as `kaigen kinds` lists them; any when empty.
-        labels: that the spec must have.
+        apps: names or globs, `NAME` or `NAMESPACE/NAME`; any app when empty.
+        kinds: as `kaigen kinds` lists them; any kind when empty.
+        labels: labels that the spec must have.
         patch: a JSON merge patch of the whole document.
         at: the entry's path in kaigen.yaml.
     """
@@ -28,45 +34,44 @@ class Override:
     apps: tuple[str, ...]
     kinds: tuple[str, ...]
     labels: Mapping[str, str]
-    patch: Mapping[str, Any]
-    at: tuple[str | int, ...]
+    patch: Mapping[str, Json]
+    at: FieldPath
 
     @property
     def environment(self) -> str:
-        """Whose it is; empty for one that all environments share."""
+        """The environment that the override belongs to; empty for one that all environments share."""
         return str(self.at[1]) if self.at[0] == "environments" else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings of one run: the file's, with those of an environment over them.
+    """The settings of one run.
 
     Attributes:
         root: the repository's folder; paths are relative to it.
         environment: its name; empty for none.
         kubernetes: target version.
         profile: name of the profile.
-        namespace: of specs that name none.
+        namespace: namespace of specs that name none.
         images: kaigen's own images by name.
-        plain_images: the same as they are without a mirror.
-        named_images: names of those that the environment itself names in kaigen.yaml.
-        pinned_images: those of them that were promoted to the environment.
-        values: settings overridden by app, the environment's after the file's.
-        overrides: fields of specs overridden, the environment's after the file's.
-        pins: what was promoted to the environment: by app (`NAME`, or `NAMESPACE/NAME` where the spec names its
-            namespace) the value of each field, under its dotted name.
-        promotion: names of environments in the order in which changes reach them; empty when it is free.
-        origin: digest of the files that overrides and pins stand in, whose lines messages name; empty without.
-        specs: files and folders.
+        plain_images: the same without the mirror.
+        named_images: names of the images that the environment sets in kaigen.yaml.
+        pinned_images: images that were promoted to the environment.
+        values: overridden settings by app; the environment's layer follows the file's.
+        overrides: overridden fields of specs; the environment's follow the file's.
+        pins: promoted values by app (`NAME`, or `NAMESPACE/NAME` where the spec names its namespace) and dotted field.
+        promotion: names of environments in the order of promotion; empty for any order.
+        origin: digest of the files with overrides and pins, whose lines messages name; empty without.
+        specs: files and folders with the specs.
         output: folder that is rendered into, the environment's name included.
-        format: what is written.
-        passthrough: let plain Kubernetes objects through.
-        secrets: how ExternalSecrets are written, as `kaigen.config.secrets` gives it; empty for none.
+        format: the form of the output.
+        passthrough: copy plain Kubernetes objects unchanged.
+        external_secrets: how ExternalSecrets are written; None to write none.
         kinds: folders that define kinds of the user's own.
-        patches: changes of objects, as `kaigen.config.patches` gives them; the environment's after the file's.
-        environments: names of all that kaigen.yaml has.
-        gitops: what Argo CD and Flux are told, as `kaigen.config.gitops.settled` gives it.
-        publish: where it is published, as `kaigen.config.publish.publish_settings` gives it.
+        patches: changes of objects; the environment's follow the file's.
+        environments: names of all environments in kaigen.yaml.
+        gitops: how Argo CD and Flux sync; None to write nothing for them.
+        publish: defaults of `kaigen publish`; None without the block.
     """
 
     root: Path = Path()
@@ -78,7 +83,7 @@ class Config:
     plain_images: Mapping[str, str] = field(default_factory=dict)
     named_images: tuple[str, ...] = ()
     pinned_images: Mapping[str, str] = field(default_factory=dict)
-    values: tuple[Mapping[str, Mapping[str, Any]], ...] = ()
+    values: tuple[Mapping[str, Mapping[str, Json]], ...] = ()
     overrides: tuple[Override, ...] = ()
     pins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     promotion: tuple[str, ...] = ()
@@ -87,109 +92,26 @@ class Config:
     output: str = "rendered"
     format: Format = "manifests"
     passthrough: bool = False
-    secrets: Mapping[str, Any] = field(default_factory=dict)
+    external_secrets: ExternalSecretsSettings | None = None
     kinds: tuple[str, ...] = ()
-    patches: tuple[Mapping[str, Any], ...] = ()
-    gitops: Mapping[str, Any] | None = None
+    patches: tuple[ObjectPatch, ...] = ()
+    gitops: GitOpsSettings | None = None
     environments: tuple[str, ...] = ()
-    publish: Mapping[str, Any] = field(default_factory=dict)
+    publish: PublishSettings | None = None
+
+    @property
+    def patch_files(self) -> tuple[str, ...]:
+        """The files that contain patches."""
+        return tuple(patch.file for patch in self.patches if patch.file is not None)
 
 
-def no_specs(config: Config) -> list[Path]:
-    """Files and folders among the specs that hold none: the output, kinds, and patches."""
-    files = [patch["patch"] for patch in config.patches if isinstance(patch["patch"], str)]
-    # The trees of all environments stand side by side.
+def paths_without_specs(config: Config) -> list[Path]:
+    """Return the files and folders that are never read as specs: the output, kinds and patches."""
+    # The trees of all environments are siblings.
     trees = config.output.removesuffix(f"/{config.environment}") if config.environment else config.output
-    return [config.root / path for path in (trees, *config.kinds, *files)]
-
-
-def default_images() -> dict[str, str]:
-    """kaigen's own images, of this version."""
-    from kaigen import __version__
-    from kaigen.catalog.data import load
-
-    return {name: ref.replace("{version}", __version__) for name, ref in load("images").items()}
+    return [config.root / path for path in (trees, *config.kinds, *config.patch_files)]
 
 
 def pins_path(root: Path, environment: str) -> Path:
-    """The file that holds what was promoted to an environment."""
+    """Return the file with the values promoted to an environment."""
     return root / PINS_FOLDER / f"{environment}.yaml"
-
-
-def find_root(start: Path) -> Path:
-    """The nearest folder, from `start` upwards, that holds `kaigen.yaml`; `start` itself when none does."""
-    for folder in (start, *start.parents):
-        # A folder or a broken link of that name is told as wrong, and not passed over for the defaults.
-        if os.path.lexists(folder / FILE_NAME):
-            return folder
-    return start
-
-
-def load_config(root: str | Path = ".", environment: str = "") -> Config:
-    """Read `kaigen.yaml` of a folder; the defaults when there is none.
-
-    Args:
-        root: the repository's folder.
-        environment: name of one of the file's environments; empty for none.
-
-    Raises:
-        InputError: when the file is wrong, or has no such environment.
-    """
-    root = Path(root)
-    path = root / FILE_NAME
-    if not os.path.lexists(path) and not environment:
-        return Config(root=root, images=default_images())
-    known = _Known(path, environment)
-    config = known.read(root)
-    if config is None:
-        from kaigen.config.file import read_config_file
-
-        config = read_config_file(root, environment)
-        known.write(config)
-    return config
-
-
-def _override(raw: Mapping[str, Any]) -> Override:
-    lists = {name: tuple(raw[name]) for name in ("apps", "kinds", "at")}
-    return Override(**lists, labels=raw["labels"], patch=raw["patch"])
-
-
-class _Known:
-    """The settings that a file came to when it was last read, so that it need not be validated again."""
-
-    def __init__(self, path: Path, environment: str) -> None:
-        from hashlib import sha256
-
-        from kaigen.system.cache import build_id, cache_folder
-
-        folder = cache_folder()
-        self._path: Path | None = None
-        if folder is not None and path.is_file() and path.stat().st_size < 1 << 20:
-            pins = pins_path(path.parent, environment)
-            pinned = pins.read_bytes() if environment and pins.is_file() else b""
-            parts = (build_id().encode(), environment.encode(), path.read_bytes(), pinned)
-            name = sha256(b"".join(sha256(part).digest() for part in parts)).hexdigest()
-            self._path = folder / "config" / f"{name[:32]}.json"
-
-    def read(self, root: Path) -> Config | None:
-        import json
-
-        try:
-            data = json.loads(self._path.read_bytes()) if self._path else None
-            if not isinstance(data, dict):
-                return None
-            for name in ("specs", "values", "environments", "promotion", "named_images", "kinds", "patches"):
-                data[name] = tuple(data[name])
-            data["overrides"] = tuple(_override(raw) for raw in data["overrides"])
-            return Config(**{**data, "root": root})
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-
-    def write(self, config: Config) -> None:
-        import json
-        from dataclasses import asdict
-
-        from kaigen.system.cache import replace_file
-
-        if self._path is not None:
-            replace_file(self._path, json.dumps({**asdict(config), "root": ""}).encode())

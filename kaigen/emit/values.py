@@ -9,167 +9,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kaigen.compile.app import App
 from kaigen.compile.expressions import Json
 from kaigen.compile.helm_values import uncarried
-from kaigen.diagnostics.diagnostic import Diagnostic, InputError, Mark
+from kaigen.config.assignments import merge_overrides
+from kaigen.config.value_layers import Layer, Overrides
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.diagnostics.field_path import FieldPath, dotted
 from kaigen.diagnostics.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
-
-Path = tuple[str | int, ...]
-
-Overrides = Mapping[str, Mapping[str, Any]]
-"""Values by app, `NAME` or `NAMESPACE/NAME`."""
-
-INDEX_MAX = 65536
-"""Highest index of a list in an assignment, as in Helm."""
-
-_INTEGER = re.compile(r"[-+]?[0-9]+")
-_WORDS = {"true": True, "false": False, "null": None}
-
-
-def parse_assignment(text: str) -> dict[str, dict[str, Any]]:
-    """One `--set APP.key=value`, read as Helm reads it.
-
-    Dots part keys (`\\.` is a dot), `[0]` names an entry of a list, `{a,b}` is a list, and a comma begins the
-    next assignment (`\\,` is a comma). Whole numbers, `true`, `false` and `null` are what they look like.
-
-    Raises:
-        InputError: when it is none.
-    """
-    try:
-        tree = _Assignments(text).tree()
-    except ValueError as error:
-        raise InputError.of(
-            "KG0704",
-            f"`--set {text}` is not of the form APP.key=value: {error}",
-            hint="for example `--set qwen.storage.size=20Gi`",
-        ) from None
-    return tree
-
-
-class _Entries(dict[int, Any]):
-    """Entries of a list by index; they are laid over the list that earlier overrides gave."""
-
-
-class _Assignments:
-    """A reader of `--set` texts."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-
-    def tree(self) -> dict[str, dict[str, Any]]:
-        """All assignments of the text.
-
-        Raises:
-            ValueError: it is none.
-        """
-        tree: dict[str, Any] = {}
-        while True:
-            self._assign(tree)
-            if self._at == len(self._text):
-                break
-        for app, values in tree.items():
-            if not isinstance(values, dict) or isinstance(values, _Entries):
-                raise ValueError(f"`{app}` names no setting")
-        return tree
-
-    def _until(self, stops: str) -> tuple[str, str]:
-        """The text before the next of some characters, unescaped, and that character; `""` at the end."""
-        found: list[str] = []
-        while self._at < len(self._text):
-            char = self._text[self._at]
-            self._at += 1
-            if char in stops:
-                return "".join(found), char
-            if char == "\\":
-                char = self._text[self._at : self._at + 1]
-                self._at += 1
-            found.append(char)
-        self._at = min(self._at, len(self._text))
-        return "".join(found), ""
-
-    def _assign(self, into: dict[str, Any]) -> None:
-        key, stop = self._until("=[,.")
-        if not key:
-            raise ValueError("a key is missing")
-        if stop == "=":
-            into[key] = self._value()
-        elif stop == ".":
-            inner = into.get(key)
-            into[key] = inner if isinstance(inner, dict) and not isinstance(inner, _Entries) else {}
-            self._assign(into[key])
-        elif stop == "[":
-            entries = into.get(key)
-            into[key] = self._entry(entries if isinstance(entries, _Entries) else _Entries())
-        else:
-            raise ValueError(f"`{key}` has no value")
-
-    def _entry(self, entries: _Entries) -> _Entries:
-        index, stop = self._until("]")
-        if not (stop and re.fullmatch("[0-9]{1,9}", index)):
-            raise ValueError(f"`[{index}` is no index of a list")
-        number = int(index)
-        if number > INDEX_MAX:
-            raise ValueError(f"index {number} is too large")
-        rest, stop = self._until("[.=")
-        if rest or not stop:
-            raise ValueError(f"`[{index}]{rest}` has no value")
-        if stop == "=":
-            entries[number] = self._value()
-        elif stop == "[":
-            inner = entries.get(number)
-            entries[number] = self._entry(inner if isinstance(inner, _Entries) else _Entries())
-        else:
-            inner = entries.get(number)
-            entries[number] = inner if isinstance(inner, dict) and not isinstance(inner, _Entries) else {}
-            self._assign(entries[number])
-        return entries
-
-    def _value(self) -> Any:
-        if self._text[self._at : self._at + 1] != "{":
-            return _typed(self._until(",")[0])
-        self._at += 1
-        items = []
-        while True:
-            item, stop = self._until(",}")
-            if not stop:
-                raise ValueError("a list must end with `}`")
-            items.append(_typed(item))
-            if stop == "}":
-                if self._text[self._at : self._at + 1] == ",":
-                    self._at += 1
-                return items
-
-
-def _typed(text: str) -> Any:
-    word = text.lower()
-    if word in _WORDS:
-        return _WORDS[word]
-    if _INTEGER.fullmatch(text) and (text == "0" or text[0] != "0") and -(2**63) <= int(text) < 2**63:
-        return int(text)
-    return text
-
-
-def _merge(base: Any, over: Any) -> Any:
-    """An override on top of another: null stays, to take the default away."""
-    if isinstance(over, _Entries):
-        entries = list(base) if isinstance(base, list) else []
-        for index, value in over.items():
-            entries += [None] * (index + 1 - len(entries))
-            entries[index] = _merge(entries[index], value)
-        return entries
-    if isinstance(over, Mapping):
-        start = dict(base) if isinstance(base, Mapping) else {}
-        for key, value in over.items():
-            start[key] = _merge(start.get(key), value)
-        return start
-    return over
 
 
 def _lay(default: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -192,7 +44,7 @@ def effective_values(app: App, layers: Sequence[Overrides]) -> dict[str, Json]:
     for layer in layers:
         for key in (app.name, f"{app.namespace}/{app.name}"):
             if key in layer:
-                merged = _merge(merged, layer[key])
+                merged = merge_overrides(merged, layer[key])
     return _lay(app.default_values(), merged)
 
 
@@ -209,12 +61,11 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
     from jsonschema import Draft7Validator
     from jsonschema.validators import extend
 
-    from kaigen.diagnostics.field_path import dotted
     from kaigen.emit.chart import values_schema
 
     found = []
 
-    def say(code: str, path: Path, message: str, hint: str = "", *, key: bool = False) -> None:
+    def say(code: str, path: FieldPath, message: str, hint: str = "", *, key: bool = False) -> None:
         mark = _mark(app, layers, path, key=key)
         found.append(Diagnostic(code, f"`{dotted((app.name, *path))}`{message}", mark, hint))
 
@@ -286,7 +137,7 @@ def _wrong(error: ValidationError) -> tuple[str, str]:
     return f": {error.message}", ""
 
 
-def _nulls(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+def _nulls(node: Any, path: FieldPath) -> Iterator[FieldPath]:
     """Nulls in mappings: Helm drops them from a chart's values. In lists it keeps them."""
     if isinstance(node, Mapping):
         for key, value in node.items():
@@ -296,26 +147,7 @@ def _nulls(node: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, 
                 yield from _nulls(value, (*path, key))
 
 
-class Places(Protocol):
-    """Gives the place of a path, or of the key at its end; None where it is not known."""
-
-    def __call__(self, path: Path, *, key: bool) -> Mark | None:
-        """The place of a path such as `("qwen", "storage", "size")`."""
-
-
-class Layer(dict[str, Any]):
-    """Overrides that tell where they stand.
-
-    Attributes:
-        place: tells it.
-    """
-
-    def __init__(self, values: Mapping[str, Any], place: Places) -> None:
-        super().__init__(values)
-        self.place = place
-
-
-def _mark(app: App, layers: Sequence[Overrides], path: Path, *, key: bool) -> Mark | None:
+def _mark(app: App, layers: Sequence[Overrides], path: FieldPath, *, key: bool) -> Mark | None:
     """Where a setting was last overridden."""
     for layer in reversed(layers):
         for name in (f"{app.namespace}/{app.name}", app.name):
@@ -324,7 +156,7 @@ def _mark(app: App, layers: Sequence[Overrides], path: Path, *, key: bool) -> Ma
     return None
 
 
-def _reaches(node: Any, path: Path) -> bool:
+def _reaches(node: Any, path: FieldPath) -> bool:
     for step in path:
         try:
             node = node[step]

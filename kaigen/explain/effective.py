@@ -13,7 +13,7 @@ from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds.base import Block
 
 if TYPE_CHECKING:
-    from kaigen.emit.values import Overrides
+    from kaigen.config.value_layers import Overrides
     from kaigen.kinds.spec import Spec
     from kaigen.pipeline.run import Compiled
 
@@ -83,7 +83,7 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
         InputError: when there is no such app, there are two of that name, or its spec is wrong.
     """
     from kaigen.compile.context import SpecIndex
-    from kaigen.config.file import value_layers
+    from kaigen.config.value_layers import value_layers
     from kaigen.pipeline.run import compile_spec, load_specs, make_context, spec_key
 
     loaded = load_specs((), config)
@@ -269,7 +269,7 @@ def _setting(values: Any, keys: Sequence[str]) -> Any:
 
 def _settings(compiled: Compiled, layers: Sequence[Overrides], config: Config) -> dict[str, tuple[Any, str]]:
     """Every setting that is overridden, with the place of its last override."""
-    from kaigen.emit.values import Layer
+    from kaigen.config.value_layers import Layer
 
     app = compiled.app
     found: dict[str, tuple[Any, str]] = {}

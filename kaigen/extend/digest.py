@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
 def extension_digest(config: Config) -> str:
     """Digest of every file of the repository's kinds and patches; empty when it has neither."""
-    files = [patch["patch"] for patch in config.patches if isinstance(patch["patch"], str)]
-    folders = (*config.kinds, *files)
+    folders = (*config.kinds, *config.patch_files)
     if not folders:
         return ""
     total = sha256()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from kaigen.config.settings import FILE_NAME, Config
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
@@ -35,11 +36,11 @@ def read_patches(config: Config) -> Patches:
     def config_document() -> Document | None:
         return _document(config.root / FILE_NAME, config.root, Diagnostics())
 
-    for index, raw in enumerate(config.patches):
-        start = tuple(raw["at"])
+    for index, entry in enumerate(config.patches):
+        start = entry.at
         target_marks = PatchMarks(config_document, (*start, "target"), FILE_NAME)
         marks = PatchMarks(config_document, (*start, "patch"), FILE_NAME)
-        content = raw["patch"]
+        content: Any = entry.patch
         if isinstance(content, str):
             document = _patch_file(config, content, marks, diagnostics)
             if document is None:
@@ -49,7 +50,7 @@ def read_patches(config: Config) -> Patches:
         errors = list(_errors(content, marks))
         diagnostics.extend(errors)
         if not errors:
-            patches.append(Patch(index, raw["target"], content, marks, target_marks))
+            patches.append(Patch(index, entry, content, marks, target_marks))
     return Patches(tuple(patches), tuple(diagnostics.sorted()))
 
 

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from kaigen.compile.app import Object
+from kaigen.config.block_settings import ObjectPatch
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.field_path import FieldPath
 
@@ -41,14 +42,14 @@ class Patch:
 
     Attributes:
         index: its number in the configuration.
-        target: the objects to patch: `app`, and optionally `kind` and `name`.
+        target: the entry of kaigen.yaml, which names the objects.
         content: a list of operations, or a mapping to merge.
         marks: marks in the patch.
         target_marks: marks in its target.
     """
 
     index: int
-    target: Mapping[str, str]
+    target: ObjectPatch
     content: Sequence[Mapping[str, Any]] | Mapping[str, Any]
     marks: PatchMarks
     target_marks: PatchMarks
@@ -61,18 +62,18 @@ class Patch:
     @property
     def has_wildcard(self) -> bool:
         """Whether the target's app is a pattern, not a name."""
-        return "*" in self.target["app"] or "?" in self.target["app"]
+        return "*" in self.target.app or "?" in self.target.app
 
     def matches_app(self, namespace: str, name: str) -> bool:
         """Return whether the patch targets an app."""
-        pattern = self.target["app"]
+        pattern = self.target.app
         return fnmatchcase(f"{namespace}/{name}" if "/" in pattern else name, pattern)
 
     def matches_object(self, item: Object, name: str) -> bool:
         """Return whether the patch targets an object of an app that it matches."""
-        pattern = self.target.get("name")
+        pattern = self.target.name
         if item.test and not (pattern or "").startswith("tests/"):
             return False
-        if self.target.get("kind", item.kind) != item.kind:
+        if self.target.kind not in (None, item.kind):
             return False
         return pattern is None or fnmatchcase(name, pattern) or fnmatchcase(item.role, pattern)

@@ -77,7 +77,7 @@ def _removed_settings(app: App, patch: Patch, paths: Sequence[str]) -> Diagnosti
 
 
 def _no_object(app: App, patch: Patch, objects: Sequence[tuple[str, str]]) -> Diagnostic:
-    kind, pattern = patch.target.get("kind"), patch.target.get("name")
+    kind, pattern = patch.target.kind, patch.target.name
     kinds = sorted({each for each, _ in objects})
     if kind is not None and kind not in kinds:
         hint = did_you_mean(kind, kinds) or "kinds in the app: " + ", ".join(kinds)

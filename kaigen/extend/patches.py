@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from kaigen.compile.app import App
+from kaigen.config.block_settings import ObjectPatch
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.patch_target import Patch
@@ -55,7 +56,7 @@ class Patches:
         for patch in self.valid:
             if patch.token in matched:
                 continue
-            pattern = patch.target["app"]
+            pattern = patch.target.app
             matching = [name for namespace, name in every if patch.matches_app(namespace, name)]
             if not matching:
                 names = [f"{namespace}/{name}" if "/" in pattern else name for namespace, name in every]
@@ -67,14 +68,14 @@ class Patches:
                     Diagnostic(
                         "KG1021",
                         f"none of the {len(matching)} apps that match `{pattern}` has {_description(patch.target)}",
-                        patch.target_marks(("name",) if "name" in patch.target else ("kind",)),
+                        patch.target_marks(("name",) if patch.target.name is not None else ("kind",)),
                         "run `kaigen render --stdout` to list the objects",
                     )
                 )
         return errors
 
 
-def _description(target: Mapping[str, str]) -> str:
-    kind = target.get("kind", "object")
+def _description(target: ObjectPatch) -> str:
+    kind = target.kind or "object"
     article = "an" if kind[0] in "AEIOUaeiou" else "a"
-    return f"{article} {kind}" + (f" named `{target['name']}`" if "name" in target else "")
+    return f"{article} {kind}" + (f" named `{target.name}`" if target.name is not None else "")

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from kaigen.kubernetes.kind_table import KINDS
 
 if TYPE_CHECKING:
-    from kaigen.compile.app import App, Rendered
+    from kaigen.config.gitops_settings import ArgoCDSettings, FluxSettings, GitOpsSettings
+from kaigen.compile.app import App, Rendered
 
 AppKey = tuple[str, str]
 """Namespace and name of an app."""
@@ -189,14 +190,32 @@ class Delivery:
     Attributes:
         environment: its name; empty for none.
         charts: the apps are synced as charts.
-        data: the description, as `kaigen.config.gitops.settled` gives it.
+        settings: how Argo CD and Flux sync it.
         apps: every app.
     """
 
     environment: str
     charts: bool
-    data: Mapping[str, Any]
+    settings: GitOpsSettings
     apps: tuple[AppFacts, ...]
+
+    @property
+    def argocd(self) -> ArgoCDSettings:
+        """How Argo CD syncs; only for objects of Argo CD."""
+        assert self.settings.argocd is not None
+        return self.settings.argocd
+
+    @property
+    def flux(self) -> FluxSettings:
+        """How Flux syncs; only for objects of Flux."""
+        assert self.settings.flux is not None
+        return self.settings.flux
+
+    @property
+    def service_account(self) -> str:
+        """The account that syncs the apps of a namespace; empty for the account of Argo CD or Flux."""
+        tenancy = self.settings.tenancy
+        return (tenancy.service_account if tenancy else None) or ""
 
     def _filled(self, text: str) -> str:
         return text.replace("{env}", self.environment)
@@ -204,29 +223,29 @@ class Delivery:
     @cached_property
     def repository(self) -> str:
         """URL of the Git repository."""
-        return str(self.data["repository"])
+        return self.settings.repository
 
     @cached_property
     def branch(self) -> str:
         """Branch, tag or commit."""
-        return self._filled(self.data["branch"])
+        return self._filled(self.settings.branch)
 
     @cached_property
     def path(self) -> str:
         """Folder of the tree in the repository; empty for its root."""
-        parts = self._filled(self.data["path"]).split("/")
+        parts = self._filled(self.settings.path).split("/")
         return "/".join(part for part in parts if part not in {"", "."})
 
     @cached_property
     def project(self) -> str:
         """Name of the Argo CD project."""
-        return "-".join(part for part in (self.data["project"], self.environment) if part)
+        return "-".join(part for part in (self.settings.project, self.environment) if part)
 
     @cached_property
     def labels(self) -> dict[str, str]:
         """Labels of every object made here."""
         own = {"kaigen.dev/environment": self.environment} if self.environment else {}
-        return {**self.data["labels"], "app.kubernetes.io/managed-by": "kaigen", **own}
+        return {**self.settings.labels, "app.kubernetes.io/managed-by": "kaigen", **own}
 
     @cached_property
     def namespaces(self) -> tuple[str, ...]:

@@ -18,11 +18,11 @@ def sync_objects(delivery: Delivery) -> dict[str, tuple[dict[str, Any], Sequence
     found: dict[str, tuple[dict[str, Any], Sequence[str]]] = {
         path: (body, ()) for tenant in tenants for path, body in tenant.files().items()
     }
-    if delivery.data["argocd"]:
+    if delivery.settings.argocd is not None:
         from kaigen.gitops.argocd import argocd_files
 
         found |= argocd_files(delivery, tenants)
-    if delivery.data["flux"]:
+    if delivery.settings.flux is not None:
         from kaigen.gitops.flux import flux_files
 
         found |= flux_files(delivery, tenants)

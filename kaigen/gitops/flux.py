@@ -59,7 +59,7 @@ def flux_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
             files[f"{name}.yaml"] = (_app(delivery, app), _remarks(app))
             continue
         files[f"{name}.yaml"] = (_helm_release(delivery, app), ())
-        if delivery.data["charts"]:
+        if delivery.settings.charts:
             files[f"{name}.chart.yaml"] = (_chart_source(delivery, app), ())
     return files
 
@@ -74,14 +74,9 @@ def _tenant_name(delivery: Delivery, namespace: str) -> str:
 _ONCE = ("Applied once, by hand; from then on Flux keeps the objects beside this folder as Git has them.",)
 
 
-def _account(delivery: Delivery) -> str:
-    """The account in whose name the apps of a namespace are synced; empty for Flux's own."""
-    return str((delivery.data["tenancy"] or {}).get("service_account") or "")
-
-
 def _home(delivery: Delivery, namespace: str) -> str:
     """Namespace of an app's Kustomization: where the account is looked for in whose name it is synced."""
-    return namespace if _account(delivery) else str(delivery.data["flux"]["namespace"])
+    return namespace if delivery.service_account else delivery.flux.namespace
 
 
 def _needs(delivery: Delivery, app: AppFacts) -> list[Object]:
@@ -94,22 +89,22 @@ def _needs(delivery: Delivery, app: AppFacts) -> list[Object]:
 
 
 def _metadata(delivery: Delivery, name: str, namespace: str = "") -> Object:
-    home = namespace or delivery.data["flux"]["namespace"]
+    home = namespace or delivery.flux.namespace
     return {"name": name, "namespace": home, "labels": dict(delivery.labels)}
 
 
 def _source(delivery: Delivery) -> Object:
-    flux = delivery.data["flux"]
-    spec: Object = {"interval": flux["interval"]}
-    if flux["oci"]:
+    flux = delivery.flux
+    spec: Object = {"interval": flux.interval}
+    if flux.oci:
         kind = "OCIRepository"
-        url = flux["oci"].replace("{env}", delivery.environment)
-        spec |= {"url": url, "ref": {"tag": flux["tag"]}}
+        url = flux.oci.replace("{env}", delivery.environment)
+        spec |= {"url": url, "ref": {"tag": flux.tag}}
     else:
         kind = "GitRepository"
         spec |= {"url": delivery.repository, "ref": {"branch": delivery.branch}}
-    if flux["secret"]:
-        spec["secretRef"] = {"name": flux["secret"]}
+    if flux.secret:
+        spec["secretRef"] = {"name": flux.secret}
     return {
         "apiVersion": _SOURCE,
         "kind": kind,
@@ -119,22 +114,22 @@ def _source(delivery: Delivery) -> Object:
 
 
 def _source_ref(delivery: Delivery, home: str = "") -> Object:
-    flux = delivery.data["flux"]
-    kind = "OCIRepository" if flux["oci"] else "GitRepository"
-    elsewhere = {"namespace": flux["namespace"]} if home not in {"", flux["namespace"]} else {}
+    flux = delivery.flux
+    kind = "OCIRepository" if flux.oci else "GitRepository"
+    elsewhere = {"namespace": flux.namespace} if home not in {"", flux.namespace} else {}
     return {"kind": kind, "name": delivery.project, **elsewhere}
 
 
 def _folder(delivery: Delivery, *parts: str) -> str:
     """A folder in the source: an artifact holds the tree itself, a repository the tree in its place."""
-    folder = "/".join(parts) if delivery.data["flux"]["oci"] else delivery.folder(*parts)
+    folder = "/".join(parts) if delivery.flux.oci else delivery.folder(*parts)
     return f"./{folder}"
 
 
 def _kustomization(delivery: Delivery, name: str, path: str, *, home: str = "", wait: bool = True) -> Object:
-    flux = delivery.data["flux"]
+    flux = delivery.flux
     spec: Object = {
-        "interval": flux["interval"],
+        "interval": flux.interval,
         "retryInterval": "2m",
         "sourceRef": _source_ref(delivery, home),
         "path": path,
@@ -142,7 +137,7 @@ def _kustomization(delivery: Delivery, name: str, path: str, *, home: str = "", 
         "wait": wait,
     }
     if wait:
-        spec["timeout"] = flux["timeout"]
+        spec["timeout"] = flux.timeout
     return {
         "apiVersion": _KUSTOMIZE,
         "kind": "Kustomization",
@@ -161,13 +156,13 @@ def _app(delivery: Delivery, app: AppFacts) -> Object:
     needs = _needs(delivery, app)
     if needs:
         spec["dependsOn"] = needs
-    if _account(delivery):
-        spec["serviceAccountName"] = _account(delivery)
+    if delivery.service_account:
+        spec["serviceAccountName"] = delivery.service_account
     if app.replaces:
         spec["force"] = True
-    decryption = delivery.data["flux"]["decryption"]
-    if decryption is not None and app.encrypted:
-        secret = {"secretRef": {"name": decryption["secret"]}} if decryption["secret"] else {}
+    flux = delivery.flux
+    if flux.decrypt and app.encrypted:
+        secret = {"secretRef": {"name": flux.decryption_secret}} if flux.decryption_secret else {}
         spec["decryption"] = {"provider": "sops", **secret}
     expressions = [health.cel() for health in health_of(app.kinds)]
     if expressions:
@@ -184,10 +179,11 @@ def _remarks(app: AppFacts) -> list[str]:
 
 
 def _chart_source(delivery: Delivery, app: AppFacts) -> Object:
-    charts = delivery.data["charts"].replace("{env}", delivery.environment)
-    flux = delivery.data["flux"]
+    assert delivery.settings.charts is not None
+    charts = delivery.settings.charts.replace("{env}", delivery.environment)
+    flux = delivery.flux
     spec: Object = {
-        "interval": flux["interval"],
+        "interval": flux.interval,
         "url": f"{charts}/{app.name}",
         "ref": {"tag": app.version.replace("+", "_")},
         "layerSelector": {
@@ -195,8 +191,8 @@ def _chart_source(delivery: Delivery, app: AppFacts) -> Object:
             "operation": "copy",
         },
     }
-    if flux["secret"]:
-        spec["secretRef"] = {"name": flux["secret"]}
+    if flux.secret:
+        spec["secretRef"] = {"name": flux.secret}
     return {
         "apiVersion": _SOURCE,
         "kind": "OCIRepository",
@@ -206,10 +202,10 @@ def _chart_source(delivery: Delivery, app: AppFacts) -> Object:
 
 
 def _helm_release(delivery: Delivery, app: AppFacts) -> Object:
-    flux = delivery.data["flux"]
+    flux = delivery.flux
     spec: Object = {
-        "interval": flux["interval"],
-        "timeout": f"{app.deadline_s + SLACK_S}s" if app.deadline_s else flux["timeout"],
+        "interval": flux.interval,
+        "timeout": f"{app.deadline_s + SLACK_S}s" if app.deadline_s else flux.timeout,
         "releaseName": app.name,
         "targetNamespace": app.namespace,
         "storageNamespace": app.namespace,
@@ -217,7 +213,7 @@ def _helm_release(delivery: Delivery, app: AppFacts) -> Object:
         "upgrade": {"strategy": {"name": "RetryOnFailure"}},
         "driftDetection": {"mode": "enabled"},
     }
-    if delivery.data["charts"]:
+    if delivery.settings.charts:
         spec["chartRef"] = {"kind": "OCIRepository", "name": delivery.name(*app.key)}
     else:
         spec["chart"] = {
@@ -235,8 +231,8 @@ def _helm_release(delivery: Delivery, app: AppFacts) -> Object:
     ]
     if ignored:
         spec["driftDetection"]["ignore"] = ignored
-    if _account(delivery):
-        spec["serviceAccountName"] = _account(delivery)
+    if delivery.service_account:
+        spec["serviceAccountName"] = delivery.service_account
     return {
         "apiVersion": _HELM,
         "kind": "HelmRelease",

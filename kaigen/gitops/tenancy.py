@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kaigen.config.gitops_settings import TenancySettings
 from kaigen.gitops.delivery import OWN_KINDS, AppFacts, Delivery
 
 TENANT_FOLDER = "_tenant"
@@ -44,8 +45,8 @@ class Tenant:
 
 def tenants_of(delivery: Delivery) -> list[Tenant]:
     """The namespaces that get something; none without the block `tenancy`."""
-    tenancy = delivery.data["tenancy"]
-    if not tenancy:
+    tenancy = delivery.settings.tenancy
+    if tenancy is None:
         return []
     found = []
     for namespace in delivery.namespaces:
@@ -57,26 +58,26 @@ def tenants_of(delivery: Delivery) -> list[Tenant]:
 
 
 def _objects(
-    delivery: Delivery, tenancy: Mapping[str, Any], namespace: str, apps: list[AppFacts]
+    delivery: Delivery, tenancy: TenancySettings, namespace: str, apps: list[AppFacts]
 ) -> list[dict[str, Any]]:
     def metadata(name: str) -> dict[str, Any]:
         return {"name": name, "namespace": namespace, "labels": dict(delivery.labels)}
 
     objects: list[dict[str, Any]] = []
-    if tenancy["namespaces"]:
+    if tenancy.namespaces:
         objects.append(_namespace(delivery, namespace, apps))
-    if tenancy["quota"]:
+    if tenancy.quota:
         objects.append(
             {
                 "apiVersion": "v1",
                 "kind": "ResourceQuota",
                 "metadata": metadata("kaigen"),
-                "spec": {"hard": dict(sorted(tenancy["quota"].items()))},
+                "spec": {"hard": dict(sorted(tenancy.quota.items()))},
             }
         )
-    if tenancy["default_deny"]:
-        objects += _policies(tenancy["default_deny"], metadata)
-    account = tenancy["service_account"]
+    if tenancy.default_deny:
+        objects += _policies(tenancy.default_deny, metadata)
+    account = tenancy.service_account
     if account:
         objects += [
             {
@@ -123,7 +124,7 @@ def _namespace(delivery: Delivery, name: str, apps: list[AppFacts]) -> dict[str,
     }
 
 
-def _policies(directions: list[str], metadata: Any) -> list[dict[str, Any]]:
+def _policies(directions: Sequence[str], metadata: Any) -> list[dict[str, Any]]:
     api = "networking.k8s.io/v1"
     policies = [
         {

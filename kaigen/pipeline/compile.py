@@ -18,7 +18,7 @@ from kaigen.system.progress import counted
 if TYPE_CHECKING:
     from kaigen.compile.context import Context
     from kaigen.config.settings import Config
-    from kaigen.emit.values import Overrides
+    from kaigen.config.value_layers import Overrides
     from kaigen.system.progress import Progress
 
 
@@ -54,7 +54,7 @@ def compile_specs(
     context = make_context(config, index)
     layers = list(overrides)
     if config.values:
-        from kaigen.config.file import value_layers
+        from kaigen.config.value_layers import value_layers
 
         layers = [*value_layers(config), *overrides]
     broken = loaded.broken | (others.broken if others else frozenset())

@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
     from kaigen.compile.context import Context, SpecIndex
     from kaigen.config.settings import Config
+    from kaigen.config.value_layers import Overrides
     from kaigen.diagnostics.problem import Problem
-    from kaigen.emit.values import Overrides
     from kaigen.kinds.spec import Spec
 
 
 def make_context(config: Config, specs: SpecIndex) -> Context:
     """What specs are compiled for, by a repository's settings."""
+    from kaigen.catalog.images import default_images
     from kaigen.catalog.profiles import get_profile
     from kaigen.compile.context import Context
-    from kaigen.config.settings import default_images
 
     patches = None
     if config.patches:

@@ -12,8 +12,8 @@ from kaigen.pipeline.result import FOLDER, object_keys
 if TYPE_CHECKING:
     from kaigen.compile.expressions import SpecPath
     from kaigen.config.settings import Config
+    from kaigen.config.value_layers import Overrides
     from kaigen.diagnostics.diagnostic import Diagnostics
-    from kaigen.emit.values import Overrides
     from kaigen.kinds.spec import Spec
     from kaigen.pipeline.result import Compiled
 

@@ -23,7 +23,7 @@ from kaigen.system.progress import counted
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config, Format
-    from kaigen.emit.values import Overrides
+    from kaigen.config.value_layers import Overrides
     from kaigen.gitops.delivery import AppFacts
     from kaigen.kinds.spec import Spec
     from kaigen.output.contents import FileContent
@@ -283,7 +283,7 @@ def render_incrementally(
     """
     full = _Full(config, overrides, form, progress)
     # ExternalSecrets come from all apps together, plain objects from no spec.
-    folder = cache_folder() if use_cache and not (config.passthrough or config.secrets) else None
+    folder = cache_folder() if use_cache and not (config.passthrough or config.external_secrets) else None
     if folder is None:
         return _whole(full)
     store = Store(folder, root, run_id(config, overrides, form))
@@ -311,13 +311,13 @@ class _Run:
         self.full = full
 
     def result(self) -> Result:
-        from kaigen.config.settings import no_specs
+        from kaigen.config.settings import paths_without_specs
         from kaigen.pipeline.load import kind_problems
         from kaigen.yaml.sources import read_sources
 
         config = self.config
         named = [str(config.root / path) for path in config.specs]
-        sources, problems = read_sources(named, root=config.root, exclude=no_specs(config))
+        sources, problems = read_sources(named, root=config.root, exclude=paths_without_specs(config))
         if problems.has_errors:
             raise _Unclear
         known, state = self.store.read()

@@ -58,12 +58,12 @@ def load_specs(
     Returns:
         What was read; its diagnostics tell of everything that was not.
     """
-    from kaigen.config.settings import Config, no_specs
+    from kaigen.config.settings import Config, paths_without_specs
     from kaigen.yaml.sources import read_sources
 
     config = config or Config()
     named = list(paths) or [str(config.root / path) for path in config.specs]
-    sources, found = read_sources(named, root=config.root, stdin=stdin, exclude=no_specs(config))
+    sources, found = read_sources(named, root=config.root, stdin=stdin, exclude=paths_without_specs(config))
     found.extend(kind_problems(config))
     specs: list[Spec] = []
     plain: list[Document] = []
@@ -76,12 +76,12 @@ def load_specs(
 
 def load_others(loaded: Loaded, config: Config) -> Loaded:
     """The configured specs that were not named, for references to them; what is wrong there is not told."""
-    from kaigen.config.settings import no_specs
+    from kaigen.config.settings import paths_without_specs
     from kaigen.yaml.sources import read_sources
 
     seen = {Path(path).absolute() for path in loaded.files}
     folders = [str(config.root / path) for path in config.specs if (config.root / path).exists()]
-    sources, _ = read_sources(folders, root=config.root, exclude=no_specs(config))
+    sources, _ = read_sources(folders, root=config.root, exclude=paths_without_specs(config))
     specs: list[Spec] = []
     plain: list[Document] = []
     broken: set[Key] = set()

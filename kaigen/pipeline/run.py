@@ -14,7 +14,7 @@ from kaigen.pipeline.result import Compilation, Compiled, object_keys
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config, Format
-    from kaigen.emit.values import Overrides
+    from kaigen.config.value_layers import Overrides
 
 __all__ = [
     "Compilation",

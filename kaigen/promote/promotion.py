@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kaigen.config.settings import Config, load_config, pins_path
+from kaigen.config.load import load_config
+from kaigen.config.settings import Config, pins_path
 from kaigen.diagnostics.diagnostic import Diagnostic, InputError, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
@@ -137,7 +138,7 @@ def plan_promotion(
         del pins[name]
     text = None
     if moves or dropped or gone:
-        from kaigen.environments.pins import pins_text
+        from kaigen.config.pins import pins_text
 
         text = pins_text(pins, images)
     return Promotion(
@@ -207,14 +208,16 @@ def _own_images(config: Config, apps: Mapping[str, _App]) -> dict[str, set[str]]
     Those of `helm test` count where charts are written or published.
     """
     from kaigen.compile.context import SpecIndex
-    from kaigen.config.file import value_layers
+    from kaigen.config.value_layers import value_layers
     from kaigen.diagnostics.diagnostic import Diagnostics
     from kaigen.pipeline.run import compile_spec, make_context, spec_key
     from kaigen.publish.sbom import images_of
 
     index = SpecIndex({spec_key(app.spec, config.namespace): app.spec.block for app in apps.values()})
     context, layers = make_context(config, index), value_layers(config)
-    charts = config.format != "manifests" or "charts" in config.publish
+    charts = config.format != "manifests" or (
+        config.publish is not None and config.publish.charts is not None
+    )
     found: dict[str, set[str]] = {}
     for name, app in apps.items():
         made = compile_spec(app.spec, context, layers, Diagnostics())

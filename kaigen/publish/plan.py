@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from kaigen.config.block_settings import PublishSettings
 from kaigen.diagnostics.diagnostic import Diagnostic, InputError
 from kaigen.git.remote import Git, check_branch
 from kaigen.git.repository import require_repository
@@ -45,31 +46,44 @@ class Destination:
     plain_http: bool = False
 
 
-def destination(settings: Mapping[str, Any], given: Mapping[str, Any]) -> Destination:
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """The destination that the command line names; None where it leaves the choice to kaigen.yaml."""
+
+    remote: str | None = None
+    branch: str | None = None
+    path: str | None = None
+    charts: str | None = None
+    manifests: str | None = None
+    version_suffix: bool | None = None
+    plain_http: bool = False
+
+
+def destination(settings: PublishSettings | None, requested: Requested) -> Destination:
     """Return where to publish. The command line overrides kaigen.yaml.
 
     If the command line names a target (branch, charts, manifests), only the targets that it names are published.
     If it names none, those of kaigen.yaml are; if that names none either, the branch `deploy`.
 
     Args:
-        settings: the block `publish` of kaigen.yaml (`Config.publish`).
-        given: values by field of `Destination`; those that are None were not given.
+        settings: the block `publish` of kaigen.yaml.
+        requested: what the command line names.
     """
-    chosen = {key: value for key, value in given.items() if value is not None}
-    targets = ("branch", "charts", "manifests")
-    named: Mapping[str, Any] = next(
-        (each for each in (chosen, settings) if any(each.get(key) for key in targets)),
-        {"branch": DEFAULT_BRANCH},
-    )
-    combined = {**settings, **chosen}
+    base = settings or PublishSettings()
+    branch, charts, manifests = requested.branch, requested.charts, requested.manifests
+    if not (branch or charts or manifests):
+        branch, charts, manifests = base.branch, base.charts, base.manifests
+    if not (branch or charts or manifests):
+        branch = DEFAULT_BRANCH
+    suffix = base.version_suffix if requested.version_suffix is None else requested.version_suffix
     return Destination(
-        remote=combined.get("remote", "origin"),
-        branch=named.get("branch") or "",
-        path=combined.get("path"),
-        charts=named.get("charts") or "",
-        manifests=named.get("manifests") or "",
-        version_suffix=bool(combined.get("version_suffix")),
-        plain_http=bool(combined.get("plain_http")),
+        remote=requested.remote or base.remote,
+        branch=branch or "",
+        path=base.path if requested.path is None else requested.path,
+        charts=charts or "",
+        manifests=manifests or "",
+        version_suffix=suffix,
+        plain_http=requested.plain_http,
     )
 
 
@@ -183,10 +197,10 @@ def _manifests(
     from kaigen.pipeline.run import output_files
     from kaigen.publish.artifacts import manifests_artifact
 
-    flux = (config.gitops or {}).get("flux") or {}
+    flux = config.gitops.flux if config.gitops else None
     # The Flux objects are in the artifact only if Flux reads them from there; anyone else who applies the whole
     # artifact wants just the apps.
-    read_by_flux = bool(flux.get("oci"))
+    read_by_flux = flux is not None and flux.oci is not None
     files = output_files(compilation, config, "manifests") if read_by_flux else compilation.files("manifests")
     return manifests_artifact(compilation, files, config, source, url, materials)
 

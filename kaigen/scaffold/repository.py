@@ -30,9 +30,9 @@ def repository_files(*, profile: str = "generic", namespace: str = "ml") -> dict
         InputError: for a profile or namespace that cannot be.
     """
     from kaigen import __version__
+    from kaigen.catalog.images import default_images
     from kaigen.catalog.profiles import profile_names
     from kaigen.config.file import CONFIG_ENTRY
-    from kaigen.config.settings import default_images
     from kaigen.diagnostics.suggest import did_you_mean
     from kaigen.dialects.registry import KINDS
     from kaigen.kinds.base import DNS_LABEL

@@ -8,10 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
 
-KIND = "ClusterSecretStore"
-REFRESH = "1h"
-KEY_TEMPLATE = "{namespace}/{name}"
-
 
 @dataclass(frozen=True, slots=True)
 class External:
@@ -26,10 +22,10 @@ class External:
     """
 
     store: str
-    kind: str = KIND
-    refresh: str = REFRESH
-    template: str = KEY_TEMPLATE
-    environment: str = ""
+    kind: str
+    refresh: str
+    template: str
+    environment: str
 
     def place(self, namespace: str, name: str, key: str | None) -> tuple[str, str]:
         """Key and property of a value in the store; the property is empty when the key says it all.
@@ -53,14 +49,13 @@ class External:
 
 def external_of(config: Config) -> External | None:
     """How a run writes ExternalSecrets; None when it writes none."""
-    given = config.secrets
-    if not given:
+    settings = config.external_secrets
+    if settings is None:
         return None
-    store = given["store"]
     return External(
-        store=store["name"],
-        kind=store.get("kind", KIND),
-        refresh=given.get("refreshInterval", REFRESH),
-        template=given.get("keyTemplate", KEY_TEMPLATE),
+        store=settings.store,
+        kind=settings.store_kind,
+        refresh=settings.refresh_interval,
+        template=settings.key_template,
         environment=config.environment,
     )

@@ -31,7 +31,7 @@ def add_secrets(
     """
     items = list(compiled)
     found.extend(_not_in_charts(items, config))
-    if not config.secrets and not any(item.documents for item in items):
+    if config.external_secrets is None and not any(item.documents for item in items):
         return items  # Nothing makes a Secret, so there is nothing to compare and nothing to write.
     from kaigen.secrets.expected import facts_of, gather
     from kaigen.secrets.keys import missing_keys

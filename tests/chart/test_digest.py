@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kaigen.catalog.images import default_images
 from kaigen.catalog.profiles import get_profile
 from kaigen.compile.app import App
 from kaigen.compile.context import Context
@@ -17,7 +18,6 @@ from kaigen.compile.expressions import find_settings
 from kaigen.compile.field_expressions import MUTABLE_JOB_FIELDS
 from kaigen.compile.job.compile import compile_job
 from kaigen.compile.problems import Problems
-from kaigen.config.settings import default_images
 from kaigen.emit.values import check_values, effective_values
 from kaigen.kinds.job import Job
 from kaigen.pipeline.run import Compiled

@@ -10,8 +10,10 @@ import pytest
 
 from kaigen.compile.app import App, Object
 from kaigen.compile.expressions import JsonText, Release, Setting, Tree
+from kaigen.config.assignments import parse_assignment
+from kaigen.config.value_layers import Overrides
 from kaigen.diagnostics.diagnostic import InputError
-from kaigen.emit.values import Overrides, check_values, effective_values, parse_assignment
+from kaigen.emit.values import check_values, effective_values
 from kaigen.pipeline.run import Compiled
 from tests import helm
 from tests.cases import write_chart

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.pipeline.run import Compilation, Compiled, compile_specs, load_specs
 from tests.cases import EXAMPLES, Case
 from tests.cluster import world

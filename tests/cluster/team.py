@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.pipeline.run import render
 from tests.cluster.apps import demo_specs
 from tests.cluster.argocd import APPLICATION, ArgoCD

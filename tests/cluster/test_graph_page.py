@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.workload import write_repository
 from kaigen.cli.main import run
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.graph import render_graph
 from kaigen.graph.model import Graph
 from kaigen.pipeline.run import render

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.pipeline.run import compile_specs, load_specs
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import Object

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.output.tree import diff_tree, plan_tree
 from kaigen.pipeline.run import render
 from tools import tour

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kaigen.catalog.images import default_images
 from kaigen.catalog.instances import instances
 from kaigen.catalog.presets import preset_names
 from kaigen.catalog.profiles import get_profile
@@ -15,7 +16,6 @@ from kaigen.check import check_object, check_policy, check_references
 from kaigen.compile.context import Context
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.compile import compile_topology
-from kaigen.config.settings import default_images
 from kaigen.kinds.topology import Topology
 
 NODES = ["g6.xlarge", "g6.12xlarge", "p5.48xlarge", "Standard_NC24ads_A100_v4", "Standard_NC80adis_H100_v5"]

@@ -51,10 +51,6 @@ FRONT_DOOR = ("kaigen", "kaigen.__main__")
 """Modules outside the layers: both name what the library and the command offer."""
 
 EXCEPTIONS = {
-    ("kaigen.config.file", "kaigen.emit.values"),
-    ("kaigen.config.file", "kaigen.environments.files"),
-    ("kaigen.config.file", "kaigen.environments.images"),
-    ("kaigen.config.file", "kaigen.environments.pins"),
     ("kaigen.diagnostics.report", "kaigen.secret_scan.documents"),
     ("kaigen.pipeline.compile", "kaigen.secrets.wiring"),
     ("kaigen.promote.promotion", "kaigen.publish.sbom"),
@@ -64,10 +60,8 @@ EXCEPTIONS = {
 """Imports that still point up: importing and imported module. Each goes away; none is added."""
 
 KNOWN = {
-    ("kaigen", "config environments"),
     ("kaigen", "diagnostics secret_scan yaml"),
     ("kaigen", "pipeline secrets"),
-    ("kaigen.config", "file overrides settings"),
     (
         "kaigen.pipeline",
         "compile compile_spec cross_checks incremental plain_objects result run",

@@ -28,7 +28,7 @@ def argocd_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
         delivery: what goes where.
         tenants: the namespaces that get something beside their apps.
     """
-    settings = delivery.data["argocd"]
+    settings = delivery.argocd
     destinations = destinations_of(delivery)
     files: Files = {}
     files[f"{FOLDER}/bootstrap/appproject.yaml"] = (root_project(delivery), ())
@@ -53,7 +53,7 @@ def argocd_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
         for cluster, destination in destinations.items():
             name = ".".join(part for part in (cluster, tenant.namespace) if part)
             files[f"{FOLDER}/apps/{name}.yaml"] = tenant_application(delivery, tenant, cluster, destination)
-    if settings["applications"] == "set":
+    if settings.applications == "set":
         files[f"{FOLDER}/apps/applicationset.yaml"] = application_set(delivery, destinations)
     else:
         first = 1 if tenants else 0
@@ -78,14 +78,14 @@ def _config_map(delivery: Delivery) -> Object:
     if ("v1", "PersistentVolumeClaim") in kinds:
         data[CLAIM_HEALTH_KEY] = CLAIM_HEALTH
     data |= {health.argocd_key: health.lua() for health in health_of(kinds)}
-    if (delivery.data["tenancy"] or {}).get("service_account"):
+    if delivery.service_account:
         data["application.sync.impersonation.enabled"] = "true"
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
             "name": "argocd-cm",
-            "namespace": delivery.data["argocd"]["namespace"],
+            "namespace": delivery.argocd.namespace,
             "labels": {"app.kubernetes.io/part-of": "argocd"},
         },
         "data": data,

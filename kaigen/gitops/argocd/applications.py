@@ -6,7 +6,6 @@ Source of fields: Argo CD's Application and ApplicationSet, `argoproj.io/v1alpha
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from kaigen.gitops.argocd.common import API, FINALIZER, FOLDER, IN_CLUSTER, Object, metadata_of
 from kaigen.gitops.delivery import AppFacts, Delivery, group_of
@@ -27,7 +26,7 @@ def root(delivery: Delivery) -> Object:
         delivery,
         f"{delivery.project}-root",
         {"path": delivery.folder(FOLDER, "apps")},
-        {"server": IN_CLUSTER, "namespace": delivery.data["argocd"]["namespace"]},
+        {"server": IN_CLUSTER, "namespace": delivery.argocd.namespace},
         ["ServerSideApply=true", "PruneLast=true"],
     )
     # No finalizer: taking the root away must not take the apps away, and their data with them.
@@ -144,7 +143,7 @@ def application_set(delivery: Delivery, destinations: Mapping[str, Object]) -> t
 
 def _cluster_generators(delivery: Delivery, destinations: Mapping[str, Object]) -> list[Object]:
     """Generators that give `server`, `name` and `values.cluster` of every cluster."""
-    clusters: Mapping[str, Mapping[str, Any]] = delivery.data["clusters"]
+    clusters = delivery.settings.clusters
     listed = [
         {"server": "", "name": "", **where, "values": {"cluster": f"{name}." if name else ""}}
         for name, where in destinations.items()
@@ -152,11 +151,11 @@ def _cluster_generators(delivery: Delivery, destinations: Mapping[str, Object]) 
     ]
     generators: list[Object] = [{"list": {"elements": listed}}] if listed else []
     for cluster in clusters.values():
-        if "selector" in cluster:
+        if cluster.selector is not None:
             generators.append(
                 {
                     "clusters": {
-                        "selector": {"matchLabels": dict(cluster["selector"])},
+                        "selector": {"matchLabels": dict(cluster.selector)},
                         "values": {"cluster": "{{.nameNormalized}}."},
                     }
                 }
@@ -171,9 +170,7 @@ def _spec(
     destination: Object,
     options: Sequence[str],
 ) -> Object:
-    automated = (
-        {"automated": {"prune": True, "selfHeal": True}} if delivery.data["argocd"]["auto_sync"] else {}
-    )
+    automated = {"automated": {"prune": True, "selfHeal": True}} if delivery.argocd.auto_sync else {}
     return {
         "project": project,
         "source": {"repoURL": delivery.repository, "targetRevision": delivery.branch, **source},
@@ -196,7 +193,7 @@ def _source(delivery: Delivery, app: AppFacts) -> Object:
     if not delivery.as_chart(app):
         return {"path": delivery.folder(*app.key, "manifests")}
     helm = {"helm": {"releaseName": app.name}}
-    charts = delivery.data["charts"]
+    charts = delivery.settings.charts
     if charts:
         return {
             "repoURL": charts.removeprefix("oci://"),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from kaigen.config.gitops_settings import ClusterSettings
 from kaigen.gitops.delivery import Delivery
 
 Object = dict[str, Any]
@@ -20,17 +20,17 @@ _WAVE = "argocd.argoproj.io/sync-wave"
 
 def destinations_of(delivery: Delivery) -> dict[str, Object]:
     """Server or name of each cluster, by the part of a name that tells it; empty when there is one only."""
-    clusters: Mapping[str, Mapping[str, Any]] = delivery.data["clusters"]
+    clusters = delivery.settings.clusters
     if not clusters:
         return {"": {"server": IN_CLUSTER}}
     return {name if len(clusters) > 1 else "": _destination(name, each) for name, each in clusters.items()}
 
 
-def _destination(name: str, cluster: Mapping[str, Any]) -> Object:
-    if "selector" in cluster:
+def _destination(name: str, cluster: ClusterSettings) -> Object:
+    if cluster.selector is not None:
         # Clusters that are not known yet: what may go where is narrowed by namespaces and kinds only.
         return {"server": "*"}
-    return {"server": cluster["server"]} if "server" in cluster else {"name": cluster.get("name", name)}
+    return {"server": cluster.server} if cluster.server is not None else {"name": cluster.name or name}
 
 
 def metadata_of(delivery: Delivery, name: str, wave: int = 0, *, cascade: bool = False) -> Object:
@@ -44,7 +44,7 @@ def metadata_of(delivery: Delivery, name: str, wave: int = 0, *, cascade: bool =
     """
     metadata: Object = {
         "name": name,
-        "namespace": delivery.data["argocd"]["namespace"],
+        "namespace": delivery.argocd.namespace,
         "labels": dict(delivery.labels),
     }
     if wave:

@@ -17,10 +17,10 @@ _VOLUMES = ("", "PersistentVolume")
 
 def root_project(delivery: Delivery) -> Object:
     """The project of the root Application."""
-    home = delivery.data["argocd"]["namespace"]
+    home = delivery.argocd.namespace
     here = {"server": IN_CLUSTER}
     kinds = {"AppProject", "Application"}
-    if delivery.data["argocd"]["applications"] == "set":
+    if delivery.argocd.applications == "set":
         kinds.add("ApplicationSet")
     return _appproject(
         delivery,
@@ -40,7 +40,7 @@ def app_projects(delivery: Delivery, destinations: Mapping[str, Object]) -> Iter
     An ApplicationSet may know clusters by label only, so its projects are for namespaces.
     """
     places = [(cluster, [destination]) for cluster, destination in destinations.items()]
-    if delivery.data["argocd"]["applications"] == "set":
+    if delivery.argocd.applications == "set":
         places = [("", [*destinations.values()])]
     for cluster, where in places:
         for home in sorted({app.namespace for app in delivery.apps}):
@@ -52,8 +52,7 @@ def app_projects(delivery: Delivery, destinations: Mapping[str, Object]) -> Iter
 def _project(
     delivery: Delivery, name: str, apps: Sequence[AppFacts], destinations: Sequence[Object]
 ) -> Object:
-    tenancy = delivery.data["tenancy"] or {}
-    account = tenancy.get("service_account")
+    account = delivery.service_account
     namespaces = sorted({space for app in apps for space in (app.namespace, *app.namespaces) if space})
     spaces = [{**where, "namespace": space} for where in destinations for space in namespaces]
     cluster_kinds = {pair for app in apps for pair in app.cluster_kinds}
@@ -61,7 +60,7 @@ def _project(
     # node, so none is let in before an app has it.
     everywhere = {pair for app in delivery.apps for pair in app.cluster_kinds}
     named = (everywhere & {_NODES}) | (cluster_kinds & {_VOLUMES})
-    charts = delivery.data["charts"] if delivery.charts else None
+    charts = delivery.settings.charts if delivery.charts else None
     project = _appproject(
         delivery,
         name,
@@ -104,10 +103,10 @@ def tenants_project(
 
 
 def _admin_accounts(delivery: Delivery, destinations: Sequence[Object], names: Iterable[str]) -> list[Object]:
-    tenancy = delivery.data["tenancy"] or {}
-    if not tenancy.get("service_account"):
+    tenancy = delivery.settings.tenancy
+    if tenancy is None or not tenancy.service_account:
         return []
-    admin = tenancy["admin_service_account"]
+    admin = tenancy.admin_service_account
     return [
         {"server": where.get("server", "*"), "namespace": name, "defaultServiceAccount": admin}
         for where in destinations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kaigen.catalog.images import default_images
 from kaigen.catalog.profiles import get_profile
 from kaigen.compile.app import App
 from kaigen.compile.context import Context, SpecIndex
@@ -12,7 +13,6 @@ from kaigen.compile.job.compile import compile_job
 from kaigen.compile.model.compile import compile_model
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.compile import compile_topology
-from kaigen.config.settings import default_images
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
 from kaigen.kinds.topology import Topology

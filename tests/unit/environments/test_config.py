@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.config.settings import Config, load_config
+from kaigen.config.block_settings import ExternalSecretsSettings, PublishSettings
+from kaigen.config.gitops_settings import ArgoCDSettings, ClusterSettings, FluxSettings, TenancySettings
+from kaigen.config.load import load_config
+from kaigen.config.pins import pins_text
+from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import InputError
-from kaigen.environments.pins import pins_text
 
 CONFIG = """\
 namespace: ml
@@ -92,7 +95,7 @@ def test_pins_are_part_of_the_settings_and_of_their_cache(root: Path) -> None:
 
 
 def test_a_pinned_version_of_an_own_image_is_pulled_from_the_mirror(root: Path) -> None:
-    from kaigen.config.settings import default_images
+    from kaigen.catalog.images import default_images
 
     plain = default_images()["downloader"].rpartition(":")[0]
     path = root / "pins" / "staging.yaml"
@@ -106,3 +109,65 @@ def test_a_cached_environment_still_refuses_an_unknown_one(root: Path) -> None:
     load_config(root, "prod")
     with pytest.raises(InputError, match=r"no environment `\.\./prod`"):
         load_config(root, "../prod")
+
+
+EVERY_BLOCK = """\
+values: {qwen: {storage: {size: 1Gi}}}
+kinds: [kinds]
+patches:
+  - target: {app: qwen, kind: Deployment}
+    patch: [{op: remove, path: /spec/replicas}]
+  - target: {app: qwen}
+    patch: patches/qwen.yaml
+secrets: {externalSecrets: {store: {name: vault}, refreshInterval: 5m}}
+publish: {charts: "oci://registry.example/charts", sign: true}
+clusters:
+  near: {server: "https://near.example"}
+  far: {selector: {region: far}}
+gitops:
+  repository: https://git.example/deploy.git
+  argocd: {applications: set}
+  flux: {interval: 1m, decryption: {secret: age}}
+  tenancy: {quota: {pods: 10, requests.cpu: "4"}, defaultDeny: [Egress]}
+environments:
+  dev:
+    clusters: [near, far]
+    secrets: {externalSecrets: {store: {kind: SecretStore}}}
+    gitops: {branch: dev, autoSync: false, tenancy: {namespaces: true}}
+"""
+
+
+def test_every_block_comes_out_of_the_cache_as_it_went_in(root: Path) -> None:
+    (root / "kaigen.yaml").write_text(EVERY_BLOCK, encoding="utf-8")
+    config = both(root, "dev")
+    assert config.patch_files == ("patches/qwen.yaml",)
+    assert config.patches[0].kind == "Deployment"
+    assert config.publish == PublishSettings(charts="oci://registry.example/charts", sign=True)
+    assert config.external_secrets == ExternalSecretsSettings("vault", "SecretStore", "5m")
+    gitops = config.gitops
+    assert gitops is not None
+    assert (gitops.branch, gitops.path) == ("dev", "rendered/dev")
+    assert gitops.argocd == ArgoCDSettings(applications="set", auto_sync=False)
+    assert gitops.flux == FluxSettings(interval="1m", decrypt=True, decryption_secret="age")
+    assert gitops.clusters == {
+        "near": ClusterSettings(server="https://near.example"),
+        "far": ClusterSettings(selector={"region": "far"}),
+    }
+
+
+def test_an_environment_replaces_tenancy_as_a_whole(root: Path) -> None:
+    (root / "kaigen.yaml").write_text(EVERY_BLOCK, encoding="utf-8")
+    dev, shared = both(root, "dev").gitops, both(root, "").gitops
+    assert dev is not None
+    assert dev.tenancy == TenancySettings(namespaces=True)
+    assert shared is not None
+    assert shared.tenancy is not None
+    assert shared.tenancy.quota == {"pods": "10", "requests.cpu": "4"}
+
+
+def test_a_damaged_cache_is_read_again_from_the_file(root: Path) -> None:
+    first = load_config(root, "prod")
+    (stored,) = (root.parent / "cache").glob("config/*")
+    for text in ("{}", "[]", "{", '{"overrides": [1]}'):
+        stored.write_text(text, encoding="utf-8")
+        assert load_config(root, "prod") == first

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kaigen.cli.effective import effective_text
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.explain.effective import effective_spec, leaves
 from kaigen.pipeline.run import load_specs
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
+from kaigen.config.pins import pins_text
 from kaigen.diagnostics.diagnostic import Diagnostic, InputError
-from kaigen.environments.pins import pins_text
 from kaigen.output.tree import write_tree
 from kaigen.pipeline.incremental import render_incrementally
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from kaigen.compile.app import App
 from kaigen.compile.context import SpecIndex
 from kaigen.compile.problems import Problems
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.diagnostics.diagnostic import Diagnostic, InputError
 from kaigen.pipeline.run import Compiled, compile_specs, load_specs, make_context, validate
 

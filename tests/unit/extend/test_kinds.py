@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.dialects.registry import KINDS
 from kaigen.extend.find import folder_kinds
 from kaigen.kinds.schema import combined_schema, json_schema

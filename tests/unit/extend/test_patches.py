@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaigen.cli.main import run
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.emit.chart import chart_files
 from tests.unit.extend.repository import HEAD, compiled, messages, repository
 

@@ -191,7 +191,7 @@ def test_a_folder_takes_precedence_over_a_package(tmp_path: Path, monkeypatch: p
 def test_documents_of_packages_are_compiled_at_every_render(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from kaigen.config.settings import load_config
+    from kaigen.config.load import load_config
     from kaigen.pipeline.incremental import render_incrementally
 
     monkeypatch.setenv("KAIGEN_CACHE_DIR", str(tmp_path / "cache"))

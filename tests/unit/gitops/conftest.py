@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.pipeline.run import render
 
 Object = dict[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.graph import build_graph
 from kaigen.graph.model import AppNode, Edge, ExternalNode, Graph, ObjectNode, Place, Relation
 from kaigen.pipeline.run import compile_specs, load_specs

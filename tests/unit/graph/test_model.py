@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.graph.model import Graph, Place
 from kaigen.pipeline.run import render
 from tests.unit.graph.graphs import DEMO, edges, graph_of, made, repository

@@ -13,9 +13,9 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
 from kaigen.config.file import CONFIG_ENTRY
+from kaigen.config.pins import PINS_ENTRY
 from kaigen.diagnostics.diagnostic import Diagnostics
 from kaigen.dialects.registry import KINDS
-from kaigen.environments.pins import PINS_ENTRY
 from kaigen.extend.definition import DEFINITION_ENTRY
 from kaigen.kinds.entry import KindEntry
 from kaigen.kinds.kind import ForeignKind

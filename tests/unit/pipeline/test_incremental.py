@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.config.settings import Format, load_config
+from kaigen.config.assignments import parse_assignment
+from kaigen.config.load import load_config
+from kaigen.config.settings import Format
 from kaigen.diagnostics.diagnostic import InputError
-from kaigen.emit.values import parse_assignment
 from kaigen.output.tree import write_tree
 from kaigen.pipeline.incremental import Result, render_incrementally
 from kaigen.system import cache

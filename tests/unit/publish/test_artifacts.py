@@ -17,11 +17,12 @@ from cyclonedx.validation.json import JsonStrictValidator
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kaigen.config.block_settings import PublishSettings
 from kaigen.diagnostics.diagnostic import InputError
 from kaigen.publish.archive import gzip_stored, tgz
 from kaigen.publish.artifact import HELM_CONFIG
 from kaigen.publish.attestation import provenance
-from kaigen.publish.plan import Destination, destination, make_plan
+from kaigen.publish.plan import Destination, Requested, destination, make_plan
 from kaigen.publish.reference import Reference, parse_reference
 from kaigen.publish.sbom import bill_of_images, images_of
 from kaigen.publish.source import Source
@@ -219,7 +220,7 @@ def test_only_loopback_registries_are_used_without_tls() -> None:
 def test_targets_on_the_command_line_replace_those_of_the_configuration(
     settings: dict[str, Any], given: dict[str, Any], found: Destination
 ) -> None:
-    assert destination(settings, given) == found
+    assert destination(PublishSettings(**settings), Requested(**given)) == found
 
 
 @pytest.fixture
@@ -232,7 +233,7 @@ def repository(clone: Clone, monkeypatch: pytest.MonkeyPatch) -> Clone:
 
 
 def plan(clone: Clone, *environments: str, **where: Any) -> Any:
-    from kaigen.config.settings import load_config
+    from kaigen.config.load import load_config
 
     configs = [load_config(clone.folder, name) for name in environments or ("",)]
     return make_plan(configs, Destination(**where))

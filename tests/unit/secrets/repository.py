@@ -8,7 +8,8 @@ from typing import Any
 
 import yaml
 
-from kaigen.config.settings import Config, load_config
+from kaigen.config.load import load_config
+from kaigen.config.settings import Config
 from kaigen.pipeline.run import Compilation, compile_specs, load_others, load_specs
 
 DATA = Path(__file__).parent / "data"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kaigen.check import check_object
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.diagnostics.diagnostic import InputError
 from kaigen.secrets.expected import expected_secrets
 from tests import helm

@@ -8,12 +8,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from kaigen.config.document import read_document, validated
+from kaigen.config.images import Images
 from kaigen.config.settings import pins_path
 from kaigen.diagnostics.diagnostic import Diagnostics
-from kaigen.environments.files import read_document, validated
-from kaigen.environments.images import Images
 from kaigen.kinds.base import NO_BLANKS, Block
 from kaigen.kinds.entry import API_VERSION, KindEntry
+from kaigen.yaml.dump import dump
 
 HEADER = """\
 # What was promoted to this environment; it lies over the specs and over kaigen.yaml.
@@ -44,15 +45,11 @@ class Pins(Block):
     )
 
 
-PINS_ENTRY = KindEntry(
-    API_VERSION, "Pins", "kaigen.environments.pins:Pins", "values promoted to an environment"
-)
+PINS_ENTRY = KindEntry(API_VERSION, "Pins", "kaigen.config.pins:Pins", "values promoted to an environment")
 
 
 def pins_text(apps: Mapping[str, Mapping[str, str]], images: Mapping[str, str]) -> str:
     """The pins file that holds these, sorted."""
-    from kaigen.yaml.dump import dump
-
     data: dict[str, Any] = {"apiVersion": API_VERSION, "kind": "Pins"}
     pinned = {name: dict(sorted(fields.items())) for name, fields in sorted(apps.items()) if fields}
     if pinned:

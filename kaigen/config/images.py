@@ -1,4 +1,4 @@
-"""kaigen's own images: what kaigen.yaml and pins say, and the mirror they are pulled from."""
+"""kaigen's own images as kaigen.yaml and pins override them, and the mirror that they are pulled from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kaigen.config.settings import default_images
+from kaigen.catalog.images import default_images
 from kaigen.kinds.base import NO_BLANKS, Block
 
 Image = Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS)]
@@ -39,12 +39,12 @@ class Images(Block):
 def own_images(
     named: Mapping[str, str], registry: str, pinned: Mapping[str, str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """kaigen's own images as pods name them, and as they are without a mirror.
+    """Return kaigen's own images as pods name them, and as they are without the mirror.
 
     Args:
-        named: as kaigen.yaml names them; these are never mirrored.
+        named: the images that kaigen.yaml overrides; these are never mirrored.
         registry: the mirror; empty for none.
-        pinned: as they were promoted; they are mirrored like the ones that they are a version of.
+        pinned: the images that were promoted; they are mirrored like the defaults that they are versions of.
     """
     defaults = default_images()
     plain = {**defaults, **named, **pinned}

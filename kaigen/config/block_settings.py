@@ -1,0 +1,75 @@
+"""The settings of the blocks `patches`, `secrets` and `publish` of kaigen.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kaigen.config.settings import FieldPath, Json
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectPatch:
+    """A change of the objects of apps.
+
+    Attributes:
+        app: name or glob of the apps, `NAME` or `NAMESPACE/NAME`.
+        kind: kind of the objects; None for any.
+        name: name or glob of the objects, or of their files; None for any.
+        patch: the operations (RFC 6902), the mapping to merge (RFC 7396), or the file that contains one of them.
+        at: the entry's path in kaigen.yaml.
+    """
+
+    app: str
+    kind: str | None
+    name: str | None
+    patch: str | Sequence[Mapping[str, Json]] | Mapping[str, Json]
+    at: FieldPath
+
+    @property
+    def file(self) -> str | None:
+        """The file that contains the patch; None for a patch in kaigen.yaml."""
+        return self.patch if isinstance(self.patch, str) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalSecretsSettings:
+    """How ExternalSecrets are written.
+
+    Attributes:
+        store: name of the SecretStore or ClusterSecretStore.
+        store_kind: its kind.
+        refresh_interval: how often the operator reads the store.
+        key_template: key of a Secret's values in the store, with `{env}`, `{namespace}`, `{name}` and `{key}`.
+    """
+
+    store: str
+    store_kind: Literal["ClusterSecretStore", "SecretStore"] = "ClusterSecretStore"
+    refresh_interval: str = "1h"
+    key_template: str = "{namespace}/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class PublishSettings:
+    """The defaults of `kaigen publish`.
+
+    Attributes:
+        remote: name or URL of the Git remote.
+        branch: deploy branch, with `{env}`; None for none.
+        path: folder in the deploy branch, with `{env}`; None for the output folder's path in the repository.
+        pull_request: push to a branch of its own.
+        sign: sign commits; None for Git's own setting.
+        charts: OCI repository for charts, with `{env}` and `{namespace}`; None for none.
+        version_suffix: append a digest of its content to each chart's version.
+        manifests: OCI repository for manifests, with `{env}`; None for none.
+    """
+
+    remote: str = "origin"
+    branch: str | None = None
+    path: str | None = None
+    pull_request: bool = False
+    sign: bool | None = None
+    charts: str | None = None
+    version_suffix: bool = False
+    manifests: str | None = None

@@ -1,0 +1,50 @@
+"""Files of one document, such as kaigen.yaml and pins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.kinds.base import Block
+from kaigen.kinds.entry import KindEntry
+from kaigen.secret_scan.documents import find_in_comments, find_secrets
+from kaigen.yaml.document import Document, parse
+from kaigen.yaml.sources import read_sources
+
+
+def read_document(path: Path, code: str, problems: Diagnostics) -> Document | None:
+    """Return the mapping in a file of one document; None for an empty file, and when something is wrong.
+
+    Args:
+        path: the file.
+        code: diagnostic code for a file that is not one mapping.
+        problems: receives what is wrong.
+    """
+    if path.is_dir():
+        problems.add(Diagnostic(code, f"{path.name} is a folder; it must be a file", Mark(str(path))))
+        return None
+    sources, unread = read_sources([str(path)], root=path.parent)
+    problems.extend(unread)
+    documents = [document for source in sources for document in parse(source, problems)]
+    for document in documents:
+        problems.extend(find_secrets(document))
+    for source in sources:
+        problems.extend(find_in_comments(source, documents))
+    if problems.has_errors or not documents:
+        return None
+    if len(documents) > 1:
+        message = f"{path.name} contains more than one document"
+        problems.add(Diagnostic(code, message, documents[1].mark(()), "delete the `---` and what follows it"))
+    if not isinstance(documents[0].data, dict):
+        problems.add(Diagnostic(code, f"{path.name} must contain a mapping", documents[0].mark(())))
+        return None
+    return documents[0]
+
+
+def validated(document: Document, entry: KindEntry, problems: Diagnostics) -> Block | None:
+    """Return the document as its kind's model; None when something is wrong with it."""
+    from kaigen.kinds.validate import validate_document
+
+    model, diagnostics = validate_document(document, entry)
+    problems.extend(diagnostics)
+    return model

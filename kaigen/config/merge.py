@@ -1,0 +1,133 @@
+"""The settings of one run, made from `kaigen.yaml`, one of its environments and that environment's pins."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+
+from kaigen.catalog.profiles import profile_names
+from kaigen.config.checks import check_clusters, check_env_placeholders, check_promotion, check_tenancy
+from kaigen.config.file import ConfigFile, SharedFields, read_file
+from kaigen.config.gitops import gitops_settings
+from kaigen.config.images import own_images
+from kaigen.config.overrides import merged_overrides
+from kaigen.config.patches import patch_settings
+from kaigen.config.pins import Pins, read_pins
+from kaigen.config.publish import publish_settings
+from kaigen.config.secrets import external_secrets_settings
+from kaigen.config.settings import FILE_NAME, Config, pins_path
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, InputError
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
+from kaigen.yaml.document import Document
+
+Layers = list[tuple[SharedFields, tuple[str, ...]]]
+"""The file and its environment, each with its path in kaigen.yaml; later layers override earlier ones."""
+
+
+def read_config(root: Path, environment: str) -> Config:
+    """Return the settings of a run.
+
+    Raises:
+        InputError: kaigen.yaml or the pins are invalid, or there is no such environment.
+    """
+    file, document = read_file(root)
+    layers: Layers = [(file, ())]
+    pins = None
+    if environment:
+        if environment not in file.environments:
+            raise _unknown_environment(environment, sorted(file.environments))
+        layers.append((file.environments[environment], ("environments", environment)))
+        pins = read_pins(root, environment)
+    return _merge(root, environment, file, layers, document, pins)
+
+
+def _unknown_environment(name: str, known: list[str]) -> InputError:
+    listed = f"known: {', '.join(known)}" if known else "kaigen.yaml defines none"
+    hint = did_you_mean(name, known) or listed
+    return InputError.of("KG0702", f"no environment `{name}` in {FILE_NAME}", hint=hint)
+
+
+def _merge(
+    root: Path,
+    environment: str,
+    file: ConfigFile,
+    layers: Layers,
+    document: Document | None,
+    pins: Pins | None,
+) -> Config:
+    problems = Diagnostics()
+    own = file.environments[environment] if environment else None
+    _check_names(layers, document, problems)
+    overrides = merged_overrides([(layer.overrides, place) for layer, place in layers], document, problems)
+    check_promotion(file, document, problems)
+    secrets = external_secrets_settings(
+        [(layer.secrets, place) for layer, place in layers], document, problems
+    )
+    check_clusters(file, environment, document, problems)
+    check_tenancy(file, environment, document, problems)
+    check_env_placeholders(file, document, problems)
+    problems.raise_errors()
+    base = Config()
+    named: dict[str, str] = {}
+    for layer, _ in layers:
+        named |= layer.images.model_dump(by_alias=True, exclude_none=True)
+    pinned = pins.images.model_dump(by_alias=True, exclude_none=True) if pins else {}
+    images, plain = own_images(named, _last(layers, "registry"), pinned)
+    output = f"{file.output}/{environment}" if environment else file.output
+    clusters = {name: file.clusters[name] for name in own.clusters} if own else {}
+    has_places = bool(overrides or pins or any(layer.patches for layer, _ in layers))
+    return Config(
+        root=root,
+        environment=environment,
+        kubernetes=_last(layers, "kubernetes") or base.kubernetes,
+        profile=_last(layers, "profile") or base.profile,
+        namespace=_last(layers, "namespace") or base.namespace,
+        images=images,
+        plain_images=plain,
+        named_images=tuple(own.images.model_dump(by_alias=True, exclude_none=True)) if own else (),
+        pinned_images=pinned,
+        values=tuple(layer.values for layer, _ in layers if layer.values),
+        overrides=overrides,
+        pins=dict(pins.apps) if pins else {},
+        promotion=tuple(file.promotion),
+        origin=_digest(root, environment) if has_places else "",
+        specs=tuple(file.specs),
+        output=output,
+        format=file.format,
+        passthrough=file.passthrough,
+        external_secrets=secrets,
+        kinds=tuple(file.kinds),
+        patches=patch_settings([(layer.patches, place) for layer, place in layers]),
+        environments=tuple(file.environments),
+        gitops=gitops_settings(file.gitops, output, clusters, own.gitops if own else None),
+        publish=publish_settings(file.publish),
+    )
+
+
+def _last(layers: Layers, field: str) -> str:
+    """The value of the last layer that gives one; empty when none does."""
+    values: list[str | None] = [getattr(layer, field) for layer, _ in layers]
+    return next((value for value in reversed(values) if value), "")
+
+
+def _check_names(layers: Layers, document: Document | None, problems: Diagnostics) -> None:
+    """Report Kubernetes versions and profiles that kaigen does not know."""
+    for layer, place in layers:
+        for name, value, known in (
+            ("kubernetes", layer.kubernetes, SUPPORTED_VERSIONS),
+            ("profile", layer.profile, profile_names()),
+        ):
+            if value is not None and value not in known:
+                assert document is not None
+                mark = document.mark((*place, name))
+                hint = did_you_mean(value, known) or "known: " + ", ".join(known)
+                path = ".".join((*place, name))
+                problems.add(Diagnostic("KG0703", f"unknown `{name}` `{value}`", mark, hint, path=path))
+
+
+def _digest(root: Path, environment: str) -> str:
+    """The digest of the files with overrides, pins and patches."""
+    files = (root / FILE_NAME, pins_path(root, environment))
+    parts = [path.read_bytes() for path in files if path.is_file()]
+    return sha256(b"".join(sha256(part).digest() for part in parts)).hexdigest()
