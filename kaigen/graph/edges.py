@@ -1,0 +1,105 @@
+"""The edges of the graph: references, completion markers and selected pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from kaigen.graph.markers import filled_buckets, markers
+from kaigen.graph.model import AppNode, Edge, ExternalNode, ObjectNode, Relation
+from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.made_secrets import made_secret
+from kaigen.kubernetes.manifest import Identity, Object
+from kaigen.kubernetes.references import references_of
+from kaigen.kubernetes.selectors import pods_of, selected, selector_of
+
+Key = tuple[str, str, str]
+"""Kind, namespace and name of an object."""
+
+
+def find_edges(
+    apps: Sequence[AppNode], bodies: Mapping[str, Object]
+) -> tuple[tuple[Edge, ...], tuple[ExternalNode, ...]]:
+    """Return the edges between the objects of all apps, and the objects that no app makes.
+
+    Args:
+        apps: every app.
+        bodies: the objects by the ids of their nodes.
+
+    Returns:
+        Edges in the order of the apps, and external nodes by id.
+    """
+    return _Edges(apps, bodies).find()
+
+
+class _Edges:
+    """The makers of all objects and markers, by which references are resolved."""
+
+    def __init__(self, apps: Sequence[AppNode], bodies: Mapping[str, Object]) -> None:
+        self._apps = apps
+        self._bodies = bodies
+        self._makers: dict[Key, str] = {}
+        self._writers: dict[tuple[str, str, str], str] = {}
+        for app in apps:
+            buckets = filled_buckets(bodies[node.id] for node in app.objects)
+            for node in app.objects:
+                body = bodies[node.id]
+                self._makers.setdefault((node.kind, node.namespace, node.name), node.id)
+                for marker in markers(body, "fetch"):
+                    claim = buckets.get(marker.location, marker.location)
+                    self._writers.setdefault((node.namespace, claim, marker.identity), node.id)
+                secret = made_secret(body)
+                if secret is not None:
+                    self._makers.setdefault(("Secret", node.namespace, secret.name), node.id)
+
+    def find(self) -> tuple[tuple[Edge, ...], tuple[ExternalNode, ...]]:
+        """Return every edge and every external node once."""
+        edges: dict[Edge, None] = {}
+        externals: dict[str, ExternalNode] = {}
+        for app in self._apps:
+            for node in app.objects:
+                edges |= dict.fromkeys(self._references(node, app, externals))
+                edges |= dict.fromkeys(self._gates(node, externals))
+                edges |= dict.fromkeys(self._selections(node, app))
+        return tuple(edges), tuple(sorted(externals.values(), key=lambda node: node.id))
+
+    def _maker_of(self, target: Identity) -> str | None:
+        kind, namespace, name = target.kind, target.namespace, target.name
+        found = self._makers.get((kind, namespace, name))
+        return found if found is not None else self._makers.get((kind, "", name))
+
+    def _references(
+        self, node: ObjectNode, app: AppNode, externals: dict[str, ExternalNode]
+    ) -> Iterator[Edge]:
+        for reference in references_of(self._bodies[node.id], app.namespace):
+            target = self._maker_of(reference.target)
+            if target is None:
+                row = KINDS.get(reference.target.type)
+                if row is not None and row.has_built_in(reference.target.name):
+                    continue
+                external = _external(reference.target)
+                target = externals.setdefault(external.id, external).id
+            if target != node.id:
+                yield Edge(node.id, target, Relation(reference.use))
+
+    def _gates(self, node: ObjectNode, externals: dict[str, ExternalNode]) -> Iterator[Edge]:
+        for marker in markers(self._bodies[node.id], "wait"):
+            writer = self._writers.get((node.namespace, *marker))
+            if writer is None:
+                missing = _external(Identity("Marker", node.namespace, " ".join(marker)))
+                writer = externals.setdefault(missing.id, missing).id
+            if writer != node.id:
+                yield Edge(node.id, writer, Relation.WAITS)
+
+    def _selections(self, node: ObjectNode, app: AppNode) -> Iterator[Edge]:
+        selector = selector_of(self._bodies[node.id])
+        if selector is None:
+            return
+        for other in app.objects:
+            pods = pods_of([self._bodies[other.id]])
+            if pods and selected(pods, node.namespace, selector):
+                yield Edge(node.id, other.id, Relation.SELECTS)
+
+
+def _external(target: Identity) -> ExternalNode:
+    kind, namespace, name = target.kind, target.namespace, target.name
+    return ExternalNode(f"external/{kind}/{namespace}/{name}", kind, namespace, name)
