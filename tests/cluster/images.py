@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from kaigen.config.settings import default_images
+from kaigen.catalog.images import default_images
 from tests.cluster.tools.parts import ToolsMissing, cache, locate
 
 BASE = "docker.io/library/python:3.13-slim-trixie"

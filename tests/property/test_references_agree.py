@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaigen.check import check_references, codes
-from kaigen.config.settings import load_config
+from kaigen.config.load import load_config
 from kaigen.graph.edges import find_edges
 from kaigen.graph.model import AppNode, Edge, ExternalNode, ObjectNode, Place, Relation
 from kaigen.kubernetes.kind_table import KINDS, find_kind

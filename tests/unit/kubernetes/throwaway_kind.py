@@ -56,11 +56,11 @@ def main() -> None:
     KINDS[ROW.type] = ROW
     schemas.index()["kinds"]["Gadget"] = {"example.com/v1": SCHEMA}  # type: ignore[dict-item]
 
+    from kaigen.catalog.images import default_images
     from kaigen.catalog.profiles import get_profile
     from kaigen.check import check_object, check_policy, check_references
     from kaigen.compile.context import Context
     from kaigen.compile.problems import Problems
-    from kaigen.config.settings import default_images
     from kaigen.diff.rules import workloads
     from kaigen.diff.rules.immutable import TYPES
     from kaigen.emit.readme import notes
