@@ -10,7 +10,7 @@ from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.manifest import Object, Path, group_of, mapping
 from kaigen.kubernetes.pods import Container
-from kaigen.secret_scan.detect import SHORTEST, looks_like_secret, may_hold_secret
+from kaigen.secret_scan.detect import SHORTEST, looks_like_secret, may_contain_secret
 
 WAYS_IN = (
     "refer to a Secret of the cluster, or write an ExternalSecret, a SealedSecret or a SOPS-encrypted Secret"
@@ -28,7 +28,7 @@ def secret_findings(obj: Object) -> list[Problem]:
         return list(_secret_values(obj))
     texts: list[str] = []
     _collect(obj, texts)
-    return list(_walk(obj, ())) if may_hold_secret("\n".join(texts)) else []
+    return list(_walk(obj, ())) if may_contain_secret("\n".join(texts)) else []
 
 
 def literal_findings(container: Container) -> Iterator[Problem]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kaigen.compile.app import App, Object
-from kaigen.secret_scan.documents import is_sops
+from kaigen.yaml.document_secrets import is_sops_secret
 
 SECRET_WAYS: Mapping[tuple[str, str], str] = {
     ("external-secrets.io/v1", "ExternalSecret"): "ExternalSecret",
@@ -21,7 +21,7 @@ _NAME_MAX = 53
 
 def is_secret_way(data: Mapping[str, Any]) -> bool:
     """Whether an object is one of the ways in which a Secret may stand in Git; these are always let through."""
-    return (data.get("apiVersion"), data.get("kind")) in SECRET_WAYS or is_sops(data)
+    return (data.get("apiVersion"), data.get("kind")) in SECRET_WAYS or is_sops_secret(data)
 
 
 def app_name(source: str, folders: Sequence[str] = (), taken: Collection[str] = ()) -> str:
@@ -70,7 +70,7 @@ def passthrough_app(
         roles[role] = roles.get(role, 0) + 1
         if roles[role] > 1:
             role = f"{role}-{roles[role]}"
-        if is_sops(body):
+        if is_sops_secret(body):
             ending = "json" if source.lower().endswith(".json") else "yaml"
             objects.append(Object(role=role, body=body, verbatim=text, ending=ending))
         else:

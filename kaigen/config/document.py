@@ -7,8 +7,8 @@ from pathlib import Path
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.kinds.base import Block
 from kaigen.kinds.entry import KindEntry
-from kaigen.secret_scan.documents import find_in_comments, find_secrets
 from kaigen.yaml.document import Document, parse
+from kaigen.yaml.document_secrets import find_secrets, find_secrets_in_comments
 from kaigen.yaml.sources import read_sources
 
 
@@ -29,7 +29,7 @@ def read_document(path: Path, code: str, problems: Diagnostics) -> Document | No
     for document in documents:
         problems.extend(find_secrets(document))
     for source in sources:
-        problems.extend(find_in_comments(source, documents))
+        problems.extend(find_secrets_in_comments(source, documents))
     if problems.has_errors or not documents:
         return None
     if len(documents) > 1:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
-from pathlib import Path
 
 
 class Category(Enum):
@@ -102,7 +102,9 @@ def codes() -> Mapping[str, Code]:
     """Return all codes, in order."""
     import yaml
 
-    text = (Path(__file__).parent / "codes.yaml").read_text(encoding="utf-8")
+    # Not pathlib: it would be loaded in the path of every command.
+    with open(os.path.join(os.path.dirname(__file__), "codes.yaml"), encoding="utf-8") as file:
+        text = file.read()
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return {
         code: Code(entry["title"], entry["explanation"], Category(entry["category"]))

@@ -44,7 +44,7 @@ def render_report(
             for item in found
         ]
     if found:
-        from kaigen.secret_scan.documents import redact_diagnostic
+        from kaigen.diagnostics.redaction import redact_diagnostic
 
         found = [redact_diagnostic(item) for item in found]
     render = import_module(f"kaigen.diagnostics.reporters.{output}").render

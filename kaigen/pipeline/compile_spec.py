@@ -161,6 +161,6 @@ class _Elsewhere:
 
 def _leaks(spec: Spec) -> bool:
     """Whether loading has found a credential in the spec's document, and told it with its line."""
-    from kaigen.secret_scan.documents import find_secrets
+    from kaigen.yaml.document_secrets import find_secrets
 
     return any(find_secrets(spec.document))  # type: ignore[arg-type]

@@ -111,7 +111,7 @@ def _take_unknown(
     from kaigen.diagnostics.suggest import did_you_mean
     from kaigen.dialects.registry import KINDS
     from kaigen.kubernetes.schemas import is_cluster_scoped
-    from kaigen.secret_scan.documents import holds_values
+    from kaigen.yaml.document_secrets import has_secret_values
 
     api_version, kind = document.apiVersion, document.kind
     assert isinstance(document.data, dict)
@@ -124,7 +124,7 @@ def _take_unknown(
         if config.passthrough or is_secret_way(document.data):
             plain.append(document)
             return
-        if holds_values(document.data):
+        if has_secret_values(document.data):
             return  # Told already, and letting it through would not help.
         found.add(
             Diagnostic(

@@ -119,15 +119,15 @@ class ParsedSource:
 
 def parse_source(source: Source) -> ParsedSource:
     """Parse a text, and check it for secrets."""
-    from kaigen.secret_scan.documents import find_in_comments, find_secrets, find_shared_files
     from kaigen.yaml.document import parse
+    from kaigen.yaml.document_secrets import find_secrets, find_secrets_in_comments, find_shared_sops_files
 
     found = Diagnostics()
     documents = parse(source, found)
     for document in documents:
         found.extend(find_secrets(document))
-    found.extend(find_in_comments(source, documents))
-    found.extend(find_shared_files(documents))
+    found.extend(find_secrets_in_comments(source, documents))
+    found.extend(find_shared_sops_files(documents))
     return ParsedSource(source, tuple(documents), tuple(found))
 
 

@@ -1,7 +1,7 @@
-"""Does a text hold a credential? For everything that must not reach Git: specs, objects, charts.
+"""Detect credentials in text that is about to reach Git: specs, objects, charts.
 
-Only forms that name themselves are recognised: a known prefix with the right alphabet and length, a key
-block, or a key beside a name that says so. Digests, UUIDs and model names pass.
+Only unmistakable forms count: a known prefix with the right alphabet and length, a key block, or a key after a name
+that identifies it. Digests, UUIDs and model names pass.
 """
 
 from __future__ import annotations
@@ -10,21 +10,28 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-# No credential that is recognised here is shorter.
 SHORTEST = 12
+"""Length of the shortest credential that is recognised."""
 
 
 class _Form(NamedTuple):
-    """One form of credential: its name, parts of which every text with it has one, and its exact look."""
+    """One form of credential.
+
+    Attributes:
+        name: as messages show it.
+        hints: a text without any of these contains no such credential.
+        pattern: regular expression of the credential.
+        accepts: checks the first group of a match, or all of it.
+    """
 
     name: str
     hints: tuple[str, ...]
     pattern: str
-    holds: Callable[[str], bool] | None = None
+    accepts: Callable[[str], bool] | None = None
 
 
 def _mixed(token: str) -> bool:
-    """Letters and digits together, as random text has and words do not."""
+    """Return whether a token has both letters and digits, as random text does."""
     return any(c.isdigit() for c in token) and any(c.isalpha() for c in token)
 
 
@@ -37,17 +44,16 @@ def _upper_lower_digit(token: str) -> bool:
 
 
 def _no_example(token: str) -> bool:
-    """Not the key of the vendor's manual."""
+    """Return whether a key is not the one in the vendor's documentation."""
     return not token.endswith("EXAMPLE")
 
 
 def _literal_password(part: str) -> bool:
-    """Not a reference such as $(PASSWORD), nor a row of stars or the word for one."""
+    """Return whether a password is not masked and not a placeholder word."""
     return part.strip("*xX.") != "" and part.lower() not in ("password", "pass", "token", "secret")
 
 
-# The first group of a pattern, or all of it, is what `holds` judges. Sources: the vendors' documentation of
-# their key formats.
+# Sources: the vendors' documentation of their key formats.
 _FORMS = (
     _Form("a private key", ("-----BEGIN",), r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
     _Form("a Hugging Face token", ("hf_",), r"hf_([A-Za-z0-9]{30,})", _upper_and_lower),
@@ -101,11 +107,11 @@ _FORMS = (
         _literal_password,
     ),
 )
-# A key that only its name tells: 40 characters of base64.
+# A key that only its name identifies: 40 characters of base64.
 _SECRET_KEY_NAME = r"secret[_-]?(?:access[_-]?)?key(?!ref)"
 _SECRET_KEY = rf"(?i:{_SECRET_KEY_NAME}\w{{0,10}})[\"']?\s*[:=]\s*[\"']?([A-Za-z0-9/+]{{40}})(?![\w/+=])"
 
-# For the fast look at much text: hints that harmless text has too, with what follows them in a credential.
+# Hints that ordinary text contains too, each with what follows it in a credential; for the fast check.
 _COMMON = {
     "@": r"://[^\s/:@$<{(]*:[^\s/:@$<{(]{3,}@",
     "gh": r"gh[pousr]_",
@@ -115,11 +121,8 @@ _COMMON = {
 _RARE = tuple(hint for form in _FORMS for hint in form.hints if hint not in _COMMON)
 
 
-def may_hold_secret(text: str) -> bool:
-    """A fast look: False when `looks_like_secret` finds nothing in `text` or in any part of it.
-
-    Takes any text, such as the printed form of a whole object.
-    """
+def may_contain_secret(text: str) -> bool:
+    """Return False, quickly, for text in which `looks_like_secret` finds nothing, such as a whole object as text."""
     for hint in _RARE:
         if hint in text:
             return True
@@ -130,19 +133,18 @@ def may_hold_secret(text: str) -> bool:
 
 
 def looks_like_secret(text: str) -> str | None:
-    """The kind of credential that a text holds, as in `a Hugging Face token`, or None.
+    """Return the kind of credential in a text, such as `a Hugging Face token`, or None.
 
     Args:
-        text: a value, a line, or a whole file. Together with its name (`NAME=value`) a value is also known
-        for a
-            secret when only the name tells, as with an AWS secret access key.
+        text: a value, a line or a whole file; `NAME=value` also finds keys that only their name identifies, such as an
+            AWS secret access key.
     """
     if len(text) < SHORTEST:
         return None
     for form in _FORMS:
         if any([hint in text for hint in form.hints]):
             for match in re.finditer(form.pattern, text, re.ASCII):
-                if form.holds is None or form.holds(match[match.lastindex or 0]):
+                if form.accepts is None or form.accepts(match[match.lastindex or 0]):
                     return form.name
     if _names_secret_key(text):
         for match in re.finditer(_SECRET_KEY, text, re.ASCII):

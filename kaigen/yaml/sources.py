@@ -255,7 +255,7 @@ class _Reader:
         text = self._decode(path, data)
         if text is None:
             return
-        if not _CONTENT.search(text) and not _may_hold_secret(text):
+        if not _CONTENT.search(text) and not _may_contain_secret(text):
             if explicit:
                 self._problem("KG0108", "holds no document", path, "fill it, or leave it out")
             return
@@ -317,11 +317,11 @@ def _count_documents(text: str, enough: int) -> int:
     return quick if quick <= enough else len(re.findall(r"^---(?=[ \t\r\n]|\Z)", text, re.MULTILINE))
 
 
-def _may_hold_secret(text: str) -> bool:
+def _may_contain_secret(text: str) -> bool:
     # Comments alone are no spec, but what stands in them stands in Git.
-    from kaigen.secret_scan.detect import may_hold_secret
+    from kaigen.secret_scan.detect import may_contain_secret
 
-    return may_hold_secret(text)
+    return may_contain_secret(text)
 
 
 def _within(path: str, folder: str) -> bool:

@@ -1,12 +1,13 @@
-"""Credentials are found where they stand, and never shown."""
+"""Credentials and unencrypted Secrets in documents are reported with their place and never shown."""
 
 from __future__ import annotations
 
 import pytest
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
-from kaigen.secret_scan.documents import find_in_comments, find_secrets, redact
+from kaigen.secret_scan.redact import redact
 from kaigen.yaml.document import parse
+from kaigen.yaml.document_secrets import find_secrets, find_secrets_in_comments
 from kaigen.yaml.sources import Source
 from tests.unit.yaml.texts import SPEC, read
 
@@ -37,7 +38,7 @@ def secrets(text: str) -> list[Diagnostic]:
         ("k: |\n  -----BEGIN RSA PRIVATE KEY-----\n  MIIEow\n", "k", "1:4"),
     ],
 )
-def test_a_credential_is_found_where_it_stands(text: str, path: str, place: str) -> None:
+def test_a_credential_is_reported_at_its_key_or_value(text: str, path: str, place: str) -> None:
     (found,) = secrets(text)
     assert found.mark is not None
     assert (found.code, found.path, f"{found.mark.line}:{found.mark.column}") == ("KG0150", path, place)
@@ -60,7 +61,7 @@ def test_the_excerpt_keeps_its_columns() -> None:
     assert second.mark.column == line.index(OTHER) + 1
 
 
-def test_a_spec_without_credentials_has_none() -> None:
+def test_a_spec_without_credentials_passes() -> None:
     assert secrets(SPEC) == []
     assert (
         secrets('tokenSecret: hf-token\nrevision: 0123456789abcdef0123456789abcdef01234567\nx: "\\u00e9"\n')
@@ -68,7 +69,7 @@ def test_a_spec_without_credentials_has_none() -> None:
     )
 
 
-def test_an_alias_is_told_once() -> None:
+def test_a_credential_under_an_alias_is_reported_once() -> None:
     assert len(secrets(f"a: &t [{TOKEN}]\nb: *t\nc: {{d: *t}}\n")) == 1
 
 
@@ -83,7 +84,7 @@ data: {password: c2VjcmV0, more: eA==}
 """
 
 
-def test_a_secret_object_with_content_is_refused() -> None:
+def test_a_secret_with_values_is_rejected() -> None:
     first, second = secrets(SECRET)
     assert [(found.code, found.path, str(found.mark)) for found in (first, second)] == [
         ("KG0151", "data", "a.yaml:6:1"),
@@ -93,7 +94,7 @@ def test_a_secret_object_with_content_is_refused() -> None:
     assert first.mark.text == "data: {" + "…" * 8 + ": " + "…" * 8 + ", …………: …………}"
 
 
-def test_a_secret_object_inside_another_is_refused() -> None:
+def test_a_secret_inside_another_object_is_rejected() -> None:
     (found,) = secrets("kind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n  data: {a: Yg==}\n")
     assert (found.code, found.path, str(found.mark)) == ("KG0151", "items[0].data", "a.yaml:5:3")
 
@@ -108,16 +109,16 @@ def test_a_secret_object_inside_another_is_refused() -> None:
         "kind: Secret\nname: data\n",
     ],
 )
-def test_a_secret_without_readable_content_is_none(text: str) -> None:
+def test_a_secret_without_readable_values_passes(text: str) -> None:
     assert secrets(text) == []
 
 
-def test_a_secret_that_sops_left_partly_open_is_refused_with_the_key() -> None:
+def test_a_value_that_sops_did_not_encrypt_is_rejected_at_its_key() -> None:
     text = f"apiVersion: v1\nkind: Secret\ndata:\n  a: '{CIPHER}'\n  b: c2VjcmV0\nsops: {{mac: '{CIPHER}'}}\n"
     (found,) = secrets(text)
     assert (found.code, found.message, str(found.mark), found.path) == (
         "KG0152",
-        "SOPS left the value of `b` readable for all",
+        "SOPS did not encrypt the value of `b`",
         "a.yaml:5:3",
         "data.b",
     )
@@ -126,23 +127,26 @@ def test_a_secret_that_sops_left_partly_open_is_refused_with_the_key() -> None:
 
 
 @pytest.mark.parametrize("value", ["ENC[hunter2]", "ENC[AES256_GCM,data:hunter2]", f"x{CIPHER}"])
-def test_text_that_only_looks_encrypted_is_refused(value: str) -> None:
+def test_text_that_only_looks_encrypted_is_rejected(value: str) -> None:
     text = f"apiVersion: v1\nkind: Secret\ndata: {{a: '{value}'}}\nsops: {{mac: '{CIPHER}'}}\n"
     assert [found.code for found in secrets(text)] == ["KG0152"]
 
 
-def test_a_secret_that_sops_never_signed_is_refused() -> None:
+def test_a_sops_secret_without_checksum_is_rejected() -> None:
     for block in ("sops: {version: 3.13.3}", "sops: {mac: x}", "sops: yes-please"):
         (found,) = secrets(f"apiVersion: v1\nkind: Secret\ndata: {{a: '{CIPHER}'}}\n{block}\n")
-        assert (found.code, found.message) == ("KG0152", "`sops` has no `mac`, so SOPS will not decrypt this")
+        assert (found.code, found.message) == (
+            "KG0152",
+            "`sops` has no `mac`, so SOPS cannot decrypt this Secret",
+        )
 
 
-def test_a_file_that_sops_encrypted_whole_is_told_so() -> None:
+def test_a_file_that_sops_encrypted_as_a_whole_is_rejected() -> None:
     (found,) = secrets(f"apiVersion: {CIPHER}\nkind: {CIPHER}\nsops: {{mac: '{CIPHER}'}}\n")
     assert (found.code, found.path, str(found.mark)) == ("KG0152", "apiVersion", "a.yaml:1:13")
 
 
-def test_redaction_keeps_length_and_everything_else() -> None:
+def test_redaction_keeps_the_length_and_all_other_text() -> None:
     text = f"before {TOKEN}, 'after'"
     assert len(redact(text)) == len(text)
     assert redact(text).startswith("before hf_…")
@@ -150,14 +154,14 @@ def test_redaction_keeps_length_and_everything_else() -> None:
     assert redact("nothing to see") == "nothing to see"
 
 
-def test_redaction_sees_a_key_beside_its_name() -> None:
+def test_redaction_finds_a_key_after_its_name() -> None:
     assert AWS_SECRET not in redact(f"aws_secret_access_key: {AWS_SECRET}")
     assert "MIIEow" not in redact("-----BEGIN PRIVATE KEY-----\nMIIEowIBAAKCAQEA\n")
 
 
 def in_comments(text: str) -> list[str]:
     source = Source("a.yaml", text)
-    marks = [found.mark for found in find_in_comments(source, parse(source, Diagnostics()))]
+    marks = [found.mark for found in find_secrets_in_comments(source, parse(source, Diagnostics()))]
     assert all(mark and TOKEN not in mark.text for mark in marks)
     return [f"{mark.line}:{mark.column}+{mark.length}" for mark in marks if mark]
 
@@ -177,7 +181,7 @@ def in_comments(text: str) -> list[str]:
         (f"a: 1 # aws_secret_access_key: {AWS_SECRET}\n", "1:7+64"),
     ],
 )
-def test_a_credential_is_found_in_a_comment(text: str, place: str) -> None:
+def test_a_credential_in_a_comment_is_reported(text: str, place: str) -> None:
     assert in_comments(text) == [place]
 
 
@@ -192,5 +196,5 @@ def test_a_credential_is_found_in_a_comment(text: str, place: str) -> None:
         "# a key, a secret and nothing more\n",
     ],
 )
-def test_what_stands_in_a_value_is_no_comment(text: str) -> None:
+def test_a_hash_sign_inside_a_value_starts_no_comment(text: str) -> None:
     assert in_comments(text) == []

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.secret_scan.detect import looks_like_secret, may_hold_secret
+from kaigen.secret_scan.detect import looks_like_secret, may_contain_secret
 
 MIXED = "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1eF3hJ5kL7nP9"
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGH"
@@ -102,19 +102,19 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize(("text", "kind"), SECRETS)
-def test_a_credential_is_told_by_its_kind(text: str, kind: str) -> None:
+def test_the_kind_of_a_credential_is_named(text: str, kind: str) -> None:
     assert looks_like_secret(text) == kind
 
 
 @pytest.mark.parametrize(("text", "kind"), SECRETS)
 @pytest.mark.parametrize("around", ["{}", "'{}'", "x: {}\ny: z", "a\n{}\n", "export A={}", "[{}]", "({})"])
-def test_a_credential_is_found_within_other_text(text: str, kind: str, around: str) -> None:
+def test_a_credential_is_found_inside_other_text(text: str, kind: str, around: str) -> None:
     assert looks_like_secret(around.format(text)) == kind
-    assert may_hold_secret(around.format(text))
+    assert may_contain_secret(around.format(text))
 
 
 @pytest.mark.parametrize("token", ["hf_" + LETTERS, "ghp_" + MIXED[:36]])
-def test_a_token_is_found_though_other_letters_stick_to_it(token: str) -> None:
+def test_a_token_is_found_with_letters_around_it(token: str) -> None:
     for text in (f"a{token}", f"my_{token}", f"{token}_old"):
         assert looks_like_secret(text) is not None
 
@@ -125,8 +125,8 @@ def test_harmless_text_passes(text: str) -> None:
     assert looks_like_secret(f"image: {text}\n") is None
 
 
-def test_the_fast_look_lets_ordinary_text_pass() -> None:
-    """Otherwise every object is searched twice."""
+def test_the_fast_check_passes_ordinary_text() -> None:
+    """A false alarm would search every object twice."""
     for text in (
         "ghcr.io/example/vllm@sha256:" + "0123456789abcdef" * 4,
         "https://git.example.com/platform/ai.git",
@@ -134,10 +134,10 @@ def test_the_fast_look_lets_ordinary_text_pass() -> None:
         "task-runner and disk-size with high glory",
         "meta-llama/Llama-3.3-70B-Instruct",
     ):
-        assert not may_hold_secret(text)
+        assert not may_contain_secret(text)
 
 
-def test_a_large_file_is_searched_in_no_time() -> None:
+def test_a_large_file_is_searched_quickly() -> None:
     text = "sk-a gh gl @ hf_ AKIA eyJ :// secret key " * 20_000
     assert looks_like_secret(text) is None
     assert looks_like_secret(text + "ghp_" + MIXED[:36]) == "a GitHub token"

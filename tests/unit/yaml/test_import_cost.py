@@ -12,7 +12,6 @@ HEAVY = {
         "kaigen.yaml.syntax",
         "kaigen.yaml.structure",
         "kaigen.diagnostics.suggest",
-        "kaigen.diagnostics.codes",
     ),
 }
 
@@ -29,7 +28,7 @@ def test_reading_a_good_spec_loads_nothing_heavy() -> None:
         "from kaigen.diagnostics.diagnostic import Diagnostics\n"
         "from kaigen.yaml.sources import Source\n"
         "from kaigen.yaml.document import parse\n"
-        "from kaigen.secret_scan.documents import find_secrets\n"
+        "from kaigen.yaml.document_secrets import find_secrets\n"
         "found = Diagnostics()\n"
         "documents = parse(Source('a.yaml', 'a: [1, 2.5, x]\\n'), found)\n"
         "assert documents and not find_secrets(documents[0]) and not len(found)"

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from kaigen.diagnostics.diagnostic import Diagnostics
 from kaigen.diagnostics.report import render_report
-from kaigen.secret_scan.documents import find_secrets
 from kaigen.yaml.compose import compose, compose_parts
 from kaigen.yaml.construct import JsonValue
 from kaigen.yaml.document import Document, parse
+from kaigen.yaml.document_secrets import find_secrets
 from kaigen.yaml.sources import read_sources
 from tests.unit.yaml.texts import SPEC, read
 
