@@ -1,9 +1,10 @@
-"""Engines that serve, and how long they may take to start."""
+"""Facts about the serving engines, and how long they may take to start."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kaigen.catalog.data import load
 
@@ -11,13 +12,13 @@ MIB = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Spreading:
-    """How versions of an engine spread one copy over nodes, from one version on.
+class NodeSupport:
+    """How versions of an engine run one replica on several nodes.
 
     Attributes:
         since: first version.
-        native: by the engine's own means.
-        ray: whether its image holds Ray.
+        native: whether the engine can do it without Ray.
+        ray: whether its image contains Ray.
     """
 
     since: tuple[int, ...]
@@ -26,71 +27,91 @@ class Spreading:
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
-    """What a compiler must know of an engine.
+class EngineFacts:
+    """One engine as the catalogue describes it.
 
     Attributes:
-        name: as a spec says it.
+        name: value of `engine` in a spec.
+        title: name in sentences.
         image: name of its image among kaigen's; empty when the spec must name one.
         command: entry point; empty for the image's.
-        ready: HTTP path that tells readiness; empty for none.
-        live: HTTP path that tells life; empty for none.
+        ready: HTTP path of the readiness probe; empty for a probe that opens the port.
+        live: HTTP path of the liveness probe; empty for a probe that opens the port.
         metrics_path: HTTP path of its metrics.
-        metrics: names of metrics by what they tell: `waiting`, `running`, `cache`.
-        requests: metrics that count requests at work; empty when it drains by itself.
-        spreading: how it spreads over nodes, oldest version first; empty when it cannot.
+        metrics: metric names by the load that they measure: `waiting`, `running`, `cache`.
+        drain_metrics: metrics that count requests; empty when the engine drains itself.
+        planned: whether kaigen calculates GPUs, nodes and parallelism of its models.
+        adapters: whether it serves LoRA adapters.
+        node_support: how it spans nodes, oldest version first; empty when it runs on one node.
     """
 
     name: str
-    image: str
-    command: Sequence[str]
-    ready: str
-    live: str
-    metrics_path: str
-    metrics: Mapping[str, str]
-    requests: Sequence[str]
-    spreading: Sequence[Spreading]
+    title: str
+    image: str = ""
+    command: Sequence[str] = ()
+    ready: str = ""
+    live: str = ""
+    metrics_path: str = "/metrics"
+    metrics: Mapping[str, str] | None = None
+    drain_metrics: Sequence[str] = ()
+    planned: bool = False
+    adapters: bool = False
+    node_support: Sequence[NodeSupport] = ()
 
-    def spread(self, version: tuple[int, ...] | None) -> Spreading | None:
-        """How a version spreads over nodes, the newest for None; None when it cannot."""
-        known = [way for way in self.spreading if version is None or way.since <= version]
+    def support_of(self, version: tuple[int, ...] | None) -> NodeSupport | None:
+        """Return how a version spans nodes, the newest for None; None when it cannot."""
+        known = [support for support in self.node_support if version is None or support.since <= version]
         return known[-1] if known else None
 
 
-def get_engine(name: str) -> Engine:
-    """The engine of that name.
+def engine_names() -> tuple[str, ...]:
+    """Return the names of all engines, the default first."""
+    return tuple(_engines())
+
+
+def engine_facts(name: str) -> EngineFacts:
+    """Return the facts about an engine.
 
     Raises:
-        KeyError: when there is none.
+        KeyError: unknown engine.
     """
-    data = load("engines")[name]
-    metrics = dict(data["metrics"])
-    return Engine(
+    row = _engines()[name]
+    metrics = dict(row["metrics"])
+    return EngineFacts(
         name=name,
-        image=data["image"],
-        command=data["command"],
-        ready=data["ready"],
-        live=data["live"],
+        title=row["title"],
+        image=row["image"],
+        command=row["command"],
+        ready=row["ready"],
+        live=row["live"],
         metrics_path=metrics.pop("path"),
         metrics=metrics,
-        requests=data["requests"],
-        spreading=[
-            Spreading(parse_version(way["since"]), way["native"], way["ray"]) for way in data["nodes"]
+        drain_metrics=row["drain_metrics"],
+        planned=row["planned"],
+        adapters=row["adapters"],
+        node_support=[
+            NodeSupport(parse_version(entry["since"]), entry["native"], entry["ray"])
+            for entry in row["nodes"]
         ],
     )
 
 
+def _engines() -> Mapping[str, Any]:
+    engines: Mapping[str, Any] = load("engines")["engines"]
+    return engines
+
+
 def parse_version(text: str) -> tuple[int, ...]:
-    """A version such as `0.25.1` as numbers that compare."""
+    """Return a version such as `0.25.1` as comparable numbers."""
     return tuple(int(part) for part in text.split("."))
 
 
 def startup_seconds(weights: int | None, source: str) -> int:
-    """How long an engine may take until it is ready, in seconds, as whole minutes.
+    """Return how long an engine may take to become ready, in seconds, rounded up to minutes.
 
     Args:
-        weights: bytes of the weights; None when nobody knows.
-        source: where they come from: `hub`, `bucket`, `volume` or `image`.
+        weights: size of the weights in bytes; None when it is unknown.
+        source: where the weights come from: `hub`, `bucket`, `volume` or `image`.
     """
     facts = load("engines")["startup"]
     if weights is None:

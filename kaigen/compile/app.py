@@ -76,7 +76,7 @@ class App:
         notes: for readers.
         labels: common labels of every object.
         selector_labels: those by which its pods are found.
-        elsewhere: kind and name of objects that it refers to and that are there without it.
+        external_objects: kind and name of objects that it refers to but does not make.
     """
 
     name: str
@@ -92,7 +92,7 @@ class App:
     notes: tuple[Note, ...] = ()
     labels: Mapping[str, Tree] = field(default_factory=dict)
     selector_labels: Mapping[str, Tree] = field(default_factory=dict)
-    elsewhere: tuple[tuple[str, str], ...] = ()
+    external_objects: tuple[tuple[str, str], ...] = ()
 
     def default_values(self) -> dict[str, Json]:
         """The settings' defaults as the nested mapping that `values.yaml` holds."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kaigen.compile.app import App, Object
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Setting
+from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.helm_values import report_uncarried
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
@@ -22,10 +22,18 @@ _SEMVER = re.compile(
 """Source: semver.org, version 2.0.0."""
 
 
-def frame_of(metadata: Metadata) -> Frame:
-    """The frame of a spec's app; annotations that direct kaigen stay out of the objects."""
+def frame_of(
+    metadata: Metadata, pod_labels: Mapping[str, Tree] | None = None, headless_suffix: str = "-nodes"
+) -> Frame:
+    """Return names and labels of an app's objects; annotations that direct kaigen are left out.
+
+    Args:
+        metadata: metadata of the spec.
+        pod_labels: further labels of the pods and their selectors.
+        headless_suffix: end of the headless Service's name.
+    """
     kept = {key: value for key, value in metadata.annotations.items() if not key.startswith("kaigen.dev/")}
-    return Frame(metadata.name, metadata.labels, kept)
+    return Frame(metadata.name, metadata.labels, kept, pod_labels or {}, headless_suffix)
 
 
 def chart_version(metadata: Metadata, problems: Problems) -> str:

@@ -1,4 +1,4 @@
-"""Names that a foreign system gave its objects, kept so that a migration can be compared object by object."""
+"""Names that a dialect keeps from its foreign system, so that a migration can be compared object by object."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Naming:
-    """How the objects of a Job are named.
+    """Names in the objects of a Job.
 
     Attributes:
         container: name of the main container.
         init: name of the container that fetches the weights.
-        fetch_command: its command in place of kaigen's downloader; it runs the Job's own image.
+        fetch_command: its command in place of kaigen's downloader; it runs in the Job's own image.
         volume: name of the pod's volume for results.
-        plain: names of objects are the app's own, without a hash or an ending.
+        plain: name the objects after the app, without a hash or a suffix.
     """
 
     container: str = "run"
@@ -26,17 +26,38 @@ class Naming:
 
 
 @dataclass(frozen=True, slots=True)
-class ServingNaming:
-    """How what a Topology serves by is named.
+class Folders:
+    """Folders in an engine's container.
 
     Attributes:
-        labels: further labels of the pods and of what selects them; an empty value stands for the app's name.
-        ports: of the Service, beside its own.
-        headless: ending of the name of the headless Service.
-        paths: folders in the engine's container, by kaigen's own.
+        model: mount path of a model's volume.
+        adapters: parent of the adapters' folders.
+        cache: folder that the engine may write to.
+        downloaded: weights that kaigen's downloader fetches in the pod.
     """
 
-    labels: Mapping[str, str] = field(default_factory=dict)
-    ports: Mapping[str, int] = field(default_factory=dict)
-    headless: str = "-nodes"
-    paths: Mapping[str, str] = field(default_factory=dict)
+    model: str = "/model"
+    adapters: str = "/adapters"
+    cache: str = "/cache"
+    downloaded: str = "/cache/model"
+
+
+@dataclass(frozen=True, slots=True)
+class ServingNaming:
+    """Names in the objects of a Topology.
+
+    Attributes:
+        pod_labels: further labels of the pods and of their selectors; an empty value is the app's name.
+        container: name of the engine's container; empty for the app's name.
+        service_ports: further ports of the Service.
+        publish_not_ready: whether the Service also routes to pods that are not ready.
+        headless_suffix: end of the headless Service's name.
+        folders: folders in the engine's container.
+    """
+
+    pod_labels: Mapping[str, str] = field(default_factory=dict)
+    container: str = "serve"
+    service_ports: Mapping[str, int] = field(default_factory=dict)
+    publish_not_ready: bool = False
+    headless_suffix: str = "-nodes"
+    folders: Folders = Folders()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, JsonValue, Tag
 
+from kaigen.catalog.engines import engine_names
 from kaigen.kinds.base import Block, Duration, Metadata, Object, TokenSecret
 from kaigen.kinds.blocks import Env, Image, Placement, Resources, Security, Transfer
 from kaigen.kinds.entry import API_VERSION
@@ -27,6 +28,11 @@ from kaigen.kinds.serving import (
     Shape,
     Storage,
 )
+
+if TYPE_CHECKING:
+    EngineName = str
+else:
+    EngineName = Literal[engine_names()]
 
 FLAG = r"^[A-Za-z0-9][A-Za-z0-9_.-]*$"
 
@@ -64,8 +70,8 @@ class TopologySpec(Block):
         None,
         description="A pod template taken as it is, in place of an engine; `metadata` and `spec` as in a Deployment.",
     )
-    engine: Literal["vllm", "transformers", "container"] = Field(
-        "vllm",
+    engine: EngineName = Field(
+        engine_names()[0],
         description="What serves: vLLM, kaigen's own small server on transformers (CPUs, small models, tests), or a "
         "container that `image`, `command` and `args` describe.",
     )

@@ -140,7 +140,7 @@ def _findings(objects: Sequence[Rendered], target: str, app: App) -> Iterable[tu
         for finding in check_policy(item.body, pod_security=app.pod_security):
             yield item, finding
     for index, finding in check_references(
-        [item.body for item in objects], external=_Elsewhere(app.elsewhere)
+        [item.body for item in objects], external=_Elsewhere(app.external_objects)
     ):
         yield objects[index], finding
 

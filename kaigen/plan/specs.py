@@ -67,7 +67,7 @@ def plan_specs(
         specs: validated; Models among them tell what Topologies mean by their names.
         change: what else is asked than the spec says.
     """
-    from kaigen.compile.topology.sizing import place_of
+    from kaigen.compile.topology.sizing import field_path
 
     known = list(specs)
     plans: list[SpecPlan] = []
@@ -86,7 +86,7 @@ def plan_specs(
         try:
             told = answer(change(_question(topology.spec, model)))
         except PlanError as error:
-            path = place_of(error.field, topology.spec)
+            path = field_path(error.field, topology.spec)
             found.append(spec.diagnostic(error.problem.code, str(error), path, error.hint))
             continue
         plans.append(SpecPlan(name, spec.source, told))

@@ -34,11 +34,15 @@ class Frame:
         name: the app's.
         labels: what the user wants on every object; not on pods, where a new label would be a new run.
         annotations: likewise; those that direct kaigen are left out.
+        pod_labels: further labels of the app's pods, which their selectors require as well.
+        headless_suffix: end of the headless Service's name.
     """
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    pod_labels: Mapping[str, Tree] = field(default_factory=dict)
+    headless_suffix: str = "-nodes"
 
     @cached_property
     def common_labels(self) -> dict[str, Tree]:
@@ -58,10 +62,30 @@ class Frame:
             f"{self.name}.labels",
         )
 
-    def selector(self, component: str | None = None) -> Labels:
-        """The labels by which a selector finds the pods of one component, or of all."""
-        own = {"app.kubernetes.io/component": component} if component else {}
-        return Labels(self.selector_labels, own, f"{self.name}.selectorLabels")
+    def selector(self, component: str | None = None, own: Mapping[str, Tree] | None = None) -> Labels:
+        """Return the labels that a selector finds the pods of one component by, or all pods for None.
+
+        Args:
+            component: value of the component label.
+            own: further labels of these pods alone.
+        """
+        labels: dict[str, Tree] = {"app.kubernetes.io/component": component} if component else {}
+        return Labels(
+            self.selector_labels, {**labels, **(own or {}), **self.pod_labels}, self._selector_helper
+        )
+
+    def release_selector(self) -> Labels:
+        """Return the labels of all pods of the release, without those of a foreign system."""
+        return Labels(self.selector_labels, {}, self._selector_helper)
+
+    @property
+    def _selector_helper(self) -> str:
+        return f"{self.name}.selectorLabels"
+
+    @property
+    def headless_service(self) -> Release:
+        """The name of the Service that gives each pod a host name."""
+        return Release(self.headless_suffix)
 
     @property
     def _first_wave(self) -> int:

@@ -71,6 +71,7 @@ def service(
     port: Tree,
     target: int | str = "http",
     annotations: Mapping[str, str] | None = None,
+    further_ports: Mapping[str, int] | None = None,
     more: Mapping[str, Tree] | None = None,
 ) -> Object:
     """The address of what serves: the ready pods of a component.
@@ -82,8 +83,12 @@ def service(
         port: of the Service.
         target: port of the pods, by name or number.
         annotations: of the Service, beside the app's.
+        further_ports: numbers of further ports by name.
         more: further fields of its spec.
     """
+    ports: list[Tree] = [{"name": "http", "port": port, "targetPort": target, "protocol": "TCP"}]
+    for name, number in (further_ports or {}).items():
+        ports.append({"name": name, "port": number, "targetPort": number, "protocol": "TCP"})
     return Object(
         role="service",
         body={
@@ -93,7 +98,7 @@ def service(
             "spec": {
                 "type": type,
                 "selector": frame.selector(component),
-                "ports": [{"name": "http", "port": port, "targetPort": target, "protocol": "TCP"}],
+                "ports": ports,
                 **(more or {}),
             },
         },
@@ -117,7 +122,7 @@ def headless_service(
         body={
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": frame.metadata("-nodes", component or "network"),
+            "metadata": frame.metadata(frame.headless_suffix, component or "network"),
             "spec": {
                 "clusterIP": "None",
                 "publishNotReadyAddresses": True,

@@ -30,19 +30,25 @@ def nodes_value(namespace: str, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What nodes must be like.
+class NodePoolRequest:
+    """The nodes that Karpenter makes for an app.
 
     Attributes:
-        value: of their label and taint; see `nodes_value`.
-        requirements: values by label, of which a node has one.
-        nodes: most of them.
+        karpenter: the spec's block.
+        class_group: API group of the node class.
+        class_kind: kind of the node class.
+        value: value of their label and taint; see `nodes_value`.
+        requirements: allowed values by label.
+        nodes: upper limit of their number.
         resource: extended resource whose count is limited too; empty for none.
-        per_node: how many of it a node has.
-        spot: on spot capacity.
-        labels: further labels that the pods ask for, and so the nodes get.
+        per_node: count of that resource on each node.
+        spot: whether they are spot capacity.
+        labels: further labels that the pods select, and so the nodes get.
     """
 
+    karpenter: Karpenter
+    class_group: str
+    class_kind: str
     value: str
     requirements: Mapping[str, Sequence[str]]
     nodes: int
@@ -52,11 +58,11 @@ class Wanted:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def node_pool(frame: Frame, karpenter: Karpenter, wanted: Wanted, context: Context) -> Object:
-    """A NodePool of the app's own; it belongs to the cluster, so its name begins with the namespace's.
+def node_class(karpenter: Karpenter, context: Context) -> tuple[str, str]:
+    """Return group and kind of the node class: the spec's, else the profile's.
 
     Raises:
-        ProblemError: when the profile knows no node class and the spec names none in full.
+        ProblemError: the profile has no node class and the spec does not name one in full.
     """
     given = karpenter.node_class
     group, kind = _CLASSES.get(context.profile.name, ("", ""))
@@ -64,19 +70,25 @@ def node_pool(frame: Frame, karpenter: Karpenter, wanted: Wanted, context: Conte
     if not group or not kind:
         raise ProblemError(
             "KG0350",
-            f"profile `{context.profile.name}` knows no node class of Karpenter's",
+            f"profile `{context.profile.name}` has no Karpenter node class",
             _ORIGIN,
-            "name its `group`, `kind` and `name` in `provisioning.karpenter.nodeClass`, or choose aks or eks in "
+            "set `group`, `kind` and `name` in `provisioning.karpenter.nodeClass`, or choose aks or eks in "
             "kaigen.yaml",
         )
+    return group, kind
+
+
+def node_pool(frame: Frame, request: NodePoolRequest) -> Object:
+    """Return a NodePool of the app's own; it has no namespace, so its name begins with the app's namespace."""
+    karpenter = request.karpenter
     requirements: dict[str, Sequence[str]] = {
         "kubernetes.io/os": ["linux"],
-        "karpenter.sh/capacity-type": ["spot"] if wanted.spot else ["on-demand"],
-        **wanted.requirements,
+        "karpenter.sh/capacity-type": ["spot"] if request.spot else ["on-demand"],
+        **request.requirements,
     }
     if karpenter.zones:
         requirements["topology.kubernetes.io/zone"] = karpenter.zones
-    limit = karpenter.max_nodes or wanted.nodes
+    limit = karpenter.max_nodes or request.nodes
     metadata = frame.metadata("", "nodes", name=Shortened(Joined((Namespace(), "-", Release())), _LABEL_MAX))
     del metadata["namespace"]
     return Object(
@@ -87,14 +99,14 @@ def node_pool(frame: Frame, karpenter: Karpenter, wanted: Wanted, context: Conte
             "metadata": metadata,
             "spec": {
                 "template": {
-                    "metadata": {"labels": {**wanted.labels, NODES_LABEL: wanted.value}},
+                    "metadata": {"labels": {**request.labels, NODES_LABEL: request.value}},
                     "spec": {
                         "nodeClassRef": {
-                            "group": group,
-                            "kind": kind,
+                            "group": request.class_group,
+                            "kind": request.class_kind,
                             "name": settings.text(
                                 "nodes.class",
-                                given.name,
+                                karpenter.node_class.name,
                                 "Name of the node class.",
                                 origin=(*_ORIGIN, "karpenter", "nodeClass", "name"),
                             ),
@@ -103,7 +115,7 @@ def node_pool(frame: Frame, karpenter: Karpenter, wanted: Wanted, context: Conte
                             {"key": key, "operator": "In", "values": list(values)}
                             for key, values in sorted(requirements.items())
                         ],
-                        "taints": [{"key": NODES_LABEL, "value": wanted.value, "effect": "NoSchedule"}],
+                        "taints": [{"key": NODES_LABEL, "value": request.value, "effect": "NoSchedule"}],
                         "expireAfter": _go_duration(karpenter.expire_after) or "Never",
                     },
                 },
@@ -111,15 +123,15 @@ def node_pool(frame: Frame, karpenter: Karpenter, wanted: Wanted, context: Conte
                     "consolidationPolicy": "WhenEmpty",
                     "consolidateAfter": _go_duration(karpenter.consolidate_after) or "10m",
                 },
-                "limits": _limits(wanted, limit),
+                "limits": _limits(request, limit),
             },
         },
     )
 
 
-def _limits(wanted: Wanted, nodes: int) -> dict[str, Tree]:
-    if wanted.resource:
-        return {wanted.resource: str(nodes * wanted.per_node)}
+def _limits(request: NodePoolRequest, nodes: int) -> dict[str, Tree]:
+    if request.resource:
+        return {request.resource: str(nodes * request.per_node)}
     return {"nodes": str(nodes)}
 
 

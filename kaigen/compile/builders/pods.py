@@ -90,18 +90,18 @@ def pod_security(security: Security) -> dict[str, Tree]:
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
-    """What a `resources` block comes to.
+class ResolvedResources:
+    """A `resources` block in the terms of Kubernetes.
 
     Attributes:
         requirements: the container's `resources`.
         node_selector: labels that a node must have.
-        tolerations: that GPU pods need.
-        runtime_class: RuntimeClass that GPU pods need; empty for none.
+        tolerations: tolerations of GPU pods.
+        runtime_class: RuntimeClass of GPU pods; empty for none.
         device_class: DeviceClass that the pod claims from; empty for none.
-        device_count: how many devices.
-        has_gpu: whether the container has one.
-        shared_memory: size of `/dev/shm`; empty for the runtime's default.
+        device_count: number of devices.
+        has_gpu: whether the container has a GPU.
+        shared_memory: size of `/dev/shm`; empty for the container runtime's default.
         scratch_limit: limit of the scratch volume; empty for none.
     """
 
@@ -116,7 +116,11 @@ class Granted:
     scratch_limit: str
 
 
-def grant(
+NO_RESOURCES = ResolvedResources({}, {}, [], "", "", 0, False, "", "")
+"""In place of resources that could not be resolved."""
+
+
+def resolve_resources(
     resources: Resources,
     context: Context,
     *,
@@ -124,8 +128,8 @@ def grant(
     memory: str,
     origin: SpecPath = ("spec", "resources"),
     resource: str = "",
-) -> Granted:
-    """Turn a `resources` block into what Kubernetes schedules by.
+) -> ResolvedResources:
+    """Return a `resources` block in the terms of Kubernetes.
 
     Args:
         resources: what the spec asks for.
@@ -180,7 +184,7 @@ def grant(
     requirements: dict[str, Any] = {"requests": requests, "limits": limits}
     if device_class:
         requirements["claims"] = [{"name": "gpus"}]
-    return Granted(
+    return ResolvedResources(
         requirements=requirements,
         node_selector=selector,
         tolerations=list(profile.gpu_tolerations) if has_gpu else [],
@@ -197,7 +201,7 @@ def placement_fields(
     frame: Frame,
     placement: Placement,
     context: Context,
-    granted: Granted | None,
+    resources: ResolvedResources | None,
     origin: SpecPath = ("spec", "placement"),
 ) -> dict[str, Tree]:
     """A pod's scheduling fields, as settings.
@@ -206,14 +210,14 @@ def placement_fields(
         frame: the app.
         placement: what the spec asks for.
         context: whose profile says how spot nodes are told.
-        granted: what the pod's resources come to; None for no device.
+        resources: resources of the pod; None for a pod without devices.
         origin: where the block stands in the spec.
 
     Raises:
         ProblemError: when spot nodes are asked for and the profile knows none.
     """
-    selector = dict(granted.node_selector) if granted else {}
-    tolerations = list(granted.tolerations) if granted else []
+    selector = dict(resources.node_selector) if resources else {}
+    tolerations = list(resources.tolerations) if resources else []
     if placement.spot:
         spot = context.profile.spot
         if spot is None:
@@ -229,7 +233,7 @@ def placement_fields(
     tolerations += [each for each in placement.tolerations if each not in tolerations]
     runtime_class = placement.runtime_class_name
     if runtime_class is None:
-        runtime_class = granted.runtime_class if granted else ""
+        runtime_class = resources.runtime_class if resources else ""
     return {
         "runtimeClassName": settings.text(
             "runtimeClassName",
@@ -266,7 +270,7 @@ def placement_fields(
                 "How pods are spread over nodes and zones; without a labelSelector, the app's own pods.",
                 origin=(*origin, "topologySpread"),
             ),
-            frame.selector(),
+            frame.release_selector(),
         ),
     }
 

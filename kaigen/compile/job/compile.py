@@ -14,15 +14,16 @@ from kaigen.compile.builders.frame import POD_SECURITY, Frame
 from kaigen.compile.builders.jobs import completion_test, job
 from kaigen.compile.builders.network import headless_service, network_policy
 from kaigen.compile.builders.pods import (
+    NO_RESOURCES,
     SCRATCH,
-    Granted,
+    ResolvedResources,
     container_security,
     entry_point,
-    grant,
     image_fields,
     placement_fields,
     pod_security,
     pull_secrets,
+    resolve_resources,
     scratch_volume,
     shared_memory_volume,
 )
@@ -100,8 +101,7 @@ class _JobCompiler:
         self.naming = naming
         self.frame: Frame = frame_of(job_spec.metadata)
         self.namespace = job_spec.metadata.namespace or context.namespace
-        nothing = Granted({}, {}, [], "", "", 0, False, "", "")
-        self.granted = problems.attempt(self._grant, nothing)
+        self.granted = problems.attempt(self._grant, NO_RESOURCES)
         given = job_spec.spec.inputs
         self.inputs = Inputs(files=given) if isinstance(given, list) else given
 
@@ -110,11 +110,11 @@ class _JobCompiler:
         assert self.spec.image is not None  # Else there is a template, and no container of kaigen's.
         return self.spec.image
 
-    def _grant(self) -> Granted:
+    def _grant(self) -> ResolvedResources:
         resources: Resources = self.spec.resources
         has_gpu = resources.gpus is not None or resources.gpu_type is not None
         cpu, memory = ("4", "16Gi") if has_gpu else ("1", "4Gi")
-        return grant(resources, self.context, cpu=cpu, memory=memory)
+        return resolve_resources(resources, self.context, cpu=cpu, memory=memory)
 
     def app(self) -> App:
         """The app."""

@@ -1,111 +1,97 @@
-"""The kind `Topology`: what serves, behind a Service, on one node or many."""
+"""The compiler of the kind `Topology`: a service that serves a model on one node or several."""
 
 from __future__ import annotations
 
-from kaigen.compile.app import App, Object, collect_settings
+from kaigen.compile.app import Object
 from kaigen.compile.builders.devices import claim_template
 from kaigen.compile.builders.jobs import readiness_test
 from kaigen.compile.builders.monitoring import pod_monitor
-from kaigen.compile.context import Context
-from kaigen.compile.finish import finish
-from kaigen.compile.problems import Problems
-from kaigen.compile.topology.networking import entrance, pod_names, routes
-from kaigen.compile.topology.nodes import node_pools
-from kaigen.compile.topology.resolution import Resolved, resolve
-from kaigen.compile.topology.scaling import scaling
+from kaigen.compile.builders.nodes import node_pool
+from kaigen.compile.builders.workloads import SERVE
+from kaigen.compile.kind_compiler import Description, KindCompiler
+from kaigen.compile.topology.checks import check_topology
+from kaigen.compile.topology.networking import headless_services, route_objects_of, service_objects
+from kaigen.compile.topology.resolution import TopologyResolution, resolve_topology
+from kaigen.compile.topology.scaling import scaling_objects
 from kaigen.compile.topology.summary import notes, summary
-from kaigen.compile.topology.workload import workloads
-from kaigen.compile.topology.workloads import SERVE
+from kaigen.compile.topology.workload import workload_objects
 from kaigen.kinds.compat import ServingNaming
-from kaigen.kinds.topology import Topology
-
-_ORDER = (
-    "image",
-    "imagePullPolicy",
-    "imagePullSecrets",
-    "command",
-    "args",
-    "engineArgs",
-    "contextLength",
-    "concurrency",
-    "quantization",
-    "env",
-    "replicas",
-    "resources",
-    "model",
-    "download",
-    "service",
-    "route",
-    "inferencePool",
-    "autoscaling",
-    "rollout",
-    "disruption",
-    "startup",
-    "progressDeadlineSeconds",
-    "podSpec",
-)
 
 
-def compile_topology(
-    topology: Topology, context: Context, problems: Problems, naming: ServingNaming | None = None
-) -> App:
-    """The app of a Topology.
-
-    Args:
-        topology: the spec.
-        context: what it is compiled for, and every other spec of the run.
-        problems: takes what is wrong with it.
-        naming: names of a foreign system.
-    """
-    resolved = resolve(topology, context, problems)
-    objects = _objects(resolved)
-    app = finish(
-        "Topology",
-        resolved.metadata,
-        resolved.frame,
-        context,
-        objects,
-        collect_settings(objects, _ORDER),
-        problems,
-        pod_security=resolved.spec.security.pod_security,
-        summary=summary(resolved),
-        app_version=resolved.weights.revision,
-        notes=notes(resolved),
-        elsewhere=_elsewhere(resolved),
-    )
-    if naming is None:
-        return app
-    from kaigen.compile.topology.naming import renamed
-
-    return renamed(app, naming)
-
-
-def _objects(topology: Resolved) -> list[Object]:
-    """All that it comes to, in the order in which it is told."""
-    spec, frame, granted = topology.spec, topology.frame, topology.granted
-    objects = node_pools(topology)
-    if granted.device_class:
-        objects.append(claim_template(frame, granted.device_class, granted.device_count, SERVE))
-    objects += entrance(topology)
-    running = workloads(topology)
-    objects += pod_names(topology, running)
-    objects += running
-    objects += scaling(topology, running[0])
+def topology_objects(resolution: TopologyResolution) -> list[Object]:
+    """Return the objects of a Topology, in the order of values.yaml."""
+    spec, frame, resources = resolution.spec, resolution.frame, resolution.resources
+    objects: list[Object] = []
+    if resolution.node_pool is not None:
+        objects.append(node_pool(frame, resolution.node_pool))
+    if resources.device_class:
+        objects.append(claim_template(frame, resources.device_class, resources.device_count, SERVE))
+    objects += service_objects(resolution)
+    objects += headless_services(resolution)
+    workload = workload_objects(resolution)
+    objects += workload
+    objects += scaling_objects(resolution, workload[0])
     if spec.monitoring is not None:
-        objects.append(pod_monitor(frame, SERVE, spec.monitoring, topology.engine.metrics_path))
-    objects += routes(topology)
-    minutes = -(-topology.startup // 60) + 10
-    objects += readiness_test(frame, running[0], topology.context, minutes=minutes)
+        path = resolution.engine.facts.metrics_path
+        objects.append(pod_monitor(frame, SERVE, spec.monitoring, path))
+    objects += route_objects_of(resolution)
+    minutes = -(-resolution.startup // 60) + 10
+    objects += readiness_test(frame, workload[0], resolution.context, minutes=minutes)
     return objects
 
 
-def _elsewhere(topology: Resolved) -> tuple[tuple[str, str], ...]:
-    """Objects that it refers to and others make: kind and name."""
-    spec = topology.spec
-    found: list[tuple[str, str]] = []
+def describe_topology(resolution: TopologyResolution) -> Description:
+    """Return what the app tells its readers."""
+    return Description(
+        summary=summary(resolution),
+        pod_security=resolution.spec.security.pod_security,
+        app_version=resolution.weights.revision,
+        notes=notes(resolution),
+        external_objects=_external_objects(resolution),
+    )
+
+
+def _external_objects(resolution: TopologyResolution) -> tuple[tuple[str, str], ...]:
+    """Return kind and name of the objects that the app refers to but does not make."""
+    spec = resolution.spec
+    objects: list[tuple[str, str]] = []
     if spec.inference_pool is not None:
-        found.append(("Service", spec.inference_pool.endpoint_picker))
+        objects.append(("Service", spec.inference_pool.endpoint_picker))
     autoscale = spec.autoscale
     if autoscale and autoscale.prometheus and autoscale.prometheus.trigger_authentication:
-        found.append(("TriggerAuthentication", autoscale.prometheus.trigger_authentication))
-    return tuple(found)
+        objects.append(("TriggerAuthentication", autoscale.prometheus.trigger_authentication))
+    return tuple(objects)
+
+
+compile_topology = KindCompiler(
+    resolve=resolve_topology,
+    check=check_topology,
+    objects=topology_objects,
+    describe=describe_topology,
+    default_naming=ServingNaming(),
+    settings_order=(
+        "image",
+        "imagePullPolicy",
+        "imagePullSecrets",
+        "command",
+        "args",
+        "engineArgs",
+        "contextLength",
+        "concurrency",
+        "quantization",
+        "env",
+        "replicas",
+        "resources",
+        "model",
+        "download",
+        "service",
+        "route",
+        "inferencePool",
+        "autoscaling",
+        "rollout",
+        "disruption",
+        "startup",
+        "progressDeadlineSeconds",
+        "podSpec",
+    ),
+)

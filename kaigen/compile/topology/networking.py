@@ -1,35 +1,32 @@
-"""How requests reach the pods of a Topology: who may connect, the Services, the pool, the routes."""
+"""How requests reach the pods of a Topology: network policy, Services, inference pool, routes."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.network import headless_service, network_policy, service
 from kaigen.compile.builders.routes import inference_pool, route_objects
+from kaigen.compile.builders.workloads import SERVE
 from kaigen.compile.expressions import Setting, Tree
-from kaigen.compile.topology.engine import MASTER_PORT
-from kaigen.compile.topology.resolution import Resolved
-from kaigen.compile.topology.workloads import SERVE
+from kaigen.compile.topology.resolution import TopologyResolution, Workload
 
 
-def entrance(topology: Resolved) -> list[Object]:
-    """The Service, and who may connect to what is behind it."""
+def service_objects(resolution: TopologyResolution) -> list[Object]:
+    """Return the Service, and the policy that decides who may connect to its pods."""
     return [
         network_policy(
-            topology.frame,
-            among_themselves=topology.parallel.nodes > 1,
-            port=topology.port,
-            allow_from=topology.spec.service.allow_from,
+            resolution.frame,
+            among_themselves=resolution.parallelism.nodes > 1,
+            port=resolution.port,
+            allow_from=resolution.spec.service.allow_from,
             origin=("spec", "service", "allowFrom"),
         ),
-        _service(topology),
+        _service(resolution),
     ]
 
 
-def _service(topology: Resolved) -> Object:
-    given = topology.spec.service
+def _service(resolution: TopologyResolution) -> Object:
+    given, naming = resolution.spec.service, resolution.naming
     more: dict[str, Tree] = {}
     if given.type == "LoadBalancer":
         if given.load_balancer_class:
@@ -41,8 +38,10 @@ def _service(topology: Resolved) -> Object:
                 "Networks that may connect.",
                 origin=("spec", "service", "loadBalancerSourceRanges"),
             )
+    if naming.publish_not_ready:
+        more["publishNotReadyAddresses"] = True
     return service(
-        topology.frame,
+        resolution.frame,
         SERVE,
         type=Setting(
             "service.type",
@@ -51,35 +50,36 @@ def _service(topology: Resolved) -> Object:
             {"enum": ["ClusterIP", "NodePort", "LoadBalancer"]},
             origin=("spec", "service", "type"),
         ),
-        port=_service_port(topology),
-        target=topology.port if topology.mode == "template" else "http",
+        port=_service_port(resolution),
+        target="http" if resolution.engine.builds_pods else resolution.port,
         annotations=given.annotations,
+        further_ports=naming.service_ports,
         more=more,
     )
 
 
-def _service_port(topology: Resolved) -> Setting:
-    return settings.count(
-        "service.port", topology.spec.service.port, "Port of the Service.", origin=("spec", "service", "port")
-    )
+def _service_port(resolution: TopologyResolution) -> Setting:
+    port = resolution.spec.service.port
+    return settings.count("service.port", port, "Port of the Service.", origin=("spec", "service", "port"))
 
 
-def pod_names(topology: Resolved, workloads: Sequence[Object]) -> list[Object]:
-    """The Service that gives each pod of a StatefulSet its name; none where there is no StatefulSet."""
-    if all(item.kind != "StatefulSet" for item in workloads):
-        return []
-    several = topology.parallel.nodes > 1
-    component, port, name = (None, MASTER_PORT, "rendezvous") if several else (SERVE, topology.port, "http")
-    return [headless_service(topology.frame, component, port, role="service-nodes", name=name)]
+def headless_services(resolution: TopologyResolution) -> list[Object]:
+    """Return the Service that gives the pods of StatefulSets host names; none for other workloads."""
+    frame, port = resolution.frame, resolution.engine.rendezvous_port
+    if resolution.workload is Workload.STATEFUL_SET_GROUPS:
+        return [headless_service(frame, None, port, role="service-nodes")]
+    if resolution.workload is Workload.STATEFUL_SET:
+        return [headless_service(frame, SERVE, resolution.port, role="service-nodes", name="http")]
+    return []
 
 
-def routes(topology: Resolved) -> list[Object]:
-    """The way in from outside of the cluster, and the pool that picks a pod for each request."""
-    spec, frame = topology.spec, topology.frame
-    made = []
+def route_objects_of(resolution: TopologyResolution) -> list[Object]:
+    """Return the routes from outside the cluster, and the pool that picks a pod for each request."""
+    spec, frame = resolution.spec, resolution.frame
+    objects = []
     if spec.inference_pool is not None:
-        made.append(inference_pool(frame, SERVE, spec.inference_pool, topology.port))
+        objects.append(inference_pool(frame, SERVE, spec.inference_pool, resolution.port))
     if spec.route is not None:
         pool = spec.inference_pool is not None
-        made += route_objects(frame, spec.route, service_port=_service_port(topology), pool=pool)
-    return made
+        objects += route_objects(frame, spec.route, service_port=_service_port(resolution), pool=pool)
+    return objects

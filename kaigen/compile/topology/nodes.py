@@ -1,4 +1,4 @@
-"""The nodes that a Topology runs on: what those must be like that Karpenter makes for it, and where its pods may go."""
+"""The nodes of a Topology: which ones Karpenter makes for it, and where its pods may run."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from typing import Any
 from kaigen.catalog.gpus import Gpu, get_gpu
 from kaigen.catalog.instances import instances
 from kaigen.catalog.profiles import Profile
-from kaigen.compile.app import Object
-from kaigen.compile.builders.nodes import NODES_LABEL, Wanted, node_pool, nodes_value
-from kaigen.compile.builders.pods import Granted, placement_fields
+from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.nodes import NODES_LABEL, NodePoolRequest, node_class, nodes_value
+from kaigen.compile.builders.pods import ResolvedResources, placement_fields
+from kaigen.compile.context import Context
+from kaigen.compile.engines.launch import Parallelism
 from kaigen.compile.expressions import Tree
-from kaigen.compile.topology.resolution import Resolved
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import Resources
+from kaigen.kinds.serving import Karpenter, Provisioning, ProvisioningRef
+from kaigen.kinds.topology import Topology
 
 _CLOUDS = {"aks": "azure", "eks": "aws"}
-_GIVEN = re.compile(
+_KNOWN_DOMAINS = re.compile(
     r"(^|\.)(kubernetes\.io|k8s\.io|karpenter\.sh|karpenter\.k8s\.aws|azure\.com|google\.com|nvidia\.com)$"
 )
-"""Domains of labels that nodes carry by themselves."""
+"""Domains of labels that Kubernetes, a cloud or a driver sets on nodes."""
 _SPREAD: Mapping[str, Any] = {
     "maxSkew": 1,
     "topologyKey": "kubernetes.io/hostname",
@@ -30,82 +33,120 @@ _SPREAD: Mapping[str, Any] = {
 }
 
 
-def node_pools(topology: Resolved) -> list[Object]:
-    """The NodePool that makes its nodes; none where it runs on those that there are."""
-    karpenter = topology.karpenter
-    if karpenter is None or topology.mode == "template":
-        return []
-    made = topology.problems.attempt(
-        lambda: node_pool(topology.frame, karpenter, _wanted(topology), topology.context), None
-    )
-    return [made] if made else []
+def karpenter_of(provisioning: ProvisioningRef) -> Karpenter | None:
+    """Return how Karpenter makes nodes; None where the pods run on existing nodes."""
+    if isinstance(provisioning, Provisioning):
+        return provisioning.karpenter
+    return Karpenter() if provisioning == "karpenter" else None
 
 
-def _wanted(topology: Resolved) -> Wanted:
-    spec, granted, gpus = topology.spec, topology.granted, topology.gpus
-    amounts = granted.requirements.get("limits", {})
-    return Wanted(
-        value=_nodes_value(topology),
-        requirements=_node_requirements(spec.resources, granted, topology.context.profile, gpus),
-        nodes=(topology.most + 1) * topology.parallel.nodes,
+def _max_replicas(topology: Topology) -> int:
+    spec = topology.spec
+    return spec.autoscale.max if spec.autoscale else spec.shape.replicas
+
+
+def _nodes_value(topology: Topology, context: Context) -> str:
+    return nodes_value(topology.metadata.namespace or context.namespace, topology.metadata.name)
+
+
+def resolve_node_pool(
+    topology: Topology,
+    karpenter: Karpenter,
+    context: Context,
+    resources: ResolvedResources,
+    parallelism: Parallelism,
+) -> NodePoolRequest:
+    """Return the nodes that Karpenter makes for a Topology.
+
+    Args:
+        topology: the spec.
+        karpenter: the spec's block.
+        context: what it is compiled for.
+        resources: resources of one pod.
+        parallelism: how one replica uses nodes.
+
+    Raises:
+        ProblemError: the spec does not decide which nodes to make.
+    """
+    spec = topology.spec
+    gpus = parallelism.gpus
+    amounts = resources.requirements.get("limits", {})
+    requirements = _node_requirements(spec.resources, resources, context.profile, gpus)
+    group, kind = node_class(karpenter, context)
+    return NodePoolRequest(
+        karpenter=karpenter,
+        class_group=group,
+        class_kind=kind,
+        value=_nodes_value(topology, context),
+        requirements=requirements,
+        nodes=(_max_replicas(topology) + 1) * parallelism.nodes,
         resource=next((name for name in amounts if "/" in name), ""),
         per_node=gpus,
         spot=spec.placement.spot,
-        labels=_own_labels(spec.placement.node_selector),
+        labels=_custom_labels(spec.placement.node_selector),
     )
 
 
-def _nodes_value(topology: Resolved) -> str:
-    return nodes_value(topology.namespace, topology.metadata.name)
+def scheduling_fields(
+    topology: Topology,
+    frame: Frame,
+    context: Context,
+    resources: ResolvedResources,
+    parallelism: Parallelism,
+) -> dict[str, Tree]:
+    """Return the fields of a pod that decide where it runs.
 
-
-def scheduling(topology: Resolved) -> dict[str, Tree]:
-    """Fields of a pod that say where it may run.
+    Args:
+        topology: the spec.
+        frame: names and labels of its objects.
+        context: what it is compiled for.
+        resources: resources of one pod.
+        parallelism: how one replica uses nodes.
 
     Raises:
-        ProblemError: when the cluster can have no such place.
+        ProblemError: the cluster cannot have such a node.
     """
-    placement, granted = topology.spec.placement, topology.granted
+    placement = topology.spec.placement
     update: dict[str, Any] = {}
-    if topology.karpenter is not None:
-        # The nodes are told by the pool's own label; what they are like is the pool's business.
-        granted = replace(
-            granted,
-            node_selector={NODES_LABEL: _nodes_value(topology)},
+    if karpenter_of(topology.spec.provisioning) is not None:
+        # The pool's own label selects the nodes; the pool decides everything else about them.
+        resources = replace(
+            resources,
+            node_selector={NODES_LABEL: _nodes_value(topology, context)},
             tolerations=[
-                *granted.tolerations,
+                *resources.tolerations,
                 {"key": NODES_LABEL, "operator": "Exists", "effect": "NoSchedule"},
             ],
         )
         update["spot"] = False
-    if not placement.topology_spread and topology.most > 1 and topology.parallel.nodes == 1:
+    if not placement.topology_spread and _max_replicas(topology) > 1 and parallelism.nodes == 1:
         update["topology_spread"] = [dict(_SPREAD)]
     if update:
         placement = placement.model_copy(update=update)
-    return placement_fields(topology.frame, placement, topology.context, granted)
+    return placement_fields(frame, placement, context, resources)
 
 
 def _node_requirements(
-    resources: Resources, granted: Granted, profile: Profile, gpus: int
+    requested: Resources, resolved: ResolvedResources, profile: Profile, gpus: int
 ) -> dict[str, Sequence[str]]:
-    """Values by label, of which a node has one: its instance type, or the GPU that it has.
+    """Return the allowed values by node label: instance types, or the GPU.
 
     Args:
-        resources: what the spec asks for.
-        granted: what that comes to.
-        profile: of the cluster.
-        gpus: of each pod, and so of each node.
+        requested: the spec's block.
+        resolved: resources of one pod.
+        profile: profile of the cluster.
+        gpus: GPUs of each node.
 
     Raises:
-        ProblemError: when the spec leaves open which nodes there are to be.
+        ProblemError: the spec does not decide which nodes to make.
     """
-    if resources.instance_type is not None:
-        return {"node.kubernetes.io/instance-type": [resources.instance_type]}
+    if requested.instance_type is not None:
+        return {"node.kubernetes.io/instance-type": [requested.instance_type]}
     label = profile.gpu_label
-    if label in granted.node_selector and label.startswith("karpenter."):
+    if label in resolved.node_selector and label.startswith("karpenter."):
         count = {f"{label.rpartition('-')[0]}-count": [str(gpus)]} if gpus else {}
-        return {label: [granted.node_selector[label]], **count}
-    gpu = get_gpu(resources.gpu_type) if resources.gpu_type else None
+        return {label: [resolved.node_selector[label]], **count}
+    gpu = get_gpu(requested.gpu_type) if requested.gpu_type else None
     cloud = _CLOUDS.get(profile.name)
     known = [
         each
@@ -116,7 +157,7 @@ def _node_requirements(
     if not alike:
         raise ProblemError(
             "KG0350",
-            "Karpenter must be told which nodes to make",
+            "the spec does not decide which nodes Karpenter makes",
             ("spec", "provisioning"),
             _counts_hint(cloud, gpu, sorted({each.count for each in known})),
         )
@@ -125,15 +166,15 @@ def _node_requirements(
 
 def _counts_hint(cloud: str | None, gpu: Gpu | None, counts: Sequence[int]) -> str:
     if gpu is None or not counts:
-        return "name an `instanceType` in `resources`"
+        return "set `resources.instanceType`"
     several = " or ".join(map(str, counts))
-    return f"{cloud}'s nodes with {gpu.name} have {several} of them; or name an `instanceType`"
+    return f"ask for {several} GPUs, as {cloud}'s nodes with {gpu.name} have, or set `resources.instanceType`"
 
 
-def _own_labels(selector: Mapping[str, str]) -> dict[str, str]:
-    """The labels of a selector that nobody gives to nodes but who makes them: not Kubernetes', not a cloud's."""
+def _custom_labels(selector: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels of a selector that only the maker of the nodes can set: not those of Kubernetes or a cloud."""
     return {
         key: value
         for key, value in selector.items()
-        if "/" not in key or not _GIVEN.search(key.partition("/")[0])
+        if "/" not in key or not _KNOWN_DOMAINS.search(key.partition("/")[0])
     }

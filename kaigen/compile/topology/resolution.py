@@ -1,153 +1,198 @@
-"""What a Topology comes to before anything is made of it: all that its spec leaves open is decided here."""
+"""The resolution of a Topology: every decision that its spec leaves open."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 
-from kaigen.catalog.engines import Engine, get_engine, startup_seconds
+from kaigen.catalog.engines import startup_seconds
+from kaigen.compile.builders.autoscaling import Autoscaling, resolve_autoscaling
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.builders.pods import Granted
+from kaigen.compile.builders.nodes import NodePoolRequest
+from kaigen.compile.builders.pods import NO_RESOURCES, ResolvedResources, pod_security
 from kaigen.compile.context import Context
+from kaigen.compile.engines.base import Engine
+from kaigen.compile.engines.launch import Parallelism, Weights
+from kaigen.compile.engines.registry import engine_of
+from kaigen.compile.expressions import Release, SpecPath, Tree
 from kaigen.compile.finish import frame_of
 from kaigen.compile.problems import Problems
-from kaigen.compile.topology.engine import check_arguments
-from kaigen.compile.topology.fields import check_fields
-from kaigen.compile.topology.parallel import Parallel, copy_spread
-from kaigen.compile.topology.resources import granted_resources, pod_gpus
-from kaigen.compile.topology.sizing import Sized, size
-from kaigen.compile.topology.source import check_transfer, served_weights
-from kaigen.compile.topology.template import template_port
-from kaigen.compile.topology.weights import Consumer, Weights, adapter_weights
+from kaigen.compile.topology.adapters import adapter_weights
+from kaigen.compile.topology.nodes import karpenter_of, resolve_node_pool, scheduling_fields
+from kaigen.compile.topology.resources import pod_gpus, pod_resources
+from kaigen.compile.topology.sizing import Sizing, size
+from kaigen.compile.topology.weights import Consumer, served_weights
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.blocks import Image
-from kaigen.kinds.serving import Karpenter, Provisioning
+from kaigen.kinds.compat import ServingNaming
 from kaigen.kinds.topology import Topology, TopologySpec
 
 
+class Workload(Enum):
+    """Which objects run the pods."""
+
+    DEPLOYMENT = "Deployment"
+    STATEFUL_SET = "StatefulSet"
+    LEADER_WORKER_SET = "LeaderWorkerSet"
+    STATEFUL_SET_GROUPS = "two StatefulSets for each replica"
+
+
 @dataclass(frozen=True, slots=True)
-class Resolved:
-    """A Topology with all that it leaves open.
+class TopologyResolution:
+    """A Topology with every decision that its spec leaves open.
 
     Attributes:
-        metadata: of the spec.
+        metadata: metadata of the spec.
         spec: the spec.
         context: what it is compiled for.
-        problems: takes what is wrong with it.
-        frame: of its objects.
-        namespace: of the app.
-        mode: name of the engine, or `template`.
-        engine: what serves.
-        image: of the engine.
-        image_at: where the image stands in the spec; empty for kaigen's own.
-        sized: what the catalogues say of it.
-        parallel: how one copy spreads.
-        gpus: devices of one pod.
-        granted: what the resources of a pod come to.
-        weights: of the model.
+        naming: names in its objects.
+        frame: names and labels of its objects.
+        namespace: namespace of the app.
+        engine: the engine that serves.
+        image: image of the engine.
+        image_path: the spec's field of the image; empty when kaigen chose it.
+        sizing: preset, instance type and plan.
+        parallelism: how one replica uses GPUs and nodes.
+        gpus: GPUs of one pod.
+        resources: resources of one pod.
+        weights: weights of the model.
         adapters: LoRA adapters.
-        most: most copies that there may be.
+        max_replicas: greatest number of replicas.
         startup: longest time until a pod is ready, in seconds.
-        port: the port that the engine listens on; of a template, the one that it says.
+        port: port that the pods listen on.
+        workload: which objects run the pods.
+        scheduling: fields of the pods that decide where they run.
+        security: security context of the pods.
+        node_pool: nodes that Karpenter makes; None where the pods run on existing nodes.
+        autoscaling: how replicas follow the load; None where their number is fixed.
     """
 
     metadata: Metadata
     spec: TopologySpec
     context: Context
-    problems: Problems
+    naming: ServingNaming
     frame: Frame
     namespace: str
-    mode: str
     engine: Engine
     image: Image
-    image_at: tuple[str, ...]
-    sized: Sized
-    parallel: Parallel
+    image_path: SpecPath
+    sizing: Sizing
+    parallelism: Parallelism
     gpus: int
-    granted: Granted
+    resources: ResolvedResources
     weights: Weights
     adapters: tuple[Weights, ...]
-    most: int
+    max_replicas: int
     startup: int
     port: int
-
-    @property
-    def karpenter(self) -> Karpenter | None:
-        """How Karpenter makes nodes for it; None where it runs on those that there are."""
-        given = self.spec.provisioning
-        if isinstance(given, Provisioning):
-            return given.karpenter
-        return Karpenter() if given == "karpenter" else None
+    workload: Workload
+    scheduling: Mapping[str, Tree]
+    security: Mapping[str, Tree]
+    node_pool: NodePoolRequest | None
+    autoscaling: Autoscaling | None
 
 
-def resolve(topology: Topology, context: Context, problems: Problems) -> Resolved:
+def resolve_topology(
+    topology: Topology, context: Context, problems: Problems, naming: ServingNaming
+) -> TopologyResolution:
     """Decide what a Topology leaves open.
 
     Args:
         topology: the spec.
         context: what it is compiled for, and every other spec of the run.
-        problems: takes what is wrong with it.
+        problems: collects what cannot be decided.
+        naming: names in its objects.
     """
     spec, metadata = topology.spec, topology.metadata
-    mode = "template" if spec.template is not None else spec.engine
-    check_fields(spec, mode, problems)
-    if mode in {"vllm", "transformers"}:
-        check_arguments(spec, problems)
-    engine = get_engine("container" if mode == "template" else spec.engine)
-    sized = size(spec, mode, problems, own_image=spec.image is None)
-    image, image_at = _image(spec, mode, engine, context, problems)
-    gpus = pod_gpus(spec, mode, sized)
-    parallel = copy_spread(spec, mode, engine, image, sized.plan, gpus, problems)
-    nothing = Granted({}, {}, [], "", "", 0, False, "", "")
-    granted = problems.attempt(lambda: granted_resources(spec, mode, sized, gpus, context), nothing)
+    engine = engine_of(spec)
     namespace = metadata.namespace or context.namespace
-    most = spec.autoscale.max if spec.autoscale else spec.shape.replicas
+    frame = frame_of(
+        metadata,
+        pod_labels={name: value or Release() for name, value in naming.pod_labels.items()},
+        headless_suffix=naming.headless_suffix,
+    )
+    sizing = size(spec, engine, problems)
+    image, image_path = _image(spec, engine, context, problems)
+    gpus = pod_gpus(spec, engine, sizing)
+    parallelism = engine.parallelism(spec, image, sizing.plan, gpus, problems)
+    resources = problems.attempt(lambda: pod_resources(spec, engine, sizing, gpus, context), NO_RESOURCES)
+    max_replicas = spec.autoscale.max if spec.autoscale else spec.shape.replicas
     consumer = Consumer(
         context=context,
-        problems=problems,
         namespace=namespace,
-        engine=mode,
-        nodes=parallel.nodes,
-        replicas=most,
-        has_gpu=granted.has_gpu,
+        engine=engine,
+        nodes=parallelism.nodes,
+        replicas=max_replicas,
+        has_gpu=resources.has_gpu,
         transfer=spec.transfer,
+        folders=naming.folders,
     )
-    weights = problems.attempt(lambda: served_weights(spec, mode, sized.preset, consumer), Weights())
-    adapters = tuple(adapter_weights(spec.adapters, consumer))
-    check_transfer(spec, mode, (weights, *adapters), problems)
-    given = spec.probes.startup
-    return Resolved(
+    weights = problems.attempt(lambda: served_weights(spec, sizing.preset, consumer, problems), Weights())
+    karpenter = karpenter_of(spec.provisioning) if engine.builds_pods else None
+    startup = spec.probes.startup
+    nothing: dict[str, Tree] = {}
+    return TopologyResolution(
         metadata=metadata,
         spec=spec,
         context=context,
-        problems=problems,
-        frame=frame_of(metadata),
+        naming=naming,
+        frame=frame,
         namespace=namespace,
-        mode=mode,
         engine=engine,
         image=image,
-        image_at=image_at,
-        sized=sized,
-        parallel=parallel,
+        image_path=image_path,
+        sizing=sizing,
+        parallelism=parallelism,
         gpus=gpus,
-        granted=granted,
+        resources=resources,
         weights=weights,
-        adapters=adapters,
-        most=most,
-        startup=seconds(given) if given else startup_seconds(weights.size, weights.source),
-        port=template_port(spec, problems) if mode == "template" else spec.port,
+        adapters=tuple(adapter_weights(spec.adapters, consumer, problems)),
+        max_replicas=max_replicas,
+        startup=seconds(startup) if startup else startup_seconds(weights.size, weights.source),
+        port=engine.port(spec, problems),
+        workload=_workload(spec, engine, parallelism, context),
+        scheduling=problems.attempt(
+            lambda: scheduling_fields(topology, frame, context, resources, parallelism), nothing
+        )
+        if engine.builds_pods
+        else nothing,
+        security=problems.attempt(lambda: pod_security(spec.security), nothing)
+        if engine.builds_pods
+        else nothing,
+        node_pool=problems.attempt(
+            lambda: resolve_node_pool(topology, karpenter, context, resources, parallelism), None
+        )
+        if karpenter
+        else None,
+        autoscaling=problems.attempt(lambda: _autoscaling(spec, engine), None),
     )
 
 
 def _image(
-    spec: TopologySpec, mode: str, engine: Engine, context: Context, problems: Problems
-) -> tuple[Image, tuple[str, ...]]:
-    """The engine's image, and where it stands in the spec; nowhere for kaigen's own."""
+    spec: TopologySpec, engine: Engine, context: Context, problems: Problems
+) -> tuple[Image, SpecPath]:
+    """Return the engine's image and its field of the spec; an empty path when kaigen chose the image."""
     if spec.image is not None:
         return spec.image, ("spec", "image")
-    if engine.image:
-        return context.images[engine.image], ()
-    if mode == "container":
-        hint = "name it in `image`"
-        problems.error("KG0341", "a container needs an `image`", ("spec", "engine"), hint)
+    if engine.facts.image:
+        return context.images[engine.facts.image], ()
+    if engine.requires_image:
+        problems.error("KG0341", f"{engine.label} requires `image`", ("spec", "engine"), "set `image`")
     return "unknown", ()
+
+
+def _workload(spec: TopologySpec, engine: Engine, parallelism: Parallelism, context: Context) -> Workload:
+    if parallelism.nodes == 1:
+        owns_volume = spec.storage is not None and engine.builds_pods
+        return Workload.STATEFUL_SET if owns_volume else Workload.DEPLOYMENT
+    groups = spec.shape.groups
+    by_sets = not context.profile.leader_worker_set if groups is None else groups == "statefulSet"
+    return Workload.STATEFUL_SET_GROUPS if by_sets else Workload.LEADER_WORKER_SET
+
+
+def _autoscaling(spec: TopologySpec, engine: Engine) -> Autoscaling | None:
+    if spec.autoscale is None:
+        return None
+    return resolve_autoscaling(spec.autoscale, engine.facts.metrics or {}, engine.label)

@@ -1,4 +1,4 @@
-"""What a spec leaves open, resolved from the catalogues: GPUs of a pod, nodes, parallelism, and flags of the engine."""
+"""Sizing of a Topology from the catalogues: preset, instance type, plan, and the flags that they need."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import Instance, find_instance
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets
+from kaigen.compile.engines.base import Engine
 from kaigen.compile.expressions import Json, SpecPath
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
@@ -19,20 +20,18 @@ from kaigen.sizing.problem import Field, PlanError
 from kaigen.sizing.result import Plan
 
 GIB = 2**30
-TEMPLATES_FOLDER = "/vllm-workspace/examples"
-"""Where vLLM's own image keeps its examples."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sized:
-    """What the catalogues say of a spec.
+class Sizing:
+    """What the catalogues know about a spec.
 
     Attributes:
-        preset: the model; None when the spec names none.
-        instance: the instance type; None when the spec names none that is known.
-        plan: how the model fits; None when the model or the GPUs are not known.
-        flags: of the engine, that the model needs by its preset or its plan.
-        env: variables likewise.
+        preset: the model; None without a preset.
+        instance: the instance type; None when it is unknown.
+        plan: how the model fits; None when the model or the GPUs are unknown.
+        flags: engine flags that the preset or the plan requires.
+        env: variables that the preset requires.
     """
 
     preset: Preset | None = None
@@ -42,32 +41,30 @@ class Sized:
     env: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def words(self) -> str:
-        """The arithmetic, for readers; empty without a plan."""
+    def summary(self) -> str:
+        """The calculation in words; empty without a plan."""
         if self.plan is None:
             return ""
-        found = self.plan
-        return arithmetic(found.facts, found.hardware, found.layout, found.load)
+        return arithmetic(self.plan.facts, self.plan.hardware, self.plan.layout, self.plan.load)
 
 
-def size(spec: TopologySpec, mode: str, problems: Problems, *, own_image: bool) -> Sized:
-    """What the catalogues say of a spec.
+def size(spec: TopologySpec, engine: Engine, problems: Problems) -> Sizing:
+    """Return what the catalogues know about a spec.
 
     Args:
         spec: the spec.
-        mode: name of the engine, or `template`.
-        problems: takes what does not fit.
-        own_image: the engine's image is kaigen's choice.
+        engine: the engine that serves.
+        problems: collects what does not fit.
     """
     name = spec.resources.instance_type
     instance = find_instance(name) if name else None
-    if spec.preset is None or mode in {"template", "container"}:
-        return Sized(instance=instance)
+    if spec.preset is None or not engine.reads_presets:
+        return Sizing(instance=instance)
     preset = problems.attempt(lambda: _preset(spec), None)
     if preset is None:
-        return Sized(instance=instance)
-    if mode == "transformers":
-        return Sized(preset, instance)
+        return Sizing(instance=instance)
+    if not engine.facts.planned:
+        return Sizing(preset, instance)
     if preset.engine.trust_remote_code and not spec.trust_remote_code:
         problems.error(
             "KG0354",
@@ -75,16 +72,16 @@ def size(spec: TopologySpec, mode: str, problems: Problems, *, own_image: bool) 
             ("spec", "preset"),
             "allow it with `trustRemoteCode: true`",
         )
-    given = _given(spec)
-    flags = _model_flags(preset, own_image=own_image)
+    given = _given_flags(spec)
+    flags = dict(engine.preset_flags(preset, own_image=spec.image is None))
     found = problems.attempt(lambda: _plan(spec, preset, instance), None)
     if found is not None:
         own = {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "quantization"}
         if spec.context_length is not None:
             own.add("max-model-len")
         flags |= {flag: value for flag, value in found.flags if flag not in own}
-    env = {key: value for key, value in (preset.engine.env or {}).items() if key not in spec.env}
-    return Sized(preset, instance, found, {k: v for k, v in flags.items() if k not in given}, env)
+    env = {key: value for key, value in engine.preset_env(preset).items() if key not in spec.env}
+    return Sizing(preset, instance, found, {k: v for k, v in flags.items() if k not in given}, env)
 
 
 def _preset(spec: TopologySpec) -> Preset:
@@ -102,8 +99,8 @@ def _preset(spec: TopologySpec) -> Preset:
     return preset
 
 
-def _given(spec: TopologySpec) -> dict[str, Json]:
-    """The spec's own flags by name; of a list, those that begin with two dashes."""
+def _given_flags(spec: TopologySpec) -> dict[str, Json]:
+    """Return the spec's own flags by name; of a list, those that begin with two dashes."""
     if isinstance(spec.engine_args, dict):
         return {name.replace("_", "-"): value for name, value in spec.engine_args.items()}
     found: dict[str, Json] = {}
@@ -114,29 +111,8 @@ def _given(spec: TopologySpec) -> dict[str, Json]:
     return found
 
 
-def _model_flags(preset: Preset, *, own_image: bool) -> dict[str, Json]:
-    engine = preset.engine
-    flags: dict[str, Json] = {
-        flag: value
-        for flag, value in (
-            ("tool-call-parser", engine.tool_call_parser),
-            ("reasoning-parser", engine.reasoning_parser),
-            ("tokenizer-mode", engine.tokenizer_mode),
-            ("config-format", engine.config_format),
-            ("load-format", engine.load_format),
-            ("kv-cache-dtype", engine.kv_cache_dtype),
-        )
-        if value
-    }
-    if engine.tool_call_parser:
-        flags["enable-auto-tool-choice"] = True
-    if engine.tool_chat_template and own_image:
-        flags["chat-template"] = f"{TEMPLATES_FOLDER}/{engine.tool_chat_template}"
-    return {**flags, **(engine.args or {})}
-
-
-def hardware(spec: TopologySpec, instance: Instance | None) -> Hardware | None:
-    """The nodes that a spec asks for; None when their GPUs are not known.
+def _hardware(spec: TopologySpec, instance: Instance | None) -> Hardware | None:
+    """Return the nodes that a spec asks for; None when their GPUs are unknown.
 
     Raises:
         PlanError: the GPU has no such slice.
@@ -154,8 +130,8 @@ def hardware(spec: TopologySpec, instance: Instance | None) -> Hardware | None:
 
 
 def request_of(spec: TopologySpec) -> Request:
-    """What a spec asks of sizing; flags of the engine that it gives among it."""
-    shape, given = spec.shape, _given(spec)
+    """Return what a spec asks of the planner, including its engine flags."""
+    shape, given = spec.shape, _given_flags(spec)
     utilization = given.get("gpu-memory-utilization")
     dtype = given.get("dtype")
     cache = given.get("kv-cache-dtype")
@@ -176,10 +152,12 @@ def request_of(spec: TopologySpec) -> Request:
 
 def _plan(spec: TopologySpec, preset: Preset, instance: Instance | None) -> Plan | None:
     try:
-        nodes = hardware(spec, instance)
+        nodes = _hardware(spec, instance)
         return plan(facts_of(preset), request_of(spec), nodes) if nodes else None
     except PlanError as error:
-        raise ProblemError(error.problem.code, str(error), place_of(error.field, spec), error.hint) from None
+        raise ProblemError(
+            error.problem.code, str(error), field_path(error.field, spec), error.hint
+        ) from None
 
 
 def _number(value: Json) -> float | None:
@@ -189,7 +167,7 @@ def _number(value: Json) -> float | None:
         return None
 
 
-_PLACES: Mapping[Field, SpecPath] = {
+_FIELD_PATHS: Mapping[Field, SpecPath] = {
     Field.MIG: ("spec", "resources", "gpus"),
     Field.CONTEXT_LENGTH: ("spec", "contextLength"),
     Field.CONCURRENCY: ("spec", "concurrency"),
@@ -205,17 +183,17 @@ _PLACES: Mapping[Field, SpecPath] = {
 }
 
 
-def place_of(what: Field, spec: TopologySpec) -> SpecPath:
-    """The field of the spec that is to blame."""
+def field_path(what: Field, spec: TopologySpec) -> SpecPath:
+    """Return the spec's field that a planning error is about."""
     if what is Field.HARDWARE:
         for name in ("instanceType", "gpuType", "gpus"):
             if {"instanceType": "instance_type", "gpuType": "gpu_type"}.get(name, name) in (
                 spec.resources.model_fields_set
             ):
                 return ("spec", "resources", name)
-    return _PLACES.get(what, ("spec", "preset"))
+    return _FIELD_PATHS.get(what, ("spec", "preset"))
 
 
 def preset_bytes(preset: Preset) -> int:
-    """Bytes of a preset's weights as its repository has them."""
+    """Return the size of a preset's weights in its repository, in bytes."""
     return int(preset.weights_gib * GIB)

@@ -1,37 +1,36 @@
-"""What readers are told of a Topology: a summary, and what was decided for them."""
+"""Texts about a Topology: its summary, and notes on what kaigen decided."""
 
 from __future__ import annotations
 
 from kaigen.compile.app import Note
-from kaigen.compile.topology.resolution import Resolved
+from kaigen.compile.topology.resolution import TopologyResolution
 from kaigen.compile.topology.sizing import GIB
 
 
-def summary(topology: Resolved) -> str:
-    """What it does, in a sentence."""
-    if topology.mode == "template":
+def summary(resolution: TopologyResolution) -> str:
+    """Return what the app does, in one sentence."""
+    if not resolution.engine.builds_pods:
         return "Serves what its pod template runs, behind a Service."
-    what = {"vllm": "vLLM", "transformers": "kaigen's own server", "container": "a container"}[topology.mode]
-    return f"Serves a model by {what}, behind a Service."
+    return f"Serves a model by {resolution.engine.facts.title}, behind a Service."
 
 
-def notes(topology: Resolved) -> tuple[Note, ...]:
-    """What was decided where the spec leaves it open, each with the field that would decide otherwise."""
-    if topology.mode == "template":
+def notes(resolution: TopologyResolution) -> tuple[Note, ...]:
+    """Return what kaigen decided where the spec leaves it open, each with the field that overrides it."""
+    if not resolution.engine.builds_pods:
         return ()
-    found, sized = [], topology.sized
-    if topology.mode == "vllm" and topology.gpus:
-        found.append(Note(f"One copy is {topology.parallel.words}.", ("spec", "shape")))
-    if sized.plan is not None:
-        found.append(Note(f"It fits: {sized.words}.", ("spec", "preset")))
-        found += [Note(f"{_sentence(text)}.", ("spec", "preset")) for text in sized.plan.notes]
-    size = topology.weights.size
-    most = "" if sized.preset is not None else "at most "
+    items, sizing = [], resolution.sizing
+    if resolution.engine.facts.planned and resolution.gpus:
+        items.append(Note(f"One copy is {resolution.parallelism.summary}.", ("spec", "shape")))
+    if sizing.plan is not None:
+        items.append(Note(f"It fits: {sizing.summary}.", ("spec", "preset")))
+        items += [Note(f"{_sentence(text)}.", ("spec", "preset")) for text in sizing.plan.notes]
+    size = resolution.weights.size
+    most = "" if sizing.preset is not None else "at most "
     known = f"{most}{size / GIB:.1f} GiB of weights" if size else "weights of a size that nobody said"
-    why = "as the spec says" if topology.spec.probes.startup else f"for {known}"
-    minutes = topology.startup // 60
-    found.append(Note(f"A pod may take {minutes} minutes to be ready, {why}.", ("spec", "probes")))
-    return tuple(found)
+    why = "as the spec says" if resolution.spec.probes.startup else f"for {known}"
+    minutes = resolution.startup // 60
+    items.append(Note(f"A pod may take {minutes} minutes to be ready, {why}.", ("spec", "probes")))
+    return tuple(items)
 
 
 def _sentence(text: str) -> str:

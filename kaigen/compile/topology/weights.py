@@ -1,17 +1,19 @@
-"""Weights of a served model: what the engine is told, and what its pod must mount, wait for or fetch."""
+"""Weights of a served model: what the engine loads, and what its pod mounts, waits for or fetches."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from kaigen.catalog.presets import find_preset
+from kaigen.catalog.presets import Preset, find_preset
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.volumes import check_image_volumes, image_volume, read_only_mount
 from kaigen.compile.builders.weights import fetch_container
 from kaigen.compile.context import Context
+from kaigen.compile.engines.base import Engine, HubAccess
+from kaigen.compile.engines.launch import Weights
 from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.model.volume import (
     check_sharing,
     claim_name,
@@ -22,17 +24,16 @@ from kaigen.compile.model.volume import (
     warn_of_pinned_volume,
 )
 from kaigen.compile.problems import Problems
+from kaigen.compile.topology.sizing import preset_bytes
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import TokenSecret
 from kaigen.kinds.blocks import HuggingFace, Source, Transfer
-from kaigen.kinds.serving import Adapter, PulledModel, ServedModel
+from kaigen.kinds.compat import Folders
+from kaigen.kinds.serving import PulledModel, ServedModel
+from kaigen.kinds.topology import TopologySpec
 from kaigen.kubernetes.quantities import units
 
-MODEL_FOLDER = "/model"
-ADAPTERS_FOLDER = "/adapters"
-CACHE_FOLDER = "/cache"
-FETCHED_FOLDER = f"{CACHE_FOLDER}/model"
-CACHE = "cache"
+CACHE_VOLUME = "cache"
 UNREAD = (
     *(
         "*.bin",
@@ -49,81 +50,101 @@ UNREAD = (
     ),
     *("coreml/*", "onnx/*", "original/*"),
 )
-"""Weights in forms that kaigen's own server does not read, beside those that it does: often as large again.
+"""Files that kaigen's own server does not read: the same weights in other formats.
 
 Falcon 7B has 13 GiB of safetensors, as much in pickles, and as much for Core ML.
 """
 
-_COMMIT = re.compile("[0-9a-f]{40}")
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """How weights, or adapters, reach an engine.
-
-    Attributes:
-        reference: folder or repository that the engine is told; empty for none.
-        arguments: flags that belong to it.
-        env: variables that the engine needs for it.
-        init: containers that run before the engine's.
-        mounts: of the engine.
-        volumes: of the pod.
-        pull_secrets: names of Secrets to pull image volumes with.
-        annotations: of the pod, without which it cannot mount them.
-        source: where the bytes come from, for the time that it takes: `hub`, `bucket`, `volume` or `image`.
-        size: bytes, as far as they are known; None for unknown.
-        revision: commit, when it is known.
-        offline: the engine needs no Hub.
-        pinned: they rest in a volume of one node.
-    """
-
-    reference: str = ""
-    arguments: Sequence[Tree] = ()
-    env: Sequence[Tree] = ()
-    init: Sequence[Tree] = ()
-    mounts: Sequence[dict[str, Tree]] = ()
-    volumes: Sequence[Tree] = ()
-    pull_secrets: Sequence[str] = ()
-    annotations: Mapping[str, str] = field(default_factory=dict)
-    source: str = "volume"
-    size: int | None = None
-    revision: str = ""
-    offline: bool = True
-    pinned: bool = False
+COMMIT = re.compile("[0-9a-f]{40}")
 
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """Who reads weights.
+    """The pods that read weights.
 
     Attributes:
-        context: what it is compiled for.
-        problems: takes what is wrong.
-        namespace: of the app.
-        engine: name of the engine.
-        nodes: pods of one copy.
-        replicas: most copies.
-        has_gpu: whether its pods have GPUs.
-        transfer: how kaigen's downloader moves what it fetches.
+        context: what they are compiled for.
+        namespace: namespace of the app.
+        engine: the engine that loads the weights.
+        nodes: pods of one replica.
+        replicas: greatest number of replicas.
+        has_gpu: whether the pods have GPUs.
+        transfer: settings of kaigen's downloader.
+        folders: folders in the engine's container.
     """
 
     context: Context
-    problems: Problems
     namespace: str
-    engine: str
+    engine: Engine
     nodes: int
     replicas: int
     has_gpu: bool
     transfer: Transfer = field(repr=False)
+    folders: Folders
 
 
-def known_bytes(repo: str) -> int | None:
+def served_weights(
+    spec: TopologySpec, preset: Preset | None, consumer: Consumer, problems: Problems
+) -> Weights:
+    """Return the weights of the model: those that the spec names, or those of its preset.
+
+    Args:
+        spec: the spec.
+        preset: the catalogue's entry of the model; None when the spec has no known preset.
+        consumer: the pods that read them.
+        problems: collects what is wrong with them.
+
+    Raises:
+        ProblemError: the spec names no model, or one that the engine cannot load.
+    """
+    if not consumer.engine.builds_pods:
+        return Weights()
+    if spec.token_secret is not None and (spec.preset is None or spec.model is not None):
+        hint = "set it next to the weights in `model`" if spec.model is not None else "leave it out"
+        at = ("spec", "tokenSecret")
+        report_ignored_field(problems, "tokenSecret", at, "without a `preset` that is pulled", hint)
+    if spec.model is not None:
+        found = _model_weights(spec.model, consumer, problems)
+        return found if preset is None else replace(found, size=preset_bytes(preset))
+    if preset is not None:
+        return _preset_weights(spec, preset, consumer, problems)
+    if spec.preset is not None or not consumer.engine.requires_model:
+        return Weights()
+    raise ProblemError(
+        "KG0341",
+        "the spec names no model",
+        ("spec",),
+        "set `model` to the name of a Model, or to another source of weights",
+    )
+
+
+def _preset_weights(spec: TopologySpec, preset: Preset, consumer: Consumer, problems: Problems) -> Weights:
+    at = ("spec", "preset")
+    if preset.gated and spec.token_secret is None and "HF_TOKEN" not in spec.env:
+        problems.error(
+            "KG0355",
+            f"the repository of `{preset.name}` is gated, and the spec has no token for it",
+            at,
+            "set `tokenSecret` to a Secret with a Hub token, or download the weights as a Model",
+        )
+    if not preset.revision:
+        problems.warning(
+            "KG0310",
+            f"the catalogue has no commit of {preset.repo}",
+            at,
+            "set repository and commit in `model.huggingFace`",
+        )
+    hub = PulledModel(repo=preset.repo, revision=preset.revision or "main", token_secret=spec.token_secret)
+    return _pulled(hub, at, consumer, problems, size=preset_bytes(preset), chosen=False)
+
+
+def _known_bytes(repo: str) -> int | None:
     """Bytes of the weights of a Hub repository; None when the catalogue does not have it."""
     preset = find_preset(repo)
     return int(preset.weights_gib * 2**30) if preset is not None else None
 
 
-def model_weights(use: str | ServedModel, consumer: Consumer) -> Weights:
+def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problems) -> Weights:
     """Weights of the model that a spec names.
 
     Raises:
@@ -131,20 +152,20 @@ def model_weights(use: str | ServedModel, consumer: Consumer) -> Weights:
     """
     at: SpecPath = ("spec", "model")
     if isinstance(use, str):
-        return _from_model(use, MODEL_FOLDER, at, consumer)
+        return _from_model(use, consumer.folders.model, at, consumer, problems)
     if use.mount_path is not None and (use.hugging_face is not None or use.folder is not None):
         kind = "huggingFace" if use.hugging_face is not None else "folder"
-        consumer.problems.error(
+        problems.error(
             "KG0340",
             f"`mountPath` has no effect on `{kind}`: nothing is mounted",
             (*at, "mountPath"),
             "leave it out",
         )
-    folder = (use.mount_path or MODEL_FOLDER).rstrip("/") or "/"
+    folder = (use.mount_path or consumer.folders.model).rstrip("/") or "/"
     if use.name is not None:
-        return _from_model(use.name, folder, (*at, "name"), consumer)
+        return _from_model(use.name, folder, (*at, "name"), consumer, problems)
     if use.image is not None:
-        check_image_volumes(consumer.context, consumer.problems, (*at, "image"))
+        check_image_volumes(consumer.context, problems, (*at, "image"))
         return Weights(
             reference=folder,
             mounts=[read_only_mount("model", folder, use.image.path)],
@@ -155,12 +176,12 @@ def model_weights(use: str | ServedModel, consumer: Consumer) -> Weights:
     if use.folder is not None:
         return Weights(reference=use.folder, source="image")
     assert use.hugging_face is not None
-    return pulled(use.hugging_face, (*at, "huggingFace"), consumer)
+    return _pulled(use.hugging_face, (*at, "huggingFace"), consumer, problems)
 
 
-def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer) -> Weights:
+def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer, problems: Problems) -> Weights:
     model = find_model(consumer.context, consumer.namespace, name, origin)
-    problems, nodes, replicas = consumer.problems, consumer.nodes, consumer.replicas
+    nodes, replicas = consumer.nodes, consumer.replicas
     if nodes > 1:
         check_sharing(model, problems, pods=nodes, what=f"{nodes} nodes", origin=origin)
     else:
@@ -180,14 +201,20 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer) ->
         annotations=mount_annotations(model),
         source="volume" if volume else "bucket",
         # Of a model that is in no catalogue: the volume is not smaller than what it holds.
-        size=(known_bytes(hub.repo) if hub else None) or (units(volume.size) or 0 if volume else None),
-        revision=hub.revision if hub and _COMMIT.fullmatch(hub.revision) else "",
+        size=(_known_bytes(hub.repo) if hub else None) or (units(volume.size) or 0 if volume else None),
+        revision=hub.revision if hub and COMMIT.fullmatch(hub.revision) else "",
         pinned=not is_shared(model),
     )
 
 
-def pulled(
-    hub: PulledModel, origin: SpecPath, consumer: Consumer, *, size: int | None = None, chosen: bool = True
+def _pulled(
+    hub: PulledModel,
+    origin: SpecPath,
+    consumer: Consumer,
+    problems: Problems,
+    *,
+    size: int | None = None,
+    chosen: bool = True,
 ) -> Weights:
     """Weights from the Hub, pulled when the engine starts.
 
@@ -201,23 +228,23 @@ def pulled(
     Raises:
         ProblemError: for a container, of which nobody knows how it pulls.
     """
-    size = known_bytes(hub.repo) if size is None else size
-    commit = hub.revision if _COMMIT.fullmatch(hub.revision) else ""
+    size = _known_bytes(hub.repo) if size is None else size
+    commit = hub.revision if COMMIT.fullmatch(hub.revision) else ""
     if not commit and chosen:
-        consumer.problems.warning(
+        problems.warning(
             "KG0310",
             f"`{hub.revision}` is not a commit, so what it stands for may change without review",
             (*origin, "revision") if "revision" in hub.model_fields_set else (*origin, "repo"),
             "name the commit, 40 hex digits, in `revision`",
         )
-    if consumer.engine == "container":
+    if consumer.engine.hub_access is HubAccess.UNKNOWN:
         raise ProblemError(
             "KG0341",
             "a container pulls its weights in a way of its own",
             origin,
             "make them a Model and name it, or say in `env` and `args` what it shall pull",
         )
-    if consumer.engine == "transformers":
+    if consumer.engine.hub_access is HubAccess.DOWNLOADER:
         return _fetched(hub, origin, consumer, commit, size, chosen=chosen)
     token_at: SpecPath = (*origin, "tokenSecret") if chosen else ("spec", "tokenSecret")
     env: list[Tree] = [_token(hub.token_secret, token_at)] if hub.token_secret else []
@@ -225,11 +252,7 @@ def pulled(
         env.append({"name": "HF_ENDPOINT", "value": hub.endpoint})
     return Weights(
         reference=hub.repo,
-        arguments=[
-            f"--revision={hub.revision}",
-            f"--tokenizer-revision={hub.revision}",
-            f"--code-revision={hub.revision}",
-        ],
+        arguments=consumer.engine.hub_arguments(hub),
         env=env,
         source="hub",
         size=size,
@@ -275,107 +298,12 @@ def _fetched(
         consumer.transfer,
         consumer.context,
         name="fetch-model",
-        destination=FETCHED_FOLDER,
-        mounts=[{"name": CACHE, "mountPath": CACHE_FOLDER}],
+        destination=consumer.folders.downloaded,
+        mounts=[{"name": CACHE_VOLUME, "mountPath": consumer.folders.cache}],
         origin=origin[:-1],
         transfer_origin=("spec", "transfer"),
         own_token=chosen,
     )
-    return Weights(reference=FETCHED_FOLDER, init=[init], size=size, revision=commit)
-
-
-def adapter_weights(adapters: Sequence[Adapter], consumer: Consumer) -> list[Weights]:
-    """The LoRA adapters of a spec; the reference of each is `NAME=FOLDER`."""
-    taken: dict[str, int] = {}
-    found = []
-    for index, adapter in enumerate(adapters):
-        at: SpecPath = ("spec", "adapters", index)
-        if taken.setdefault(adapter.name, index) != index:
-            consumer.problems.error(
-                "KG0342", f"two adapters are called `{adapter.name}`", (*at, "name"), "rename one of them"
-            )
-            continue
-        empty = Weights()
-        found.append(
-            consumer.problems.attempt(
-                lambda adapter=adapter, at=at: _adapter(adapter, at, consumer),  # type: ignore[misc]
-                empty,
-            )
-        )
-    return found
-
-
-def _adapter(adapter: Adapter, at: SpecPath, consumer: Consumer) -> Weights:
-    folder = f"{ADAPTERS_FOLDER}/{adapter.name}"
-    reference, volume = f"{adapter.name}={folder}", f"adapter-{adapter.name}"
-    if adapter.model is not None:
-        origin = (*at, "model")
-        model = find_model(consumer.context, consumer.namespace, adapter.model, origin)
-        pods = consumer.nodes * consumer.replicas
-        check_sharing(
-            model,
-            consumer.problems,
-            pods=pods,
-            what=f"{pods} pods",
-            origin=origin,
-            certain=consumer.nodes > 1,
-        )
-        mount = read_only_mount(volume, folder, None)
-        claim: Tree = {"claimName": claim_name(model), "readOnly": True}
-        return Weights(
-            reference=reference,
-            init=[
-                gate(
-                    model,
-                    consumer.context,
-                    name=f"wait-for-{adapter.name}",
-                    folder=folder,
-                    mounts=[mount],
-                )
-            ],
-            mounts=[mount],
-            volumes=[{"name": volume, "persistentVolumeClaim": claim}],
-            annotations=mount_annotations(model),
-            pinned=not is_shared(model),
-        )
-    if adapter.volume is not None:
-        claim = {"claimName": adapter.volume.claim_name, "readOnly": True}
-        return Weights(
-            reference=reference,
-            mounts=[read_only_mount(volume, folder, adapter.volume.path)],
-            volumes=[{"name": volume, "persistentVolumeClaim": claim}],
-        )
-    if adapter.image is not None:
-        check_image_volumes(consumer.context, consumer.problems, (*at, "image"))
-        return Weights(
-            reference=reference,
-            mounts=[read_only_mount(volume, folder, adapter.image.path)],
-            volumes=[image_volume(volume, adapter.image, "", (*at, "image"))],
-            pull_secrets=adapter.image.pull_secrets,
-        )
-    assert adapter.hugging_face is not None
-    hub = adapter.hugging_face
-    if not _COMMIT.fullmatch(hub.revision):
-        consumer.problems.warning(
-            "KG0310",
-            f"`{hub.revision}` is not a commit, so what it stands for may change without review",
-            (*at, "huggingFace", "revision" if "revision" in hub.model_fields_set else "repo"),
-            "name the commit, 40 hex digits, in `revision`",
-        )
-    init = fetch_container(
-        Source(hugging_face=hub),
-        consumer.transfer,
-        consumer.context,
-        name=f"fetch-{adapter.name}",
-        destination=folder,
-        mounts=[{"name": volume, "mountPath": folder}],
-        origin=at,
-        transfer_origin=("spec", "transfer"),
-        own_token=False,
-    )
     return Weights(
-        reference=reference,
-        init=[init],
-        mounts=[read_only_mount(volume, folder, None)],
-        volumes=[{"name": volume, "emptyDir": {}}],
+        reference=consumer.folders.downloaded, init=[init], size=size, revision=commit, downloaded=True
     )

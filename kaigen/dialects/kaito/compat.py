@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from kaigen.dialects.kaito.images import RENDEZVOUS
-from kaigen.kinds.compat import ServingNaming
+from kaigen.kinds.compat import Folders, ServingNaming
 
 WORKSPACE = "kaito.sh/workspace"
 SET = "inferenceset.kaito.sh/created-by"
 RAG = "kaito.sh/ragengine"
 
-_PATHS = {
-    "/adapters": "/mnt/adapter",
-    "/cache/model": "/workspace/tfs/weights",
-    "/cache": "/workspace/weights",
-}
-"""Where KAITO's containers have adapters and weights."""
+_FOLDERS = Folders(adapters="/mnt/adapter", cache="/workspace/weights", downloaded="/workspace/tfs/weights")
+"""Folders of adapters and weights in KAITO's containers."""
 
 
 def serving_names(label: str, *, first: bool = False) -> ServingNaming:
-    """Names of what serves.
+    """Return the names that KAITO's objects have.
 
     Args:
-        label: that pods have, with the resource's name.
-        first: as in KAITO's first versions, whose Services had the port of torchrun too.
+        label: pod label whose value is the resource's name.
+        first: as in KAITO's first versions, whose Services also had the port of torchrun.
     """
-    ports = {"torch": RENDEZVOUS} if first else {}
-    return ServingNaming({label: ""}, ports, "-headless", _PATHS)
+    return ServingNaming(
+        pod_labels={label: ""},
+        container="",
+        service_ports={"torch": RENDEZVOUS} if first else {},
+        publish_not_ready=True,
+        headless_suffix="-headless",
+        folders=_FOLDERS,
+    )

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
-from kaigen.compile.topology.engine import DRAIN
+from kaigen.compile.engines.drain import DRAIN
 from tests.unit.compile.specs import objects, pod, topology
 from tests.unit.compile.topologies import CONTAINER, FOLDER, HUB, WHERE
 

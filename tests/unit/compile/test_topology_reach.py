@@ -55,4 +55,4 @@ def test_a_pool_stands_between_the_route_and_the_pods() -> None:
     assert pool["endpointPickerRef"]["name"] == "epp"
     labels = made["Deployment"]["spec"]["template"]["metadata"]["labels"]
     assert pool["selector"]["matchLabels"].items() <= labels.items()
-    assert app(block, WHERE).elsewhere == (("Service", "epp"),)
+    assert app(block, WHERE).external_objects == (("Service", "epp"),)

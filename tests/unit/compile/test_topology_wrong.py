@@ -216,9 +216,12 @@ def test_what_is_wrong_is_told_at_its_field(spec: dict[str, Any], expected: list
 @pytest.mark.parametrize(
     ("spec", "hint"),
     [
-        ({"model": "many"}, "ask for a key with `auth`, or name the networks in `loadBalancerSourceRanges`"),
-        (CONTAINER, "name the networks in `loadBalancerSourceRanges`"),
-        ({"template": TEMPLATE}, "name the networks in `loadBalancerSourceRanges`"),
+        (
+            {"model": "many"},
+            "require a key with `auth`, or list the allowed networks in `loadBalancerSourceRanges`",
+        ),
+        (CONTAINER, "list the allowed networks in `loadBalancerSourceRanges`"),
+        ({"template": TEMPLATE}, "list the allowed networks in `loadBalancerSourceRanges`"),
     ],
     ids=["engine", "container", "template"],
 )

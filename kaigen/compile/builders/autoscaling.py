@@ -1,0 +1,138 @@
+"""Autoscaling settings of a spec, checked: which scaler, and which metric it follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kaigen.compile.builders.jobs import seconds
+from kaigen.compile.expressions import SpecPath
+from kaigen.diagnostics.problem import ProblemError
+from kaigen.kinds.serving import Autoscale
+
+ORIGIN: SpecPath = ("spec", "autoscale")
+LONGEST_WINDOW = 3600
+"""Longest stabilization window of a HorizontalPodAutoscaler, in seconds (source: autoscaling/v2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaling:
+    """How replicas follow the load.
+
+    Attributes:
+        spec: the spec's block.
+        keda: whether KEDA scales, rather than a HorizontalPodAutoscaler alone.
+        metric_name: name of the metric; empty for CPU and for a query.
+    """
+
+    spec: Autoscale
+    keda: bool
+    metric_name: str
+
+
+def resolve_autoscaling(autoscale: Autoscale, metrics: Mapping[str, str], label: str) -> Autoscaling:
+    """Return the scaler and its metric.
+
+    Args:
+        autoscale: the spec's block.
+        metrics: the engine's metrics by the load that they measure.
+        label: the engine in messages.
+
+    Raises:
+        ProblemError: the scaler cannot do what the spec asks for.
+    """
+    if autoscale.min > autoscale.max:
+        raise ProblemError(
+            "KG0348",
+            f"`autoscale.min` is {autoscale.min}, which is greater than `max`, {autoscale.max}",
+            (*ORIGIN, "min"),
+        )
+    keda = (autoscale.scaler or ("keda" if autoscale.prometheus else "hpa")) == "keda"
+    if keda:
+        _check_keda(autoscale)
+        named = autoscale.query is None and autoscale.metric != "cpu"
+    else:
+        _check_hpa(autoscale)
+        named = autoscale.metric != "cpu"
+    name = (autoscale.pod_metric or _metric_name(autoscale, metrics, label)) if named else ""
+    return Autoscaling(autoscale, keda, name)
+
+
+def _metric_name(autoscale: Autoscale, metrics: Mapping[str, str], label: str) -> str:
+    name = metrics.get(autoscale.metric)
+    if name is None:
+        known = ", ".join(f"`{metric}`" for metric in [*metrics, "cpu"])
+        raise ProblemError(
+            "KG0348",
+            f"{label} has no metric for `{autoscale.metric}`",
+            (*ORIGIN, "metric") if "metric" in autoscale.model_fields_set else ORIGIN,
+            f"use {known}, or KEDA with a PromQL `query`",
+        )
+    return name
+
+
+def _reject(autoscale: Autoscale, field: str, name: str, message: str, hint: str) -> None:
+    if name in autoscale.model_fields_set:
+        raise ProblemError("KG0348", message, (*ORIGIN, field), hint)
+
+
+def _check_hpa(autoscale: Autoscale) -> None:
+    if autoscale.min == 0:
+        raise ProblemError(
+            "KG0349",
+            "a HorizontalPodAutoscaler cannot scale to zero",
+            (*ORIGIN, "min"),
+            "use KEDA: set `prometheus` and a `query` that measures demand while no pod runs",
+        )
+    for field in ("query", "prometheus"):
+        message = f"a HorizontalPodAutoscaler does not use `{field}`"
+        _reject(autoscale, field, field, message, "set `scaler: keda`")
+    if seconds(autoscale.idle_after) > LONGEST_WINDOW:
+        raise ProblemError(
+            "KG0348",
+            "a HorizontalPodAutoscaler waits one hour at most",
+            (*ORIGIN, "idleAfter"),
+            "set `1h` or less",
+        )
+    if autoscale.metric == "cpu":
+        _reject(autoscale, "podMetric", "pod_metric", "`podMetric` has no effect on `cpu`", "leave it out")
+
+
+def _check_keda(autoscale: Autoscale) -> None:
+    _reject(
+        autoscale,
+        "podMetric",
+        "pod_metric",
+        "KEDA reads Prometheus, not the custom metrics API",
+        "use `query`",
+    )
+    if autoscale.min == 0 and autoscale.query is None:
+        raise ProblemError(
+            "KG0349",
+            "nothing can scale up from zero: the engine's metrics do not exist while no pod runs",
+            (*ORIGIN, "min"),
+            "set a `query` that measures demand in front of the pods, such as requests at the gateway",
+        )
+    if autoscale.metric == "cpu" and autoscale.query is None:
+        _reject(autoscale, "prometheus", "prometheus", "the metric `cpu` needs no Prometheus", "leave it out")
+        return
+    if autoscale.prometheus is None:
+        raise ProblemError(
+            "KG0348", "KEDA needs the address of a Prometheus", ORIGIN, "add `prometheus: {address: …}`"
+        )
+    if autoscale.query is None:
+        return
+    if "metric" in autoscale.model_fields_set:
+        raise ProblemError(
+            "KG0348",
+            "`query` and `metric` exclude each other",
+            (*ORIGIN, "metric"),
+            "leave one of them out",
+        )
+    if autoscale.target is None:
+        raise ProblemError(
+            "KG0348",
+            "`query` requires `target`",
+            ORIGIN,
+            "set `target` to the value of the query that one replica can handle",
+        )

@@ -1,0 +1,1 @@
+"""Serving engines: one class for each, behind one interface, registered in `registry`."""

@@ -1,0 +1,77 @@
+"""Command-line arguments that several engines share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from kaigen.compile.builders import settings
+from kaigen.compile.expressions import Joined, Setting, Text, Tree
+from kaigen.compile.field_expressions import Arguments
+from kaigen.kinds.topology import TopologySpec
+
+KEY_FOLDER = "/etc/kaigen/auth"
+"""Folder of the API key, for engines that read it from a file."""
+
+MANAGED_FLAGS: Mapping[str, str] = {
+    "api-key": "auth",
+    "api-key-file": "auth",
+    "data-parallel-size": "shape.dataParallel",
+    "distributed-executor-backend": "shape.executor",
+    "drain-timeout": "drain",
+    "enable-lora": "adapters",
+    "headless": "shape.nodes",
+    "lora-modules": "adapters",
+    "master-addr": "shape.nodes",
+    "master-port": "shape.nodes",
+    "max-model-len": "contextLength",
+    "max-num-seqs": "concurrency",
+    "model": "model",
+    "nnodes": "shape.nodes",
+    "node-rank": "shape.nodes",
+    "pipeline-parallel-size": "shape.pipelineParallel",
+    "port": "port",
+    "quantization": "quantization",
+    "revision": "model",
+    "served-model-name": "servedNames",
+    "tensor-parallel-size": "shape.tensorParallel",
+    "trust-remote-code": "trustRemoteCode",
+}
+"""Flags that fields of the spec set, in vLLM and in kaigen's own server, which takes vLLM's names."""
+
+_DOC = "Further flags of the engine."
+
+
+def with_engine_args(fixed: Sequence[Tree], spec: TopologySpec) -> Arguments:
+    """Return all arguments of an engine: kaigen's own, then the spec's `engineArgs`."""
+    given = spec.engine_args
+    schema = settings.OBJECT if isinstance(given, dict) else settings.STRINGS
+    doc = f"{_DOC} By name." if isinstance(given, dict) else _DOC
+    return Arguments(fixed, Setting("engineArgs", given, doc, schema, origin=("spec", "engineArgs")))
+
+
+def limit_arguments(spec: TopologySpec) -> list[Tree]:
+    """Return the flags of context length, concurrency and remote code."""
+    return [
+        *_number(
+            "--max-model-len",
+            "contextLength",
+            spec.context_length,
+            "Longest context of a request, in tokens.",
+            "contextLength",
+        ),
+        *_number(
+            "--max-num-seqs",
+            "concurrency",
+            spec.concurrency,
+            "Most requests that one engine works on at a time.",
+            "concurrency",
+        ),
+        *(["--trust-remote-code"] if spec.trust_remote_code else []),
+    ]
+
+
+def _number(flag: str, path: str, value: int | None, doc: str, field: str) -> list[Tree]:
+    if value is None:
+        return []
+    schema = {"type": "integer", "minimum": 1}
+    return [Joined((f"{flag}=", Text(Setting(path, value, doc, schema, origin=("spec", field)))))]

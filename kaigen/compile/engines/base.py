@@ -1,0 +1,164 @@
+"""The interface of serving engines."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from enum import Enum
+from typing import ClassVar
+
+from kaigen.catalog.engines import EngineFacts, engine_facts
+from kaigen.catalog.presets import Preset
+from kaigen.compile.builders.jobs import seconds
+from kaigen.compile.engines.drain import SETTLE_SECONDS, wait_for_requests
+from kaigen.compile.engines.launch import Launch, Member, Parallelism
+from kaigen.compile.expressions import Json, Tree
+from kaigen.compile.problems import Problems
+from kaigen.kinds.blocks import Image
+from kaigen.kinds.serving import PulledModel
+from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.result import Plan
+
+
+class HubAccess(Enum):
+    """How an engine gets weights from the Hugging Face Hub."""
+
+    ENGINE = "the engine pulls them when it starts"
+    DOWNLOADER = "kaigen's downloader fetches them into a folder before the engine starts"
+    UNKNOWN = "kaigen cannot know"
+
+
+class Engine(ABC):
+    """A serving engine: what its pods run, and which fields of a Topology it understands.
+
+    Attributes:
+        name: value of `engine` in a spec, and name of the row in `kaigen/catalog/engines.yaml`.
+        facts: that row.
+        ignored_fields: hints by fields of `spec` that have no effect.
+        ignored_shape_fields: hints by fields of `spec.shape` that have no effect.
+        managed_flags: fields of the spec by flags of the engine that kaigen sets from them.
+        short_flags: long names of flags that have a short one.
+        builds_pods: whether kaigen makes the pods, rather than the user.
+        requires_image: whether the engine cannot run without an image.
+        requires_model: whether the engine cannot run without weights.
+        reads_presets: whether it can serve a preset of the catalogue.
+        hub_access: how it gets weights from the Hub.
+        default_gpus: GPUs of a pod when nothing in the spec decides it.
+        rendezvous_port: port on which the pods of one replica find each other; 0 for an engine on one node.
+        cpu_resources: CPUs and GiB of memory of a pod without GPUs.
+    """
+
+    name: ClassVar[str]
+    ignored_fields: ClassVar[Mapping[str, str]] = {}
+    ignored_shape_fields: ClassVar[Mapping[str, str]] = {}
+    managed_flags: ClassVar[Mapping[str, str]] = {}
+    short_flags: ClassVar[Mapping[str, str]] = {}
+    builds_pods: ClassVar[bool] = True
+    requires_image: ClassVar[bool] = True
+    requires_model: ClassVar[bool] = True
+    reads_presets: ClassVar[bool] = False
+    hub_access: ClassVar[HubAccess] = HubAccess.UNKNOWN
+    default_gpus: ClassVar[int] = 0
+    rendezvous_port: ClassVar[int] = 0
+    cpu_resources: ClassVar[tuple[int, int]] = (2, 8)
+
+    def __init__(self, facts: EngineFacts | None = None) -> None:
+        self.facts = engine_facts(self.name) if facts is None else facts
+
+    @property
+    def label(self) -> str:
+        """The engine's name in messages."""
+        return f"engine `{self.name}`"
+
+    def check(self, spec: TopologySpec, problems: Problems) -> None:  # noqa: B027 - most engines check nothing more
+        """Report values that this engine cannot use. Fields without effect are reported from the attributes."""
+
+    def port(self, spec: TopologySpec, problems: Problems) -> int:
+        """Return the port that the engine listens on."""
+        return spec.port
+
+    def preset_flags(self, preset: Preset, *, own_image: bool) -> Mapping[str, Json]:
+        """Return the flags that a preset needs.
+
+        Args:
+            preset: the catalogue's entry.
+            own_image: whether kaigen chose the engine's image.
+        """
+        return {}
+
+    def preset_env(self, preset: Preset) -> Mapping[str, str]:
+        """Return the variables that a preset needs."""
+        return {}
+
+    def hub_arguments(self, model: PulledModel) -> list[Tree]:
+        """Return the flags that select a revision on the Hub."""
+        return []
+
+    def parallelism(
+        self, spec: TopologySpec, image: Image, plan: Plan | None, gpus: int, problems: Problems
+    ) -> Parallelism:
+        """Return how one replica uses GPUs and nodes; one node unless an engine overrides this.
+
+        Args:
+            spec: the spec.
+            image: image of the engine.
+            plan: how the model fits; None when the model or the GPUs are unknown.
+            gpus: GPUs of each pod.
+            problems: collects what cannot work.
+        """
+        if (spec.shape.nodes or 1) > 1:
+            problems.error(
+                "KG0343",
+                f"{self.label} runs a replica on one node only",
+                ("spec", "shape", "nodes"),
+                "use `engine: vllm`, which can use several nodes",
+            )
+        return Parallelism(gpus=gpus)
+
+    def default_resources(self, gpus: int, weights_bytes: int) -> tuple[int, int]:
+        """Return the CPUs and GiB of memory of a pod, few enough for the smallest nodes with so many GPUs.
+
+        Args:
+            gpus: GPUs of the pod.
+            weights_bytes: size of the weights; 0 when unknown.
+        """
+        return (2 * gpus, 12 if gpus == 1 else 16 * gpus) if gpus else self.cpu_resources
+
+    def shared_memory(self, gpus: int) -> str:
+        """Return the size of `/dev/shm`; empty for the container runtime's default."""
+        return ""
+
+    @abstractmethod
+    def command(self, launch: Launch) -> dict[str, Tree]:
+        """Return `command` and `args` of the container."""
+
+    def environment(self, launch: Launch) -> Mapping[str, str]:
+        """Return variables that the spec may override."""
+        return {"HOME": launch.folders.cache}
+
+    def required_environment(self, launch: Launch) -> list[Tree]:
+        """Return variables that the spec may not override."""
+        return list(launch.member.env)
+
+    def secret_mounts(self, spec: TopologySpec) -> list[dict[str, Tree]]:
+        """Return the mounts of Secrets that the engine reads."""
+        return []
+
+    def secret_volumes(self, spec: TopologySpec) -> list[Tree]:
+        """Return the volumes of Secrets that the engine reads."""
+        return []
+
+    def grace_seconds(self, spec: TopologySpec) -> int:
+        """Return how long a pod may take to stop."""
+        drain = seconds(spec.drain)
+        return drain + 30 if self.facts.drain_metrics else drain + SETTLE_SECONDS + 20
+
+    def pre_stop(self, spec: TopologySpec, member: Member) -> dict[str, Tree]:
+        """Return the hook that runs before a pod stops."""
+        drain = seconds(spec.drain)
+        if not self.facts.drain_metrics:
+            return {"sleep": {"seconds": SETTLE_SECONDS}}
+        if not member.serves:
+            # The leader still works on its requests meanwhile, and needs its workers for that.
+            return {"sleep": {"seconds": max(1, drain)}}
+        return wait_for_requests(spec.port, self.facts.drain_metrics, drain)

@@ -1,0 +1,136 @@
+"""What an engine is given to start in one pod: weights, parallelism, folders, the pod's position in its group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kaigen.compile.expressions import Json, Tree
+from kaigen.kinds.compat import Folders
+from kaigen.kinds.topology import TopologySpec
+
+Role = Literal["single", "leader", "worker"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parallelism:
+    """How one replica uses GPUs and nodes.
+
+    Attributes:
+        nodes: number of pods, each on a node of its own.
+        gpus: GPUs of each pod; 0 for none.
+        tensor: GPUs that share each layer.
+        pipeline: number of pipeline stages.
+        data: copies of the model inside one engine.
+        ray: whether the pods of several nodes find each other by Ray.
+    """
+
+    nodes: int = 1
+    gpus: int = 0
+    tensor: int = 1
+    pipeline: int = 1
+    data: int = 1
+    ray: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The parallelism in words."""
+        degrees = [f"tensor parallel {self.tensor}"]
+        degrees += [f"pipeline parallel {self.pipeline}"] if self.pipeline > 1 else []
+        degrees += [f"data parallel {self.data}"] if self.data > 1 else []
+        hardware = (
+            f"{self.nodes} nodes with {plural(self.gpus, 'GPU')} each"
+            if self.nodes > 1
+            else plural(self.gpus, "GPU")
+        )
+        return f"{', '.join(degrees)} over {hardware}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return a number with its noun: `1 node`, `2 nodes`."""
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How weights, or adapters, reach an engine.
+
+    Attributes:
+        reference: folder or repository that the engine loads; empty for none.
+        arguments: flags of the engine that belong to it.
+        env: variables that the engine needs for it.
+        init: containers that run before the engine's.
+        mounts: volume mounts of the engine's container.
+        volumes: volumes of the pod.
+        pull_secrets: names of Secrets to pull image volumes with.
+        annotations: annotations that the pod needs to mount them.
+        source: where the bytes come from, which decides how long loading takes: `hub`, `bucket`, `volume` or `image`.
+        size: bytes; None when unknown.
+        revision: commit; empty when unknown.
+        offline: whether the engine can load them without the Hub.
+        pinned: whether they are in a volume that only one node can mount.
+        downloaded: whether kaigen's downloader fetches them in the pod.
+    """
+
+    reference: str = ""
+    arguments: Sequence[Tree] = ()
+    env: Sequence[Tree] = ()
+    init: Sequence[Tree] = ()
+    mounts: Sequence[dict[str, Tree]] = ()
+    volumes: Sequence[Tree] = ()
+    pull_secrets: Sequence[str] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    source: str = "volume"
+    size: int | None = None
+    revision: str = ""
+    offline: bool = True
+    pinned: bool = False
+    downloaded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One pod's position in the group of pods that serve one replica.
+
+    Attributes:
+        role: `single` for a replica of one pod.
+        rank: number of the pod, 0 for the leader.
+        leader: host name of the leader.
+        env: variables that the rank is read from.
+    """
+
+    role: Role = "single"
+    rank: Tree = "0"
+    leader: Tree = ""
+    env: tuple[Tree, ...] = ()
+
+    @property
+    def serves(self) -> bool:
+        """Whether requests reach this pod."""
+        return self.role != "worker"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Everything an engine's command line and environment depend on.
+
+    Attributes:
+        spec: the spec.
+        served_names: names of the model in requests.
+        weights: weights of the model.
+        adapters: LoRA adapters.
+        parallelism: how one replica uses GPUs and nodes.
+        preset_flags: flags that the model needs according to the catalogue or the plan.
+        folders: folders in the engine's container.
+        member: the pod's position in its group.
+    """
+
+    spec: TopologySpec
+    served_names: Sequence[str]
+    weights: Weights
+    adapters: Sequence[Weights]
+    parallelism: Parallelism
+    preset_flags: Mapping[str, Json]
+    folders: Folders
+    member: Member

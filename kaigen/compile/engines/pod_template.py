@@ -1,0 +1,104 @@
+"""A pod template that the user wrote, in place of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from kaigen.catalog.engines import EngineFacts
+from kaigen.compile.engines.base import Engine
+from kaigen.compile.engines.container import PARALLEL_FIELDS, SERVER_FIELDS
+from kaigen.compile.engines.launch import Launch, Parallelism
+from kaigen.compile.expressions import Tree
+from kaigen.compile.ignored_fields import report_ignored_field
+from kaigen.compile.pod_template import check_pod_template
+from kaigen.compile.problems import Problems
+from kaigen.kinds.blocks import Image
+from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.result import Plan
+
+_FIELDS = (
+    *SERVER_FIELDS,
+    "model",
+    "preset",
+    "engine",
+    "image",
+    "command",
+    "args",
+    "quantization",
+    "adapters",
+    "token_secret",
+    "auth",
+    "env",
+    "resources",
+    "provisioning",
+    "storage",
+    "probes",
+    "drain",
+    "transfer",
+)
+
+
+class PodTemplate(Engine):
+    """Pods that the user describes completely; kaigen adds labels and everything around the pods."""
+
+    name = "template"
+    ignored_fields = dict.fromkeys(_FIELDS, "set it in the template")
+    ignored_shape_fields = dict.fromkeys(("nodes", *PARALLEL_FIELDS), "leave it out")
+    builds_pods = False
+    requires_image = False
+    requires_model = False
+
+    def __init__(self) -> None:
+        super().__init__(EngineFacts(self.name, "a pod template", metrics={}))
+
+    @property
+    def label(self) -> str:
+        """The engine's name in messages."""
+        return "a pod template"
+
+    def check(self, spec: TopologySpec, problems: Problems) -> None:
+        """Report a template of the wrong shape, and scheduling and security that it must set itself."""
+        assert spec.template is not None
+        check_pod_template(spec.template, problems)
+        for block, allowed in (("placement", "queue"), ("security", "pod_security")):
+            for field in sorted(getattr(spec, block).model_fields_set - {allowed}):
+                name = to_camel(field)
+                where, hint = f"on {self.label}", "set it in the template"
+                report_ignored_field(problems, name, ("spec", block, name), where, hint)
+
+    def port(self, spec: TopologySpec, problems: Problems) -> int:
+        """Return the port of the spec, else the first port of a container."""
+        if "port" in spec.model_fields_set:
+            return spec.port
+        for container in _containers(spec.template):
+            ports = container.get("ports")
+            for port in ports if isinstance(ports, list) else []:
+                if isinstance(port, Mapping) and isinstance(port.get("containerPort"), int):
+                    return int(port["containerPort"])
+        problems.error(
+            "KG0341",
+            "no container of the template names a port",
+            ("spec", "template"),
+            "add `ports: [{name: http, containerPort: …}]` to the container",
+        )
+        return spec.port
+
+    def parallelism(
+        self, spec: TopologySpec, image: Image, plan: Plan | None, gpus: int, problems: Problems
+    ) -> Parallelism:
+        """Return one pod; kaigen does not know what runs in it."""
+        return Parallelism()
+
+    def command(self, launch: Launch) -> dict[str, Tree]:
+        """Raise, since the template has its own command."""
+        raise NotImplementedError
+
+
+def _containers(template: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+    spec = (template or {}).get("spec")
+    containers = spec.get("containers") if isinstance(spec, Mapping) else None
+    items = containers if isinstance(containers, list) else []
+    return [item for item in items if isinstance(item, Mapping)]

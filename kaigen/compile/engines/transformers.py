@@ -1,0 +1,82 @@
+"""kaigen's own small server on transformers, for CPUs, small models and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from kaigen.compile.builders.jobs import seconds
+from kaigen.compile.engines.arguments import KEY_FOLDER, MANAGED_FLAGS, limit_arguments, with_engine_args
+from kaigen.compile.engines.base import Engine, HubAccess
+from kaigen.compile.engines.container import ONLY_VLLM, PARALLEL_FIELDS
+from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
+from kaigen.compile.engines.launch import Launch
+from kaigen.compile.expressions import Tree
+from kaigen.compile.ignored_fields import report_ignored_field
+from kaigen.compile.problems import Problems
+from kaigen.kinds.topology import TopologySpec
+
+GIB = 2**30
+
+
+class Transformers(Engine):
+    """kaigen's own server, which uses one GPU or none."""
+
+    name = "transformers"
+    ignored_fields: ClassVar[Mapping[str, str]] = {
+        **MODEL_SERVER_HINTS,
+        **dict.fromkeys(("quantization", "adapters", "engine_version"), ONLY_VLLM),
+    }
+    ignored_shape_fields = dict.fromkeys(PARALLEL_FIELDS, ONLY_VLLM)
+    managed_flags = MANAGED_FLAGS
+    reads_presets = True
+    hub_access = HubAccess.DOWNLOADER
+
+    def check(self, spec: TopologySpec, problems: Problems) -> None:
+        """Report a second name, since the server answers to one."""
+        if len(spec.served_names) > 1:
+            report_ignored_field(
+                problems,
+                "servedNames[1]",
+                ("spec", "servedNames", 1),
+                f"on {self.label}",
+                "keep one name: this server supports one only",
+            )
+
+    def default_resources(self, gpus: int, weights_bytes: int) -> tuple[int, int]:
+        """Return CPUs and GiB of memory; all weights pass through the memory on their way to the GPU."""
+        cpus, memory = super().default_resources(gpus, weights_bytes)
+        return cpus, max(memory, -(-weights_bytes * 11 // (10 * GIB)) + 4)
+
+    def command(self, launch: Launch) -> dict[str, Tree]:
+        """Return the server's command line."""
+        spec = launch.spec
+        arguments: list[Tree] = [
+            f"--model={launch.weights.reference}",
+            f"--served-model-name={launch.served_names[0]}",
+            f"--port={spec.port}",
+            *limit_arguments(spec),
+            f"--drain-timeout={seconds(spec.drain)}s",
+            *([f"--api-key-file={KEY_FOLDER}/{spec.auth.key}"] if spec.auth else []),
+        ]
+        return {"command": list(self.facts.command), "args": with_engine_args(arguments, spec)}
+
+    def environment(self, launch: Launch) -> Mapping[str, str]:
+        """Return the folders that the libraries write to."""
+        return hub_environment(launch)
+
+    def secret_mounts(self, spec: TopologySpec) -> list[dict[str, Tree]]:
+        """Return the mount of the API key."""
+        return [{"name": "auth", "mountPath": KEY_FOLDER, "readOnly": True}] if spec.auth else []
+
+    def secret_volumes(self, spec: TopologySpec) -> list[Tree]:
+        """Return the volume of the API key."""
+        if spec.auth is None:
+            return []
+        items: Tree = [{"key": spec.auth.key, "path": spec.auth.key}]
+        return [
+            {
+                "name": "auth",
+                "secret": {"secretName": spec.auth.secret, "items": items, "defaultMode": 0o440},
+            }
+        ]

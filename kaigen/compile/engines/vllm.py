@@ -1,0 +1,193 @@
+"""vLLM: its command line, environment, and how it uses several GPUs and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from kaigen.catalog.presets import Preset
+from kaigen.compile.builders import settings
+from kaigen.compile.engines.arguments import MANAGED_FLAGS, limit_arguments, with_engine_args
+from kaigen.compile.engines.base import Engine, HubAccess
+from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
+from kaigen.compile.engines.launch import Launch, Member, Parallelism
+from kaigen.compile.engines.vllm_parallelism import vllm_parallelism
+from kaigen.compile.expressions import Expr, Joined, Json, Tree
+from kaigen.compile.field_expressions import flags
+from kaigen.compile.problems import Problems
+from kaigen.kinds.blocks import Image
+from kaigen.kinds.serving import PulledModel
+from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.result import Plan
+
+KEY_VARIABLE = "VLLM_API_KEY"
+RAY_PORT = 6379
+EXAMPLES_FOLDER = "/vllm-workspace/examples"
+"""Folder of chat templates in vLLM's own image."""
+
+RAY_LEADER = """\
+set -e
+ray start --head --port="$RAY_PORT" --disable-usage-stats
+python3 - "$NODES" <<'END'
+import sys, time
+import ray
+ray.init(address="auto")
+while sum(node["Alive"] for node in ray.nodes()) < int(sys.argv[1]):
+    time.sleep(2)
+END
+exec "$@"
+"""
+"""Starts the Ray head, waits for the other nodes, then runs the engine, which its arguments name."""
+
+RAY_WORKER = """\
+until ray health-check --address "$LEADER:$RAY_PORT" 2>/dev/null; do sleep 2; done
+exec ray start --block --address="$LEADER:$RAY_PORT" --disable-usage-stats
+"""
+"""Waits for the Ray head, then joins it as a worker until it stops."""
+
+
+class Vllm(Engine):
+    """vLLM's OpenAI-compatible server."""
+
+    name = "vllm"
+    ignored_fields = MODEL_SERVER_HINTS
+    managed_flags = MANAGED_FLAGS
+    short_flags: ClassVar[Mapping[str, str]] = {
+        "-tp": "tensor-parallel-size",
+        "-pp": "pipeline-parallel-size",
+        "-dp": "data-parallel-size",
+    }
+    reads_presets = True
+    hub_access = HubAccess.ENGINE
+    default_gpus = 1
+    rendezvous_port = 29500
+    cpu_resources = (4, 16)
+
+    def preset_flags(self, preset: Preset, *, own_image: bool) -> Mapping[str, Json]:
+        """Return parsers, formats and further flags of a preset."""
+        engine = preset.engine
+        given: dict[str, Json] = {
+            flag: value
+            for flag, value in (
+                ("tool-call-parser", engine.tool_call_parser),
+                ("reasoning-parser", engine.reasoning_parser),
+                ("tokenizer-mode", engine.tokenizer_mode),
+                ("config-format", engine.config_format),
+                ("load-format", engine.load_format),
+                ("kv-cache-dtype", engine.kv_cache_dtype),
+            )
+            if value
+        }
+        if engine.tool_call_parser:
+            given["enable-auto-tool-choice"] = True
+        if engine.tool_chat_template and own_image:
+            given["chat-template"] = f"{EXAMPLES_FOLDER}/{engine.tool_chat_template}"
+        return {**given, **(engine.args or {})}
+
+    def preset_env(self, preset: Preset) -> Mapping[str, str]:
+        """Return the variables of a preset."""
+        return preset.engine.env or {}
+
+    def hub_arguments(self, model: PulledModel) -> list[Tree]:
+        """Return the revision of weights, tokenizer and code."""
+        return [
+            f"--revision={model.revision}",
+            f"--tokenizer-revision={model.revision}",
+            f"--code-revision={model.revision}",
+        ]
+
+    def parallelism(
+        self, spec: TopologySpec, image: Image, plan: Plan | None, gpus: int, problems: Problems
+    ) -> Parallelism:
+        """Return the plan's parallelism, else what the spec asks for."""
+        return vllm_parallelism(spec, image, plan, gpus, self.facts, problems)
+
+    def shared_memory(self, gpus: int) -> str:
+        """Return a size that lets the processes of all GPUs exchange tensors."""
+        return f"{2 * gpus if gpus > 1 else 1}Gi"
+
+    def command(self, launch: Launch) -> dict[str, Tree]:
+        """Return the command line, of Ray where the pods find each other by it."""
+        role = launch.member.role
+        command: list[Tree] = list(self.facts.command)
+        own = _arguments(launch)
+        if launch.parallelism.ray and role == "leader":
+            own += ["--distributed-executor-backend=ray"]
+            # The engine is what the script's arguments are, so that nothing needs a shell's quotes.
+            script: list[Tree] = ["/bin/sh", "-c", RAY_LEADER, "ray"]
+            return {"command": script, "args": with_engine_args([*command, *own], launch.spec)}
+        if launch.parallelism.ray and role == "worker":
+            return {"command": ["/bin/sh", "-c", RAY_WORKER]}
+        if role != "single":
+            own += self._node_arguments(launch.parallelism, launch.member)
+        return {"command": command, "args": with_engine_args(own, launch.spec)}
+
+    def environment(self, launch: Launch) -> Mapping[str, str]:
+        """Return the folders that vLLM writes to, and its switches."""
+        cache = launch.folders.cache
+        return {
+            **hub_environment(launch),
+            "VLLM_CACHE_ROOT": f"{cache}/vllm",
+            "TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor",
+            "TRITON_CACHE_DIR": f"{cache}/triton",
+            "VLLM_NO_USAGE_STATS": "1",
+        }
+
+    def required_environment(self, launch: Launch) -> list[Tree]:
+        """Return the API key of pods that serve, and what pods of several nodes need to find each other."""
+        auth, member = launch.spec.auth, launch.member
+        variables: list[Tree] = []
+        if auth and member.serves:
+            reference: Tree = {"name": auth.secret, "key": auth.key}
+            variables.append({"name": KEY_VARIABLE, "valueFrom": {"secretKeyRef": reference}})
+        if member.role != "single":
+            pod_ip: Tree = {"fieldRef": {"fieldPath": "status.podIP"}}
+            variables.append({"name": "VLLM_HOST_IP", "valueFrom": pod_ip})
+            variables += member.env
+            if launch.parallelism.ray:
+                variables.append({"name": "RAY_PORT", "value": str(RAY_PORT)})
+                variables.append({"name": "NODES", "value": str(launch.parallelism.nodes)})
+                variables.append({"name": "LEADER", "value": member.leader})
+        return variables
+
+    def _node_arguments(self, parallelism: Parallelism, member: Member) -> list[Tree]:
+        """Return the arguments that let the pods of several nodes work together without Ray."""
+        return [
+            "--distributed-executor-backend=mp",
+            f"--nnodes={parallelism.nodes}",
+            _flag("--node-rank", member.rank),
+            _flag("--master-addr", member.leader),
+            f"--master-port={self.rendezvous_port}",
+            *([] if member.serves else ["--headless"]),
+        ]
+
+
+def _arguments(launch: Launch) -> list[Tree]:
+    """Return vLLM's arguments on one node, the model first."""
+    spec, parallelism = launch.spec, launch.parallelism
+    own: list[Tree] = [launch.weights.reference, "--served-model-name", *launch.served_names]
+    own += [f"--port={spec.port}", *launch.weights.arguments]
+    for flag, degree in (
+        ("tensor", parallelism.tensor),
+        ("pipeline", parallelism.pipeline),
+        ("data", parallelism.data),
+    ):
+        own += [f"--{flag}-parallel-size={degree}"] if degree > 1 else []
+    if spec.quantization:
+        setting = settings.text(
+            "quantization",
+            spec.quantization,
+            "Quantization, as the engine calls it.",
+            origin=("spec", "quantization"),
+        )
+        own.append(Joined(("--quantization=", setting)))
+    own += limit_arguments(spec)
+    given = spec.engine_args if isinstance(spec.engine_args, dict) else {}
+    own += flags({name: value for name, value in launch.preset_flags.items() if name not in given})
+    if launch.adapters:
+        own += ["--enable-lora", "--lora-modules", *(adapter.reference for adapter in launch.adapters)]
+    return own
+
+
+def _flag(name: str, value: Tree) -> Tree:
+    return Joined((f"{name}=", value)) if isinstance(value, Expr) else f"{name}={value}"

@@ -1,0 +1,122 @@
+"""The shape that the compiler of every kind has.
+
+A compiler is four functions, called in this order:
+
+1. `resolve` decides everything that a spec leaves open, and returns it as a frozen dataclass, the resolution;
+2. `check` reports decisions that contradict each other;
+3. `objects` returns the objects; it decides and reports nothing;
+4. `describe` returns what the app tells its readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from kaigen.compile.app import App, Note, Object, collect_settings
+from kaigen.compile.builders.frame import Frame
+from kaigen.compile.context import Context
+from kaigen.compile.finish import finish
+from kaigen.compile.problems import Problems
+from kaigen.kinds.base import Metadata
+
+
+class Block(Protocol):
+    """A spec of any kind."""
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+
+
+class Resolution(Protocol):
+    """What the resolutions of all kinds have in common."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """Metadata of the spec."""
+
+    @property
+    def frame(self) -> Frame:
+        """Names and labels of the objects."""
+
+    @property
+    def context(self) -> Context:
+        """What the spec is compiled for."""
+
+
+BlockT = TypeVar("BlockT", bound=Block)
+NamingT = TypeVar("NamingT")
+ResolutionT = TypeVar("ResolutionT", bound=Resolution)
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What an app tells its readers and the checks.
+
+    Attributes:
+        summary: one sentence.
+        pod_security: Pod Security level that the pods must satisfy.
+        app_version: commit of the model; empty when unknown.
+        notes: what kaigen decided.
+        external_objects: kind and name of objects that the app refers to but does not make.
+    """
+
+    summary: str
+    pod_security: str = "restricted"
+    app_version: str = ""
+    notes: tuple[Note, ...] = ()
+    external_objects: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KindCompiler(Generic[BlockT, NamingT, ResolutionT]):
+    """The compiler of one kind; call it to compile a spec.
+
+    Attributes:
+        resolve: decides what a spec leaves open.
+        check: reports decisions that contradict each other.
+        objects: makes the objects.
+        describe: makes summary and notes.
+        default_naming: names in the objects where no dialect brings its own.
+        settings_order: first parts of settings' paths, in the order of values.yaml.
+    """
+
+    resolve: Callable[[BlockT, Context, Problems, NamingT], ResolutionT]
+    check: Callable[[ResolutionT, Problems], None]
+    objects: Callable[[ResolutionT], list[Object]]
+    describe: Callable[[ResolutionT], Description]
+    default_naming: NamingT
+    settings_order: Sequence[str]
+
+    def __call__(
+        self, block: BlockT, context: Context, problems: Problems, naming: NamingT | None = None
+    ) -> App:
+        """Return the app of a spec.
+
+        Args:
+            block: the spec.
+            context: what it is compiled for, and every other spec of the run.
+            problems: collects errors and warnings; after an error the app is incomplete.
+            naming: names that a dialect keeps from its foreign system.
+        """
+        names = self.default_naming if naming is None else naming
+        resolution = self.resolve(block, context, problems, names)
+        self.check(resolution, problems)
+        objects = self.objects(resolution)
+        description = self.describe(resolution)
+        return finish(
+            block.kind,
+            resolution.metadata,
+            resolution.frame,
+            context,
+            objects,
+            collect_settings(objects, self.settings_order),
+            problems,
+            pod_security=description.pod_security,
+            summary=description.summary,
+            app_version=description.app_version,
+            notes=description.notes,
+            external_objects=description.external_objects,
+        )

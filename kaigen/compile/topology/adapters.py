@@ -1,0 +1,120 @@
+"""LoRA adapters of a served model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kaigen.compile.builders.volumes import check_image_volumes, image_volume, read_only_mount
+from kaigen.compile.builders.weights import fetch_container
+from kaigen.compile.engines.launch import Weights
+from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.model.volume import (
+    check_sharing,
+    claim_name,
+    find_model,
+    gate,
+    is_shared,
+    mount_annotations,
+)
+from kaigen.compile.problems import Problems
+from kaigen.compile.topology.weights import COMMIT, Consumer
+from kaigen.kinds.blocks import Source
+from kaigen.kinds.serving import Adapter
+
+
+def adapter_weights(adapters: Sequence[Adapter], consumer: Consumer, problems: Problems) -> list[Weights]:
+    """The LoRA adapters of a spec; the reference of each is `NAME=FOLDER`."""
+    taken: dict[str, int] = {}
+    found = []
+    for index, adapter in enumerate(adapters):
+        at: SpecPath = ("spec", "adapters", index)
+        if taken.setdefault(adapter.name, index) != index:
+            problems.error(
+                "KG0342", f"two adapters are called `{adapter.name}`", (*at, "name"), "rename one of them"
+            )
+            continue
+        empty = Weights()
+        found.append(
+            problems.attempt(
+                lambda adapter=adapter, at=at: _adapter(adapter, at, consumer, problems),  # type: ignore[misc]
+                empty,
+            )
+        )
+    return found
+
+
+def _adapter(adapter: Adapter, at: SpecPath, consumer: Consumer, problems: Problems) -> Weights:
+    folder = f"{consumer.folders.adapters}/{adapter.name}"
+    reference, volume = f"{adapter.name}={folder}", f"adapter-{adapter.name}"
+    if adapter.model is not None:
+        origin = (*at, "model")
+        model = find_model(consumer.context, consumer.namespace, adapter.model, origin)
+        pods = consumer.nodes * consumer.replicas
+        check_sharing(
+            model,
+            problems,
+            pods=pods,
+            what=f"{pods} pods",
+            origin=origin,
+            certain=consumer.nodes > 1,
+        )
+        mount = read_only_mount(volume, folder, None)
+        claim: Tree = {"claimName": claim_name(model), "readOnly": True}
+        return Weights(
+            reference=reference,
+            init=[
+                gate(
+                    model,
+                    consumer.context,
+                    name=f"wait-for-{adapter.name}",
+                    folder=folder,
+                    mounts=[mount],
+                )
+            ],
+            mounts=[mount],
+            volumes=[{"name": volume, "persistentVolumeClaim": claim}],
+            annotations=mount_annotations(model),
+            pinned=not is_shared(model),
+        )
+    if adapter.volume is not None:
+        claim = {"claimName": adapter.volume.claim_name, "readOnly": True}
+        return Weights(
+            reference=reference,
+            mounts=[read_only_mount(volume, folder, adapter.volume.path)],
+            volumes=[{"name": volume, "persistentVolumeClaim": claim}],
+        )
+    if adapter.image is not None:
+        check_image_volumes(consumer.context, problems, (*at, "image"))
+        return Weights(
+            reference=reference,
+            mounts=[read_only_mount(volume, folder, adapter.image.path)],
+            volumes=[image_volume(volume, adapter.image, "", (*at, "image"))],
+            pull_secrets=adapter.image.pull_secrets,
+        )
+    assert adapter.hugging_face is not None
+    hub = adapter.hugging_face
+    if not COMMIT.fullmatch(hub.revision):
+        problems.warning(
+            "KG0310",
+            f"`{hub.revision}` is not a commit, so what it stands for may change without review",
+            (*at, "huggingFace", "revision" if "revision" in hub.model_fields_set else "repo"),
+            "name the commit, 40 hex digits, in `revision`",
+        )
+    init = fetch_container(
+        Source(hugging_face=hub),
+        consumer.transfer,
+        consumer.context,
+        name=f"fetch-{adapter.name}",
+        destination=folder,
+        mounts=[{"name": volume, "mountPath": folder}],
+        origin=at,
+        transfer_origin=("spec", "transfer"),
+        own_token=False,
+    )
+    return Weights(
+        reference=reference,
+        init=[init],
+        mounts=[read_only_mount(volume, folder, None)],
+        volumes=[{"name": volume, "emptyDir": {}}],
+        downloaded=True,
+    )

@@ -1,0 +1,183 @@
+"""Checks of a resolved Topology: fields without effect, and decisions that contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic.alias_generators import to_camel
+
+from kaigen.compile.builders.mounts import check_mounts
+from kaigen.compile.engines.base import Engine
+from kaigen.compile.expressions import SpecPath
+from kaigen.compile.ignored_fields import report_ignored_field
+from kaigen.compile.problems import Problems
+from kaigen.compile.topology.pod import engine_mounts, members, required_environment
+from kaigen.compile.topology.resolution import TopologyResolution, Workload
+from kaigen.kinds.topology import TopologySpec
+
+_SPEC: SpecPath = ("spec",)
+
+
+def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
+    """Report every problem of a Topology that its resolution did not."""
+    spec, engine = resolution.spec, resolution.engine
+    _check_fields(spec, engine, problems)
+    engine.check(spec, problems)
+    _check_service(spec, engine, problems)
+    _check_route(spec, problems)
+    _check_engine_args(spec, engine, problems)
+    _check_transfer(resolution, problems)
+    _check_replicas(resolution, problems)
+    _check_rollout(resolution, problems)
+    if engine.builds_pods:
+        check_mounts(engine_mounts(resolution), lambda _: (*_SPEC, "model"), problems)
+        _check_environment(resolution, problems)
+
+
+def _check_fields(spec: TopologySpec, engine: Engine, problems: Problems) -> None:
+    """Report every field that the engine ignores."""
+    where = f"on {engine.label}"
+    for field, hint in engine.ignored_fields.items():
+        if field in spec.model_fields_set:
+            name = to_camel(field)
+            report_ignored_field(problems, name, (*_SPEC, name), where, hint)
+    for field, hint in engine.ignored_shape_fields.items():
+        if field in spec.shape.model_fields_set and getattr(spec.shape, field) != 1:
+            name = to_camel(field)
+            report_ignored_field(problems, name, (*_SPEC, "shape", name), where, hint)
+
+
+def _check_service(spec: TopologySpec, engine: Engine, problems: Problems) -> None:
+    service = spec.service
+    if service.type != "LoadBalancer":
+        for field in ("load_balancer_class", "load_balancer_source_ranges"):
+            if field in service.model_fields_set:
+                name = to_camel(field)
+                where = f"on a Service of type {service.type}"
+                hint = "set `type: LoadBalancer`"
+                report_ignored_field(problems, name, (*_SPEC, "service", name), where, hint)
+    elif spec.auth is None and not service.load_balancer_source_ranges:
+        ask = "" if "auth" in engine.ignored_fields else "require a key with `auth`, or "
+        problems.warning(
+            "KG0352",
+            "everyone who can connect to the load balancer can use the model",
+            (*_SPEC, "service", "type"),
+            f"{ask}list the allowed networks in `loadBalancerSourceRanges`",
+        )
+
+
+def _check_route(spec: TopologySpec, problems: Problems) -> None:
+    route = spec.route
+    if route is None:
+        return
+    gateway = route.gateway
+    if gateway is None:
+        if spec.inference_pool is not None:
+            hint = "use `route.gateway`, or leave the pool out"
+            path = (*_SPEC, "inferencePool")
+            report_ignored_field(problems, "inferencePool", path, "on an Ingress", hint)
+        return
+    if gateway.name is not None and route.tls is not None:
+        where = f"on the Gateway `{gateway.name}`"
+        hint = "leave `tls` out: the Gateway's listener has the certificate"
+        report_ignored_field(problems, "tls", (*_SPEC, "route", "tls"), where, hint)
+    if gateway.class_name is not None:
+        for field in ("namespace", "section_name"):
+            if field in gateway.model_fields_set:
+                name = to_camel(field)
+                path = (*_SPEC, "route", "gateway", name)
+                report_ignored_field(problems, name, path, "on a Gateway of the app's own", "leave it out")
+
+
+def _check_engine_args(spec: TopologySpec, engine: Engine, problems: Problems) -> None:
+    """Report flags that kaigen sets from a field of the spec."""
+    for written, path in _engine_args(spec):
+        name = engine.short_flags.get(written) or written.lstrip("-").replace("_", "-")
+        field = engine.managed_flags.get(name) or engine.managed_flags.get(name.removeprefix("no-"))
+        if field is not None:
+            message = f"the flag `--{name}` is managed by `{field}`"
+            problems.error("KG0347", message, path, f"set `{field}` instead")
+
+
+def _engine_args(spec: TopologySpec) -> Iterator[tuple[str, SpecPath]]:
+    """Yield the spec's flags as written, with their paths."""
+    given = spec.engine_args
+    path: SpecPath = (*_SPEC, "engineArgs")
+    if isinstance(given, dict):
+        yield from ((name, (*path, name)) for name in given)
+        return
+    for index, argument in enumerate(given):
+        if argument.startswith("-"):
+            yield argument.partition("=")[0], (*path, index)
+
+
+def _check_transfer(resolution: TopologyResolution, problems: Problems) -> None:
+    """Report a `transfer` block where the downloader fetches nothing."""
+    weights = (resolution.weights, *resolution.adapters)
+    if (
+        "transfer" in resolution.spec.model_fields_set
+        and resolution.engine.builds_pods
+        and not any(each.downloaded for each in weights)
+    ):
+        report_ignored_field(
+            problems,
+            "transfer",
+            (*_SPEC, "transfer"),
+            "where kaigen's downloader fetches nothing",
+            "leave it out, or set it in the Model",
+        )
+
+
+def _check_replicas(resolution: TopologyResolution, problems: Problems) -> None:
+    spec = resolution.spec
+    if resolution.max_replicas <= 1 and spec.disruption is not None:
+        where = "on one replica, whose node could not be drained"
+        hint = "leave it out, or set more replicas"
+        report_ignored_field(problems, "disruption", (*_SPEC, "disruption"), where, hint)
+    if spec.autoscale is not None and "replicas" in spec.shape.model_fields_set:
+        path = (*_SPEC, "shape", "replicas")
+        hint = "set `autoscale.min` instead"
+        report_ignored_field(problems, "replicas", path, "where a scaler decides", hint)
+    if resolution.workload is not Workload.STATEFUL_SET_GROUPS:
+        return
+    hint = "use LeaderWorkerSet: `shape.groups: leaderWorkerSet`"
+    if spec.autoscale is not None:
+        message = "no scaler can scale replicas that are StatefulSets of their own"
+        problems.error("KG0353", message, (*_SPEC, "autoscale"), hint)
+    elif spec.shape.replicas == 0:
+        message = "replicas must be at least 1 where each replica is a StatefulSet of its own"
+        problems.error("KG0353", message, (*_SPEC, "shape", "replicas"), hint)
+
+
+def _check_rollout(resolution: TopologyResolution, problems: Problems) -> None:
+    """Report a rollout that the workload cannot do."""
+    rollout, workload = resolution.spec.rollout, resolution.workload
+    path: SpecPath = (*_SPEC, "rollout")
+    if workload in {Workload.STATEFUL_SET, Workload.STATEFUL_SET_GROUPS}:
+        several = workload is Workload.STATEFUL_SET_GROUPS
+        where = "on groups of StatefulSets" if several else "on pods that own a volume"
+        hint = "leave it out: they are replaced one by one"
+        for field in ("max_surge", "max_unavailable"):
+            if field in rollout.model_fields_set:
+                name = to_camel(field)
+                report_ignored_field(problems, name, (*path, name), where, hint)
+    elif rollout.max_surge in (0, "0%") and rollout.max_unavailable in (0, "0%"):
+        problems.error(
+            "KG0351",
+            "maxSurge and maxUnavailable are both 0, so no pod could ever be replaced",
+            (*path, "maxUnavailable"),
+            "set one of them to 1 or more",
+        )
+
+
+def _check_environment(resolution: TopologyResolution, problems: Problems) -> None:
+    """Report variables of the spec that kaigen sets itself."""
+    required = {
+        str(entry["name"]): None
+        for member in members(resolution)
+        for entry in required_environment(resolution, member)
+    }
+    for name in required:
+        if name in resolution.spec.env:
+            message = f"`{name}` is set by kaigen for this Topology"
+            problems.error("KG0313", message, (*_SPEC, "env", name), "leave it out")

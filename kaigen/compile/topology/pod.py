@@ -1,0 +1,187 @@
+"""Pods that serve: one for each replica, or the leader and the workers of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.pods import (
+    SCRATCH,
+    container_security,
+    image_fields,
+    pull_secrets,
+    scratch_volume,
+    shared_memory_volume,
+)
+from kaigen.compile.builders.variables import variables_of
+from kaigen.compile.engines.launch import Launch, Member, Weights
+from kaigen.compile.expressions import Joined, Release, Setting, Tree
+from kaigen.compile.topology.resolution import TopologyResolution, Workload
+from kaigen.compile.topology.weights import CACHE_VOLUME
+from kaigen.kinds.blocks import Image
+
+_POD_INDEX = {"fieldRef": {"fieldPath": "metadata.labels['apps.kubernetes.io/pod-index']"}}
+_PROBE_SECONDS = 10
+
+
+def members(resolution: TopologyResolution, replica: int = 0) -> tuple[Member, ...]:
+    """Return the different pods of one replica: one, or a leader and a worker.
+
+    LeaderWorkerSet sets `LWS_WORKER_INDEX` and `LWS_LEADER_ADDRESS` in each container (source: its reference of labels
+    and variables). Pods of a StatefulSet get their rank from a label.
+
+    Args:
+        resolution: the Topology.
+        replica: number of the replica, where each has StatefulSets of its own.
+    """
+    if resolution.parallelism.nodes == 1:
+        return (Member(),)
+    if resolution.workload is Workload.LEADER_WORKER_SET:
+        rank, leader = "$(LWS_WORKER_INDEX)", "$(LWS_LEADER_ADDRESS)"
+        return Member("leader", rank, leader), Member("worker", rank, leader)
+    host = Joined((Release(f"-{replica}-0."), resolution.frame.headless_service))
+    env: tuple[Tree, ...] = ({"name": "NODE_RANK", "valueFrom": _POD_INDEX},)
+    return Member("leader", "$(NODE_RANK)", host, env), Member("worker", "$(NODE_RANK)", host, env)
+
+
+def pod_spec(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
+    """Return the spec of one pod."""
+    spec = resolution.spec
+    init = [container for each in _all_weights(resolution) for container in each.init]
+    claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
+    return {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": resolution.engine.grace_seconds(spec),
+        "imagePullSecrets": settings.objects(
+            "imagePullSecrets",
+            _pull_secrets(resolution),
+            "Secrets to pull the images with.",
+            origin=resolution.image_path,
+        ),
+        **resolution.scheduling,
+        "securityContext": dict(resolution.security),
+        **({"resourceClaims": claims} if resolution.resources.device_class else {}),
+        **({"initContainers": init} if init else {}),
+        "containers": [_container(resolution, member)],
+        "volumes": _volumes(resolution),
+    }
+
+
+def _all_weights(resolution: TopologyResolution) -> tuple[Weights, ...]:
+    return (resolution.weights, *resolution.adapters)
+
+
+def _pull_secrets(resolution: TopologyResolution) -> list[Mapping[str, str]]:
+    transfer = resolution.spec.transfer.image
+    images: list[Image] = [resolution.image, *([transfer] if transfer else [])]
+    secrets = list(pull_secrets(*images))
+    for each in _all_weights(resolution):
+        secrets += [{"name": name} for name in each.pull_secrets if {"name": name} not in secrets]
+    return secrets
+
+
+def engine_mounts(resolution: TopologyResolution) -> list[dict[str, Tree]]:
+    """Return the volume mounts of the engine's container."""
+    mounts = [mount for each in _all_weights(resolution) for mount in each.mounts]
+    mounts.append({"name": CACHE_VOLUME, "mountPath": resolution.naming.folders.cache})
+    mounts.append({"name": SCRATCH, "mountPath": "/tmp"})
+    if resolution.resources.shared_memory:
+        mounts.append({"name": "shm", "mountPath": "/dev/shm"})
+    return [*mounts, *resolution.engine.secret_mounts(resolution.spec)]
+
+
+def _volumes(resolution: TopologyResolution) -> list[Tree]:
+    resources = resolution.resources
+    volumes: list[Tree] = [volume for each in _all_weights(resolution) for volume in each.volumes]
+    if resolution.spec.storage is None:
+        volumes.append(scratch_volume(resources.scratch_limit, CACHE_VOLUME))
+    volumes.append(scratch_volume(resources.scratch_limit))
+    if resources.shared_memory:
+        volumes.append(shared_memory_volume(resources.shared_memory))
+    return [*volumes, *resolution.engine.secret_volumes(resolution.spec)]
+
+
+def _launch(resolution: TopologyResolution, member: Member) -> Launch:
+    return Launch(
+        spec=resolution.spec,
+        served_names=resolution.spec.served_names or [resolution.metadata.name],
+        weights=resolution.weights,
+        adapters=resolution.adapters,
+        parallelism=resolution.parallelism,
+        preset_flags=resolution.sizing.flags,
+        folders=resolution.naming.folders,
+        member=member,
+    )
+
+
+def _container(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
+    spec, engine, resources = resolution.spec, resolution.engine, resolution.resources
+    read_only = spec.security.read_only_root_filesystem
+    ports: Tree = [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}]
+    return {
+        "name": resolution.naming.container or Release(),
+        **image_fields(resolution.image, "", resolution.image_path),
+        **engine.command(_launch(resolution, member)),
+        "env": _environment(resolution, member),
+        **({"ports": ports} if member.serves else {}),
+        "resources": Setting(
+            "resources",
+            resources.requirements,
+            "Resources of each pod's engine.",
+            settings.RESOURCES,
+            origin=("spec", "resources"),
+        ),
+        **(_probes(resolution) if member.serves else {}),
+        "lifecycle": {"preStop": engine.pre_stop(spec, member)},
+        "securityContext": container_security(
+            read_only=not resources.has_gpu if read_only is None else read_only
+        ),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": list(engine_mounts(resolution)),
+    }
+
+
+def required_environment(resolution: TopologyResolution, member: Member) -> list[dict[str, Tree]]:
+    """Return the variables that kaigen sets and the spec may not override."""
+    variables: list[Any] = [
+        {"name": name, "value": value} for name, value in sorted(resolution.sizing.env.items())
+    ]
+    variables += resolution.weights.env
+    return variables + resolution.engine.required_environment(_launch(resolution, member))
+
+
+def _environment(resolution: TopologyResolution, member: Member) -> list[Tree]:
+    given = resolution.spec.env
+    defaults = resolution.engine.environment(_launch(resolution, member))
+    return [
+        *({"name": name, "value": value} for name, value in defaults.items() if name not in given),
+        *required_environment(resolution, member),
+        *variables_of(given),
+    ]
+
+
+def _probes(resolution: TopologyResolution) -> dict[str, Tree]:
+    given, facts = resolution.spec.probes, resolution.engine.facts
+    ready = _probe(given.ready or facts.ready)
+    live = _probe(given.live or given.ready or facts.live)
+    return {
+        "startupProbe": {
+            **ready,
+            "periodSeconds": _PROBE_SECONDS,
+            "timeoutSeconds": 5,
+            "failureThreshold": settings.count(
+                "startup.attempts",
+                -(-resolution.startup // _PROBE_SECONDS),
+                f"How often, every {_PROBE_SECONDS} seconds, it is asked whether it is ready, before it is restarted.",
+                origin=("spec", "probes", "startup"),
+            ),
+        },
+        "readinessProbe": {**ready, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3},
+        "livenessProbe": {**live, "periodSeconds": 10, "timeoutSeconds": 10, "failureThreshold": 6},
+    }
+
+
+def _probe(path: str) -> dict[str, Tree]:
+    return {"httpGet": {"path": path, "port": "http"}} if path else {"tcpSocket": {"port": "http"}}
