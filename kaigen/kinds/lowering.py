@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.field_path import dotted
@@ -14,6 +14,7 @@ from kaigen.kinds.positioned import Positioned
 
 if TYPE_CHECKING:
     from kaigen.kinds.base import AppBlock
+    from kaigen.yaml.document import Document
 
 PREFIX = "kaigen.dev/"
 """Prefix of annotations that direct kaigen."""
@@ -23,22 +24,24 @@ ObjectName = tuple[str, str, str]
 """apiVersion, kind and name of an object."""
 
 
-D = TypeVar("D", bound=Positioned)
-
-
-class InputDocuments(Generic[D]):
+class InputDocuments:
     """Every document of a run, found by apiVersion, kind and name."""
 
-    def __init__(self, documents: Iterable[D] = ()) -> None:
-        self._by_name: dict[ObjectName, list[D]] = {}
+    def __init__(self, documents: Iterable[Document] = ()) -> None:
+        self._by_name: dict[ObjectName, list[Document]] = {}
         for document in documents:
             name = _object_name(document.data)
             if name is not None:
                 self._by_name.setdefault(name, []).append(document)
 
-    def named(self, api_version: str, kind: str, name: str) -> Sequence[D]:
+    def named(self, api_version: str, kind: str, name: str) -> Sequence[Document]:
         """Return the documents with that name, of any namespace."""
         return self._by_name.get((api_version, kind, name), ())
+
+
+def _namespace(data: Any) -> str | None:
+    namespace: str | None = data["metadata"].get("namespace")
+    return namespace
 
 
 def _object_name(data: Any) -> ObjectName | None:
@@ -59,7 +62,7 @@ class LoweringContext:
     """
 
     profile: str = "generic"
-    documents: InputDocuments[Any] = field(default_factory=InputDocuments)
+    documents: InputDocuments = field(default_factory=InputDocuments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ class LoweringResult:
 
     specs: tuple[Lowered, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
-    consumed: tuple[Positioned, ...] = ()
+    consumed: tuple[Document, ...] = ()
     looked_up: tuple[ObjectName, ...] = ()
 
 
@@ -104,7 +107,7 @@ class Lowering:
         self.document = document
         self.context = context or LoweringContext()
         self.diagnostics: list[Diagnostic] = []
-        self._consumed: list[Positioned] = []
+        self._consumed: list[Document] = []
         self._looked_up: list[ObjectName] = []
 
     def result(self, *specs: Lowered) -> LoweringResult:
@@ -118,7 +121,7 @@ class Lowering:
         """Whether an error was found."""
         return any(item.severity is Severity.ERROR for item in self.diagnostics)
 
-    def find_object(self, api_version: str, kind: str, name: str, namespace: str | None) -> Positioned | None:
+    def find_object(self, api_version: str, kind: str, name: str, namespace: str | None) -> Document | None:
         """Return an object of the input by its name; None when the input does not have it.
 
         An object without a namespace is in every namespace. Objects in the document's own file take precedence.
@@ -127,13 +130,13 @@ class Lowering:
         candidates = [
             document
             for document in self.context.documents.named(api_version, kind, name)
-            if document.data["metadata"].get("namespace") in {None, namespace}
+            if _namespace(document.data) in {None, namespace}
         ]
         own_file = self.document.mark(()).file
         candidates.sort(key=lambda document: document.mark(()).file != own_file)
         return candidates[0] if candidates else None
 
-    def consume(self, document: Positioned) -> None:
+    def consume(self, document: Document) -> None:
         """Make another document part of this one."""
         self._consumed.append(document)
 
@@ -154,6 +157,10 @@ class Lowering:
     ) -> None:
         mark = self.document.mark(path, key=key)
         self.diagnostics.append(Diagnostic(code, message, mark, hint, severity, dotted(path)))
+
+    def report(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Report problems that have positions of their own, such as in another document."""
+        self.diagnostics.extend(diagnostics)
 
     def ignored(self, fields: Iterable[str], path: Path, reason: str) -> None:
         """Warn about each field that is present and has no effect."""

@@ -24,7 +24,7 @@ def take_document(
     specs: list[Spec],
     plain: list[Document],
     found: Diagnostics,
-    documents: InputDocuments[Document],
+    documents: InputDocuments,
 ) -> LoweringResult:
     """Make specs of one document, or let it through.
 

@@ -1,4 +1,4 @@
-"""`training_config.yaml`: the settings of a fine-tuning run, from the user's ConfigMap or kaigen's for the method."""
+"""`training_config.yaml`: the settings of a fine-tuning run, from the user's ConfigMap, or kaigen's defaults."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.kaito.blocks import TuningV1Alpha1
-from kaigen.dialects.kaito.engine_config import read_map
+from kaigen.dialects.kaito.config_file import ConfigFile, read_config_file
 from kaigen.dialects.kaito.reading import Reading
 from kaigen.kinds.spec import Path
+from kaigen.yaml.document import JsonValue
 
 CONFIG_FOLDER = "/mnt/config"
 CONFIG_KEY = "training_config.yaml"
@@ -51,8 +53,8 @@ class Training:
 
     Attributes:
         output: folder that the adapter is written to.
-        text: the settings as YAML; empty when a ConfigMap of the cluster holds them.
-        config_map: name of that ConfigMap; empty when `text` holds them.
+        text: the settings as YAML; empty when the pod reads a ConfigMap of the cluster.
+        config_map: name of that ConfigMap; empty when `text` has the settings.
     """
 
     output: str
@@ -61,17 +63,17 @@ class Training:
 
 
 def read_training(tuning: TuningV1Alpha1, at: Path, reading: Reading) -> Training | None:
-    """The settings of a run; None, and told, when they cannot be.
+    """Return the settings of a run; None after an error.
 
     Args:
         tuning: the block.
-        at: where it stands.
-        reading: takes what is wrong.
+        at: its path.
+        reading: collects problems.
     """
     method = (tuning.method or "").lower()
     if method not in {"lora", "qlora"}:
-        given = f"`{tuning.method}` is no method" if tuning.method else "no `method` is named"
-        reading.error("KG0412", given, (*at, "method") if tuning.method else at, "`lora` or `qlora`")
+        message = f"unknown method `{tuning.method}`" if tuning.method else "`method` is missing"
+        reading.error("KG0412", message, (*at, "method") if tuning.method else at, "use `lora` or `qlora`")
         return None
     if tuning.config is None:
         return Training(RESULTS, _text({**_LORA, **(_QLORA if method == "qlora" else {})}))
@@ -80,52 +82,60 @@ def read_training(tuning: TuningV1Alpha1, at: Path, reading: Reading) -> Trainin
     if document is None:
         reading.warning(
             "KG0418",
-            f"ConfigMap `{tuning.config}` is not in this file, so nothing in it is checked; the pod reads it",
+            f"ConfigMap `{tuning.config}` is not among the specs, so kaigen does not check it; the pod reads it",
             here,
-            "put it behind a line `---` of this file, and an edit of it makes a new run",
+            "add the ConfigMap to a spec file, so that an edit of it starts a new run",
         )
         return Training(RESULTS, config_map=tuning.config)
-    reading.consume(document)
-    found = read_map(document, CONFIG_KEY, here, tuning.config, reading)
-    if found is None:
+    file = read_config_file(document, CONFIG_KEY, tuning.config, here, reading)
+    if file is None:
         return None
-    config = found.get("training_config")
-    if not isinstance(config, dict) or set(found) != {"training_config"}:
-        reading.error(
-            "KG0418", f"ConfigMap `{tuning.config}` must have `training_config` in `{CONFIG_KEY}`", here
-        )
+    if "training_config" not in file.mapping:
+        file.error("KG0418", "`training_config` is missing")
         return None
-    return _checked(config, method, tuning.config, here, reading)
+    unknown = [key for key in file.mapping if key != "training_config"]
+    for key in unknown:
+        file.error("KG0418", f"unknown key `{key}`", (key,), "keep only `training_config`")
+    config = file.mapping["training_config"]
+    if not isinstance(config, dict):
+        file.error("KG0418", "`training_config` must be a mapping", ("training_config",))
+        return None
+    return None if unknown else _training(config, method, file)
 
 
-def _checked(
-    config: Mapping[str, Any], method: str, name: str, at: Path, reading: Reading
-) -> Training | None:
-    before = len(reading.diagnostics)
-    for section, content in config.items():
-        if section not in SECTIONS:
-            from kaigen.diagnostics.suggest import did_you_mean
-
-            hint = did_you_mean(str(section), SECTIONS) or f"known: {', '.join(SECTIONS)}"
-            reading.error("KG0418", f"unknown section `{section}` in ConfigMap `{name}`", at, hint)
+def _training(config: Mapping[str, JsonValue], method: str, file: ConfigFile) -> Training | None:
+    sections: dict[str, dict[str, JsonValue]] = {}
+    for name, content in config.items():
+        here = ("training_config", name)
+        if name not in SECTIONS:
+            hint = did_you_mean(name, SECTIONS) or f"known: {', '.join(SECTIONS)}"
+            file.error("KG0418", f"unknown section `{name}`", here, hint)
         elif not isinstance(content, dict):
-            reading.error("KG0418", f"`{section}` of ConfigMap `{name}` is no mapping", at)
-    if len(reading.diagnostics) > before:
+            file.error("KG0418", f"`{name}` must be a mapping", here)
+        else:
+            sections[name] = content
+    if sections.keys() != config.keys():
         return None
-    quantization = config.get("QuantizationConfig", {})
-    bits = [key for key in ("load_in_4bit", "load_in_8bit") if quantization.get(key) is True]
+    quantization: Path = ("training_config", "QuantizationConfig")
+    bits = [
+        key
+        for key in ("load_in_4bit", "load_in_8bit")
+        if sections.get("QuantizationConfig", {}).get(key) is True
+    ]
     if method == "qlora" and len(bits) != 1:
-        reading.error(
-            "KG0412", "`qlora` needs one of `load_in_4bit` and `load_in_8bit` in `QuantizationConfig`", at
-        )
+        message = "`qlora` requires one of `load_in_4bit` and `load_in_8bit` in `QuantizationConfig`"
+        file.error("KG0412", message, quantization)
     elif method == "lora" and bits:
-        reading.error("KG0412", f"`lora` takes no `{bits[0]}`", at, "take `qlora`, or delete it")
-    output = config.get("TrainingArguments", {}).get("output_dir", RESULTS)
+        hint = "set `method: qlora`, or delete it"
+        file.error("KG0412", f"`lora` does not accept `{bits[0]}`", (*quantization, bits[0]), hint)
+    arguments = sections.get("TrainingArguments", {})
+    output = arguments.get("output_dir", RESULTS)
     if not isinstance(output, str) or not output.startswith("/mnt/") or ".." in output:
-        reading.error("KG0412", f"`output_dir` must be a folder below /mnt, not `{output}`", at)
+        path = ("training_config", "TrainingArguments", "output_dir")
+        file.error("KG0412", f"`output_dir` must be a folder below /mnt, not `{output}`", path)
         output = RESULTS
-    arguments = {**config.get("TrainingArguments", {}), "output_dir": output}
-    return Training(output.rstrip("/"), _text({**config, "TrainingArguments": arguments}))
+    arguments = {**arguments, "output_dir": output}
+    return Training(output.rstrip("/"), _text({**sections, "TrainingArguments": arguments}))
 
 
 def _text(config: Mapping[str, Any]) -> str:

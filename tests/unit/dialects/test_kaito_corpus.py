@@ -160,8 +160,8 @@ def test_flags_for_two_gpus_on_a_node_with_one_are_refused() -> None:
     document = on("phi-4-mini-instruct", A100, "v1beta1", config="flags")
     flags = config_map("flags", {"vllm": {"tensor-parallel-size": 2, "swap-space": 4}})
     ((code, path, message),) = errors(document, flags)
-    assert (code, path) == ("KG0416", "inference.config")
-    assert message.endswith("by 2 GPUs, and there is 1")
+    assert (code, path) == ("KG0416", 'data["inference_config.yaml"].vllm.tensor-parallel-size')
+    assert message.endswith("requires 2 GPUs, and the nodes have 1")
 
 
 @pytest.mark.parametrize("strategy", ["mixed", "single"])

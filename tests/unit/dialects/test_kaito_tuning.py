@@ -136,19 +136,25 @@ def test_settings_of_a_config_map_elsewhere_are_mounted_and_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "code"),
+    ("content", "code", "key"),
     [
-        ({"LoraConfig": {}, "QuantizationConfig": {"load_in_4bit": True}}, "KG0412"),
-        ({"TrainingArguments": {"output_dir": "/tmp/out"}}, "KG0412"),
-        ({"TrainingArguments": {"output_dir": "/mnt/../etc"}}, "KG0412"),
-        ({"LoRAConfig": {}}, "KG0418"),
-        ({"LoraConfig": [1]}, "KG0418"),
+        (
+            {"LoraConfig": {}, "QuantizationConfig": {"load_in_4bit": True}},
+            "KG0412",
+            "QuantizationConfig.load_in_4bit",
+        ),
+        ({"TrainingArguments": {"output_dir": "/tmp/out"}}, "KG0412", "TrainingArguments.output_dir"),
+        ({"TrainingArguments": {"output_dir": "/mnt/../etc"}}, "KG0412", "TrainingArguments.output_dir"),
+        ({"LoRAConfig": {}}, "KG0418", "LoRAConfig"),
+        ({"LoraConfig": [1]}, "KG0418", "LoraConfig"),
     ],
 )
-def test_settings_that_cannot_be_are_errors(content: dict[str, Any], code: str) -> None:
+def test_wrong_settings_are_errors_at_their_keys(content: dict[str, Any], code: str, key: str) -> None:
     given = config_map("settings", {"training_config": content}, "training_config.yaml")
     found = errors(tuning(method="lora", config="settings"), given)
-    assert [(item[0], item[1]) for item in found] == [(code, "tuning.config")]
+    assert [(item[0], item[1]) for item in found] == [
+        (code, f'data["training_config.yaml"].training_config.{key}')
+    ]
 
 
 def test_qlora_needs_one_kind_of_quantization() -> None:

@@ -278,7 +278,7 @@ def test_slices_cannot_share_a_model_by_tensor_parallel() -> None:
     )
     flags = config_map("flags", {"vllm": {"tensor-parallel-size": 2}})
     ((code, path, message),) = errors(document, flags)
-    assert (code, path) == ("KG0412", "inference.config")
+    assert (code, path) == ("KG0412", 'data["inference_config.yaml"].vllm.tensor-parallel-size')
     assert "tensor parallel" in message
     several = preset(
         "phi-4-mini-instruct", resource={"partition": {"mode": "mig", "profile": "3g.40gb"}, "count": 2}
@@ -494,7 +494,9 @@ def test_flags_of_a_config_map_in_the_same_file_become_fields_and_flags() -> Non
     arguments = engine(document, flags)["args"]
     assert {"--max-model-len=8192", "--max-num-seqs=32", "--enable-prefix-caching"} <= set(arguments)
     assert not any("swap" in argument for argument in arguments)
-    assert [(code, path) for code, path, _ in warnings(document, flags)] == [("KG0418", "inference.config")]
+    assert [(code, path) for code, path, _ in warnings(document, flags)] == [
+        ("KG0418", 'data["inference_config.yaml"].vllm.swap-space')
+    ]
 
 
 @pytest.mark.parametrize(

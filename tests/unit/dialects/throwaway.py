@@ -41,7 +41,10 @@ def lower(task: Task, document: Positioned, context: LoweringContext) -> Lowerin
             lowering.error("KG0418", f"no ConfigMap `{task.spec.settings}`", ("spec", "settings"))
             return lowering.result()
         lowering.consume(settings)
-        arguments = [f"--{key}={value}" for key, value in settings.data["data"].items()]
+        assert isinstance(settings.data, dict)
+        data = settings.data["data"]
+        assert isinstance(data, dict)
+        arguments = [f"--{key}={value}" for key, value in data.items()]
     job = Job(
         metadata=Metadata(name=task.metadata.name),
         spec=JobSpec(image=task.spec.image, command=["run", *arguments]),
