@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 WORK = ROOT / ".venv" / "mutants"
-PACKAGES = ("kaigen.compile", "kaigen.check")
+PACKAGES = ("kaigen.compile", "kaigen.check", "kaigen.kubernetes")
 KILLED = {"killed", "timeout", "caught by type check", "segfault"}
 
 

@@ -1,4 +1,4 @@
-"""The same specs give the same bytes, whoever renders them, wherever and in whatever order."""
+"""The same specs give the same bytes in any environment, folder and order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "examples" / "demo"
 
-SURROUNDINGS: dict[str, dict[str, str]] = {
+ENVIRONMENTS: dict[str, dict[str, str]] = {
     "plain": {},
     "other-hashes": {"PYTHONHASHSEED": "1"},
     "turkish": {
@@ -57,7 +57,7 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def specs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with the demo's specs and those of the chart tests, all in both forms."""
+    """Create a repository with the specs of the demo and of the chart tests, rendered in both forms."""
     folder = tmp_path_factory.mktemp("repository")
     (folder / "specs").mkdir()
     for file in [*(DEMO / "specs").glob("*.yaml"), *(ROOT / "tests/chart/specs/generic").glob("*.yaml")]:
@@ -77,16 +77,16 @@ def expected(specs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
     return found
 
 
-@pytest.mark.parametrize("name", SURROUNDINGS)
-def test_surroundings_do_not_matter(
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_output_does_not_depend_on_the_environment(
     name: str, specs: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
     umask = 0o077 if name == "turkish" else 0o000
-    kaigen(["-q", "render", "-o", str(tmp_path / "out")], specs, SURROUNDINGS[name], umask)
+    kaigen(["-q", "render", "-o", str(tmp_path / "out")], specs, ENVIRONMENTS[name], umask)
     assert tree(tmp_path / "out") == expected
 
 
-def test_neither_the_working_folder_nor_the_time_at_which_files_were_written_matters(
+def test_output_does_not_depend_on_the_working_folder_or_on_modification_times(
     specs: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
     for number, file in enumerate(sorted(specs.rglob("*.yaml"))):
@@ -96,7 +96,7 @@ def test_neither_the_working_folder_nor_the_time_at_which_files_were_written_mat
     assert tree(tmp_path / "out") == expected
 
 
-def test_neither_the_order_of_files_nor_of_their_creation_matters(
+def test_output_does_not_depend_on_the_order_of_files(
     specs: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy"
@@ -110,17 +110,17 @@ def test_neither_the_order_of_files_nor_of_their_creation_matters(
     assert without_index == expected
 
 
-def test_the_order_of_documents_in_a_file_does_not_matter(
+def test_output_does_not_depend_on_the_order_of_documents_in_a_file(
     specs: Path, expected: dict[str, bytes], tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(specs, copy)
-    turned = 0
+    reversed_files = 0
     for file in (copy / "specs").iterdir():
         documents = file.read_text().split("\n---\n")
-        turned += len(documents) > 1
+        reversed_files += len(documents) > 1
         file.write_text("\n---\n".join(reversed([text.rstrip("\n") for text in documents])) + "\n")
-    assert turned > 2
+    assert reversed_files > 2
     kaigen(["-q", "render", "-o", str(tmp_path / "out")], copy, {})
     assert tree(tmp_path / "out") == expected
 
@@ -137,7 +137,7 @@ def test_rendering_twice_changes_nothing(specs: Path, expected: dict[str, bytes]
     assert tree(output) == expected
 
 
-def test_the_stream_is_the_same_too(specs: Path) -> None:
+def test_the_stream_is_deterministic(specs: Path) -> None:
     first = kaigen(["-q", "render", "--stdout"], specs, {"PYTHONHASHSEED": "3"})
     second = kaigen(["-q", "render", "--stdout"], specs, {"PYTHONHASHSEED": "4", "LC_ALL": "C"})
     assert first == second

@@ -1,4 +1,4 @@
-"""What kaigen writes is read back the same, by PyYAML's two parsers and by the one that Helm and Kubernetes use."""
+"""YAML written by kaigen reads back as the same data with both parsers of PyYAML and with the parser of Helm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.differences import assert_same
 from tests.strategies import floats, json_values, texts
 
 BATCH = 40
-"""Documents that one call of Helm reads: the call takes longer than the reading."""
+"""Documents per call of Helm: the call takes longer than reading a document."""
 
 any_json = json_values(texts(), nulls=True, exact=False)
 mappings = st.dictionaries(texts(), any_json, max_size=4)
@@ -79,19 +79,19 @@ def with_libyaml(text: str) -> Any:
 
 @pytest.mark.parametrize("parse", [with_pure_parser, with_libyaml])
 @pytest.mark.parametrize("tree", TREES, ids=lambda tree: repr(tree)[:40])
-def test_shapes_are_read_back(tree: Any, parse: Any) -> None:
+def test_shapes_round_trip(tree: Any, parse: Any) -> None:
     assert_same(parse(dump(tree)), tree)
 
 
 @given(tree=any_json)
-def test_whatever_is_written_is_read_back(tree: Any) -> None:
+def test_any_tree_round_trips(tree: Any) -> None:
     text = dump(tree)
     assert_same(with_libyaml(text), tree)
     assert_same(with_pure_parser(text), tree)
 
 
 @given(tree=any_json)
-def test_writing_is_the_same_each_time_and_in_utf8(tree: Any) -> None:
+def test_output_is_deterministic_utf8_without_trailing_spaces(tree: Any) -> None:
     text = dump(tree)
     assert dump(tree) == text
     assert text.encode().decode() == text
@@ -101,7 +101,7 @@ def test_writing_is_the_same_each_time_and_in_utf8(tree: Any) -> None:
 
 @given(text=texts(max_size=40))
 @example("a" * 300)
-def test_a_string_on_one_line_stays_on_one_line(text: str) -> None:
+def test_a_scalar_is_written_on_one_line(text: str) -> None:
     assert scalar(text).splitlines() == [scalar(text)]
 
 
@@ -112,7 +112,7 @@ def test_keys_keep_their_order(tree: dict[str, Any]) -> None:
 
 @pytest.fixture(scope="module")
 def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A chart that reads every file of its folder `in` as YAML and prints it as JSON, a line each."""
+    """Create a chart that reads every file of its folder `in` as YAML and prints one line of JSON for each."""
     folder = tmp_path_factory.mktemp("go")
     (folder / "templates").mkdir()
     (folder / "in").mkdir()
@@ -124,7 +124,7 @@ def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read_by_go(chart: Path, documents: list[str]) -> list[str]:
-    """Each document as Helm reads it, in Go's own JSON."""
+    """Return each document as Helm reads it, in the JSON of Go."""
     for file in (chart / "in").iterdir():
         file.unlink()
     for number, document in enumerate(documents):
@@ -138,26 +138,28 @@ def read_by_go(chart: Path, documents: list[str]) -> list[str]:
 
 @settings(max_examples=15)
 @given(trees=st.lists(json_values(texts(), nulls=True), min_size=BATCH, max_size=BATCH))
-def test_helm_reads_what_kaigen_writes_and_writes_what_kaigen_hashes(chart: Path, trees: list[Any]) -> None:
+def test_helm_reads_the_same_data_and_writes_the_json_that_kaigen_hashes(
+    chart: Path, trees: list[Any]
+) -> None:
     for tree, line in zip(trees, read_by_go(chart, [dump({"v": tree}) for tree in trees]), strict=True):
         assert line == go_json({"v": tree})
 
 
-def test_helm_reads_the_shapes(chart: Path) -> None:
+def test_helm_reads_shapes_as_the_same_data(chart: Path) -> None:
     for tree, line in zip(TREES, read_by_go(chart, [dump({"v": tree}) for tree in TREES]), strict=True):
         assert line == go_json({"v": tree})
 
 
 @settings(max_examples=5)
 @given(numbers=st.lists(floats() | st.integers(-(2**63), 2**63 - 1), min_size=200, max_size=200))
-def test_numbers_are_written_as_go_writes_them(chart: Path, numbers: list[float]) -> None:
+def test_numbers_are_formatted_as_in_go(chart: Path, numbers: list[float]) -> None:
     (line,) = read_by_go(chart, [dump({"v": numbers})])
     assert json.loads(line)["v"] == pytest.approx(list(map(float, numbers)), rel=0, abs=0)
     assert line == go_json({"v": numbers})
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
-def test_what_json_cannot_hold_is_refused(value: float) -> None:
+def test_values_outside_json_are_rejected(value: float) -> None:
     with pytest.raises(ValueError, match="JSON"):
         go_json([value])
     with pytest.raises(TypeError):

@@ -1,4 +1,4 @@
-"""Whatever stands in a spec file: an exit code, never a traceback, and nothing written."""
+"""Any content of a spec file gives an exit code, never a traceback, and never writes a file."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ WORDS = [
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A repository in which the tests run, with a good Model that others may refer to."""
+    """Create a repository with a valid Model that other specs may use, and make it the working directory."""
     folder = tmp_path_factory.mktemp("repository")
     (folder / "specs").mkdir()
     good = "apiVersion: kaigen.dev/v1alpha1\nkind: Model\nmetadata: {name: qwen}\nspec:\n"
@@ -104,7 +104,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def call(*arguments: str) -> tuple[int, str]:
-    """The exit code of a command, and all that it prints."""
+    """Return the exit code and the output of a command."""
     streams = [io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2)]
     with mock.patch.multiple(sys, stdout=streams[0], stderr=streams[1]):
         code = run(arguments)
@@ -112,7 +112,7 @@ def call(*arguments: str) -> tuple[int, str]:
 
 
 def check(folder: Path, name: str, content: bytes) -> None:
-    """No command fails on that file in a way that a user should not see, or writes."""
+    """Run commands on a file; none prints a traceback or writes a file."""
     (folder / "specs" / name).write_bytes(content)
     try:
         for arguments in (("validate",), ("render", "--check", "--format", "both")):
@@ -127,19 +127,19 @@ def check(folder: Path, name: str, content: bytes) -> None:
 
 @settings(max_examples=120)
 @given(content=st.binary(max_size=200), name=st.sampled_from(["a.yaml", "a.json"]))
-def test_any_bytes(repository: Path, content: bytes, name: str) -> None:
+def test_any_bytes_are_handled(repository: Path, content: bytes, name: str) -> None:
     check(repository, name, content)
 
 
 @settings(max_examples=80)
 @given(parts=st.lists(st.sampled_from([*WORDS, "\n", "\n", "\n  ", ": ", ": ", " "]), max_size=25))
-def test_any_words_of_yaml(repository: Path, parts: list[str]) -> None:
+def test_any_yaml_tokens_are_handled(repository: Path, parts: list[str]) -> None:
     check(repository, "a.yaml", "".join(parts).encode())
 
 
 @st.composite
 def edited_texts(draw: st.DrawFn) -> str:
-    """A good spec with a few of its lines and characters edited."""
+    """Return a valid spec with a few lines and characters edited."""
     lines = draw(st.sampled_from(GOOD)).splitlines(keepends=True)
     for _ in range(draw(st.integers(1, 4))):
         here, there = (draw(st.integers(0, len(lines) - 1)) for _ in range(2))
@@ -169,7 +169,7 @@ def edited_texts(draw: st.DrawFn) -> str:
 
 @settings(max_examples=250)
 @given(text=edited_texts())
-def test_good_specs_with_edited_lines(repository: Path, text: str) -> None:
+def test_edited_lines_of_valid_specs_are_handled(repository: Path, text: str) -> None:
     check(repository, "a.yaml", text.encode("utf-8", "surrogatepass"))
 
 
@@ -186,7 +186,7 @@ VALUES = st.one_of(
 
 
 def places(node: Any) -> Iterator[tuple[Any, Any]]:
-    """Every entry of a document: the mapping or list that holds it, and its key."""
+    """Return every entry of a document: its mapping or list, and its key."""
     for key in list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ():
         yield node, key
         yield from places(node[key])
@@ -194,7 +194,7 @@ def places(node: Any) -> Iterator[tuple[Any, Any]]:
 
 @st.composite
 def edited_data(draw: st.DrawFn) -> str:
-    """A good spec with values of other types, deeper or elsewhere."""
+    """Return a valid spec with values replaced, nested deeper or moved."""
     documents = [each for each in yaml.safe_load_all(draw(st.sampled_from(GOOD))) if isinstance(each, dict)]
     data = draw(st.sampled_from(documents))
     for _ in range(draw(st.integers(1, 3))):
@@ -222,7 +222,7 @@ def edited_data(draw: st.DrawFn) -> str:
 
 @settings(max_examples=250)
 @given(text=edited_data())
-def test_good_specs_with_values_of_other_types(repository: Path, text: str) -> None:
+def test_values_of_other_types_in_valid_specs_are_handled(repository: Path, text: str) -> None:
     check(repository, "a.yaml", text.encode("utf-8", "surrogatepass"))
 
 
@@ -232,7 +232,7 @@ def test_good_specs_with_values_of_other_types(repository: Path, text: str) -> N
         st.text(max_size=60), st.lists(st.sampled_from([*"qwen.stoagesize=[]{},\\0 ", "qwen."])).map("".join)
     )
 )
-def test_any_assignment(repository: Path, text: str) -> None:
+def test_any_value_of_set_is_handled(repository: Path, text: str) -> None:
     code, said = call("render", "--check", f"--set={text}")
     assert code in {1, 2}
     assert "Traceback" not in said
@@ -240,7 +240,7 @@ def test_any_assignment(repository: Path, text: str) -> None:
 
 @settings(max_examples=80)
 @given(text=edited_texts(), content=st.binary(max_size=60), both=st.booleans())
-def test_any_configuration(repository: Path, text: str, content: bytes, both: bool) -> None:
+def test_any_configuration_is_handled(repository: Path, text: str, content: bytes, both: bool) -> None:
     prefix = b"profile: eks\nvalues: {qwen: {retries: 1}}\n" if both else b""
     config = repository / "kaigen.yaml"
     for body in (prefix + content, text.encode("utf-8", "surrogatepass")):

@@ -1,4 +1,4 @@
-"""Whatever KAITO's CustomResourceDefinitions admit renders and passes every check, or is told what is wrong."""
+"""Any document that KAITO's CustomResourceDefinitions allow renders and passes every check, or gets an error."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WORDS: dict[str, tuple[list[Any], list[Any]]] = {
     "mountPath": (["/mnt/index"], ["mnt", "/"]),
     "config": (["settings"], ["A B"]),
 }
-"""Texts that a field may well hold, right and wrong; any other field gets one of `TEXTS`."""
+"""Plausible values of fields, valid and invalid; any other field gets one of `TEXTS`."""
 
 TEXTS = (["it", "hf-token"], ["https://example.com/d", "x" * 70, "", "é", "5", "<fill in>"])
 
@@ -73,7 +73,7 @@ OPEN: dict[str, tuple[list[Any], list[Any]]] = {
         [{"type": "OnDelete"}, {"rollingUpdate": 3}],
     ),
 }
-"""What stands in fields of which the schema says nothing, right and wrong."""
+"""Values of fields without a schema, valid and invalid."""
 
 ALTERNATIVES = [
     ("inference", "tuning"),
@@ -83,10 +83,10 @@ ALTERNATIVES = [
     ("local", "remote"),
     ("persistentVolume", "vectorDB"),
 ]
-"""Fields of which a document that means something has one."""
+"""Fields of which a meaningful document has exactly one."""
 
 ALWAYS = {"resource", "labelSelector", "matchLabels", "source", "storage", "method", "roles"}
-"""Fields that a document which means something has, though the schema does without."""
+"""Fields that a meaningful document has although the schema does not require them."""
 
 ANNOTATIONS: list[dict[str, str]] = [
     {},
@@ -102,7 +102,7 @@ ANNOTATIONS: list[dict[str, str]] = [
 
 @cache
 def versions() -> dict[str, tuple[str, str, dict[str, Any]]]:
-    """Kind, version and schema of every resource."""
+    """Return kind, version and schema of every resource."""
     found = {}
     for file in CRDS:
         crd = yaml.safe_load(file.read_text())
@@ -115,7 +115,7 @@ def versions() -> dict[str, tuple[str, str, dict[str, Any]]]:
 
 @st.composite
 def admitted(draw: st.DrawFn, schema: dict[str, Any], tame: bool, name: str = "", depth: int = 0) -> Any:
-    """A value that a schema of a CustomResourceDefinition admits; of a tame document one that means something."""
+    """Return a value that a CustomResourceDefinition allows; a meaningful one if the document is tame."""
 
     def pick(choice: tuple[list[Any], list[Any]]) -> Any:
         right, wrong = choice
@@ -152,7 +152,7 @@ def _mapping(draw: st.DrawFn, schema: dict[str, Any], tame: bool, depth: int) ->
         if name in {"status", "apiVersion", "kind"} or (depth == 0 and name == "metadata"):
             continue
         if tame and name == "config":
-            continue  # It names a ConfigMap of the same file, which is not there.
+            continue  # It names a ConfigMap that is not in the file.
         if tame and name == "partition":
             found[name] = {"mode": "accelerator", "count": 1}
             continue
@@ -173,7 +173,7 @@ def _mapping(draw: st.DrawFn, schema: dict[str, Any], tame: bool, depth: int) ->
 
 
 def rendered(document: dict[str, Any], profile: str) -> list[str]:
-    """Codes of the errors that a document is told; none when it renders."""
+    """Return the codes of a document's errors; none if it renders."""
     config = Config(profile=profile)
     specs: list[Any] = []
     found = Diagnostics()
@@ -193,7 +193,7 @@ def rendered(document: dict[str, Any], profile: str) -> list[str]:
 
 
 def drawn(data: st.DataObject, resource: str, *, tame: bool) -> list[str]:
-    """Codes of the errors that a document of a kind is told."""
+    """Return the codes of the errors of a document of a kind."""
     kind, version, schema = versions()[resource]
     document = data.draw(admitted(schema, tame))
     annotations = {} if tame else data.draw(st.sampled_from(ANNOTATIONS))
@@ -207,12 +207,12 @@ def drawn(data: st.DataObject, resource: str, *, tame: bool) -> list[str]:
 @pytest.mark.parametrize("resource", sorted(versions()))
 @settings(max_examples=max(20, settings().max_examples // 4))
 @given(data=st.data())
-def test_what_kaito_admits_renders_or_is_told_what_is_wrong(resource: str, data: st.DataObject) -> None:
+def test_any_document_that_kaito_allows_renders_or_gets_an_error(resource: str, data: st.DataObject) -> None:
     event("told" if drawn(data, resource, tame=False) else "rendered")
 
 
 @pytest.mark.parametrize("resource", sorted(versions()))
-def test_what_means_something_renders_often_enough_for_that_to_be_proven(resource: str) -> None:
+def test_meaningful_documents_render_often_enough(resource: str) -> None:
     verdicts: list[bool] = []
 
     @settings(max_examples=30, database=None)

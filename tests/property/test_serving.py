@@ -1,4 +1,4 @@
-"""Every model of the catalogue on every kind of node: objects that all checks let through, or a true reason why not."""
+"""Every model of the catalogue on every kind of node gives objects that pass all checks, or a true error."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from kaigen.check import check_object, check_policy, check_references
 from kaigen.compile.context import Context
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.compile import compile_topology
+from kaigen.diagnostics.diagnostic import Severity
 from kaigen.kinds.topology import Topology
 
 NODES = ["g6.xlarge", "g6.12xlarge", "p5.48xlarge", "Standard_NC24ads_A100_v4", "Standard_NC80adis_H100_v5"]
@@ -24,11 +25,11 @@ CLOUDS = {"aws": "eks", "azure": "aks", "gcp": "gke"}
 
 
 def judged(spec: dict[str, Any], profile: str) -> tuple[set[str], list[Any]]:
-    """Codes of what is wrong with a Topology, and its objects when nothing is."""
+    """Return the codes of a Topology's errors, and its objects if there are none."""
     block = Topology.model_validate({"metadata": {"name": "t"}, "spec": spec}, by_alias=True)
     problems = Problems()
     app = compile_topology(block, Context(get_profile(profile), images=default_images()), problems)
-    codes = {problem.code for problem in problems.items}
+    codes = {problem.code for problem in problems.items if problem.severity is Severity.ERROR}
     return codes, [] if codes else app.render()
 
 
@@ -40,7 +41,7 @@ def check(found: list[Any]) -> None:
 
 
 def gpus(found: list[Any]) -> int:
-    """GPUs of one copy."""
+    """Return the GPUs of one replica."""
     for item in found:
         spec = item.body.get("spec", {})
         if item.body["kind"] == "Deployment":
@@ -56,7 +57,7 @@ def gpus(found: list[Any]) -> int:
 
 
 def degrees(found: list[Any]) -> int:
-    """GPUs that the engine is told to use."""
+    """Return the GPUs in the engine's arguments."""
     (pod,) = [
         item.body["spec"]["template"]["spec"]
         if item.body["kind"] == "Deployment"
@@ -72,7 +73,7 @@ def degrees(found: list[Any]) -> int:
 
 
 @pytest.mark.parametrize("preset", preset_names())
-def test_every_preset_on_common_nodes_is_served_or_refused_with_a_reason(preset: str) -> None:
+def test_every_preset_on_common_nodes_is_served_or_rejected_with_a_reason(preset: str) -> None:
     for node in NODES:
         spec = {
             "preset": preset,
@@ -106,7 +107,7 @@ _SHAPES = st.fixed_dictionaries(
     context=st.sampled_from([None, 1, 2048, 131072]),
     karpenter=st.booleans(),
 )
-def test_whatever_is_asked_for_is_made_right_or_refused(
+def test_any_request_is_compiled_correctly_or_rejected(
     preset: str, node: Any, shape: dict[str, int], context: int | None, karpenter: bool
 ) -> None:
     spec: dict[str, Any] = {

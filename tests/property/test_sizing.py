@@ -1,4 +1,4 @@
-"""For every preset on every instance type: the plan fits by its own sum or is refused, and takes no node too many."""
+"""Every preset on every instance type: the plan fits by its own calculation and uses as few nodes as possible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NODES = [hardware_of_instance(instance) for instance in instances()]
 
 
 def asked(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan | PlanError:
-    """The plan, or why there is none."""
+    """Return the plan, or the error."""
     try:
         return plan(facts, request, hardware)
     except PlanError as error:
@@ -29,7 +29,7 @@ def asked(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan | Pla
 
 
 def found_on(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan | None:
-    """The plan; None when it is refused, with a reason that a person can read."""
+    """Return the plan, or None if there is none; the error must be readable."""
     found = asked(facts, request, hardware)
     if isinstance(found, Plan):
         return found
@@ -41,7 +41,7 @@ def found_on(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan | 
 
 
 def check(found: Plan) -> None:
-    """What must hold for any plan."""
+    """Check the properties of any plan."""
     facts, hardware, layout, memory = found.facts, found.hardware, found.layout, found.memory
     assert memory == memory_of_gpu(facts, hardware, layout, found.load)
     assert memory.weights + memory.kv_cache + memory.runtime + memory.activations <= memory.budget + 1e-6
@@ -53,9 +53,9 @@ def check(found: Plan) -> None:
     assert layout.gpus <= layout.nodes * hardware.count
     assert layout.gpus % layout.nodes == 0, "nodes share the work evenly"
     assert layout.dp == 1 or layout.nodes == 1
-    # The GPUs together hold the whole model, as often as there are copies.
+    # All GPUs together store the whole model once per replica.
     assert memory.weights * layout.tp * layout.pp >= facts.weights
-    # What is said to fit at most fits, and a little more does not.
+    # The reported maximum fits, and a little more does not.
     assert found.max_concurrency >= found.load.concurrency
     assert found.max_context >= found.load.context
     longest = replace(found.load, context=found.max_context)
@@ -70,7 +70,7 @@ def check(found: Plan) -> None:
 
 
 def smallest_need(facts: ModelFacts, hardware: Hardware, load: Load, nodes: int) -> float:
-    """GiB of the least that a GPU would need on so many nodes, by trying every layout there is."""
+    """Return the minimum GiB per GPU on this many nodes, by trying every layout."""
     needs = [
         memory_of_gpu(facts, hardware, Layout(nodes, tp, pp, dp), load).needed
         for tp in range(1, hardware.count + 1)
@@ -85,7 +85,7 @@ def smallest_need(facts: ModelFacts, hardware: Hardware, load: Load, nodes: int)
 
 
 @pytest.mark.parametrize("preset", presets(), ids=lambda preset: preset.name)
-def test_a_preset_fits_each_instance_type_on_as_few_nodes_as_possible_or_is_refused(preset: Preset) -> None:
+def test_a_preset_uses_as_few_nodes_of_each_instance_type_as_possible(preset: Preset) -> None:
     facts = facts_of(preset)
     load = settle(facts, Request())
     fitting = 0
@@ -107,7 +107,7 @@ def test_a_preset_fits_each_instance_type_on_as_few_nodes_as_possible_or_is_refu
 
 
 def requests() -> st.SearchStrategy[Request]:
-    """Questions that people may ask, sensible or not."""
+    """Return requests of users, sensible or not."""
     few = st.none() | st.integers(1, 9)
     return st.builds(
         Request,
@@ -125,9 +125,7 @@ def requests() -> st.SearchStrategy[Request]:
 
 
 @given(st.sampled_from(preset_names()), st.sampled_from(NODES), requests())
-def test_what_is_asked_for_is_what_is_planned_or_it_is_refused(
-    name: str, hardware: Hardware, request: Request
-) -> None:
+def test_a_plan_satisfies_the_request_or_is_rejected(name: str, hardware: Hardware, request: Request) -> None:
     preset = find_preset(name)
     assert preset is not None
     found = found_on(facts_of(preset), request, hardware)
@@ -161,8 +159,8 @@ def test_more_work_never_takes_fewer_nodes(name: str, hardware: Hardware, first:
         assert less.nodes <= more.nodes
 
 
-def test_the_sum_holds_for_every_gpu_and_not_only_the_first() -> None:
-    """Layers that do not divide evenly make one stage the longest; it is the one that is counted."""
+def test_the_calculation_covers_every_gpu_and_not_only_the_first() -> None:
+    """Layers that do not divide evenly make one stage the largest, and the calculation uses that stage."""
     preset = find_preset("deepseek-v3-0324")
     assert preset is not None
     found = plan(facts_of(preset), Request(), hardware_of_instance(instance("Standard_NC80adis_H100_v5")))

@@ -1,4 +1,4 @@
-"""A change of one field changes the lines that depend on it, and no other."""
+"""A change of one field changes only the lines that depend on it."""
 
 from __future__ import annotations
 
@@ -266,11 +266,11 @@ CHANGES: list[tuple[str, str, Any, dict[str, tuple[int, int]]]] = [
         {"chart/README.md": (1, 1), "chart/values.yaml": (1, 1), "manifests/job.yaml": (2, 1)},
     ),
 ]
-"""A spec, one field, its new value, and by file how many lines go and come."""
+"""A spec, a field, its new value, and the numbers of removed and added lines by file."""
 
 
 def changed_lines(folder: Path, name: str, path: str, value: Any) -> dict[str, tuple[int, int]]:
-    """By file: lines that go and lines that come."""
+    """Return the numbers of removed and added lines by file."""
     spec = SPECS[name]
     changed = deepcopy(spec)
     *parents, last = path.split(".")
@@ -283,9 +283,9 @@ def changed_lines(folder: Path, name: str, path: str, value: Any) -> dict[str, t
     for file in sorted(before.keys() | after.keys()):
         lines = difflib.ndiff(before.get(file, []), after.get(file, []))
         marks = [line[0] for line in lines]
-        gone, come = marks.count("-"), marks.count("+")
-        if gone or come:
-            counts[file.removeprefix("ns/app/")] = (gone, come)
+        removed, added = marks.count("-"), marks.count("+")
+        if removed or added:
+            counts[file.removeprefix("ns/app/")] = (removed, added)
     return counts
 
 
@@ -297,7 +297,7 @@ def rendered(folder: Path, spec: dict[str, Any]) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(("name", "path", "value", "expected"), CHANGES, ids=lambda value: str(value)[:40])
-def test_one_field_changes_only_what_depends_on_it(
+def test_changing_one_field_changes_only_lines_that_depend_on_it(
     tmp_path: Path, name: str, path: str, value: Any, expected: dict[str, tuple[int, int]]
 ) -> None:
     assert changed_lines(tmp_path, name, path, value) == expected

@@ -1,4 +1,4 @@
-"""An editor with the JSON Schema and kaigen with its models say yes and no to the same documents."""
+"""The JSON Schema in an editor and the models in kaigen accept and reject the same documents."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ KEYS = [
 ]
 
 
-def kaigen_takes(entry: KindEntry, data: Any) -> bool:
+def kaigen_accepts(entry: KindEntry, data: Any) -> bool:
     (document,) = parse(Source("spec.json", json.dumps(data)), Diagnostics())
     if find_kind(document.apiVersion, document.kind) is not entry:
         return False
@@ -108,13 +108,13 @@ def kaigen_takes(entry: KindEntry, data: Any) -> bool:
 
 
 def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
-    # To JSON Schema `$` is the end of the text; to Python it may stand before a last line end.
+    # In JSON Schema `$` matches only the end of the text; in Python also before a final newline.
     if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
         yield ValidationError("pattern")
 
 
 def _is_integer(_: object, value: object) -> bool:
-    # To JSON Schema 2.0 is a whole number. YAML and JSON texts tell the two apart, and so does kaigen.
+    # In JSON Schema 2.0 is an integer. YAML and JSON texts distinguish the two, and so does kaigen.
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -125,13 +125,13 @@ def _validator(entry: KindEntry) -> Any:
     return strict(json_schema(entry))
 
 
-def schema_takes(entry: KindEntry, data: Any) -> bool:
+def schema_accepts(entry: KindEntry, data: Any) -> bool:
     return bool(_validator(entry).is_valid(data))
 
 
 @cache
 def documents(entry: KindEntry) -> list[Any]:
-    """Every valid document of a kind that the repository holds."""
+    """Return every valid document of a kind in the repository."""
     files = [*(ROOT / "tests/chart/specs").rglob("*.yaml"), *(ROOT / "examples").rglob("specs/*.yaml")]
     return [
         document.data
@@ -148,7 +148,7 @@ def nulls(node: Any) -> bool:
 
 
 def places(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """The path of every mapping and list."""
+    """Return the path of every mapping and list."""
     if isinstance(node, dict | list):
         yield path
         for key, value in node.items() if isinstance(node, dict) else enumerate(node):
@@ -157,7 +157,7 @@ def places(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | 
 
 @st.composite
 def mutated(draw: st.DrawFn, entry: KindEntry) -> dict[str, Any]:
-    """A valid document with some of its fields deleted, renamed, added, or of another value."""
+    """Return a valid document with some fields deleted, renamed, added or changed."""
     document: dict[str, Any] = deepcopy(draw(st.sampled_from(documents(entry))))
     for _ in range(draw(st.integers(1, 3))):
         here: Any = document
@@ -190,28 +190,28 @@ kinds = pytest.mark.parametrize("entry", KINDS, ids=lambda entry: entry.key)
 
 
 @kinds
-def test_both_take_what_is_right(entry: KindEntry) -> None:
+def test_both_accept_valid_documents(entry: KindEntry) -> None:
     found = documents(entry)
     assert len(found) > 2
     for document in found:
-        assert kaigen_takes(entry, document)
-        assert schema_takes(entry, document)
+        assert kaigen_accepts(entry, document)
+        assert schema_accepts(entry, document)
 
 
-def test_both_take_the_null_that_clusters_write() -> None:
+def test_both_accept_the_null_timestamp_of_clusters() -> None:
     entry = next(entry for entry in KINDS if entry.system == "ai-operator")
     metadata = {"name": "a", "creationTimestamp": None}
     document = {"apiVersion": entry.api_version, "kind": entry.kind, "metadata": metadata, "spec": {}}
-    assert kaigen_takes(entry, document)
-    assert schema_takes(entry, document)
+    assert kaigen_accepts(entry, document)
+    assert schema_accepts(entry, document)
 
 
 @kinds
 @given(data=st.data())
-def test_both_say_the_same_of_what_may_be_wrong(entry: KindEntry, data: st.DataObject) -> None:
+def test_both_agree_on_mutated_documents(entry: KindEntry, data: st.DataObject) -> None:
     document = data.draw(mutated(entry))
-    takes = kaigen_takes(entry, document)
+    accepted = kaigen_accepts(entry, document)
     if nulls(document):
-        assert not takes  # A field without a value. Deep in free-form fields no schema says so.
+        assert not accepted  # A field without a value; the schema of free-form fields allows it.
     else:
-        assert takes == schema_takes(entry, document)
+        assert accepted == schema_accepts(entry, document)
