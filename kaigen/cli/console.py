@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import ClassVar
 
 import click
 
@@ -20,12 +19,9 @@ class Console:
         color: `auto`, `always` or `never`.
     """
 
-    current: ClassVar[Console | None] = None
-
     def __init__(self, verbosity: int = 0, color: str = "auto") -> None:
         self.verbosity = verbosity
         self.color = color
-        Console.current = self
 
     def colored(self, *, err: bool) -> bool:
         """Whether a stream gets colours."""

@@ -145,10 +145,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return shell_complete(cli, {}, "kaigen", COMPLETE, asked)
     console = Console()
     try:
-        context = cli.make_context("kaigen", list(sys.argv[1:] if arguments is None else arguments))
-        with context:
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        with cli.make_context("kaigen", given, obj=console) as context:
             cli.invoke(context)
-            console = context.obj or console
         sys.stdout.flush()
     except click.exceptions.Exit as end:
         return end.exit_code
@@ -159,17 +158,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
         click.echo("interrupted", err=True)
         return 130
     except InputError as error:
-        _console(console).report(error.diagnostics)
+        console.report(error.diagnostics)
         return error.exit_code
     except KaigenError as error:
-        _console(console).failure(error)
+        console.failure(error)
         return error.exit_code
     except BrokenPipeError:
         # Who reads our output has gone; nothing more can be said there.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        _console(console).failure(_system_failure(error))
+        console.failure(_system_failure(error))
         return KaigenError.exit_code
     return 0
 
@@ -181,8 +180,3 @@ def _system_failure(error: OSError) -> KaigenError:
         return KaigenError("the working folder is not there any more", hint="cd to one that is")
     reason = error.strerror or str(error)
     return KaigenError(f"{os.fsdecode(error.filename)}: {reason}" if error.filename else reason)
-
-
-def _console(fallback: Console) -> Console:
-    context = click.get_current_context(silent=True)
-    return context.obj if context is not None and context.obj is not None else Console.current or fallback

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
-from kaigen.diagnostics.codes import Category, category_of
+if TYPE_CHECKING:
+    from kaigen.diagnostics.category import Category
 
 
 class Severity(IntEnum):
@@ -76,6 +78,9 @@ class Diagnostic:
     @property
     def category(self) -> Category:
         """The kind of problem; decide by this, never by the code."""
+        # Only a problem needs the table of codes.
+        from kaigen.diagnostics.codes import category_of
+
         return category_of(self.code)
 
     def as_warning(self) -> Diagnostic:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kaigen.diagnostics.codes import Category, category_of
 from kaigen.diagnostics.diagnostic import Diagnostic, KaigenError, Mark, Severity
 from kaigen.diagnostics.field_path import FieldPath, dotted
+
+if TYPE_CHECKING:
+    from kaigen.diagnostics.category import Category
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,9 @@ class Problem:
     @property
     def category(self) -> Category:
         """The kind of problem; decide by this, never by the code."""
+        # Only a problem needs the table of codes.
+        from kaigen.diagnostics.codes import category_of
+
         return category_of(self.code)
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kaigen.diagnostics.codes import UNREADABLE, Category
+from kaigen.diagnostics.category import UNREADABLE, Category
 from kaigen.diagnostics.diagnostic import Diagnostics, Severity
 from kaigen.pipeline.compile_spec import compile_spec, make_context
 from kaigen.pipeline.cross_checks import app_names, check_apps, check_matches, check_overrides, unique_specs

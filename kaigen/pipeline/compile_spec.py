@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kaigen.diagnostics.codes import Category
+from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark, Severity
 from kaigen.pipeline.origins import spec_path
 from kaigen.pipeline.result import Compiled

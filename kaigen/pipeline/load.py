@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from kaigen.diagnostics.codes import FIELDS
+from kaigen.diagnostics.category import FIELDS
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
 from kaigen.pipeline.document import take_document
 from kaigen.system.progress import counted

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kaigen.catalog.gpus import Gpu, get_gpu, gpu_names
 from kaigen.catalog.instances import CLOUDS, find_instance, instances, nearest_instances
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets
-from kaigen.diagnostics.codes import Category
+from kaigen.diagnostics.category import Category
 from kaigen.sizing.facts import Hardware, ModelFacts, Request, facts_of, hardware_of_gpu, hardware_of_instance
 from kaigen.sizing.plan import plan, told_layout
 from kaigen.sizing.problem import Field, PlanError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kaigen.compile.problems import Problems
-from kaigen.diagnostics.codes import Category
+from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, KaigenError, Mark, Severity
 from kaigen.diagnostics.problem import Problem, ProblemError
 from kaigen.sizing.problem import Field, PlanError
