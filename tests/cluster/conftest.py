@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+from runtimes.downloader.tests.hub import Hub
 from tests.cluster.apps import add_gpu_node
 from tests.cluster.argocd import ArgoCD
 from tests.cluster.flux import Flux
@@ -96,6 +97,18 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node]:
 def namespace(plane: Plane, request: pytest.FixtureRequest) -> Iterator[str]:
     """A new namespace that enforces the restricted Pod Security level; it goes after the test."""
     yield from _namespace(plane, request)
+
+
+@pytest.fixture(scope="session")
+def hub(node: Node) -> Iterator[Hub]:
+    """A Hub that pods reach as `hub.test`."""
+    node.name_host("hub.test")
+    with node.network.entered():
+        serving = Hub(host=node.network.host, name="hub.test").__enter__()
+    serving.add("config.json", b'{"model_type": "tiny"}')
+    serving.add("model.safetensors", b"weights " * 200_000)
+    yield serving
+    serving.__exit__()
 
 
 @pytest.fixture

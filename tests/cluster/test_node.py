@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -20,18 +19,6 @@ from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
 
 WEIGHTS = b"weights " * 200_000
-
-
-@pytest.fixture(scope="session")
-def hub(node: Node) -> Iterator[Hub]:
-    """A Hub that pods reach as `hub.test`."""
-    node.name_host("hub.test")
-    with node.network.entered():
-        serving = Hub(host=node.network.host, name="hub.test").__enter__()
-    serving.add("config.json", b'{"model_type": "tiny"}')
-    serving.add("model.safetensors", WEIGHTS)
-    yield serving
-    serving.__exit__()
 
 
 def spec(kind: str, name: str, **fields: object) -> Object:
