@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
-from kaigen.graph.layout import BOX_HEIGHT, BOX_WIDTH, Box, FrameBox, Layout, Line, lay_out
+from kaigen.graph.geometry import BOX_HEIGHT, BOX_WIDTH, Box, FrameBox, Layout, Line
+from kaigen.graph.layout import lay_out
 from kaigen.graph.model import ExternalNode, Graph, Relation
 from kaigen.graph.style import absence, family, one_line, shorten
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaigen.graph.layout import BOX_HEIGHT, BOX_WIDTH, Box, Layout, Line, lay_out
+from kaigen.graph.geometry import BOX_HEIGHT, BOX_WIDTH, Box, Layout, Line
+from kaigen.graph.layout import lay_out
 from kaigen.graph.model import Graph
 from tests.unit.graph.graphs import DEMO, graph_of, made
 
