@@ -1,4 +1,4 @@
-"""What apps consist of and what depends on what, as a graph: for reviewers, as Mermaid, SVG or one HTML page."""
+"""The graph of apps, their objects and their dependencies, as Mermaid, SVG or one HTML page."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ Form = Literal["mermaid", "svg", "html"]
 
 
 def build_graph(compilation: Compilation) -> Graph:
-    """The graph of compiled apps."""
+    """Return the graph of compiled apps."""
     from kaigen.graph.build import build_graph
 
     return build_graph(compilation)
 
 
 def render_graph(graph: Graph, form: Form) -> str:
-    """The graph as a text, ending in a newline, that depends on the graph alone.
+    """Return the graph as text that ends in a newline and depends on the graph alone.
 
     Args:
-        graph: what to draw.
+        graph: the graph.
         form: `mermaid` for a flowchart, `svg` for a drawing, `html` for a page.
     """
     if form == "html":

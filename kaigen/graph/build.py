@@ -1,4 +1,4 @@
-"""From compiled apps to their graph."""
+"""Building the graph of compiled apps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kaigen.emit.files import app_folder
 from kaigen.environments.patch import PatchedDocument
 from kaigen.graph.edges import find_edges
 from kaigen.graph.lines import plain_lines, spec_lines
-from kaigen.graph.model import AppNode, Graph, ObjectNode, Place
+from kaigen.graph.model import AppNode, Graph, Location, ObjectNode
 from kaigen.kubernetes.manifest import Object, mapping
 from kaigen.yaml.document import Document
 from kaigen.yaml.dump import dump
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def build_graph(compilation: Compilation) -> Graph:
-    """The graph of compiled apps."""
+    """Return the graph of compiled apps."""
     apps: list[AppNode] = []
     bodies: dict[str, Object] = {}
     ids: dict[str, int] = {}
@@ -38,23 +38,23 @@ def build_graph(compilation: Compilation) -> Graph:
 
 def _app(app_id: str, compiled: Compiled) -> AppNode:
     app, spec = compiled.app, compiled.spec
-    place, text = Place(app.source), ""
+    location, text = Location(app.source), ""
     if spec is not None:
         mark = spec.document.mark(())
-        place = Place(app.source or mark.file, mark.line)
+        location = Location(app.source or mark.file, mark.line)
         text = _text(spec.document)
     nodes = []
     for index, item in enumerate(compiled.objects):
         metadata = item.body["metadata"]
-        own = place
-        lines: tuple[Place | None, ...] = ()
+        own = location
+        lines: tuple[Location | None, ...] = ()
         if spec is not None:
             lines = spec_lines(item, compiled, spec)
         elif compiled.documents:
             document = compiled.documents[index]
-            own = Place(app.source, document.mark(()).line)
+            own = Location(app.source, document.mark(()).line)
             lines = plain_lines(item.body, document, app.source)
-        written = item.object.verbatim or dump(item.body)
+        text_of_object = item.object.verbatim or dump(item.body)
         nodes.append(
             ObjectNode(
                 id=f"{app_id}/{item.object.role}",
@@ -65,17 +65,17 @@ def _app(app_id: str, compiled: Compiled) -> AppNode:
                 name=str(metadata["name"]),
                 wave=_wave(item),
                 path=f"{app_folder(app)}/manifests/{item.object.role}.{item.object.ending}",
-                yaml=written,
-                place=own,
+                yaml=text_of_object,
+                location=own,
                 lines=() if item.object.verbatim else lines,
             )
         )
     nodes.sort(key=lambda node: (node.wave, node.kind, node.name, node.id))
-    return AppNode(app_id, app.namespace, app.name, app.kind, app.summary, place, text, tuple(nodes))
+    return AppNode(app_id, app.namespace, app.name, app.kind, app.summary, location, text, tuple(nodes))
 
 
 def _text(document: object) -> str:
-    """A document as it was written, without what stands before its first line."""
+    """Return the text of a document, without comments before its first line."""
     if isinstance(document, PatchedDocument):
         document = document.base
     if not isinstance(document, Document):
@@ -86,7 +86,7 @@ def _text(document: object) -> str:
 
 
 def _wave(item: Rendered) -> int:
-    """The wave that is written on an object, which a user's own annotation may have moved."""
+    """Return the wave of an object, which an annotation may override."""
     given = mapping(item.body["metadata"].get("annotations")).get(WAVE)
     try:
         return int(str(given)) if given is not None else item.object.wave

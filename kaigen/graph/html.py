@@ -1,4 +1,4 @@
-"""The graph as one HTML page that needs nothing else: no network, no server, no other file."""
+"""The graph as one self-contained HTML page that needs no network, server or other file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from kaigen.graph.layout import lay_out
-from kaigen.graph.model import Graph, ObjectNode, Place
+from kaigen.graph.model import Graph, Location, ObjectNode
 from kaigen.graph.style import FAMILIES, absence, app_relations, family, one_line
 from kaigen.graph.svg import drawing
 
@@ -20,10 +20,10 @@ _MARGIN = 16
 
 
 def render_html(graph: Graph) -> str:
-    """The graph as a page: the drawing, a list with a search, and each object's manifest beside its spec.
+    """Return the graph as a page: the drawing, a list with a search, and each object's manifest next to its spec.
 
-    Nothing is fetched, which the page's own Content-Security-Policy holds: it allows the one script and the one
-    style that stand in it, by their hashes.
+    The page fetches nothing. Its Content-Security-Policy enforces that: it allows only the script and the style
+    inside the page, by their hashes.
     """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
@@ -49,7 +49,7 @@ def render_html(graph: Graph) -> str:
         version=__version__,
         view=" ".join(map(str, view)),
         families=[name for name in FAMILIES if name in used],
-        # Made by kaigen, its texts escaped; all else is escaped by the template.
+        # Escaped by kaigen; the template escapes everything else.
         drawing=Markup(drawing(graph, layout)),
         data=Markup(_data(graph)),
         style=Markup(style),
@@ -64,12 +64,12 @@ def _part(name: str) -> str:
 
 
 def _source(text: str) -> str:
-    """What a Content-Security-Policy calls an inline text by."""
+    """Return the hash of an inline text as a Content-Security-Policy writes it."""
     return f"sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}"
 
 
 def _data(graph: Graph) -> str:
-    """All that the page tells, as JSON that nothing in it can end early; ids as they stand in the drawing."""
+    """Return the data of the page as JSON that no value can end early; ids match those of the drawing."""
     needs = graph.needs()
     needed: dict[str, list[Json]] = {app.id: [] for app in graph.apps}
     for source, targets in needs.items():
@@ -82,7 +82,7 @@ def _data(graph: Graph) -> str:
             "name": one_line(app.name),
             "kind": one_line(app.kind),
             "summary": one_line(app.summary),
-            "place": _place(app.place),
+            "place": _location(app.location),
             "text": app.text,
             "needs": [[one_line(target), app_relations(how)] for target, how in needs[app.id].items()],
             "needed": needed[app.id],
@@ -118,18 +118,18 @@ def _object(node: ObjectNode) -> dict[str, Json]:
         "family": family(node),
         "wave": node.wave,
         "path": one_line(node.path),
-        "place": _place(node.place),
+        "place": _location(node.location),
         "yaml": node.yaml,
-        "lines": [_line(place, node.place) for place in node.lines],
+        "lines": [_line(line, node.location) for line in node.lines],
     }
 
 
-def _line(place: Place | None, own: Place) -> Json:
-    """A line of the node's own file as a number, of another as text; 0 for none."""
-    if place is None:
+def _line(location: Location | None, own: Location) -> Json:
+    """Return a line of the node's own file as a number, of another file as text; 0 for none."""
+    if location is None:
         return 0
-    return place.line if place.file == own.file else one_line(str(place))
+    return location.line if location.file == own.file else one_line(str(location))
 
 
-def _place(place: Place) -> dict[str, Json]:
-    return {"file": one_line(place.file), "line": place.line}
+def _location(location: Location) -> dict[str, Json]:
+    return {"file": one_line(location.file), "line": location.line}

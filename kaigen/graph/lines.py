@@ -1,4 +1,4 @@
-"""Which line of a spec each line of a manifest comes from, as far as the compiler kept it."""
+"""The line of a spec that each line of a manifest comes from, where the compiler recorded it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kaigen.compile.app import Rendered
 from kaigen.compile.expressions import Expr, Json, Namespace, Release
 from kaigen.compile.field_expressions import HashedName, Labels
-from kaigen.graph.model import Place
+from kaigen.graph.model import Location
 from kaigen.yaml.dump import entry_lines
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ Path = tuple[str | int, ...]
 
 
 def line_paths(body: Json) -> list[Path]:
-    """For each line of an object as `kaigen.yaml.dump.dump` writes it, the path of the value it begins with."""
+    """Return, for each line that `kaigen.yaml.dump` writes of an object, the path of the value that begins there."""
     found: list[Path] = []
     _lay(body, (), found)
     return found
 
 
 def _lay(value: Json, path: Path, found: list[Path]) -> None:
-    """Add a line for each line that a block mapping or sequence takes; its first may be its holder's."""
+    """Add a path for each line of a block mapping or sequence, whose first line may be that of its parent."""
     if isinstance(value, dict):
         for key, item in value.items():
             own = (*path, key)
@@ -41,7 +41,7 @@ def _lay(value: Json, path: Path, found: list[Path]) -> None:
         for place, item in enumerate(value):
             own = (*path, place)
             if isinstance(item, dict) and item:
-                _lay(item, own, found)  # its first entry stands behind the dash
+                _lay(item, own, found)  # its first entry follows the dash
                 continue
             found.append(own)
             if isinstance(item, list) and item:
@@ -50,56 +50,56 @@ def _lay(value: Json, path: Path, found: list[Path]) -> None:
                 found.extend([own] * (len(entry_lines("k", item, "")) - 1))
 
 
-def plain_lines(body: Json, document: Document, source: str) -> tuple[Place | None, ...]:
-    """For each line of an object that was let through as it was written, its place in the document."""
+def plain_lines(body: Json, document: Document, source: str) -> tuple[Location | None, ...]:
+    """Return, for each line of an object that is copied from a document, its line there."""
     return tuple(
-        Place(source, document.mark(path, key=isinstance(path[-1], str)).line) for path in line_paths(body)
+        Location(source, document.mark(path, key=isinstance(path[-1], str)).line) for path in line_paths(body)
     )
 
 
-def spec_lines(item: Rendered, compiled: Compiled, spec: Spec) -> tuple[Place | None, ...]:
-    """For each line of an object, the place that says so; None where kaigen chose it.
+def spec_lines(item: Rendered, compiled: Compiled, spec: Spec) -> tuple[Location | None, ...]:
+    """Return, for each line of an object, its source; None where kaigen chose the value.
 
     Args:
         item: the object.
         compiled: its app.
-        spec: what the app was made from.
+        spec: the spec of the app.
     """
     origins = _Origins(item, compiled, spec)
-    return tuple(origins.place(path) for path in line_paths(item.body))
+    return tuple(origins.source(path) for path in line_paths(item.body))
 
 
 class _Origins:
-    """From places in one object to those of its spec, or of what changed the spec."""
+    """Maps paths in one object to lines of its spec, or of a file that changed the spec."""
 
     def __init__(self, item: Rendered, compiled: Compiled, spec: Spec) -> None:
         self._object = item.object
         self._body = item.body
         self._values = compiled.values
         self._spec = spec
-        self._known: dict[Path, Place | None] = {}
-        # What is in front of paths in marks, but not in paths that are relative to the repository.
+        self._known: dict[Path, Location | None] = {}
+        # The prefix that marks have and paths relative to the repository do not.
         file = spec.document.mark(()).file
         self._root = file.removesuffix(spec.source) if spec.source else ""
 
-    def place(self, path: Path) -> Place | None:
+    def source(self, path: Path) -> Location | None:
         written = self._object.place(path) if self._object.place else None
         if written is not None:
             return self._relative(written)
         origin = self._origin(path)
         if len(origin) < 2:
-            return None  # `spec` alone says nothing
+            return None  # `spec` alone is not a source
         if origin not in self._known:
             there = _reaches(self._spec.document.data, origin)
             mark = self._spec.document.mark(origin, key=isinstance(origin[-1], str)) if there else None
             self._known[origin] = self._relative(mark) if mark else None
         return self._known[origin]
 
-    def _relative(self, mark: Mark) -> Place:
-        return Place(mark.file.removeprefix(self._root), mark.line)
+    def _relative(self, mark: Mark) -> Location:
+        return Location(mark.file.removeprefix(self._root), mark.line)
 
     def _origin(self, path: Path) -> Path:
-        """The document's field that a place in the object came from; empty when kaigen made it."""
+        """Return the field of the document that a path in the object came from; empty when kaigen made it."""
         node: object = self._object.body
         value: object = self._body
         for depth, key in enumerate(path):
@@ -115,7 +115,7 @@ class _Origins:
                 return ("metadata", "namespace")
             if isinstance(node, Labels):
                 return ()
-            # A setting that was overridden for this app is not what the spec says.
+            # A setting that is overridden for this app does not come from the spec.
             origins = [
                 setting.origin
                 for setting in node.settings()
@@ -127,9 +127,9 @@ class _Origins:
         return ()
 
     def _inside(self, origin: Path, value: object, rest: Sequence[str | int]) -> Path:
-        """The place below a field that the rest of a path leads to, as far as the document holds the same there.
+        """Return the path below a field that corresponds to the rest of a path, as far as the values are equal.
 
-        A list in an object may begin with entries of kaigen's own, so an entry is found by what it is.
+        A list in an object may begin with entries that kaigen adds, so an entry is found by its value.
         """
         here: object = self._spec.document.data
         path = list(origin)

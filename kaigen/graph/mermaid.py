@@ -1,4 +1,4 @@
-"""The graph as a Mermaid flowchart, which code hosts draw in comments and Markdown files."""
+"""The graph as a Mermaid flowchart, which code hosts render in comments and Markdown files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kaigen.graph.style import FAMILIES, absence, app_relations, family, one_lin
 
 MOST_CHARACTERS = 48_000
 MOST_EDGES = 450
-"""Mermaid draws nothing beyond 50,000 characters or 500 edges, and code hosts do not let a page raise either.
+"""Mermaid refuses more than 50,000 characters or 500 edges, and code hosts do not let a page raise these limits.
 Source: `maxTextSize` and `maxEdges` of Mermaid's configuration schema."""
 
 _MOST_NAME = 60
@@ -29,10 +29,10 @@ _APP_STYLE = "fill:#f1f5f9,stroke:#475569,color:#0f172a"
 
 
 def render_mermaid(graph: Graph) -> str:
-    """The graph as Mermaid text, ending in a newline.
+    """Return the graph as Mermaid text.
 
-    An arrow leads from what needs something to what it needs. Where the whole would be more than Mermaid
-    draws, only apps are shown, and a comment says so.
+    An arrow points from an object to one that it needs. A graph that exceeds Mermaid's limits is reduced to its apps,
+    and a comment explains that.
     """
     if len(graph.edges) <= MOST_EDGES:
         text = _detailed(graph)
@@ -42,14 +42,14 @@ def render_mermaid(graph: Graph) -> str:
 
 
 class _Names:
-    """Identifiers: plain words that say what they stand for, each used once."""
+    """Unique, readable identifiers for nodes."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._of: dict[str, str] = {}
 
     def get(self, prefix: str, node: str) -> str:
-        """The identifier of a node; the prefix keeps it from being a word of Mermaid's own."""
+        """Return the identifier of a node; the prefix avoids keywords of Mermaid."""
         known = self._of.get(node)
         if known is None:
             word = f"{prefix}_" + re.sub(r"[^A-Za-z0-9]+", "_", node.removeprefix("external/"))[:_MOST_NAME]
@@ -63,7 +63,7 @@ class _Names:
 
 
 def _escape(text: str) -> str:
-    """Text for a label: all that Mermaid, Markdown or HTML could read as its own becomes a character code."""
+    """Return text for a label, with characters special to Mermaid, Markdown or HTML as character codes."""
     shown = shorten(one_line(text), _MOST_NAME)
     return "".join(char if _PLAIN.fullmatch(char) else f"#{ord(char)};" for char in shown)
 
@@ -104,8 +104,8 @@ def _external(node: ExternalNode) -> str:
 
 
 def _arrow(edge: Edge) -> str:
-    words = edge.relation.value
-    return f"-. {words} .->" if edge.relation is Relation.WAITS else f"-- {words} -->"
+    label = edge.relation.value
+    return f"-. {label} .->" if edge.relation is Relation.WAITS else f"-- {label} -->"
 
 
 def _class(name: str, style: str, members: Iterable[str]) -> list[str]:
@@ -114,45 +114,44 @@ def _class(name: str, style: str, members: Iterable[str]) -> list[str]:
 
 
 def _overview(graph: Graph) -> str:
-    """Apps alone; those that neither need another nor are needed are only counted."""
+    """Return a chart of the apps alone; apps without dependencies are only counted."""
     needs = graph.needs()
     edges = [(app, target, needs[app][target]) for app in needs for target in needs[app]]
     joined = {app for source, target, _ in edges for app in (source, target)}
-    # Short identifiers: what they stand for is in the label, and the whole must fit.
+    # Short identifiers, so that more fits; the label has the full name.
     names = {app.id: f"a{number}" for number, app in enumerate(graph.apps)}
     apps = {app.id: app for app in graph.apps}
     lines: list[str] = []
     shown: set[str] = set()
-    size, left = 2_000, 0  # what stands around the apps
+    size, left = 2_000, 0  # size of the lines around the apps
     for source, target, relations in edges:
         new = [app for app in dict.fromkeys((source, target)) if app not in shown]
-        told = [_app_line(names[app], apps[app]) for app in new]
-        told.append(f"  {names[source]} -- {app_relations(relations)} --> {names[target]}")
-        cost = sum(len(line) + 1 for line in told)
+        new_lines = [_app_line(names[app], apps[app]) for app in new]
+        new_lines.append(f"  {names[source]} -- {app_relations(relations)} --> {names[target]}")
+        cost = sum(len(line) + 1 for line in new_lines)
         if len(lines) - len(shown) >= MOST_EDGES or size + cost > MOST_CHARACTERS:
             left += 1
             continue
         size += cost
         shown.update(new)
-        lines += told
+        lines += new_lines
     alone = [app for app in graph.apps if app.id not in joined]
     counted: list[str] = []
     namespaces = sorted({app.namespace for app in alone})
     for namespace in namespaces[:_MOST_NAMESPACES]:
         number = sum(app.namespace == namespace for app in alone)
-        word = "1 app that needs" if number == 1 else f"{number} apps that need"
+        noun = "app" if number == 1 else "apps"
         counted.append(f"alone{len(counted)}")
-        lines.append(f"  {counted[-1]}([{_label(namespace, f'{word} no other')}])")
-    said = f"{len(graph.apps)} apps: their objects are left out, which would be more than Mermaid draws"
+        lines.append(f"  {counted[-1]}([{_label(namespace, f'{number} {noun} without dependencies')}])")
+    comment = f"{len(graph.apps)} apps, without their objects: the full graph exceeds the limits of Mermaid"
     if len(namespaces) > _MOST_NAMESPACES:
-        said += (
-            f"; {len(namespaces) - _MOST_NAMESPACES} namespaces of such that need no other are left out, too"
-        )
+        more = len(namespaces) - _MOST_NAMESPACES
+        comment += f"; apps without dependencies of {more} more namespaces are not shown"
     if left:
-        said += f"; {left} more dependencies do not fit"
+        comment += f"; {left} more dependencies do not fit"
     lines.append(f"  classDef default {_APP_STYLE}")
     lines += _class("other", _STYLES["other"], counted)
-    return "\n".join([f"%% {said}", "flowchart LR", *lines]) + "\n"
+    return "\n".join([f"%% {comment}", "flowchart LR", *lines]) + "\n"
 
 
 def _app_line(name: str, app: AppNode) -> str:

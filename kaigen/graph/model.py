@@ -1,4 +1,4 @@
-"""The graph: apps, their objects, what they refer to that nobody here makes, and the edges between all of these."""
+"""The graph: apps, their objects, external objects that they refer to, and the edges between them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Relation(Enum):
-    """What an edge means; its source depends on its target."""
+    """The meaning of an edge; its source depends on its target."""
 
     WAITS = "waits for"
     MOUNTS = "mounts"
@@ -20,8 +20,8 @@ class Relation(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where something was said.
+class Location:
+    """A line of a file.
 
     Attributes:
         file: relative to the repository.
@@ -44,14 +44,14 @@ class ObjectNode:
         app: id of its app.
         api_version: as in `batch/v1`.
         kind: as in `Job`.
-        namespace: its own; empty for an object of the cluster.
+        namespace: empty for an object of the cluster.
         name: its name.
-        wave: when it is applied.
+        wave: its sync wave.
         path: its file in the tree of plain manifests.
-        yaml: the object as it is written there.
-        place: where its spec begins.
-        lines: for each line of `yaml`, what says so: a line of the spec, or of a file that changes the spec or
-            the object; None where kaigen chose it.
+        yaml: the object as text.
+        location: where its spec begins.
+        lines: for each line of `yaml`, its source: a line of the spec, or of a file that changes the spec or the
+            object; None where kaigen chose the value.
     """
 
     id: str
@@ -63,20 +63,20 @@ class ObjectNode:
     wave: int
     path: str
     yaml: str
-    place: Place
-    lines: tuple[Place | None, ...]
+    location: Location
+    lines: tuple[Location | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ExternalNode:
-    """Something that is referred to and that no app of the graph makes, such as a Secret.
+    """An object that no app of the graph makes but one refers to, such as a Secret.
 
     Attributes:
         id: unique in the graph and stable: `external/KIND/NAMESPACE/NAME`.
         kind: as in `Secret`.
         namespace: where it must be; empty for an object of the cluster.
         name: its name.
-        maker: id of the app that makes it, when the graph leaves that out.
+        maker: id of the app that makes it, when the graph excludes that app.
     """
 
     id: str
@@ -91,14 +91,14 @@ class AppNode:
     """One app.
 
     Attributes:
-        id: unique in the graph: `NAMESPACE/NAME`; of two apps of one name the later has a number behind it.
-        namespace: where it goes.
+        id: unique in the graph: `NAMESPACE/NAME`, with a number appended for a second app of that name.
+        namespace: of its objects.
         name: its name.
-        kind: the kind that its spec was written in.
+        kind: the kind of its spec.
         summary: what it is, one sentence.
-        place: where its spec begins.
-        text: the spec as it was written; empty when it is not at hand.
-        objects: what it makes, by wave.
+        location: where its spec begins.
+        text: the text of the spec; empty when it is not known.
+        objects: its objects by wave.
     """
 
     id: str
@@ -106,19 +106,19 @@ class AppNode:
     name: str
     kind: str
     summary: str
-    place: Place
+    location: Location
     text: str
     objects: tuple[ObjectNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One thing that another needs.
+    """One dependency.
 
     Attributes:
-        source: id of the object that needs it.
-        target: id of the object, or of what is external.
-        relation: how.
+        source: id of the dependent object.
+        target: id of the object that it needs, internal or external.
+        relation: how it needs it.
     """
 
     source: str
@@ -128,18 +128,18 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Everything, in an order that depends on names only."""
+    """All nodes and edges, in an order that depends on names only."""
 
     apps: tuple[AppNode, ...]
     externals: tuple[ExternalNode, ...]
     edges: tuple[Edge, ...]
 
     def owners(self) -> dict[str, str]:
-        """The app of each object, by id."""
+        """Return the app of each object, by id."""
         return {node.id: app.id for app in self.apps for node in app.objects}
 
     def needs(self) -> dict[str, dict[str, frozenset[Relation]]]:
-        """By app, the other apps that it needs, and how."""
+        """Return for each app the other apps that it needs, and how."""
         owners = self.owners()
         found: dict[str, dict[str, frozenset[Relation]]] = {app.id: {} for app in self.apps}
         for edge in self.edges:
@@ -150,12 +150,12 @@ class Graph:
         return found
 
     def around(self, names: Iterable[str], *, depth: int | None = None, dependents: bool = False) -> Graph:
-        """The part of the graph that some apps need.
+        """Return the part of the graph that some apps need.
 
         Args:
             names: ids of apps.
-            depth: how many steps to go from app to app; None for all.
-            dependents: go to the apps that need them, too.
+            depth: how many steps to follow from app to app; None for all.
+            dependents: follow the apps that need them as well.
         """
         needs = {app: set(targets) for app, targets in self.needs().items()}
         ways = [needs]

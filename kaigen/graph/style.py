@@ -1,4 +1,4 @@
-"""What all forms of the graph show alike: families of kinds, and texts that are safe and short."""
+"""Style that all forms of the graph share: families of kinds, and safe, short text."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from kaigen.kubernetes.kind_table import find_kind
 
 FAMILIES = ("workload", "storage", "config", "access", "network", "other", "external")
 
-# What is not seen as itself: controls, marks of writing direction, blanks without width, lone surrogates.
-_UNSEEN = re.compile(
+# Control characters, marks of writing direction, zero-width characters, lone surrogates.
+_INVISIBLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 
 
 def family(node: ObjectNode | ExternalNode) -> str:
-    """The group of kinds that a node is drawn as; one of `FAMILIES`."""
+    """Return the family that a node is drawn as; one of `FAMILIES`."""
     return "external" if isinstance(node, ExternalNode) else find_kind(node.api_version, node.kind).family
 
 
 def one_line(text: str) -> str:
-    """The text with every character that is not seen as itself replaced by a question mark."""
-    return _UNSEEN.sub("?", text)
+    """Return the text with every invisible character replaced by a question mark."""
+    return _INVISIBLE.sub("?", text)
 
 
 def shorten(text: str, most: int) -> str:
-    """The text's beginning and end, `most` characters at most."""
+    """Return the beginning and the end of a text, together at most `most` characters."""
     if len(text) <= most:
         return text
     tail = (most - 1) // 3
@@ -34,7 +34,7 @@ def shorten(text: str, most: int) -> str:
 
 
 def absence(node: ExternalNode) -> str:
-    """Why something external is no object of an app that is shown."""
+    """Return why no app of the graph has an external object."""
     if node.maker:
         return f"of {node.maker}"
     match node.kind:
@@ -46,5 +46,5 @@ def absence(node: ExternalNode) -> str:
 
 
 def app_relations(relations: frozenset[Relation]) -> str:
-    """How one app needs another, in words: the strongest relations first."""
+    """Describe how one app needs another, the strongest relation first."""
     return ", ".join(relation.value for relation in Relation if relation in relations)

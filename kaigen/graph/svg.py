@@ -1,4 +1,4 @@
-"""The graph as one SVG: apps as boxes, their objects in columns by wave, what depends on what as lines."""
+"""The graph as SVG: apps as frames, objects as boxes in columns by wave, dependencies as lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROUND = 5
 
 
 def render_svg(graph: Graph) -> str:
-    """The graph as a file of its own, ending in a newline; light or dark as the reader's system is."""
+    """Return the graph as an SVG file; it follows the light or dark mode of the reader's system."""
     layout = lay_out(graph)
     width, height = max(layout.width, 120) + 2 * _MARGIN, max(layout.height, 40) + 2 * _MARGIN
     style = (Path(__file__).parent / "page" / "svg.css").read_text(encoding="utf-8")
@@ -31,7 +31,7 @@ def render_svg(graph: Graph) -> str:
 
 
 def drawing(graph: Graph, layout: Layout) -> str:
-    """What stands inside of the SVG: frames, lines, boxes. Each bears the id of what it shows as `data-id`."""
+    """Return the content of the SVG: frames, lines, boxes, each with the id of its node as `data-id`."""
     names = {node.id: f"{node.kind} {node.name}" for app in graph.apps for node in app.objects}
     names |= {node.id: f"{node.kind} {node.name}" for node in graph.externals}
     parts = [_frame(frame) for frame in layout.frames]
@@ -57,7 +57,7 @@ def _frame(frame: FrameBox) -> str:
         f'<text class="wave" x="{x}" y="{frame.y + 35}">{_text(name)}</text>' for x, name in frame.columns
     )
     return (
-        f'<g class="app" data-id={_attribute(app.id)}><title>{_text(f"{app.id}: {app.kind}, {app.place}")}</title>'
+        f'<g class="app" data-id={_attribute(app.id)}><title>{_text(f"{app.id}: {app.kind}, {app.location}")}</title>'
         f'<rect class="frame" x="{frame.x}" y="{frame.y}" width="{frame.width}" height="{frame.height}" rx="8"/>'
         f'<text class="title" x="{frame.x + 12}" y="{frame.y + 20}">{_text(title)}'
         f'<tspan class="of" dx="8">{_text(kind)}</tspan></text>{waves}</g>'
@@ -84,27 +84,27 @@ def _line(line: Line, names: dict[str, str]) -> str:
     wait = " wait" if edge.relation is Relation.WAITS else ""
     x, y = line.points[-1]
     side = 1 if line.points[-2][0] < x else -1
-    told = f"{names[edge.source]} {edge.relation.value} {names[edge.target]}"
+    title = f"{names[edge.source]} {edge.relation.value} {names[edge.target]}"
     return (
         f'<g class="edge" data-from={_attribute(edge.source)} data-to={_attribute(edge.target)}>'
-        f"<title>{_text(told)}</title>"
+        f"<title>{_text(title)}</title>"
         f'<path class="line{wait}" d="{_path(line.points)}"/>'
         f'<path class="tip{wait}" d="M{x} {y}l{-7 * side} -3.5v7z"/></g>'
     )
 
 
 def _path(points: tuple[tuple[int, int], ...]) -> str:
-    """A line with rounded corners."""
-    told = [f"M{points[0][0]} {points[0][1]}"]
+    """Return a path with rounded corners."""
+    steps = [f"M{points[0][0]} {points[0][1]}"]
     for before, here, after in zip(points, points[1:], points[2:], strict=False):
         first, second = _near(here, before), _near(here, after)
-        told.append(f"L{first[0]} {first[1]}Q{here[0]} {here[1]} {second[0]} {second[1]}")
-    told.append(f"L{points[-1][0]} {points[-1][1]}")
-    return "".join(told)
+        steps.append(f"L{first[0]} {first[1]}Q{here[0]} {here[1]} {second[0]} {second[1]}")
+    steps.append(f"L{points[-1][0]} {points[-1][1]}")
+    return "".join(steps)
 
 
 def _near(corner: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    """The point of a straight line to a corner at which the corner begins."""
+    """Return the point between a corner and another point at which the curve of the corner begins."""
     x, y = ((there > here) - (there < here) for here, there in zip(corner, other, strict=True))
     room = max(abs(corner[0] - other[0]), abs(corner[1] - other[1])) // 2
     step = min(_ROUND, room)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kaigen.check import check_references, codes
 from kaigen.config.load import load_config
 from kaigen.graph.edges import find_edges
-from kaigen.graph.model import AppNode, Edge, ExternalNode, ObjectNode, Place, Relation
+from kaigen.graph.model import AppNode, Edge, ExternalNode, Location, ObjectNode, Relation
 from kaigen.kubernetes.kind_table import KINDS, find_kind
 from kaigen.kubernetes.made_secrets import made_secret
 from kaigen.kubernetes.manifest import Identity, Object, identity_of
@@ -46,11 +46,11 @@ def seen_by_graph(apps: Iterable[App]) -> set[Identity]:
             identity = identity_of(body)
             node = ObjectNode(
                 f"{number}/{index_}", str(number), str(body["apiVersion"]), identity.kind,
-                identity.namespace, identity.name, 0, "", "", Place(""), (),
+                identity.namespace, identity.name, 0, "", "", Location(""), (),
             )  # fmt: skip
             own.append(node)
             bodies[node.id] = body
-        nodes.append(AppNode(str(number), app.namespace, "", "", "", Place(""), "", tuple(own)))
+        nodes.append(AppNode(str(number), app.namespace, "", "", "", Location(""), "", tuple(own)))
     edges, externals = find_edges(nodes, bodies)
     missing = {node.id: node for node in externals}
     return {

@@ -191,8 +191,8 @@
     const shown = seen();
     for (const made of items) made.tabIndex = made === shown[0] ? 0 : -1;
     drawing.classList.toggle("searching", words.length > 0);
-    const told = (number, word) => number + " " + word + (number === 1 ? "" : "s");
-    count.textContent = words.length && !hits.size ? "nothing found" : told(apps, "app") + ", " + told(objects, "object");
+    const plural = (number, word) => number + " " + word + (number === 1 ? "" : "s");
+    count.textContent = words.length && !hits.size ? "nothing found" : plural(apps, "app") + ", " + plural(objects, "object");
   };
   search.addEventListener("input", filter);
   search.addEventListener("keydown", (event) => {
@@ -248,11 +248,11 @@
       if (from) {
         const cell = make("td", "from"), place = from.lines[index];
         if (place) {
-          row.className = "said";
+          row.className = "sourced";
           const elsewhere = typeof place === "string";
           row.title = elsewhere ? place : from.file + ":" + place;
           cell.append(button("", "⟵ " + (elsewhere ? place.replace(/^.*[/]/, "") : place)));
-          cell.firstChild.setAttribute("aria-label", "Said in " + row.title);
+          cell.firstChild.setAttribute("aria-label", "Source: " + row.title);
           row.addEventListener("click", () => from.open(place, row));
         }
         row.append(cell);
@@ -348,7 +348,7 @@
     };
     const known = thing.lines.some(Boolean);
     nodes.push(heading("Manifest", thing.yaml));
-    if (known) nodes.push(make("p", "note", "⟵ names the line that says so; the others are kaigen's choice, or made of several."));
+    if (known) nodes.push(make("p", "note", "⟵ marks the source of a line. kaigen chose the other lines, or combined several sources."));
     nodes.push(code(thing.yaml, 1, { lines: thing.lines, file: thing.place.file, open }).block);
     if (spec) {
       nodes.push(...spec.nodes);

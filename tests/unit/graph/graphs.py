@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kaigen.config.load import load_config
 from kaigen.graph import build_graph
-from kaigen.graph.model import AppNode, Edge, ExternalNode, Graph, ObjectNode, Place, Relation
+from kaigen.graph.model import AppNode, Edge, ExternalNode, Graph, Location, ObjectNode, Relation
 from kaigen.pipeline.run import compile_specs, load_specs
 
 DEMO = Path(__file__).parents[3] / "examples" / "demo"
@@ -55,7 +55,7 @@ def made(
     flat: list[str] = []
     for number, waves in enumerate(apps):
         app = f"ns{word}/app-{number:03}{word}"
-        place = Place(f"specs/{number}{word}.yaml", 1)
+        place = Location(f"specs/{number}{word}.yaml", 1)
         objects = tuple(
             ObjectNode(
                 id=f"{app}/role-{index}",
@@ -67,7 +67,7 @@ def made(
                 wave=wave,
                 path=f"{app}/manifests/{index}.yaml",
                 yaml=f"name: object-{index}\ntext: {word!r}\n",
-                place=place,
+                location=place,
                 lines=(place, None),
             )
             for index, wave in enumerate(sorted(waves))

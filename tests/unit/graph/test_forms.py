@@ -88,7 +88,7 @@ def test_the_demo_as_html(demo: Graph, golden: Goldens) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_same_specs_give_the_same_bytes_in_any_process(form: Form, demo: Graph) -> None:
+def test_output_is_the_same_in_every_process(form: Form, demo: Graph) -> None:
     script = (
         "import sys; from pathlib import Path; from kaigen.graph import render_graph\n"
         "from tests.unit.graph.graphs import graph_of\n"
@@ -104,7 +104,7 @@ def test_the_same_specs_give_the_same_bytes_in_any_process(form: Form, demo: Gra
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("graph", [made([], []), made([[]], []), made([[0]], [])])
-def test_little_is_no_problem(form: Form, graph: Graph) -> None:
+def test_an_empty_or_tiny_graph_renders(form: Form, graph: Graph) -> None:
     text = render_graph(graph, form)
     assert text.endswith("\n")
     if form == "svg":
@@ -112,14 +112,14 @@ def test_little_is_no_problem(form: Form, graph: Graph) -> None:
 
 
 @pytest.mark.parametrize("word", NASTY)
-def test_no_text_gets_out_of_an_svg(word: str) -> None:
+def test_text_is_escaped_in_svg(word: str) -> None:
     plain, other = (ElementTree.fromstring(render_graph(nasty(each), "svg")) for each in ("", word))
     assert [node.tag for node in plain.iter()] == [node.tag for node in other.iter()]
     assert [sorted(node.attrib) for node in plain.iter()] == [sorted(node.attrib) for node in other.iter()]
 
 
 @pytest.mark.parametrize("word", NASTY)
-def test_no_text_gets_out_of_a_page(word: str) -> None:
+def test_text_is_escaped_in_the_page(word: str) -> None:
     plain, other = (Page(render_graph(nasty(each), "html")) for each in ("", word))
     assert [(tag, sorted(attributes)) for tag, attributes in plain.elements] == [
         (tag, sorted(attributes)) for tag, attributes in other.elements
@@ -129,7 +129,7 @@ def test_no_text_gets_out_of_a_page(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", NASTY)
-def test_no_text_gets_out_of_mermaid(word: str) -> None:
+def test_text_is_escaped_in_mermaid(word: str) -> None:
     shape = [re.sub(r'"[^"]*"|\w+', "", line) for line in render_graph(nasty(""), "mermaid").split("\n")]
     told = render_graph(nasty(word), "mermaid")
     assert [re.sub(r'"[^"]*"|\w+', "", line) for line in told.split("\n")] == shape
@@ -138,14 +138,14 @@ def test_no_text_gets_out_of_mermaid(word: str) -> None:
             assert not re.search(r"[<>&`:;%{}|\[\]\\]", re.sub(r"#\d+;", "", part))
 
 
-def test_the_manifest_in_the_page_is_the_manifest(demo: Graph) -> None:
+def test_the_page_contains_the_manifest_of_each_object(demo: Graph) -> None:
     page = Page(render_graph(demo, "html"))
     data = json.loads(page.texts["script"][0])
     told = {item["id"]: item["yaml"] for app in data["apps"] for item in app["objects"]}
     assert told == {node.id: node.yaml for app in demo.apps for node in app.objects}
 
 
-def test_a_page_may_load_nothing_and_runs_its_own_script_only(demo: Graph) -> None:
+def test_the_page_loads_nothing_and_runs_only_its_own_script(demo: Graph) -> None:
     import base64
     from hashlib import sha256
 
@@ -164,18 +164,18 @@ def test_a_page_may_load_nothing_and_runs_its_own_script_only(demo: Graph) -> No
     assert names.isdisjoint({"src", "href", "style", "onclick", "onload", "action", "xlink:href"})
 
 
-def test_a_large_graph_is_mermaid_of_its_apps() -> None:
-    # 300 jobs need 300 models, 40 need nobody.
+def test_a_large_graph_becomes_a_mermaid_chart_of_its_apps() -> None:
+    # 300 jobs need 300 models, 40 have no dependencies.
     apps = [[0]] * 640
     text = render_graph(made(apps, [(number + 300, number) for number in range(300)]), "mermaid")
-    assert text.startswith("%% 640 apps: their objects are left out")
+    assert text.startswith("%% 640 apps, without their objects")
     assert len(text) <= MOST_CHARACTERS
     assert text.count("-->") == 300
     assert "object-0" not in text
-    assert "40 apps that need no other" in text
+    assert "40 apps without dependencies" in text
 
 
-def test_a_graph_that_is_too_large_even_so_says_what_is_left_out() -> None:
+def test_a_graph_of_too_many_apps_counts_those_that_are_not_shown() -> None:
     apps = [[0]] * 1200
     text = render_graph(made(apps, [(number + 600, number) for number in range(600)]), "mermaid")
     shown = text.count("-->")
@@ -184,14 +184,14 @@ def test_a_graph_that_is_too_large_even_so_says_what_is_left_out() -> None:
     assert len(text) <= MOST_CHARACTERS
 
 
-def test_mermaid_names_nodes_by_what_they_are_and_each_once() -> None:
+def test_mermaid_identifiers_are_readable_and_unique() -> None:
     graph = made([[0, 0], [0]], [(1, 0), (2, 0)])
     names = re.findall(r"^\s+(?:subgraph )?(\w+)\[", render_graph(graph, "mermaid"), re.MULTILINE)
     assert len(set(names)) == len(names) == 5
     assert names[0] == "app_ns_app_000"
 
 
-def test_the_sample_in_the_documentation_is_what_the_command_says_in_the_demo(
+def test_the_sample_in_the_documentation_is_the_output_for_the_demo(
     golden: Goldens, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(DEMO)

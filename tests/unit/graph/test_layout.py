@@ -76,7 +76,7 @@ def check(graph: Graph, layout: Layout) -> None:
 
 
 @given(graphs())
-def test_no_line_crosses_a_box_and_no_two_frames_meet(graph: Graph) -> None:
+def test_no_line_crosses_a_box_and_no_frames_overlap(graph: Graph) -> None:
     check(graph, lay_out(graph))
 
 
@@ -85,7 +85,7 @@ def test_the_demo_is_laid_out_cleanly() -> None:
     check(graph, lay_out(graph))
 
 
-def test_what_is_needed_stands_left_of_what_needs_it() -> None:
+def test_an_app_is_right_of_the_apps_that_it_needs() -> None:
     graph = made([[0], [0], [0]], [(1, 0), (2, 1)])
     assert [frame.app.name for frame in sorted(lay_out(graph).frames, key=lambda frame: frame.x)] == [
         "app-000",
@@ -94,14 +94,14 @@ def test_what_is_needed_stands_left_of_what_needs_it() -> None:
     ]
 
 
-def test_columns_are_waves_in_their_order() -> None:
+def test_columns_are_waves_in_order() -> None:
     (frame,) = lay_out(made([[3, 0, 1, 0]], [(0, 1)], [0])).frames
     assert [name for _, name in frame.columns] == ["elsewhere", "wave 0", "wave 1", "wave 3"]
     assert [x for x, _ in frame.columns] == sorted(x for x, _ in frame.columns)
 
 
 @pytest.mark.parametrize("count", [0, 1, 60])
-def test_many_apps_fill_a_page_and_not_one_long_column(count: int) -> None:
+def test_many_apps_are_arranged_in_a_page_and_not_a_column(count: int) -> None:
     layout = lay_out(made([[0, 1]] * count, []))
     assert len(layout.frames) == count
     if count == 60:

@@ -1,4 +1,4 @@
-"""What is in the graph: apps, objects with their places, and what needs what."""
+"""The content of the graph: apps, objects with their locations, and dependencies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kaigen.config.load import load_config
-from kaigen.graph.model import Graph, Place
+from kaigen.graph.model import Graph, Location
 from kaigen.pipeline.run import render
 from tests.unit.graph.graphs import DEMO, edges, graph_of, made, repository
 
@@ -17,9 +17,9 @@ def demo() -> Graph:
     return graph_of(DEMO)
 
 
-def test_every_app_holds_its_objects_in_the_order_of_their_waves(demo: Graph) -> None:
+def test_objects_of_an_app_are_ordered_by_wave(demo: Graph) -> None:
     qwen = next(app for app in demo.apps if app.name == "qwen")
-    assert (qwen.namespace, qwen.kind, qwen.place) == ("ml", "Model", Place("specs/qwen.yaml", 2))
+    assert (qwen.namespace, qwen.kind, qwen.location) == ("ml", "Model", Location("specs/qwen.yaml", 2))
     assert [(node.wave, node.kind, node.name) for node in qwen.objects] == [
         (0, "NetworkPolicy", "qwen"),
         (0, "Role", "qwen-download"),
@@ -30,7 +30,7 @@ def test_every_app_holds_its_objects_in_the_order_of_their_waves(demo: Graph) ->
     ]
 
 
-def test_an_object_is_the_file_that_is_rendered(demo: Graph) -> None:
+def test_the_text_of_an_object_is_its_rendered_file(demo: Graph) -> None:
     files = render((), load_config(DEMO), form="manifests")
     for app in demo.apps:
         for node in app.objects:
@@ -38,7 +38,7 @@ def test_an_object_is_the_file_that_is_rendered(demo: Graph) -> None:
             assert len(node.lines) == node.yaml.count("\n")
 
 
-def test_what_an_object_needs_is_an_edge(demo: Graph) -> None:
+def test_each_reference_is_an_edge(demo: Graph) -> None:
     assert edges(demo) >= {
         ("ml/qwen/job", "mounts", "ml/qwen/persistentvolumeclaim"),
         ("ml/qwen/job", "runs as", "ml/qwen/serviceaccount"),
@@ -49,12 +49,12 @@ def test_what_an_object_needs_is_an_edge(demo: Graph) -> None:
     }
 
 
-def test_a_gate_leads_to_the_job_that_writes_the_marker(demo: Graph) -> None:
+def test_a_waiting_container_has_an_edge_to_the_job_that_writes_the_marker(demo: Graph) -> None:
     waits = {edge for edge in edges(demo) if edge[1] == "waits for"}
     assert waits == {("ml/finetune/job", "waits for", "ml/qwen/job")}
 
 
-def test_a_secret_that_nobody_makes_is_external(demo: Graph) -> None:
+def test_a_secret_that_no_app_makes_is_external(demo: Graph) -> None:
     assert [(node.kind, node.namespace, node.name) for node in demo.externals] == [
         ("Secret", "ml", "hf-token")
     ]
@@ -64,7 +64,7 @@ def test_a_secret_that_nobody_makes_is_external(demo: Graph) -> None:
     assert readers == {"ml/qwen/job", "ml/finetune-job/job"}
 
 
-def test_lines_lead_to_the_fields_of_the_spec(demo: Graph) -> None:
+def test_lines_point_to_the_fields_of_the_spec(demo: Graph) -> None:
     said = {}
     for app in demo.apps:
         for node in app.objects:
@@ -84,7 +84,7 @@ def test_lines_lead_to_the_fields_of_the_spec(demo: Graph) -> None:
     assert ("finetune", "Job", "restartPolicy: Never") not in said
 
 
-def test_a_value_that_the_environment_overrides_is_not_said_by_the_spec() -> None:
+def test_a_value_that_the_environment_overrides_has_no_source_in_the_spec() -> None:
     graph = graph_of(DEMO, "prod")
     store = next(node for app in graph.apps for node in app.objects if node.name == "qwen-weights")
     at = store.yaml.splitlines().index("      storage: 10Gi")
@@ -132,14 +132,14 @@ spec:
 """
 
 
-def test_plain_objects_have_their_places_too(tmp_path: Path) -> None:
+def test_plain_objects_have_locations(tmp_path: Path) -> None:
     graph = repository(tmp_path, {"specs/web.yaml": PLAIN})
     (app,) = graph.apps
     nodes = {node.kind: node for node in app.objects}
     assert app.objects[0].wave == -5
-    assert str(nodes["Deployment"].place) == "specs/web.yaml:9"
+    assert str(nodes["Deployment"].location) == "specs/web.yaml:9"
     at = nodes["Deployment"].yaml.splitlines().index("          image: nginx:1")
-    assert nodes["Deployment"].lines[at] == Place("specs/web.yaml", 22)
+    assert nodes["Deployment"].lines[at] == Location("specs/web.yaml", 22)
     deployment, made_by = nodes["Deployment"].id, nodes["ExternalSecret"].id
     assert edges(graph) == {
         (nodes["Service"].id, "selects", deployment),
@@ -181,7 +181,7 @@ CHAIN = made([[0], [0], [0], [0]], [(1, 0), (2, 1), (3, 2)])
         ([0, 3], 0, False, [0, 3]),
     ],
 )
-def test_an_app_is_shown_with_what_it_needs(
+def test_a_selection_includes_the_apps_that_an_app_needs(
     names: list[int], depth: int | None, dependents: bool, shown: list[int]
 ) -> None:
     ids = [app.id for app in CHAIN.apps]
@@ -189,19 +189,19 @@ def test_an_app_is_shown_with_what_it_needs(
     assert [app.id for app in part.apps] == [ids[name] for name in shown]
 
 
-def test_what_is_left_out_but_needed_is_shown_as_another_apps() -> None:
+def test_an_excluded_dependency_is_shown_as_external() -> None:
     part = CHAIN.around([CHAIN.apps[2].id], depth=0)
     (needed,) = part.externals
     assert (needed.maker, needed.id) == (CHAIN.apps[1].id, CHAIN.apps[1].objects[0].id)
     assert len(part.edges) == 1
 
 
-def test_apps_that_need_each_other_end() -> None:
+def test_a_cycle_of_apps_terminates() -> None:
     ring = made([[0], [0]], [(0, 1), (1, 0)])
     assert ring.around([ring.apps[0].id], dependents=True) == ring
 
 
-def test_a_model_in_a_bucket_is_waited_for_and_mounted_like_any_other(tmp_path: Path) -> None:
+def test_a_model_in_a_bucket_is_awaited_and_mounted_like_any_other(tmp_path: Path) -> None:
     specs = """\
 apiVersion: kaigen.dev/v1alpha1
 kind: Model

@@ -68,16 +68,16 @@ def main() -> None:
     from kaigen.gitops.delivery import OWN_KINDS
     from kaigen.gitops.health import health_of
     from kaigen.graph.edges import find_edges
-    from kaigen.graph.model import AppNode, ObjectNode, Place
+    from kaigen.graph.model import AppNode, Location, ObjectNode
     from kaigen.graph.style import family
     from kaigen.kinds.base import Metadata
     from kaigen.kubernetes.references import references_of
 
     body = gadget()
     node = ObjectNode(
-        "a/g", "a", body["apiVersion"], "Gadget", "ml", "shiny-gadget", 3, "", "", Place(""), ()
+        "a/g", "a", body["apiVersion"], "Gadget", "ml", "shiny-gadget", 3, "", "", Location(""), ()
     )
-    app_node = AppNode("a", "ml", "a", "", "", Place(""), "", (node,))
+    app_node = AppNode("a", "ml", "a", "", "", Location(""), "", (node,))
     edges, _ = find_edges([app_node], {node.id: body})
     context = Context(get_profile("generic"), images=default_images())
     part = Part("gadget", gadget() | {"metadata": {"name": "g"}})
