@@ -1,7 +1,7 @@
-"""What every block of a spec shares: strictness, field types, and "exactly one of these".
+"""Base classes and field types of specs.
 
 All fields are camelCase in YAML and snake_case in Python; unknown fields are errors; no value is converted
-silently (`"5"` is not a number), except that quantities may be written as plain numbers.
+silently (`"5"` is not a number), except that quantities may be plain numbers.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ LABEL_VALUE = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 ABSOLUTE_PATH = r"^/[^:]*$"
 RELATIVE_PATH = r"^([^./][^/]*|\.[^./][^/]*|\.\.[^/]+|\.)(/([^./][^/]*|\.[^./][^/]*|\.\.[^/]+|\.?))*$"
-"""A path that neither starts at the root nor has a part `..`."""
+"""A relative path without `..`."""
 FILE_PATH = r"^[A-Za-z0-9_][A-Za-z0-9_.+@~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+@~-]*)*$"
-"""A relative path without hidden parts, and without what a command line would have to quote."""
+"""A relative path without hidden parts and without characters that a shell would need to quote."""
 ADDRESS = r"^https?://[^\s$@]+(/[^\s$]*)?$"
-"""A URL without a user's name. What a shell or Kubernetes would expand is to be percent-encoded."""
+"""A URL without a user name. Characters that a shell or Kubernetes expands must be percent-encoded."""
 SHA256 = r"^[0-9a-f]{64}$"
 NO_BLANKS = r"^[^\s]+$"
 
 APP_NAME_MAX = 53
-"""Longest name of an app: Helm allows no longer release name, and every object's name starts with it."""
+"""Longest name of an app: the limit of Helm release names, and every object's name starts with it."""
 
 
 def _number_to_text(value: object) -> object:
     if isinstance(value, float):
-        # Exactly, in digits: 1073741824.0 is no 1.07374e+09.
+        # All digits: 1073741824.0 must not become 1.07374e+09.
         return str(int(value)) if value.is_integer() and abs(value) < 1e18 else repr(value)
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
@@ -72,7 +72,7 @@ Labels = dict[
 ]
 Annotations = dict[Annotated[str, Field(pattern=LABEL_KEY, max_length=317)], str]
 Object = dict[str, JsonValue]
-"""A Kubernetes fragment taken as it is; its fields are checked in the object it ends up in."""
+"""A Kubernetes fragment that is used unchanged; its fields are checked in the object that contains it."""
 
 
 class Block(BaseModel):
@@ -91,14 +91,14 @@ class Block(BaseModel):
 
 
 class Choice(Block):
-    """A block of which exactly one of some fields must be given."""
+    """A block that requires exactly one of some fields."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ()
 
     @model_validator(mode="wrap")
     @classmethod
     def _exactly_one(cls, data: Any, handler: ModelWrapValidatorHandler[Any]) -> Any:
-        # A wrap validator, so that this problem is told together with those of the fields.
+        # A wrap validator, so that this problem is reported together with those of the fields.
         if not isinstance(data, dict):
             return handler(data)
         given = [name for name in cls.exactly_one if name in data or to_snake(name) in data]
@@ -135,7 +135,7 @@ class Choice(Block):
     def __get_pydantic_json_schema__(
         cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """The model's JSON Schema, with the choice said in it."""
+        """Return the JSON Schema of the model, with the choice in it."""
         schema = handler.resolve_ref_schema(handler(core_schema))
         if len(cls.exactly_one) == 1:
             schema["required"] = sorted({*schema.get("required", []), *cls.exactly_one})
@@ -149,33 +149,33 @@ class KeyRef(Block):
 
     name: ObjectName = Field(description="Name of the object.", examples=["hf-token"])
     key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)] = Field(
-        description="Key in it.", examples=["token"]
+        description="Key in the object.", examples=["token"]
     )
 
 
 class TokenSecret(Block):
-    """The Secret that holds a token; its key is `token` unless said otherwise."""
+    """The Secret with a token."""
 
     name: ObjectName = Field(description="Name of the Secret.", examples=["hf-token"])
     key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)] = Field(
-        "token", description="Key that holds the token."
+        "token", description="Key of the token. Default: `token`."
     )
 
 
 class Metadata(Block):
-    """Who the app is."""
+    """Name, namespace, labels and annotations of the app."""
 
     name: AppName = Field(
-        description=f"Name of the app, and the start of the name of each of its objects. At most {APP_NAME_MAX} "
-        "characters, as in a Helm release name.",
+        description=f"Name of the app, and prefix of the names of its objects. At most {APP_NAME_MAX} "
+        "characters, as for a Helm release.",
         examples=["qwen"],
     )
     namespace: LabelName | None = Field(
-        None, description="Namespace of all its objects. Default: the one in `kaigen.yaml`."
+        None, description="Namespace of all objects. Default: the one in `kaigen.yaml`."
     )
     labels: Labels = Field({}, description="Labels for every object.")
     annotations: Annotations = Field(
-        {}, description="Annotations for every object. Those starting with `kaigen.dev/` direct kaigen."
+        {}, description="Annotations for every object. Those that start with `kaigen.dev/` configure kaigen."
     )
 
 

@@ -28,13 +28,13 @@ AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWrit
 PodSecurity = Literal["restricted", "baseline"]
 
 
-def _shape(value: Any) -> str:
-    """Which branch of a `short form | block` union a value means: a mapping is the block."""
+def short_or_block(value: Any) -> str:
+    """Return the branch of a `short form | block` union for a value: a mapping is the block."""
     return "block" if isinstance(value, dict | Block) else "short"
 
 
 class GpuShare(Choice):
-    """GPUs that are not whole cards by count: a MIG slice, or a claim through Dynamic Resource Allocation."""
+    """A MIG slice, or a claim through Dynamic Resource Allocation, in place of a number of whole GPUs."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("profile", "deviceClassName")
 
@@ -44,27 +44,29 @@ class GpuShare(Choice):
     device_class_name: ObjectName | None = Field(
         None, description="DeviceClass to claim from (`resource.k8s.io/v1`).", examples=["gpu.nvidia.com"]
     )
-    count: Annotated[int, Field(ge=1, le=64)] = Field(1, description="How many.")
+    count: Annotated[int, Field(ge=1, le=64)] = Field(1, description="Number of slices or devices.")
 
 
 Gpus = Annotated[
     Annotated[int, Field(ge=0, le=64), Tag("short")] | Annotated[GpuShare, Tag("block")],
-    Discriminator(_shape),
+    Discriminator(short_or_block),
 ]
 
 
 class Resources(Block):
-    """What a container is given. CPU and memory are requests; memory is also the limit."""
+    """Resources of a container. CPU and memory are requests; memory is also the limit."""
 
-    gpus: Gpus | None = Field(None, description="Whole GPUs by count, a MIG slice, or a device claim.")
+    gpus: Gpus | None = Field(None, description="Number of whole GPUs, a MIG slice, or a device claim.")
     gpu_type: str | None = Field(
         None,
-        description="GPU model by its catalogue name; the profile turns it into a node selector.",
+        description="GPU model by its catalogue name; becomes a node selector of the profile.",
         examples=["L4", "A100-80GB"],
     )
     instance_type: (
         Annotated[str, Field(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$", max_length=63)] | None
-    ) = Field(None, description="Node's instance type, as in the label `node.kubernetes.io/instance-type`.")
+    ) = Field(
+        None, description="Instance type of the node, as in the label `node.kubernetes.io/instance-type`."
+    )
     cpu: Quantity | None = Field(None, description="CPU cores to request.", examples=["4", "500m"])
     memory: Quantity | None = Field(None, description="Memory to request, and its limit.", examples=["16Gi"])
     ephemeral_storage: Quantity | None = Field(
@@ -74,35 +76,36 @@ class Resources(Block):
 
 
 class Placement(Block):
-    """Where pods may run, and in which order of importance."""
+    """Where pods may run, and their priority."""
 
     node_selector: Labels = Field({}, description="Labels that a node must have.")
-    tolerations: list[Object] = Field([], description="Taints that are accepted, as in a pod.")
+    tolerations: list[Object] = Field([], description="Tolerations, as in a pod.")
     affinity: Object | None = Field(None, description="Affinity, as in a pod.")
     topology_spread: list[Object] = Field(
         [],
-        description="Topology spread constraints, as in a pod; one without `labelSelector` counts the app's own pods.",
+        description="Topology spread constraints, as in a pod. Default `labelSelector`: the pods of the app.",
     )
     priority_class_name: ObjectName | None = Field(None, description="PriorityClass of the pods.")
     runtime_class_name: Annotated[str, Field(max_length=253)] | None = Field(
         None,
-        description='RuntimeClass of the pods. Default: the profile\'s for GPU pods. `""` asks for none.',
+        description='RuntimeClass of the pods. Default: the profile\'s for GPU pods. `""` sets none.',
     )
-    queue: LabelName | None = Field(None, description="Kueue LocalQueue that admits the work.")
+    queue: LabelName | None = Field(None, description="Kueue LocalQueue that admits the pods.")
     spot: bool = Field(
-        False, description="Run on spot (preemptible) nodes: the profile's selector and tolerations."
+        False,
+        description="Run on spot (preemptible) nodes, with the node selector and tolerations of the profile.",
     )
 
 
 class ImageBlock(Block):
-    """A container image, with how to pull it."""
+    """A container image and how to pull it."""
 
     ref: Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS), IMAGE] = Field(
-        description="Image reference; a digest is best.",
+        description="Image reference, preferably with a digest.",
         examples=["ghcr.io/org/train@sha256:…", "python:3.12-slim"],
     )
     pull_policy: Literal["Always", "IfNotPresent", "Never"] | None = Field(
-        None, description="When to pull. Default: Kubernetes' own rule."
+        None, description="When to pull the image. Default: the default of Kubernetes."
     )
     pull_secrets: list[ObjectName] = Field([], description="Names of Secrets of type dockerconfigjson.")
 
@@ -110,12 +113,12 @@ class ImageBlock(Block):
 Image = Annotated[
     Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS), IMAGE, Tag("short")]
     | Annotated[ImageBlock, Tag("block")],
-    Discriminator(_shape),
+    Discriminator(short_or_block),
 ]
 
 
 class EnvSource(Choice):
-    """Where a variable's value is read from when the container starts."""
+    """Source of an environment variable, read when the container starts."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("secret", "config")
 
@@ -128,7 +131,7 @@ def _env_shape(value: Any) -> str:
         return "flag"
     if isinstance(value, int):
         return "number"
-    return _shape(value)
+    return short_or_block(value)
 
 
 EnvValue = Annotated[
@@ -142,24 +145,24 @@ Env = dict[Annotated[str, Field(pattern=ENV_NAME, max_length=128)], EnvValue]
 
 
 class Security(Block):
-    """How far the pods are locked in. The defaults satisfy Pod Security "restricted"."""
+    """Security settings of the pods. The defaults satisfy Pod Security "restricted"."""
 
     pod_security: PodSecurity = Field(
         "restricted",
-        description="Pod Security level that the pods satisfy. `baseline` lets the image's own user run, root "
-        "included, and is shown in every diff.",
+        description="Pod Security level that the pods satisfy. `baseline` allows the user of the image, root "
+        "included, and appears in every diff.",
     )
     run_as_user: Annotated[int, Field(ge=0, le=2147483647)] | None = Field(
         None,
-        description="User id of the processes. Default 65532 under `restricted`. 0 needs `podSecurity: baseline`.",
+        description="User id of the processes. Default: 65532 for `restricted`. 0 requires `podSecurity: baseline`.",
     )
     fs_group: Annotated[int, Field(ge=0, le=2147483647)] | None = Field(
-        None, description="Group id that owns mounted volumes. Default: as `runAsUser`."
+        None, description="Group id of mounted volumes. Default: `runAsUser`."
     )
     read_only_root_filesystem: bool | None = Field(
         None,
-        description="Default: true, but false in containers with a GPU, whose driver hook writes to the root file "
-        "system.",
+        description="Mount the root file system read-only. Default: true; false in containers with a GPU, whose "
+        "driver hook writes to it.",
     )
 
 
@@ -170,7 +173,7 @@ RepoName = Annotated[
 RevisionName = Annotated[
     str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$"), REVISION
 ]
-"""What a repository calls a state of itself: a commit, tag or branch."""
+"""A commit, tag or branch of a repository."""
 
 
 class HuggingFace(Block):
@@ -179,36 +182,38 @@ class HuggingFace(Block):
     repo: RepoName = Field(description="Repository, `owner/name`.", examples=["Qwen/Qwen2.5-0.5B-Instruct"])
     revision: RevisionName = Field(
         "main",
-        description="Commit (best), tag or branch.",
+        description="Commit (preferred), tag or branch.",
         examples=["7ae557604adf67be50417f59c2c2f167def9a775"],
     )
     include: list[Annotated[str, Field(min_length=1)]] = Field(
-        [], description="Globs of files to fetch; all when empty.", examples=[["*.safetensors", "*.json"]]
+        [],
+        description="Globs of files to download. Default: all files.",
+        examples=[["*.safetensors", "*.json"]],
     )
-    exclude: list[Annotated[str, Field(min_length=1)]] = Field([], description="Globs of files to leave out.")
+    exclude: list[Annotated[str, Field(min_length=1)]] = Field([], description="Globs of files to skip.")
     token_secret: TokenSecret | None = Field(
         None,
-        description="Secret with a Hub token, for gated or private repositories. Only the downloader gets it.",
+        description="Secret with a Hub token, for gated or private repositories. Only the downloader reads it.",
     )
     endpoint: Annotated[str, Field(pattern=ADDRESS)] | None = Field(
-        None, description="Address of a Hub mirror. Default: the public Hub."
+        None, description="URL of a Hub mirror. Default: the public Hub."
     )
 
 
 class HttpFile(Block):
-    """A file at an address, proven by its checksum."""
+    """A file at a URL, verified by its checksum."""
 
     url: Annotated[str, Field(pattern=ADDRESS, max_length=4000)] = Field(
-        description="Where it is.", examples=["https://models.example.com/qwen/model.safetensors"]
+        description="URL of the file.", examples=["https://models.example.com/qwen/model.safetensors"]
     )
-    sha256: Annotated[str, Field(pattern=SHA256)] = Field(description="Its checksum, 64 hex digits.")
+    sha256: Annotated[str, Field(pattern=SHA256)] = Field(description="SHA-256 checksum, 64 hex digits.")
     path: Annotated[str, Field(pattern=FILE_PATH, max_length=1024)] | None = Field(
-        None, description="Where it goes. Default: the last part of the address."
+        None, description="Path of the file in the volume. Default: the last segment of the URL."
     )
 
 
 class Http(Block):
-    """Files of web servers."""
+    """Files from web servers."""
 
     files: Annotated[list[HttpFile], Field(min_length=1, max_length=1000)] = Field(
         description="The files, each with its checksum."
@@ -216,21 +221,21 @@ class Http(Block):
 
 
 class Source(Choice):
-    """Where weights come from."""
+    """Source of model weights."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("huggingFace", "http")
 
     hugging_face: HuggingFace | None = Field(None, description="A repository on the Hugging Face Hub.")
-    http: Http | None = Field(None, description="Files of web servers.")
+    http: Http | None = Field(None, description="Files from web servers.")
 
 
 class Volume(Block):
-    """A PersistentVolumeClaim that kaigen makes."""
+    """A PersistentVolumeClaim that kaigen creates."""
 
-    size: Quantity = Field(description="Size to ask for, in bytes with a unit.", examples=["50Gi"])
+    size: Quantity = Field(description="Size to request, in bytes with a unit.", examples=["50Gi"])
     storage_class_name: Annotated[str, Field(max_length=253)] | None = Field(
         None,
-        description="StorageClass. Default: the profile's. `\"\"` leaves the choice to the cluster's default class.",
+        description='StorageClass. Default: the profile\'s. `""` uses the default class of the cluster.',
     )
     access_modes: Annotated[list[AccessMode], Field(min_length=1)] = Field(
         ["ReadWriteOnce"], description="Access modes of the claim."
@@ -238,18 +243,18 @@ class Volume(Block):
 
 
 class Transfer(Block):
-    """How weights are moved."""
+    """Settings of the downloader."""
 
-    image: Image | None = Field(None, description="Downloader image instead of kaigen's own.")
+    image: Image | None = Field(None, description="Image of the downloader. Default: kaigen's own.")
     memory: Quantity | None = Field(
         None,
-        description="Memory of the downloader. Default 512Mi, or more for a bucket with many or large parts.",
+        description="Memory of the downloader. Default: 512Mi, or more for a bucket with many or large parts.",
     )
-    cpu: Quantity | None = Field(None, description="CPU of the downloader. Default 500m.")
+    cpu: Quantity | None = Field(None, description="CPU of the downloader. Default: 500m.")
     concurrency: Annotated[int, Field(ge=1, le=64)] | None = Field(
-        None, description="Connections for one large file. Default 4."
+        None, description="Connections for one large file. Default: 4."
     )
-    part_size: Quantity | None = Field(None, description="Bytes that one request fetches. Default 16Mi.")
+    part_size: Quantity | None = Field(None, description="Bytes of one request. Default: 16Mi.")
     proxy: Annotated[str, Field(pattern=r"^https?://[^\s@]+$")] | None = Field(
-        None, description="HTTP proxy for the download; without credentials."
+        None, description="HTTP proxy for the download, without credentials."
     )

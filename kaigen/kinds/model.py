@@ -1,4 +1,4 @@
-"""The kind `Model`: weights from somewhere, at rest somewhere, proven complete."""
+"""The kind `Model`: model weights, downloaded, verified and stored."""
 
 from __future__ import annotations
 
@@ -13,47 +13,49 @@ from kaigen.kinds.entry import API_VERSION
 
 
 class ModelVolume(Volume):
-    """The volume that holds the weights, at its root."""
+    """The volume with the weights at its root."""
 
     retain: bool = Field(
         False,
-        description="Keep the volume when the spec is deleted. Weights can be fetched again, so by default not.",
+        description="Keep the volume when the spec is deleted. Default: false, since weights can be downloaded again.",
     )
 
 
 class Store(Choice):
-    """Where weights rest."""
+    """Where weights are stored."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("volume", "bucket")
 
     volume: ModelVolume | None = Field(None, description="A volume of the cluster.")
-    bucket: Bucket | None = Field(None, description="Object storage, which pods mount read-only.")
+    bucket: Bucket | None = Field(None, description="Object storage that pods mount read-only.")
 
 
 class ModelSpec(Block):
-    """What to fetch and where to keep it."""
+    """Weights to download and where to store them."""
 
-    source: Source = Field(description="Where the weights come from: exactly one source.")
-    store: Store = Field(description="Where they rest: exactly one store.")
-    transfer: Transfer = Field(default_factory=dict, validate_default=True, description="How they are moved.")
+    source: Source = Field(description="Source of the weights. Exactly one is required.")
+    store: Store = Field(description="Where the weights are stored. Exactly one is required.")
+    transfer: Transfer = Field(
+        default_factory=dict, validate_default=True, description="Settings of the downloader."
+    )
     placement: Placement = Field(
         default_factory=dict,
         validate_default=True,
-        description="Where the downloader runs; a volume of one node's disk is bound there.",
+        description="Where the downloader runs. A volume on a node's disk is created there.",
     )
     security: Security = Field(
-        default_factory=dict, validate_default=True, description="How far the downloader is locked in."
+        default_factory=dict, validate_default=True, description="Security settings of the downloader."
     )
     retries: int = Field(
-        6, ge=0, le=100, description="How often a failed download is tried again; it resumes."
+        6, ge=0, le=100, description="Number of retries of a failed download, which resumes."
     )
-    deadline: Duration | None = Field(None, description="Longest time a download may take, retries included.")
+    deadline: Duration | None = Field(None, description="Time limit of the download, including retries.")
 
 
 class Model(Block):
-    """Weights from somewhere, at rest somewhere, proven complete."""
+    """Model weights, downloaded, verified and stored."""
 
     api_version: Literal["kaigen.dev/v1alpha1"] = Field(API_VERSION, description="Version of kaigen's kinds.")
-    kind: Literal["Model"] = Field("Model", description="The kind.")
-    metadata: Metadata = Field(description="Who the app is.")
-    spec: ModelSpec = Field(description="What is wanted.")
+    kind: Literal["Model"] = Field("Model", description="Kind of the document.")
+    metadata: Metadata = Field(description="Name, namespace, labels and annotations of the app.")
+    spec: ModelSpec = Field(description="Desired state.")

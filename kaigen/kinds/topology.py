@@ -1,4 +1,4 @@
-"""The kind `Topology`: work that serves."""
+"""The kind `Topology`: a service that serves a model."""
 
 from __future__ import annotations
 
@@ -10,24 +10,11 @@ from kaigen.catalog.engines import engine_names
 from kaigen.kinds.base import Block, Duration, Metadata, Object, TokenSecret
 from kaigen.kinds.blocks import Env, Image, Placement, Resources, Security, Transfer
 from kaigen.kinds.entry import API_VERSION
+from kaigen.kinds.exposure import Auth, InferencePool, Port, Route, Service
+from kaigen.kinds.operation import Autoscale, Disruption, Monitoring, Probes, Rollout
 from kaigen.kinds.promotable import NAME
-from kaigen.kinds.serving import (
-    Adapter,
-    Auth,
-    Autoscale,
-    Disruption,
-    InferencePool,
-    Monitoring,
-    Port,
-    Probes,
-    ProvisioningRef,
-    Rollout,
-    Route,
-    ServedModelRef,
-    Service,
-    Shape,
-    Storage,
-)
+from kaigen.kinds.provisioning import ProvisioningRef
+from kaigen.kinds.serving import Adapter, ServedModelRef, Shape, Storage
 
 if TYPE_CHECKING:
     EngineName = str
@@ -49,18 +36,18 @@ EngineArgs = Annotated[
 
 
 class TopologySpec(Block):
-    """What is served, by which engine, in what shape, and how it is reached."""
+    """The model, the engine that serves it, its replicas, and how requests reach it."""
 
     model: ServedModelRef | None = Field(
-        None, description="Where the weights come from: the name of a Model, or a block."
+        None, description="Source of the weights: the name of a Model, or a block."
     )
     preset: (
         Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$"), NAME]
         | None
     ) = Field(
         None,
-        description="Catalogue name of the model: its size, and the flags that it needs. Without `model` its weights "
-        "are pulled from its repository on the Hub, at the catalogue's commit.",
+        description="Catalogue name of the model, which decides its size and flags. Without `model`, the engine pulls "
+        "the weights from the Hub at the commit of the catalogue.",
         examples=["phi-4"],
     )
     token_secret: TokenSecret | None = Field(
@@ -68,19 +55,20 @@ class TopologySpec(Block):
     )
     template: Object | None = Field(
         None,
-        description="A pod template taken as it is, in place of an engine; `metadata` and `spec` as in a Deployment.",
+        description="A pod template that is used unchanged, in place of an engine; `metadata` and `spec` as in a "
+        "Deployment.",
     )
     engine: EngineName = Field(
         engine_names()[0],
-        description="What serves: vLLM, kaigen's own small server on transformers (CPUs, small models, tests), or a "
-        "container that `image`, `command` and `args` describe.",
+        description="Engine: vLLM, kaigen's small server based on transformers (for CPUs, small models and tests), "
+        "or a container with `image`, `command` and `args`.",
     )
     image: Image | None = Field(
-        None, description="Image of the engine. Default: the pinned one; a container must name its own."
+        None, description="Image of the engine. Default: the pinned image. Required for a container."
     )
     engine_version: Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")] | None = Field(
         None,
-        description="Version of vLLM in `image`, where its tag does not tell.",
+        description="Version of vLLM in `image`, if the tag does not contain it.",
         examples=["0.25.1"],
     )
     command: Annotated[list[str], Field(min_length=1)] | None = Field(
@@ -89,95 +77,95 @@ class TopologySpec(Block):
     args: list[str] | None = Field(None, description="Arguments of a `container`. Default: the image's.")
     engine_args: EngineArgs = Field(
         {},
-        description="Further flags of the engine: a map, `max-num-batched-tokens: 8192`, where true gives the flag "
-        "alone, false its `--no-` form and a mapping JSON; or a list of arguments as they are.",
+        description="Further flags of the engine. Either a map such as `max-num-batched-tokens: 8192`, where true sets "
+        "the flag without a value, false sets its `--no-` form, and a mapping becomes JSON; or a list of arguments.",
     )
     served_names: list[Annotated[str, Field(min_length=1, max_length=253, pattern=r"^[^\s,]+$")]] = Field(
-        [], description="Names under which requests ask for the model. Default: the app's name."
+        [], description="Model names that requests may use. Default: the name of the app."
     )
     shape: Shape = Field(
-        default_factory=dict, validate_default=True, description="How many copies, and how each is spread."
+        default_factory=dict,
+        validate_default=True,
+        description="Number of replicas, and the GPUs and nodes of each.",
     )
     quantization: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=60)] | None = Field(
         None,
-        description="Quantization, as vLLM calls it. Default: what the weights' own configuration says.",
+        description="Quantization, by vLLM's name. Default: the one in the configuration of the weights.",
         examples=["fp8", "awq"],
     )
     context_length: Annotated[int, Field(ge=1, le=100_000_000)] | None = Field(
         None,
-        description="Longest context of a request, in tokens. Default: the model's own, and 8192 at most with a "
-        "`preset` on GPUs that are known.",
+        description="Longest context of a request, in tokens. Default: that of the model, limited to 8192 with a "
+        "`preset` on known GPUs.",
     )
     concurrency: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
         None,
-        description="Most requests that one engine works on at a time; with a `preset` it must have room for as many "
-        "of the longest context. Default: the engine's own.",
+        description="Maximum number of concurrent requests of one engine. With a `preset`, the GPUs must have memory "
+        "for that many requests of the longest context. Default: the default of the engine.",
     )
     trust_remote_code: bool = Field(
-        False, description="Run code that the model's repository brings along. Default: refuse it."
+        False, description="Run code from the model's repository. Default: false."
     )
     adapters: Annotated[list[Adapter], Field(max_length=100)] = Field(
-        [], description="LoRA adapters that are served beside the model."
+        [], description="LoRA adapters that are served with the model."
     )
-    env: Env = Field({}, description="Environment variables: a value, or where to read it from.")
+    env: Env = Field({}, description="Environment variables: a value, or its source.")
     resources: Resources = Field(
-        default_factory=dict, validate_default=True, description="What each pod's engine is given."
+        default_factory=dict, validate_default=True, description="Resources of the engine in each pod."
     )
     placement: Placement = Field(
         default_factory=dict, validate_default=True, description="Where the pods run."
     )
     security: Security = Field(
-        default_factory=dict, validate_default=True, description="How far the pods are locked in."
+        default_factory=dict, validate_default=True, description="Security settings of the pods."
     )
     provisioning: ProvisioningRef = Field(
         "none",
-        description="Nodes made for the app: `karpenter`, a block, or `none` for nodes that are there.",
+        description="Nodes for the app: `karpenter`, a block, or `none` for existing nodes.",
     )
     storage: Storage | None = Field(
         None,
-        description="A volume of each pod's own for what the engine pulls and compiles. Default: scratch space.",
+        description="A volume for each pod, for data that the engine downloads and compiles. Default: scratch space.",
     )
     port: Port = Field(8000, description="Port that the engine listens on.")
     service: Service = Field(
-        default_factory=dict, validate_default=True, description="The address inside the cluster."
+        default_factory=dict, validate_default=True, description="The Service of the app."
     )
-    route: Route | None = Field(None, description="How requests from outside the cluster come in.")
+    route: Route | None = Field(None, description="How requests from outside the cluster reach the app.")
     inference_pool: InferencePool | None = Field(
-        None, description="An InferencePool, from which an endpoint picker chooses the pod of each request."
+        None, description="An InferencePool, whose endpoint picker chooses the pod of each request."
     )
-    autoscale: Autoscale | None = Field(None, description="Replicas that follow the load.")
-    auth: Auth | None = Field(
-        None, description="The API key that requests must bring. Default: none is asked for."
-    )
+    autoscale: Autoscale | None = Field(None, description="Scale the number of replicas with the load.")
+    auth: Auth | None = Field(None, description="API key that requests must have. Default: none.")
     monitoring: Monitoring | None = Field(
-        None, description="A PodMonitor for the engine's metrics; `{}` for one as is."
+        None, description="A PodMonitor for the metrics of the engine; `{}` for the defaults."
     )
     disruption: Disruption | None = Field(
         None,
-        description="What drained nodes leave running, with several replicas. Default: one pod may be away.",
+        description="PodDisruptionBudget for several replicas. Default: one pod may be unavailable.",
     )
     rollout: Rollout = Field(
-        default_factory=dict, validate_default=True, description="How a change reaches the pods."
+        default_factory=dict, validate_default=True, description="How a change is rolled out."
     )
     probes: Probes = Field(
         default_factory=dict,
         validate_default=True,
-        description="How Kubernetes sees that the engine is well.",
+        description="Probes of the engine.",
     )
     drain: Duration = Field(
-        "2m", description="Time that requests in flight are given when a pod stops.", examples=["5m"]
+        "2m", description="Time for requests in flight to finish when a pod stops.", examples=["5m"]
     )
     transfer: Transfer = Field(
         default_factory=dict,
         validate_default=True,
-        description="How kaigen's downloader moves what it fetches.",
+        description="Settings of the downloader.",
     )
 
 
 class Topology(Block):
-    """Work that serves: a model behind an HTTP port, on one node or many."""
+    """A service that serves a model on an HTTP port, on one node or several."""
 
     api_version: Literal["kaigen.dev/v1alpha1"] = Field(API_VERSION, description="Version of kaigen's kinds.")
-    kind: Literal["Topology"] = Field("Topology", description="The kind.")
-    metadata: Metadata = Field(description="Who the app is.")
-    spec: TopologySpec = Field(description="What is wanted.")
+    kind: Literal["Topology"] = Field("Topology", description="Kind of the document.")
+    metadata: Metadata = Field(description="Name, namespace, labels and annotations of the app.")
+    spec: TopologySpec = Field(description="Desired state.")

@@ -1,4 +1,4 @@
-"""A document of a kind that a user defines: the frame is kaigen's, the `spec` is checked by the kind's own schema."""
+"""A document of a user-defined kind, whose `spec` is checked by the schema of the kind."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from kaigen.kinds.base import Block, Metadata
 
 
 class UserDocument(Block):
-    """A document of a user's kind."""
+    """A document of a user-defined kind."""
 
     api_version: str = Field(description="Version of the kind.")
-    kind: str = Field(description="The kind.")
-    metadata: Metadata = Field(description="Who the app is.")
-    spec: dict[str, JsonValue] = Field(description="What the kind's own schema says.")
+    kind: str = Field(description="Kind of the document.")
+    metadata: Metadata = Field(description="Name, namespace, labels and annotations of the app.")
+    spec: dict[str, JsonValue] = Field(description="Fields of the kind, by its own schema.")

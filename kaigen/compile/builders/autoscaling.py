@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.expressions import SpecPath
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.serving import Autoscale
+from kaigen.kinds.operation import Autoscale
 
 ORIGIN: SpecPath = ("spec", "autoscale")
 LONGEST_WINDOW = 3600

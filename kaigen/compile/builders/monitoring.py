@@ -5,7 +5,7 @@ from __future__ import annotations
 from kaigen.compile.app import Object
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.expressions import Tree
-from kaigen.kinds.serving import Monitoring
+from kaigen.kinds.operation import Monitoring
 
 
 def pod_monitor(frame: Frame, component: str, monitoring: Monitoring, path: str) -> Object:

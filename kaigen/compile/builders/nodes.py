@@ -11,7 +11,7 @@ from kaigen.compile.builders.frame import Frame
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Joined, Namespace, Release, Shortened, Tree, shortened
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.serving import Karpenter
+from kaigen.kinds.provisioning import Karpenter
 
 NODES_LABEL = "kaigen.dev/nodes"
 """Label and taint of nodes that are made for one app."""

@@ -7,7 +7,7 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.expressions import Release, Tree
-from kaigen.kinds.serving import InferencePool, Route
+from kaigen.kinds.exposure import InferencePool, Route
 
 WAVE = 4
 _GATEWAY = "gateway.networking.k8s.io"

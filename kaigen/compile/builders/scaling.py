@@ -10,7 +10,7 @@ from kaigen.compile.builders.autoscaling import LONGEST_WINDOW, ORIGIN, Autoscal
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.expressions import Expr, Joined, JsonText, Namespace, Release, Setting, Text, Tree
-from kaigen.kinds.serving import Autoscale, Disruption
+from kaigen.kinds.operation import Autoscale, Disruption
 
 _WAVE = 3
 _TARGETS: Mapping[str, int] = {"waiting": 5, "running": 16, "cache": 80, "cpu": 80}

@@ -9,7 +9,7 @@ from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.expressions import Setting, Tree
-from kaigen.kinds.serving import CountOrShare, Rollout
+from kaigen.kinds.operation import CountOrShare, Rollout
 
 WAVE = 3
 SERVE = "serve"

@@ -18,7 +18,7 @@ from kaigen.compile.engines.launch import Parallelism
 from kaigen.compile.expressions import Tree
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import Resources
-from kaigen.kinds.serving import Karpenter, Provisioning, ProvisioningRef
+from kaigen.kinds.provisioning import Karpenter, Provisioning, ProvisioningRef
 from kaigen.kinds.topology import Topology
 
 _CLOUDS = {"aks": "azure", "eks": "aws"}
