@@ -1,4 +1,4 @@
-"""Plans of specs: what `kaigen plan SPEC` tells."""
+"""Plans of specs: what `kaigen plan SPEC` prints."""
 
 from __future__ import annotations
 
@@ -68,41 +68,42 @@ def plan_specs(
         change: what else is asked than the spec says.
     """
     from kaigen.compile.topology.sizing import field_path
+    from kaigen.kinds.topology import Topology
 
     known = list(specs)
     plans: list[SpecPlan] = []
-    found: list[Diagnostic] = []
+    diagnostics: list[Diagnostic] = []
     without: list[NoPlan] = []
     for spec in known:
-        block = spec.block
-        if block.kind != "Topology":
+        topology = spec.block
+        if not isinstance(topology, Topology):
             continue
-        topology: Topology = block  # type: ignore[assignment]  # its kind says so
         name = topology.metadata.name
         model = _model(topology, known)
         if isinstance(model, NoPlan):
             without.append(model)
             continue
         try:
-            told = answer(change(_question(topology.spec, model)))
+            plan = answer(change(_question(topology.spec, model)))
         except PlanError as error:
             path = field_path(error.field, topology.spec)
-            found.append(spec.diagnostic(error.problem.code, str(error), path, error.hint))
+            diagnostics.append(spec.diagnostic(error.problem.code, str(error), path, error.hint))
             continue
-        plans.append(SpecPlan(name, spec.source, told))
-    return SpecPlans(tuple(plans), tuple(found), tuple(without))
+        plans.append(SpecPlan(name, spec.source, plan))
+    return SpecPlans(tuple(plans), tuple(diagnostics), tuple(without))
 
 
 def _model(topology: Topology, specs: Iterable[Spec]) -> str | NoPlan:
-    """The catalogue's name of what a Topology serves, or why there is none."""
+    """Return the catalogue's name of the model that a Topology serves, or why it has none."""
+    from kaigen.catalog.engines import engine_facts
     from kaigen.catalog.presets import find_preset
     from kaigen.kinds.serving import ServedModel
 
     spec, own = topology.spec, topology.metadata.name
     if spec.template is not None:
-        return NoPlan(own, "what a pod template serves is not known")
-    if spec.engine != "vllm":
-        return NoPlan(own, f"the sum is of vLLM, and this is engine `{spec.engine}`")
+        return NoPlan(own, "kaigen does not know what a pod template serves")
+    if not engine_facts(spec.engine).planned:
+        return NoPlan(own, f"kaigen has no memory model of engine `{spec.engine}`")
     if spec.preset is not None:
         return spec.preset
     model = spec.model
@@ -118,10 +119,12 @@ def _model(topology: Topology, specs: Iterable[Spec]) -> str | NoPlan:
 
 
 def _repository(name: str, namespace: str | None, specs: Iterable[Spec]) -> str:
-    """The Hub repository of a Model that stands among the specs; empty for none."""
+    """Return the Hub repository of a Model among the specs; empty for none."""
+    from kaigen.kinds.model import Model
+
     for spec in specs:
         block = spec.block
-        if block.kind == "Model" and (block.metadata.name, block.metadata.namespace) == (name, namespace):
+        if isinstance(block, Model) and (block.metadata.name, block.metadata.namespace) == (name, namespace):
             source = block.spec.source.hugging_face
             return source.repo if source is not None else ""
     return ""
