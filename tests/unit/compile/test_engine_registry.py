@@ -1,0 +1,92 @@
+"""A new engine is one class, one line of the registry and one row of the catalogue."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaigen.catalog.data import load
+from kaigen.catalog.engines import engine_facts, engine_names
+from kaigen.compile.engines import registry
+from kaigen.compile.engines.base import Engine, HubAccess
+from kaigen.compile.engines.launch import Launch
+from kaigen.compile.engines.registry import ENGINES, engine_of
+from kaigen.compile.expressions import Tree
+from kaigen.kinds.topology import Topology, TopologySpec
+from tests.unit.compile.specs import app, objects, pod, said, topology
+from tests.unit.compile.topologies import TEMPLATE, WHERE
+
+ROW: dict[str, Any] = {
+    "title": "Tiny",
+    "image": "chat",
+    "command": ["tiny", "run"],
+    "ready": "/ready",
+    "live": "/live",
+    "metrics": {"path": "/tiny", "waiting": "tiny_waiting"},
+    "drain_metrics": ["tiny_running"],
+    "planned": False,
+    "adapters": False,
+    "nodes": [],
+}
+
+
+class Tiny(Engine):
+    """An engine that exists in this test only."""
+
+    name = "tiny"
+    ignored_fields = {"quantization": "leave it out"}  # noqa: RUF012
+    hub_access = HubAccess.ENGINE
+
+    def command(self, launch: Launch) -> dict[str, Tree]:
+        return {"command": list(self.facts.command), "args": [launch.weights.reference]}
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine in the registry, and its row in the catalogue."""
+    monkeypatch.setattr(registry, "ENGINES", (*ENGINES, Tiny))
+    monkeypatch.setitem(load("engines")["engines"], "tiny", ROW)
+    return
+
+
+def tiny_topology(**spec: Any) -> Topology:
+    """A Topology that the engine serves."""
+    block = topology(**spec)
+    return block.model_copy(update={"spec": block.spec.model_copy(update={"engine": "tiny"})})
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_registered_engine_serves_a_topology() -> None:
+    spec = pod(tiny_topology(model="many"), WHERE)
+    container = spec["containers"][0]
+    assert (container["command"], container["args"]) == (["tiny", "run"], ["/model"])
+    assert container["readinessProbe"]["httpGet"]["path"] == "/ready"
+    assert container["livenessProbe"]["httpGet"]["path"] == "/live"
+    assert "tiny_running" in container["lifecycle"]["preStop"]["exec"]["command"]
+    assert [entry["name"] for entry in container["env"]] == ["HOME"]
+    assert app(tiny_topology(model="many"), WHERE).summary == "Serves a model by Tiny, behind a Service."
+
+
+@pytest.mark.usefixtures("tiny")
+def test_metrics_of_a_registered_engine_scale_and_are_scraped() -> None:
+    made = objects(tiny_topology(model="many", autoscale={"max": 2}, monitoring={}), WHERE)
+    metric = made["HorizontalPodAutoscaler"]["spec"]["metrics"][0]["pods"]["metric"]["name"]
+    assert metric == "tiny_waiting"
+    assert made["PodMonitor"]["spec"]["podMetricsEndpoints"][0]["path"] == "/tiny"
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_registered_engine_rejects_fields_that_it_ignores() -> None:
+    block = tiny_topology(model="many", quantization="fp8", shape={"nodes": 2})
+    assert said(block, WHERE) == [("KG0343", "spec.shape.nodes"), ("KG0340", "spec.quantization")]
+
+
+def test_every_engine_of_the_catalogue_is_registered() -> None:
+    assert tuple(engine.name for engine in ENGINES) == engine_names()
+
+
+def test_a_pod_template_takes_the_place_of_an_engine() -> None:
+    spec = TopologySpec.model_validate({"template": TEMPLATE}, by_alias=True)
+    assert not engine_of(spec).builds_pods
+    assert engine_of(TopologySpec.model_validate({}, by_alias=True)).facts == engine_facts("vllm")
