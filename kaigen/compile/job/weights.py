@@ -1,4 +1,4 @@
-"""Weights that a Job starts from: of a Model that others read too, or fetched into the Job's own volume."""
+"""Weights that a Job starts from: those of a Model, or its own, fetched into its output volume."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import JobSpec, ModelUse
+from kaigen.kinds.model import Model
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,10 @@ class JobWeights:
 
     Attributes:
         init: the container that runs before it.
-        mounts: of the container.
-        volumes: of the pod.
-        permanent: exit codes, by container, after which a retry is pointless.
-        annotations: of the pod, without which it cannot mount them.
+        mounts: volume mounts of the container.
+        volumes: volumes of the pod.
+        permanent: exit codes after which a retry cannot succeed, by container.
+        annotations: annotations that the pod needs to mount them.
     """
 
     init: dict[str, Tree]
@@ -43,113 +44,106 @@ class JobWeights:
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class WeightsReader:
-    """The Job that starts from weights.
+def job_weights(
+    spec: JobSpec, namespace: str, context: Context, problems: Problems, naming: Naming, *, has_gpu: bool
+) -> JobWeights | None:
+    """Return the weights that a Job starts from; None when it names none.
 
-    Attributes:
-        spec: its spec.
-        namespace: of the app.
+    Args:
+        spec: the spec.
+        namespace: namespace of the app.
         context: what it is compiled for.
-        problems: takes what is wrong.
-        naming: names of a foreign system.
-        has_gpu: whether its pods have GPUs.
+        problems: collects what is wrong.
+        naming: names in the objects.
+        has_gpu: whether the pods have GPUs.
+
+    Raises:
+        ProblemError: the pods cannot read the weights.
     """
+    use = spec.model
+    if use is None:
+        return None
+    if isinstance(use, ModelUse) and use.name is None:
+        return _own_weights(spec, use, context, naming)
+    name, folder = (use, "/model") if isinstance(use, str) else (str(use.name), use.mount_path)
+    origin: SpecPath = ("spec", "model") if isinstance(use, str) else ("spec", "model", "name")
+    model = find_model(context, namespace, name, origin)
+    check_sharing(model, problems, pods=spec.nodes, what=f"{spec.nodes} nodes", origin=origin)
+    warn_of_pinned_volume(model, problems, has_gpu=has_gpu, consumer="Job", origin=origin)
+    return _shared_weights(model, context, folder, origin)
 
-    spec: JobSpec
-    namespace: str
-    context: Context
-    problems: Problems
-    naming: Naming
-    has_gpu: bool
 
-    def weights(self) -> JobWeights | None:
-        """The weights; None when the Job names none.
+def _shared_weights(model: Model, context: Context, folder: str, origin: SpecPath) -> JobWeights:
+    mount: dict[str, Tree] = {"name": "model", "mountPath": folder, "readOnly": True}
+    claim = settings.text(
+        "model.claimName", claim_name(model), "Volume that holds the weights.", origin=origin
+    )
+    return JobWeights(
+        init=gate(model, context, name="wait-for-model", folder=folder, mounts=[mount]),
+        mounts=[mount],
+        volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}],
+        permanent={},
+        annotations=mount_annotations(model),
+    )
 
-        Raises:
-            ProblemError: when they cannot reach it.
-        """
-        use = self.spec.model
-        if use is None:
-            return None
-        if isinstance(use, str):
-            return self._shared(use, "/model", ("spec", "model"))
-        if use.name is not None:
-            return self._shared(use.name, use.mount_path, ("spec", "model", "name"))
-        return self._own(use)
 
-    def _shared(self, name: str, folder: str, origin: SpecPath) -> JobWeights:
-        model = find_model(self.context, self.namespace, name, origin)
-        nodes = self.spec.nodes
-        check_sharing(model, self.problems, pods=nodes, what=f"{nodes} nodes", origin=origin)
-        warn_of_pinned_volume(model, self.problems, has_gpu=self.has_gpu, consumer="Job", origin=origin)
-        mount: dict[str, Tree] = {"name": "model", "mountPath": folder, "readOnly": True}
-        claimed = settings.text(
-            "model.claimName", claim_name(model), "Volume that holds the weights.", origin=origin
+def _own_weights(spec: JobSpec, use: ModelUse, context: Context, naming: Naming) -> JobWeights:
+    assert use.source is not None
+    output = spec.output.volume if spec.output else None
+    root = output.mount_path.rstrip("/") + "/" if output else ""
+    if output is None or not (use.mount_path.rstrip("/") + "/").startswith(root):
+        where = f"`{output.mount_path}`" if output else "a volume"
+        raise ProblemError(
+            "KG0303",
+            f"`model.source` is fetched into the Job's own volume, but `{use.mount_path}` is not inside {where}",
+            ("spec", "model", "mountPath") if "mount_path" in use.model_fields_set else ("spec", "model"),
+            f"set `model.mountPath` to a folder in {where}"
+            if output
+            else "add `output.volume`, and set `model.mountPath` to a folder in it",
         )
-        return JobWeights(
-            init=gate(model, self.context, name="wait-for-model", folder=folder, mounts=[mount]),
-            mounts=[mount],
-            volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
-            permanent={},
-            annotations=mount_annotations(model),
+    if spec.nodes > 1:
+        raise ProblemError(
+            "KG0304",
+            "several nodes would each fetch `model.source` into the same folder",
+            ("spec", "model", "source"),
+            "create a Model with this source, and set `model` to its name",
         )
+    mount: dict[str, Tree] = {"name": naming.volume, "mountPath": output.mount_path}
+    if naming.fetch_command:
+        return JobWeights(_foreign_fetch(spec, use, naming, mount), [], [], {})
+    init = fetch_container(
+        use.source,
+        use.transfer,
+        context,
+        name=naming.init,
+        destination=use.mount_path,
+        mounts=[mount],
+        origin=("spec", "model", "source"),
+        transfer_origin=("spec", "model", "transfer"),
+    )
+    return JobWeights(init, [], [], {naming.init: PERMANENT_EXIT_CODES})
 
-    def _own(self, use: ModelUse) -> JobWeights:
-        assert use.source is not None
-        output = self.spec.output.volume if self.spec.output else None
-        root = output.mount_path.rstrip("/") + "/" if output else ""
-        if output is None or not (use.mount_path.rstrip("/") + "/").startswith(root):
-            where = f"`{output.mount_path}`" if output else "a volume"
-            raise ProblemError(
-                "KG0303",
-                f"`model.source` is fetched into the Job's own volume, but `{use.mount_path}` is not inside {where}",
-                ("spec", "model", "mountPath") if "mount_path" in use.model_fields_set else ("spec", "model"),
-                f"set `model.mountPath` to a folder in {where}"
-                if output
-                else "add `output.volume`, and set `model.mountPath` to a folder in it",
-            )
-        if self.spec.nodes > 1:
-            raise ProblemError(
-                "KG0304",
-                "several nodes would each fetch `model.source` into the same folder",
-                ("spec", "model", "source"),
-                "make it a Model of its own and name it in `model`",
-            )
-        mount: dict[str, Tree] = {"name": self.naming.volume, "mountPath": output.mount_path}
-        if self.naming.fetch_command:
-            return JobWeights(self._foreign_fetch(use, mount), [], [], {})
-        init = fetch_container(
-            use.source,
-            use.transfer,
-            self.context,
-            name=self.naming.init,
-            destination=use.mount_path,
-            mounts=[mount],
-            origin=("spec", "model", "source"),
-            transfer_origin=("spec", "model", "transfer"),
-        )
-        return JobWeights(init, [], [], {self.naming.init: PERMANENT_EXIT_CODES})
 
-    def _foreign_fetch(self, use: ModelUse, mount: dict[str, Tree]) -> dict[str, Tree]:
-        assert use.source is not None
-        hub = use.source.hugging_face
-        assert self.spec.image is not None
-        assert hub is not None, "a foreign system's command fetches from the Hub"
-        # As another user than the image's own, it has no home that it may write to but the volume.
-        env: list[Tree] = [
-            {"name": "PYTHONUNBUFFERED", "value": "1"},
-            {"name": "HOME", "value": mount["mountPath"]},
-        ]
-        if hub.token_secret:
-            reference: Tree = {"name": hub.token_secret.name, "key": hub.token_secret.key}
-            env.insert(0, {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}})
-        return {
-            "name": self.naming.init,
-            **image_fields(self.spec.image, "", ("spec", "image")),
-            "command": list(self.naming.fetch_command),
-            "env": env,
-            "resources": {"requests": {"cpu": "500m", "memory": "2Gi"}, "limits": {"memory": "2Gi"}},
-            "securityContext": container_security(read_only=False),
-            "volumeMounts": [mount],
-        }
+def _foreign_fetch(spec: JobSpec, use: ModelUse, naming: Naming, mount: dict[str, Tree]) -> dict[str, Tree]:
+    """Return a foreign system's own container that fetches the weights from the Hub."""
+    assert use.source is not None
+    hub = use.source.hugging_face
+    assert spec.image is not None
+    assert hub is not None, "a foreign system's command fetches from the Hub"
+    # Under a user other than the image's own, only the volume can be the home folder.
+    env: list[Tree] = [
+        {"name": "PYTHONUNBUFFERED", "value": "1"},
+        {"name": "HOME", "value": mount["mountPath"]},
+    ]
+    if hub.token_secret:
+        reference: Tree = {"name": hub.token_secret.name, "key": hub.token_secret.key}
+        env.insert(0, {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}})
+    return {
+        "name": naming.init,
+        **image_fields(spec.image, "", ("spec", "image")),
+        "command": list(naming.fetch_command),
+        "env": env,
+        "resources": {"requests": {"cpu": "500m", "memory": "2Gi"}, "limits": {"memory": "2Gi"}},
+        "securityContext": container_security(read_only=False),
+        "volumeMounts": [mount],
+    }

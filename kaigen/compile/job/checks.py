@@ -1,0 +1,76 @@
+"""Checks of a resolved Job: fields without effect, and decisions that contradict each other."""
+
+from __future__ import annotations
+
+from pydantic.alias_generators import to_camel
+
+from kaigen.compile.builders.mounts import check_mounts
+from kaigen.compile.builders.weights import check_paths
+from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.ignored_fields import report_ignored_field
+from kaigen.compile.job.pod import container_mounts
+from kaigen.compile.job.resolution import JobResolution
+from kaigen.compile.pod_template import check_pod_template
+from kaigen.compile.problems import Problems
+from kaigen.kinds.job import Inputs, JobSpec
+
+_CONTAINER_FIELDS = ("command", "args", "env", "params", "model", "inputs", "output", "resources", "nodes")
+"""Fields about the container and its data, which a pod template sets itself."""
+_NODE_VARIABLES = ("NNODES", "NODE_RANK", "JOB_NAME", "MASTER_ADDR", "MASTER_PORT")
+
+
+def check_job(resolution: JobResolution, problems: Problems) -> None:
+    """Report every problem of a Job that its resolution did not."""
+    spec, output = resolution.spec, resolution.output
+    if output and spec.nodes > 1 and "ReadWriteMany" not in output.access_modes:
+        problems.error(
+            "KG0309",
+            f"{spec.nodes} nodes cannot share a volume of access mode {', '.join(output.access_modes)}",
+            ("spec", "output", "volume"),
+            "use `accessModes: [ReadWriteMany]` with a storage class that supports it",
+        )
+    if spec.template is not None:
+        _check_template_fields(spec, problems)
+        check_pod_template(spec.template, problems)
+        return
+    check_mounts(container_mounts(resolution), _mount_origin, problems)
+    _check_variables(spec, problems)
+    if resolution.inputs is not None:
+        long = isinstance(spec.inputs, Inputs)
+        origin: SpecPath = ("spec", "inputs", "files") if long else ("spec", "inputs")
+        check_paths(resolution.inputs.files, origin, problems)
+
+
+def _check_template_fields(spec: JobSpec, problems: Problems) -> None:
+    """Report fields that a pod template ignores."""
+    given: list[tuple[str, ...]] = [(name,) for name in _CONTAINER_FIELDS if name in spec.model_fields_set]
+    given += [("placement", name) for name in spec.placement.model_fields_set - {"queue"}]
+    given += [("security", name) for name in spec.security.model_fields_set - {"pod_security"}]
+    for field in given:
+        path: SpecPath = ("spec", *map(to_camel, field))
+        where, hint = "on a pod template", "set it in the template"
+        report_ignored_field(problems, str(path[-1]), path, where, hint)
+
+
+def _mount_origin(volumes: tuple[Tree, Tree]) -> SpecPath:
+    field = next((field for field in ("inputs", "model") if field in volumes), "output")
+    return ("spec", field)
+
+
+def _check_variables(spec: JobSpec, problems: Problems) -> None:
+    """Report two sources of one variable."""
+    for name in _NODE_VARIABLES if spec.nodes > 1 else ():
+        if name in spec.env:
+            message = f"`{name}` is set by kaigen for a Job of several nodes"
+            problems.error("KG0313", message, ("spec", "env", name), "leave it out")
+    sources = {name: f"`env.{name}`" for name in spec.env}
+    for name in spec.params:
+        variable = f"PARAM_{name.upper()}"
+        source = sources.setdefault(variable, f"`params.{name}`")
+        if source != f"`params.{name}`":
+            problems.error(
+                "KG0313",
+                f"`params.{name}` becomes the variable {variable}, as does {source}",
+                ("spec", "params", name),
+                "rename one of them",
+            )

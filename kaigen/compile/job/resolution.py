@@ -1,0 +1,115 @@
+"""The resolution of a Job: every decision that its spec leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.pods import (
+    NO_RESOURCES,
+    ResolvedResources,
+    placement_fields,
+    pod_security,
+    resolve_resources,
+)
+from kaigen.compile.context import Context
+from kaigen.compile.expressions import Tree
+from kaigen.compile.finish import frame_of
+from kaigen.compile.job.weights import JobWeights, job_weights
+from kaigen.compile.problems import Problems
+from kaigen.kinds.base import Metadata
+from kaigen.kinds.blocks import Resources
+from kaigen.kinds.compat import Naming
+from kaigen.kinds.job import Inputs, Job, JobSpec, OutputVolume
+
+_SCRATCH_FOLDERS = ("/tmp", "/scratch", "/var/tmp")
+"""Folders that the container may write to; the first one without a volume is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobResolution:
+    """A Job with every decision that its spec leaves open.
+
+    Attributes:
+        metadata: metadata of the spec.
+        spec: the spec.
+        context: what it is compiled for.
+        naming: names in its objects.
+        frame: names and labels of its objects.
+        resources: resources of each pod.
+        inputs: files that are fetched before the run; None without inputs.
+        output: the volume for results; None without one.
+        weights: weights that the run starts from; None without weights.
+        scratch_folder: folder that the container may write to.
+        scheduling: fields of the pod that decide where it runs.
+        security: security context of the pod.
+    """
+
+    metadata: Metadata
+    spec: JobSpec
+    context: Context
+    naming: Naming
+    frame: Frame
+    resources: ResolvedResources
+    inputs: Inputs | None
+    output: OutputVolume | None
+    weights: JobWeights | None
+    scratch_folder: str
+    scheduling: Mapping[str, Tree]
+    security: Mapping[str, Tree]
+
+
+def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) -> JobResolution:
+    """Decide what a Job leaves open.
+
+    Args:
+        job: the spec.
+        context: what it is compiled for, and every other spec of the run.
+        problems: collects what cannot be decided.
+        naming: names in its objects.
+    """
+    spec, frame = job.spec, frame_of(job.metadata)
+    namespace = job.metadata.namespace or context.namespace
+    resources = problems.attempt(lambda: _resources(spec.resources, context), NO_RESOURCES)
+    inputs = Inputs(files=spec.inputs) if isinstance(spec.inputs, list) else spec.inputs
+    output = spec.output.volume if spec.output else None
+    weights = problems.attempt(
+        lambda: job_weights(spec, namespace, context, problems, naming, has_gpu=resources.has_gpu), None
+    )
+    nothing: dict[str, Tree] = {}
+    scheduling, security = nothing, nothing
+    if spec.template is None:
+        scheduling = problems.attempt(
+            lambda: placement_fields(frame, spec.placement, context, resources), nothing
+        )
+        security = problems.attempt(lambda: pod_security(spec.security), nothing)
+    return JobResolution(
+        metadata=job.metadata,
+        spec=spec,
+        context=context,
+        naming=naming,
+        frame=frame,
+        resources=resources,
+        inputs=inputs,
+        output=output,
+        weights=weights,
+        scratch_folder=_scratch_folder(spec, inputs, output, weights),
+        scheduling=scheduling,
+        security=security,
+    )
+
+
+def _resources(resources: Resources, context: Context) -> ResolvedResources:
+    has_gpu = resources.gpus is not None or resources.gpu_type is not None
+    cpu, memory = ("4", "16Gi") if has_gpu else ("1", "4Gi")
+    return resolve_resources(resources, context, cpu=cpu, memory=memory)
+
+
+def _scratch_folder(
+    spec: JobSpec, inputs: Inputs | None, output: OutputVolume | None, weights: JobWeights | None
+) -> str:
+    mounted = [str(mount["mountPath"]) for mount in (weights.mounts if weights else [])]
+    mounted += [volume.mount_path for volume in (inputs, output) if volume is not None]
+    taken = {folder.rstrip("/") for folder in mounted}
+    return next(folder for folder in _SCRATCH_FOLDERS if folder not in taken)

@@ -1,0 +1,88 @@
+"""Where the weights of a Model are stored: a volume, or a folder of a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kaigen.compile.app import Object
+from kaigen.compile.builders.buckets import bucket_volume, destination, transfer_arguments
+from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.storage import claim
+from kaigen.compile.context import Context
+from kaigen.compile.expressions import Release, SpecPath, Tree
+from kaigen.kinds.bucket import Bucket
+from kaigen.kinds.model import ModelVolume
+from kaigen.kinds.model import Store as StoreBlock
+
+FOLDER = "/model"
+"""Mount path of the weights."""
+STORE: SpecPath = ("spec", "store")
+WAVE = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Where the weights are stored, for the downloader that fills it.
+
+    Attributes:
+        objects: the claim, or the bucket's volume.
+        title: the kind of store, in a sentence.
+        destination: the downloader's `--dest`.
+        arguments: further arguments of the downloader.
+        env: variables with the bucket's keys.
+        mounts: volume mounts of the downloader.
+        volumes: volumes of its pod.
+        account: annotations of its service account.
+    """
+
+    objects: Sequence[Object]
+    title: str
+    destination: str
+    arguments: Sequence[str] = ()
+    env: Sequence[Tree] = ()
+    mounts: Sequence[Tree] = ()
+    volumes: Sequence[Tree] = ()
+    account: Mapping[str, str] = field(default_factory=dict)
+
+
+def resolve_store(store: StoreBlock, frame: Frame, context: Context) -> Store:
+    """Return the volume or the bucket that a spec asks for."""
+    if store.bucket:
+        return _bucket(store.bucket, frame)
+    assert store.volume is not None
+    return _volume(store.volume, frame, context)
+
+
+def _volume(volume: ModelVolume, frame: Frame, context: Context) -> Store:
+    made = claim(
+        frame,
+        context,
+        volume,
+        what="storage",
+        suffix="-weights",
+        retain=volume.retain,
+        origin=(*STORE, "volume"),
+        role="persistentvolumeclaim",
+        wave=WAVE,
+    )
+    return Store(
+        [made],
+        "a volume",
+        FOLDER,
+        mounts=[{"name": "weights", "mountPath": FOLDER}],
+        volumes=[{"name": "weights", "persistentVolumeClaim": {"claimName": Release("-weights")}}],
+    )
+
+
+def _bucket(bucket: Bucket, frame: Frame) -> Store:
+    arguments, env = transfer_arguments(bucket)
+    account = bucket.credentials.service_account if bucket.credentials else None
+    return Store(
+        bucket_volume(frame, bucket),
+        "a bucket",
+        destination(bucket),
+        arguments,
+        env,
+        account=account.annotations if account else {},
+    )
