@@ -70,12 +70,8 @@ def install(node: Node, apps: dict[str, Compiled], form: str, folder: Path) -> N
             node.run("helm", "install", name, str(chart), "--namespace", app.app.namespace)
 
 
-def run_client(node: Node, namespace: str, code: str) -> str:
-    """Run Python in a pod of its own.
-
-    Returns:
-        What it printed.
-    """
+def client_pod(code: str) -> Object:
+    """A pod that runs Python and ends."""
     container = {
         "name": "client",
         "image": BASE,
@@ -85,8 +81,16 @@ def run_client(node: Node, namespace: str, code: str) -> str:
     }
     security = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
     body = {"restartPolicy": "Never", "securityContext": security, "containers": [container]}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "client-"}, "spec": body}
-    name = node.client.create(pod, namespace)["metadata"]["name"]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "client-"}, "spec": body}
+
+
+def run_client(node: Node, namespace: str, code: str) -> str:
+    """Run Python in a pod of its own.
+
+    Returns:
+        What it printed.
+    """
+    name = node.client.create(client_pod(code), namespace)["metadata"]["name"]
     node.client.wait(
         POD, name, namespace, lambda pod: pod["status"]["phase"] in {"Succeeded", "Failed"}, "over"
     )
