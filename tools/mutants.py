@@ -23,7 +23,11 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 WORK = ROOT / ".venv" / "mutants"
 PACKAGES = ("kaigen.compile", "kaigen.check", "kaigen.kubernetes")
-KILLED = {"killed", "timeout", "caught by type check", "segfault"}
+KILLED = {"killed", "timeout", "segfault"}
+BROKEN = 255
+"""Exit code of a worker that could not run the tests; mutmut takes it for a timeout."""
+PRELOAD = "preload.txt"
+"""Modules that the process imports that starts the workers; pyproject.toml names it too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,16 @@ def copy_tree() -> None:
                     file.unlink()
 
 
+def write_preload(selection: Sequence[str]) -> None:
+    """List the selected test modules, so that workers find them imported and only collect the tests they run."""
+    names = []
+    for selected in selection:
+        path = WORK / selected
+        files = [path] if path.is_file() else sorted(path.rglob("test_*.py"))
+        names += [".".join(file.relative_to(WORK).with_suffix("").parts) for file in files]
+    (WORK / PRELOAD).write_text("".join(f"{name}\n" for name in names))
+
+
 def choose(packages: Sequence[str], sample: int | None, seed: int) -> list[str]:
     """Make the mutants and return the names of those to run."""
     from mutmut.__main__ import CatchOutput, create_mutants
@@ -92,7 +106,7 @@ def read_results(packages: Sequence[str]) -> list[Mutant]:
 
     mutants, _ = collect_source_file_mutation_data(mutant_names=())
     return [
-        Mutant(name, package, status_by_exit_code[code])
+        Mutant(name, package, "broken" if code == BROKEN else status_by_exit_code[code])
         for _, name, code in mutants
         for package in packages
         if name.startswith(f"{package}.")
@@ -146,6 +160,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.chdir(WORK)
     sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != ROOT]
     from mutmut.__main__ import _run
+    from mutmut.configuration import config
+
+    write_preload(config().pytest_add_cli_args_test_selection)
 
     names = set(choose(options.packages, options.sample, options.seed))
     undecided = [
