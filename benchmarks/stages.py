@@ -28,8 +28,7 @@ def main() -> None:
         from kaigen.config.load import load_config
         from kaigen.diagnostics.diagnostic import Diagnostics
         from kaigen.output.tree import write_tree
-        from kaigen.pipeline.incremental import render_incrementally
-        from kaigen.pipeline.run import compile_specs, load_specs
+        from kaigen.pipeline.run import compile_specs, load_specs, start_run
         from kaigen.yaml.document import parse
         from kaigen.yaml.sources import read_sources
 
@@ -59,10 +58,10 @@ def main() -> None:
     # Once more in one call, as `kaigen render` does: on all cores, and cached for the next run.
     output = output.with_name(f"{output.name}-again")
     with step("whole"):
-        result = render_incrementally(config, (), "manifests", output)
-        write_tree(output, result.files, state=result.state)
+        tree = start_run((), config).tree(output, "manifests")
+        tree.write()
         with step("remember"):
-            result.keep()
+            tree.save()
     print(json.dumps(seconds))
 
 

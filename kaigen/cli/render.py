@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -21,17 +21,13 @@ from kaigen.cli.options import (
 from kaigen.cli.progress import progress_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
     from kaigen.config.settings import Config, Format
-    from kaigen.config.value_layers import Overrides
     from kaigen.diagnostics.diagnostic import Diagnostic
-    from kaigen.output.contents import FileContent
     from kaigen.output.tree import TreeChange
-    from kaigen.output.tree_state import TreeState
-    from kaigen.pipeline.incremental import AppRow
+    from kaigen.pipeline.output import OutputTree
     from kaigen.pipeline.run import Compilation
-    from kaigen.system.progress import Progress
 
 MOST_ROWS = 20
 """Rows of the table at the end of a render."""
@@ -80,7 +76,11 @@ def command(
         raise click.UsageError("--stdout prints manifests; a chart is a folder")
     if to_stdout and output is not None:
         raise click.UsageError("--stdout and --output exclude each other")
+    from io import BytesIO
+
     from kaigen.environments.combined import combined, for_each
+    from kaigen.pipeline.output import OutputTree
+    from kaigen.pipeline.run import start_run
 
     configs = read_configs(environment, output)
     if to_stdout and len(configs) > 1:
@@ -92,68 +92,35 @@ def command(
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     with progress_line(console) as progress:
 
-        def work(config: Config) -> _Tree | Compilation:
-            root = output_folder(config, output)
-            if not paths and not to_stdout:
-                return _whole_tree(config, overrides, root, progress, use_cache=not no_cache)
-            found = _compile(paths, config, overrides, stdin, progress)
-            if to_stdout:
-                return found
-            scope = found.owns if paths else None
-            return _Tree(root, found.files(config.format), found.rows(), found.diagnostics, scope)
+        def work(config: Config) -> OutputTree | Compilation:
+            stream = BytesIO(stdin) if stdin is not None else None
+            run = start_run(paths, config, overrides, stdin=stream, use_cache=not no_cache, progress=progress)
+            return run.compilation() if to_stdout else run.tree(output_folder(config, output))
 
         results = for_each(configs, work)
     said = {config.environment: item.diagnostics for config, item in zip(configs, results, strict=True)}
     _report(console, combined(said))
-    trees = [item for item in results if isinstance(item, _Tree)]
+    trees = [item for item in results if isinstance(item, OutputTree)]
     if configs[0].environments and not (environment or paths or to_stdout):
         trees[:0] = _left_behind(output_folder(configs[0], output).parent, configs[0].environments)
     if check:
         _check(console, trees)
     for item in results:
-        if not isinstance(item, _Tree):
+        if not isinstance(item, OutputTree):
             console.write(item.stream())
     for tree in trees:
         if not check:
             _write(console, tree)
-        tree.keep()
+        tree.save()
 
 
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    """What a tree shall hold."""
-
-    root: Path
-    files: Mapping[str, FileContent]
-    apps: Sequence[AppRow]
-    diagnostics: Sequence[Diagnostic]
-    scope: Callable[[str], bool] | None = None
-    state: TreeState | None = None
-    keep: Callable[[], None] = lambda: None
-
-
-def _left_behind(root: Path, environments: Sequence[str]) -> list[_Tree]:
+def _left_behind(root: Path, environments: Sequence[str]) -> list[OutputTree]:
     """Trees that are no longer wanted: of environments that are gone, and of the time before there were any."""
     from kaigen.output.index import INDEX_NAME
+    from kaigen.pipeline.output import OutputTree
 
     below = sorted(path for path in root.iterdir() if path.name not in environments) if root.is_dir() else []
-    return [_Tree(place, {}, (), ()) for place in (root, *below) if (place / INDEX_NAME).is_file()]
-
-
-def _whole_tree(
-    config: Config,
-    overrides: Sequence[Overrides],
-    root: Path,
-    progress: Progress | None,
-    *,
-    use_cache: bool,
-) -> _Tree:
-    from kaigen.pipeline.incremental import render_incrementally
-
-    found = render_incrementally(
-        config, overrides, config.format, root, use_cache=use_cache, progress=progress
-    )
-    return _Tree(root, found.files, found.apps, found.diagnostics, None, found.state, found.keep)
+    return [OutputTree(place) for place in (root, *below) if (place / INDEX_NAME).is_file()]
 
 
 def _report(console: Console, diagnostics: Sequence[Diagnostic]) -> None:
@@ -166,44 +133,24 @@ def _report(console: Console, diagnostics: Sequence[Diagnostic]) -> None:
     console.say("")
 
 
-def _compile(
-    paths: tuple[str, ...],
-    config: Config,
-    overrides: Sequence[Overrides],
-    stdin: bytes | None,
-    progress: Progress | None,
-) -> Compilation:
-    from io import BytesIO
-
-    from kaigen.pipeline.run import compile_specs, load_others, load_specs
-
-    stream = BytesIO(stdin) if stdin is not None else None
-    loaded = load_specs(paths, config, stdin=stream, progress=progress)
-    others = load_others(loaded, config) if paths else None
-    return compile_specs(loaded, config, overrides, others=others, progress=progress)
-
-
-def _check(console: Console, trees: Sequence[_Tree]) -> None:
+def _check(console: Console, trees: Sequence[OutputTree]) -> None:
     from kaigen.diagnostics.diagnostic import CheckFailed
-    from kaigen.output.tree import diff_tree, plan_tree
 
     stale = []
     for tree in trees:
-        change = plan_tree(tree.root, tree.files, scope=tree.scope, state=tree.state)
+        change = tree.plan()
         if change.is_empty:
             console.say(f"{tree.root} is up to date: {_counts(change)}")
             continue
-        for line in diff_tree(tree.root, tree.files, change, scope=tree.scope):
+        for line in tree.diff(change):
             console.out(line)
         stale.append(f"{tree.root} is stale: {_counts(change)}")
     if stale:
         raise CheckFailed("; ".join(stale), hint="run `kaigen render` and commit what it writes")
 
 
-def _write(console: Console, tree: _Tree) -> None:
-    from kaigen.output.tree import write_tree
-
-    change = write_tree(tree.root, tree.files, scope=tree.scope, state=tree.state)
+def _write(console: Console, tree: OutputTree) -> None:
+    change = tree.write()
     if console.verbosity < 0:
         return
     paths = (*change.added, *change.changed, *change.removed)

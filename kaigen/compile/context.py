@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,35 +16,33 @@ Key = tuple[str, str, str]
 
 
 class SpecIndex:
-    """The specs that others may refer to. It remembers which were asked for, found or not."""
+    """The specs that others may refer to. It records which were looked up, found or not."""
 
     def __init__(self, blocks: Mapping[Key, Any] | None = None) -> None:
-        self._blocks = dict(blocks or {})
+        self._blocks: Mapping[Key, Any] = {} if blocks is None else blocks
         self.asked: list[Key] = []
 
-    def get(self, kind: str, namespace: str, name: str) -> Any:
-        """The spec of that kind and name; None when there is none."""
-        self.asked.append((kind, namespace, name))
-        return self._find((kind, namespace, name))
+    def recorder(self) -> SpecIndex:
+        """Return an index of the same specs with a record of its own."""
+        return SpecIndex(self._blocks)
 
-    def found(self, since: int = 0) -> tuple[tuple[str, str], ...]:
-        """Namespace and name of the specs that were asked for and are there, from that question on."""
-        keys = dict.fromkeys(key for key in self.asked[since:] if self._find(key) is not None)
+    def get(self, kind: str, namespace: str, name: str) -> Any:
+        """Return the spec of that kind and name; None when there is none."""
+        self.asked.append((kind, namespace, name))
+        return self._blocks.get((kind, namespace, name))
+
+    def found(self) -> tuple[tuple[str, str], ...]:
+        """Return the namespace and name of the specs that were looked up and exist."""
+        keys = dict.fromkeys(key for key in self.asked if self._blocks.get(key) is not None)
         return tuple((namespace, name) for _, namespace, name in keys)
 
     def names(self, kind: str, namespace: str) -> list[str]:
-        """Names of the specs of a kind in a namespace."""
-        return [name for known, place, name in self._keys() if known == kind and place == namespace]
+        """Return the names of the specs of a kind in a namespace."""
+        return [name for known, place, name in self._blocks if known == kind and place == namespace]
 
     def namespaces(self, kind: str, name: str) -> list[str]:
-        """Namespaces that have a spec of that kind and name."""
-        return [place for known, place, other in self._keys() if known == kind and other == name]
-
-    def _find(self, key: Key) -> Any:
-        return self._blocks.get(key)
-
-    def _keys(self) -> Iterable[Key]:
-        return self._blocks
+        """Return the namespaces that have a spec of that kind and name."""
+        return [place for known, place, other in self._blocks if known == kind and other == name]
 
 
 @dataclass(frozen=True, slots=True)

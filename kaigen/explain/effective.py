@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kaigen.config.settings import FILE_NAME, Config
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, InputError, Mark, Severity
+from kaigen.diagnostics.diagnostic import Diagnostics, InputError, Mark, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kinds.base import Block
@@ -15,7 +15,8 @@ from kaigen.kinds.base import Block
 if TYPE_CHECKING:
     from kaigen.config.value_layers import Overrides
     from kaigen.kinds.spec import Spec
-    from kaigen.pipeline.run import Compiled
+    from kaigen.pipeline.run import Compiled, Run
+    from kaigen.pipeline.unit import Unit
 
 Path = tuple[str | int, ...]
 
@@ -82,21 +83,17 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
     Raises:
         InputError: when there is no such app, there are two of that name, or its spec is wrong.
     """
-    from kaigen.compile.context import SpecIndex
-    from kaigen.config.value_layers import value_layers
-    from kaigen.pipeline.run import compile_spec, load_specs, make_context, spec_key
+    from kaigen.pipeline.run import compile_spec, start_run
 
-    loaded = load_specs((), config)
-    spec = _find(app, loaded.specs, config, loaded.diagnostics)
-    index = SpecIndex({spec_key(item, config.namespace): item.block for item in reversed(loaded.specs)})
-    context = make_context(config, index)
-    layers = [*value_layers(config), *overrides]
-    found = Diagnostics()
-    compiled = compile_spec(spec, context, layers, found)
-    found.raise_errors()
+    run = start_run((), config, overrides)
+    unit, position = _find(app, run)
+    spec = unit.loaded.specs[position]
+    result = unit.compiler.compile(spec)
+    Diagnostics(result.diagnostics).raise_errors()
+    compiled = result.compiled
     assert compiled is not None
     document = _document(spec, config)
-    place = ("environments", config.environment, "profile")
+    context = unit.compiler.context
     blank = replace(
         context.profile,
         storage_class="",
@@ -107,7 +104,7 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
         if context.profile.spot
         else None,
     )
-    without = compile_spec(spec, replace(context, profile=blank), (), Diagnostics())
+    without = compile_spec(spec, replace(context, profile=blank)).compiled
     metadata = spec.block.metadata
     return Effective(
         app=metadata.name,
@@ -118,9 +115,9 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
         document=document,
         origins={path: _origin(spec, path, config) for path, _ in leaves(document)},
         profile=config.profile,
-        profile_origin=_config_origin(config, place[-1]),
+        profile_origin=_config_origin(config, "profile"),
         filled_in=_filled_in(compiled, without),
-        settings=_settings(compiled, layers, config),
+        settings=_settings(compiled, unit.compiler.overrides, config),
     )
 
 
@@ -136,30 +133,26 @@ def leaves(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield path, node
 
 
-def _find(app: str, specs: Sequence[Spec], config: Config, said: Sequence[Diagnostic]) -> Spec:
-    forms: dict[str, list[Spec]] = {}
-    for spec in specs:
-        metadata = spec.block.metadata
-        for form in (metadata.name, f"{metadata.namespace or config.namespace}/{metadata.name}"):
-            forms.setdefault(form, []).append(spec)
-    errors = [item for item in said if item.severity is Severity.ERROR]
-    if app not in forms:
-        if errors:
-            raise InputError(said)
-        names = sorted({spec.block.metadata.name for spec in specs})
-        hint = did_you_mean(app, forms) or f"apps: {', '.join(names) or 'none'}"
+def _find(app: str, run: Run) -> tuple[Unit, int]:
+    """Return the file of an app's spec, and the position of the spec in it."""
+    names = [key[1:] for unit in run.units for key in unit.defines]
+    found = run.find(app)
+    if not found:
+        Diagnostics(run.load_diagnostics).raise_errors()
+        known = {form for namespace, name in names for form in (name, f"{namespace}/{name}")}
+        listed = ", ".join(sorted({name for _, name in names}))
+        hint = did_you_mean(app, known) or f"apps: {listed or 'none'}"
         raise InputError.of("KG0716", f"no app `{app}`", hint=hint)
-    if len(forms[app]) > 1:
-        full = sorted(f"{s.block.metadata.namespace or config.namespace}/{app}" for s in forms[app])
+    if len(found) > 1:
+        full = sorted(f"{namespace}/{name}" for namespace, name in names if name == app)
         raise InputError.of(
             "KG0716", f"`{app}` is the name of several apps", hint="name one: " + ", ".join(full)
         )
-    spec = forms[app][0]
-    file = spec.document.mark(("metadata", "name")).file
-    own = [item for item in errors if item.mark is not None and item.mark.file == file]
-    if own:
-        raise InputError(own)
-    return spec
+    unit, position = found[0]
+    errors = [item for item in unit.loaded.diagnostics if item.severity is Severity.ERROR]
+    if errors:
+        raise InputError(errors)
+    return unit, position
 
 
 def _document(spec: Spec, config: Config) -> dict[str, Any]:

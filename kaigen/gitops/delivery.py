@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,11 @@ def facts_from(raw: Mapping[str, Any]) -> AppFacts:
     """Facts that were kept as JSON of `dataclasses.asdict`."""
     pairs = {name: tuple(map(tuple, raw[name])) for name in ("kinds", "needs", "scaled", "binds")}
     return AppFacts(**{**raw, **pairs, "namespaces": tuple(raw["namespaces"]), "rules": tuple(raw["rules"])})
+
+
+def facts_digest(apps: Iterable[AppFacts]) -> str:
+    """Return a digest of the facts about apps."""
+    return sha256(json.dumps([asdict(item) for item in apps]).encode()).hexdigest()
 
 
 def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()) -> AppFacts:

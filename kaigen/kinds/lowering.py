@@ -30,7 +30,7 @@ class InputDocuments:
     def __init__(self, documents: Iterable[Document] = ()) -> None:
         self._by_name: dict[ObjectName, list[Document]] = {}
         for document in documents:
-            name = _object_name(document.data)
+            name = object_name(document.data)
             if name is not None:
                 self._by_name.setdefault(name, []).append(document)
 
@@ -44,7 +44,8 @@ def _namespace(data: Any) -> str | None:
     return namespace
 
 
-def _object_name(data: Any) -> ObjectName | None:
+def object_name(data: Any) -> ObjectName | None:
+    """Return the name that a document is found by; None when it lacks a part of it."""
     metadata = data.get("metadata") if isinstance(data, dict) else None
     if not isinstance(metadata, dict):
         return None

@@ -1,9 +1,9 @@
-"""The app of one spec: compiled, patched, its settings laid over it, its objects checked."""
+"""Compile one spec to an app with checked objects."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.category import Category
@@ -13,24 +13,21 @@ from kaigen.pipeline.result import Compiled
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
-    from kaigen.compile.context import Context, SpecIndex
+    from kaigen.compile.context import Context, Key, SpecIndex
+    from kaigen.compile.expressions import Json
     from kaigen.config.settings import Config
     from kaigen.config.value_layers import Overrides
     from kaigen.diagnostics.problem import Problem
+    from kaigen.extend.patches import Patches
     from kaigen.kinds.spec import Spec
 
 
-def make_context(config: Config, specs: SpecIndex) -> Context:
-    """What specs are compiled for, by a repository's settings."""
+def make_context(config: Config, specs: SpecIndex, patches: Patches | None = None) -> Context:
+    """Return the context that specs are compiled in, by a repository's settings."""
     from kaigen.catalog.images import default_images
     from kaigen.catalog.profiles import get_profile
     from kaigen.compile.context import Context
 
-    patches = None
-    if config.patches:
-        from kaigen.extend.patch_files import read_patches
-
-        patches = read_patches(config)
     return Context(
         profile=get_profile(config.profile),
         namespace=config.namespace,
@@ -41,25 +38,42 @@ def make_context(config: Config, specs: SpecIndex) -> Context:
     )
 
 
-def compile_spec(
-    spec: Spec, context: Context, layers: Sequence[Overrides], found: Diagnostics
-) -> Compiled | None:
-    """The app of one spec with its objects, checked; None when it cannot be made.
+@dataclass(frozen=True, slots=True)
+class SpecResult:
+    """One spec after compiling.
+
+    Attributes:
+        compiled: its app with checked objects; None when there are errors that prevent it.
+        diagnostics: errors and warnings.
+        references: kind, namespace and name of the specs that were looked up, found or not.
+    """
+
+    compiled: Compiled | None
+    diagnostics: tuple[Diagnostic, ...]
+    references: tuple[Key, ...]
+
+
+def compile_spec(spec: Spec, context: Context, layers: Sequence[Overrides] = ()) -> SpecResult:
+    """Compile a spec, apply patches and overridden settings, and check its objects.
 
     Args:
         spec: the spec.
         context: what it is compiled for.
         layers: settings to override, by app.
-        found: takes what is wrong, and what is worth a warning.
     """
-    app = _compile(spec, context, found)
-    if app is None:
-        return None
-    patched: tuple[str, ...] = ()
-    if context.patches is not None:
-        found.extend(context.patches.diagnostics)
-        app, patched = context.patches.apply(app, found)
-    return replace(_finish(app, spec, layers, context.target, found), patched=patched)
+    index = context.specs.recorder()
+    found = Diagnostics()
+    compiled: Compiled | None = None
+    app = _compile(spec, replace(context, specs=index), found)
+    if app is not None:
+        patched: tuple[str, ...] = ()
+        if context.patches is not None:
+            app, patched = context.patches.apply(app, found)
+        values = _values(app, layers, found)
+        objects = app.render(values)
+        _check(spec, app, objects, context.target, found)
+        compiled = Compiled(app, values, objects, spec, index.found(), patched)
+    return SpecResult(compiled, tuple(found), tuple(dict.fromkeys(index.asked)))
 
 
 def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
@@ -78,76 +92,77 @@ def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     return replace(app, source=spec.source, kind=kind)
 
 
-def _finish(app: App, spec: Spec, layers: Sequence[Overrides], target: str, found: Diagnostics) -> Compiled:
-    values = app.default_values()
+def _values(app: App, layers: Sequence[Overrides], found: Diagnostics) -> Mapping[str, Json]:
+    """Return the app's settings with overrides applied; the defaults when an override is invalid."""
     if any(name in layer for layer in layers for name in (app.name, f"{app.namespace}/{app.name}")):
         from kaigen.emit.values import check_values, effective_values
 
         values = effective_values(app, layers)
-        wrong = check_values(app, values, layers)
-        found.extend(wrong)
-        if wrong:
-            values = app.default_values()
-    objects = app.render(values)
-    for item, finding in _findings(objects, target, app):
-        path = spec_path(item, finding.path, spec.document.data)
-        written = item.object.place(finding.path) if item.object.place else None
+        problems = check_values(app, values, layers)
+        found.extend(problems)
+        if not problems:
+            return values
+    return app.default_values()
+
+
+def _check(spec: Spec, app: App, objects: Sequence[Rendered], target: str, found: Diagnostics) -> None:
+    """Check the objects of an app, and report each problem at its place in the spec."""
+    for item, problem in _problems(objects, target, app):
+        path = spec_path(item, problem.path, spec.document.data)
+        written = item.object.place(problem.path) if item.object.place else None
         if written is not None:
-            found.add(_placed_finding(item, finding, written, spec, path))
-            continue
-        if path and finding.category is Category.CREDENTIAL and _leaks(spec):
-            continue
-        name = (
-            f" {item.body['metadata']['name']}{f' at {finding.where}' * bool(finding.where)}"
-            if not path
-            else ""
-        )
-        found.add(
-            spec.diagnostic(
-                finding.code,
-                f"{item.body['kind']}{name}: {finding.message}",
-                path or ("metadata", "name"),
-                finding.hint,
-                warning=finding.severity is not Severity.ERROR,
-                key=finding.category is Category.UNKNOWN_FIELD and path[-1:] == finding.path[-1:],
-            )
-        )
-    return Compiled(app, values, objects, spec)
+            found.add(_extension_problem(item, problem, written, spec, path))
+        elif not (path and problem.category is Category.CREDENTIAL and _has_credential(spec)):
+            found.add(_spec_problem(item, problem, spec, path))
 
 
-def _placed_finding(
-    item: Rendered, finding: Problem, written: Mark, spec: Spec, path: tuple[str | int, ...]
-) -> Diagnostic:
-    """A finding about what a user's template or patch wrote: told there, with the place in the spec."""
-    name = item.body["metadata"]["name"]
-    origin = spec.document.mark(spec.document_path(path or ("metadata", "name")))
-    hint = f"{finding.hint}; " if finding.hint else ""
-    return Diagnostic(
-        finding.code,
-        f"{item.body['kind']} {name} at {finding.where}: {finding.message}",
-        written,
-        f"{hint}it is made for {origin}",
-        finding.severity,
+def _spec_problem(item: Rendered, problem: Problem, spec: Spec, path: tuple[str | int, ...]) -> Diagnostic:
+    """Return a problem at the spec's field that it comes from, or at the spec's name with the object's field."""
+    name = ""
+    if not path:
+        name = f" {item.body['metadata']['name']}" + (f" at {problem.where}" if problem.where else "")
+    return spec.diagnostic(
+        problem.code,
+        f"{item.body['kind']}{name}: {problem.message}",
+        path or ("metadata", "name"),
+        problem.hint,
+        warning=problem.severity is not Severity.ERROR,
+        key=problem.category is Category.UNKNOWN_FIELD and path[-1:] == problem.path[-1:],
     )
 
 
-def _findings(objects: Sequence[Rendered], target: str, app: App) -> Iterable[tuple[Rendered, Problem]]:
+def _extension_problem(
+    item: Rendered, problem: Problem, written: Mark, spec: Spec, path: tuple[str | int, ...]
+) -> Diagnostic:
+    """Return a problem at the line of the user's template or patch, with the spec's place in the hint."""
+    name = item.body["metadata"]["name"]
+    origin = spec.document.mark(spec.document_path(path or ("metadata", "name")))
+    hint = f"{problem.hint}; " if problem.hint else ""
+    return Diagnostic(
+        problem.code,
+        f"{item.body['kind']} {name} at {problem.where}: {problem.message}",
+        written,
+        f"{hint}it is made for {origin}",
+        problem.severity,
+    )
+
+
+def _problems(objects: Sequence[Rendered], target: str, app: App) -> Iterable[tuple[Rendered, Problem]]:
     from kaigen.check import check_object, check_policy, check_references
 
     for item in objects:
-        for finding in check_object(item.body, target=target):
-            yield item, finding
-        for finding in check_policy(item.body, pod_security=app.pod_security):
-            yield item, finding
-    for index, finding in check_references(
-        [item.body for item in objects], external=_Elsewhere(app.external_objects)
-    ):
-        yield objects[index], finding
+        for problem in check_object(item.body, target=target):
+            yield item, problem
+        for problem in check_policy(item.body, pod_security=app.pod_security):
+            yield item, problem
+    bodies = [item.body for item in objects]
+    for index, problem in check_references(bodies, external=_External(app.external_objects)):
+        yield objects[index], problem
 
 
-class _Elsewhere:
-    """What an app may refer to without making it: volumes of other apps, what users keep in ConfigMaps, and what it
-    says itself."""
+class _External:
+    """Objects that an app may refer to without creating them: claims of other apps, ConfigMaps of users, and those
+    that the app names."""
 
     def __init__(self, named: Collection[tuple[str, str]]) -> None:
         self._named = named
@@ -159,8 +174,8 @@ class _Elsewhere:
         return kind in {"PersistentVolumeClaim", "ConfigMap"} or (kind, name) in self._named
 
 
-def _leaks(spec: Spec) -> bool:
-    """Whether loading has found a credential in the spec's document, and told it with its line."""
+def _has_credential(spec: Spec) -> bool:
+    """Return whether loading reported a credential in the spec's document."""
     from kaigen.yaml.document_secrets import find_secrets
 
     return any(find_secrets(spec.document))  # type: ignore[arg-type]

@@ -1,97 +1,111 @@
-"""What is wrong between specs and apps that are right by themselves: one name for two, settings for none."""
+"""Problems between specs and apps that are valid by themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.pipeline.load import spec_key
-from kaigen.pipeline.result import FOLDER, object_keys
+from kaigen.pipeline.summary import FOLDER, AppSummary, ObjectKey
 
 if TYPE_CHECKING:
     from kaigen.compile.expressions import SpecPath
-    from kaigen.config.settings import Config
-    from kaigen.config.value_layers import Overrides
-    from kaigen.diagnostics.diagnostic import Diagnostics
-    from kaigen.kinds.spec import Spec
-    from kaigen.pipeline.result import Compiled
+    from kaigen.pipeline.unit import Compiler, Unit
+
+AppKey = tuple[str, str]
+"""Namespace and name of an app."""
+RunApp = tuple["Unit | None", AppSummary]
+"""An app and its file; None for an app that kaigen generates."""
 
 
-def unique_specs(specs: Iterable[Spec], config: Config, found: Diagnostics) -> list[Spec]:
-    """Specs whose names are their own: an app's name is its release's, whatever its kind."""
-    seen: dict[tuple[str, str], Spec] = {}
-    for spec in specs:
-        metadata = spec.block.metadata
-        first = seen.setdefault((metadata.namespace or config.namespace, metadata.name), spec)
-        if first is not spec:
-            place = first.document.mark(("metadata", "name"))
-            found.add(
-                spec.diagnostic(
+def duplicate_names(units: Sequence[Unit]) -> tuple[list[Diagnostic], set[tuple[Unit, int]]]:
+    """Return an error for each spec whose name another has, whatever its kind, and these specs by position."""
+    first: dict[AppKey, tuple[Unit, int]] = {}
+    found: list[Diagnostic] = []
+    duplicates: set[tuple[Unit, int]] = set()
+    for unit in units:
+        for position, (_, namespace, name) in enumerate(unit.defines):
+            owner, other = first.setdefault((namespace, name), (unit, position))
+            if (owner, other) == (unit, position):
+                continue
+            duplicates.add((unit, position))
+            spec = owner.loaded.specs[other]
+            mark = spec.document.mark(("metadata", "name"))
+            found.append(
+                unit.loaded.specs[position].diagnostic(
                     "KG0302",
-                    f"`{metadata.name}` is the name of another app of this namespace, a {first.block.kind} at {place}",
+                    f"`{name}` is the name of another app of this namespace, a {spec.block.kind} at {mark}",
                     ("metadata", "name"),
-                    "give one of them another name, or another namespace",
+                    "rename one of them, or move it to another namespace",
                 )
             )
-    return list(seen.values())
+    return found, duplicates
 
 
-def app_names(specs: Iterable[Spec], config: Config) -> list[tuple[str, str]]:
-    """Namespace and name of each spec's app."""
-    return [spec_key(spec, config.namespace)[1:] for spec in specs]
-
-
-def check_overrides(
-    specs: Sequence[Spec], config: Config, layers: Sequence[Overrides], found: Diagnostics
-) -> None:
-    """Every setting that is overridden is one of an app that there is.
-
-    Args:
-        specs: every spec of the run, also those that are not compiled.
-        config: the repository's settings.
-        layers: settings to override, by app.
-        found: takes what is wrong.
-    """
+def unknown_overrides(compiler: Compiler, apps: Collection[AppKey]) -> list[Diagnostic]:
+    """Return an error for each overridden setting of an app that does not exist."""
+    if not compiler.overrides:
+        return []
     from kaigen.emit.values import unknown_names
 
-    found.extend(unknown_names(app_names(specs, config), layers))
+    return unknown_names(apps, compiler.overrides)
 
 
-def check_matches(specs: Iterable[Spec], config: Config, found: Diagnostics) -> None:
-    """Every override of a field and every pin finds a spec."""
-    from kaigen.environments.unmatched import unmatched
+def unmatched_overrides(
+    compiler: Compiler, matched: Collection[int | str], apps: Sequence[AppKey], *, partial: bool
+) -> Iterator[Diagnostic]:
+    """Return the problems of overrides, pins and patches that apply to no app.
 
-    matched = {name for spec in specs for name in spec.matched}
-    found.extend(unmatched(config, matched, set(app_names(specs, config))))
+    Args:
+        compiler: with the settings of the run.
+        matched: those that apply to an app.
+        apps: namespace and name of every app.
+        partial: only some of the apps were compiled.
+    """
+    config = compiler.config
+    if config.overrides or config.pins:
+        from kaigen.environments.unmatched import unmatched
 
-
-def check_apps(compiled: Sequence[Compiled], found: Diagnostics) -> None:
-    """No two apps have one folder, and none makes an object of another."""
-    folders: dict[tuple[str, str], Compiled] = {}
-    for item in compiled:
-        first = folders.setdefault((item.app.namespace, item.app.name), item)
-        if first is not item and item.documents:
-            message = f"the app of this file is `{item.app.name}`, as is that of {first.app.source}"
-            found.add(Diagnostic("KG0302", message, item.documents[0].mark(()), "rename one of the files"))
-    makers: dict[tuple[str, str, str, str], Compiled] = {}
-    for item in compiled:
-        for key in object_keys(item):
-            first = makers.setdefault(key, item)
-            if first is not item:
-                found.add(_clash(key[1], key[3], item, first))
+        yield from unmatched(config, matched, set(apps))
+    if config.patches:
+        yield from compiler.patches.unmatched(set(matched), apps, partial=partial)
 
 
-def _clash(kind: str, name: str, item: Compiled, first: Compiled) -> Diagnostic:
-    """What is said of two apps that make, or fill, the same thing."""
-    code: str = "KG0302"
+def clashes(apps: Sequence[RunApp]) -> Iterator[Diagnostic]:
+    """Return an error for each app whose name or object another app has already."""
+    names: dict[AppKey, RunApp] = {}
+    owners: dict[ObjectKey, AppSummary] = {}
+    for unit, app in apps:
+        first_unit, first = names.setdefault(app.key, (unit, app))
+        if first is not app:
+            yield _same_name(unit, app, first_unit, first)
+    for unit, app in apps:
+        for key in app.objects:
+            owner = owners.setdefault(key, app)
+            if owner is not app:
+                yield _same_object(key, unit, app, owner)
+
+
+def _same_name(unit: Unit | None, app: AppSummary, first_unit: Unit | None, first: AppSummary) -> Diagnostic:
+    if unit is None and first_unit is not None:
+        message = f"`{app.name}` is the name of the app with the ExternalSecrets of a namespace"
+        return first_unit.diagnostic(
+            first, "KG0302", message, ("metadata", "name"), "choose another name for this app"
+        )
+    message = f"the app of this file is `{app.name}`, and so is the app of {first.source}"
+    mark = unit.loaded.plain[0].mark(()) if unit is not None and unit.loaded.plain else Mark(app.source)
+    return Diagnostic("KG0302", message, mark, "rename one of the files")
+
+
+def _same_object(key: ObjectKey, unit: Unit | None, app: AppSummary, owner: AppSummary) -> Diagnostic:
+    """Return the error for an app that creates, or fills, what another one does."""
     field: SpecPath = ("metadata", "name")
-    message = f"{kind} `{name}` is made by app `{first.app.name}` too"
-    hint = "give one of the two apps another name"
-    if kind == FOLDER:
+    code, message = "KG0302", f"{key.kind} `{key.name}` belongs to app `{owner.name}` too"
+    hint = "rename one of the two apps"
+    if key.kind == FOLDER:
         code, field = "KG0318", ("spec", "store", "bucket", "uri")
-        message = f"app `{first.app.name}` in namespace `{first.app.namespace}` rests at {name} too"
-        hint = "give this one a prefix of its own"
-    if item.spec:
-        return item.spec.diagnostic(code, message, field, hint)
-    return Diagnostic(code, message, Mark(item.app.source), hint)
+        message = f"app `{owner.name}` in namespace `{owner.namespace}` is stored at {key.name} too"
+        hint = "choose another prefix for this one"
+    if unit is None:
+        return Diagnostic(code, message, Mark(app.source), hint)
+    return unit.diagnostic(app, code, message, field, hint)

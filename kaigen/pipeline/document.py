@@ -1,8 +1,9 @@
-"""What one document becomes: specs of kaigen's kinds, a Kubernetes object that is let through, or a problem."""
+"""Turn one document into specs, a Kubernetes object that passes through, or diagnostics."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
@@ -12,167 +13,192 @@ if TYPE_CHECKING:
     from kaigen.config.settings import Config
     from kaigen.environments.patch import PatchedDocument
     from kaigen.kinds.entry import KindEntry
-    from kaigen.kinds.lowering import InputDocuments, LoweringResult
+    from kaigen.kinds.kind import Kind
+    from kaigen.kinds.lowering import InputDocuments, Lowered, ObjectName
     from kaigen.kinds.spec import Spec
     from kaigen.yaml.document import Document
 
 
-def take_document(
-    document: Document,
-    source: str,
-    config: Config,
-    specs: list[Spec],
-    plain: list[Document],
-    found: Diagnostics,
-    documents: InputDocuments,
-) -> LoweringResult:
-    """Make specs of one document, or let it through.
+@dataclass(frozen=True, slots=True)
+class DocumentResult:
+    """One document after validation and lowering.
+
+    Attributes:
+        specs: the specs that it is lowered to.
+        plain: the document itself when it is a Kubernetes object that passes through unchanged.
+        consumed: other documents that became part of its specs.
+        lookups: objects that its lowering looked up among all documents.
+        diagnostics: errors and warnings.
+    """
+
+    specs: tuple[Spec, ...] = ()
+    plain: tuple[Document, ...] = ()
+    consumed: tuple[Document, ...] = ()
+    lookups: tuple[ObjectName, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def is_kubernetes_object(document: Document) -> bool:
+    """Return whether a document may become part of a spec, so that it is read after all specs."""
+    from kaigen.dialects.registry import find_kind
+
+    if find_kind(document.apiVersion, document.kind) is not None:
+        return False
+    from kaigen.kubernetes.schemas import is_cluster_scoped
+
+    return is_cluster_scoped(document.apiVersion or "", document.kind or "") is not None
+
+
+def read_document(
+    document: Document, source: str, config: Config, documents: InputDocuments
+) -> DocumentResult:
+    """Validate one document and lower it to specs, or pass it through.
 
     Args:
         document: the document.
-        source: its file.
+        source: its file, relative to the repository.
         config: the repository's settings.
-        specs: takes its specs.
-        plain: takes it when it is a Kubernetes object that is let through.
-        found: takes what is wrong, and what is worth a warning.
         documents: every document of the run.
-
-    Returns:
-        What its lowering returned.
     """
     from kaigen.dialects.registry import find_kind
-    from kaigen.environments.match import explained, matched_by, patched
+
+    if not isinstance(document.data, dict):
+        message = "a spec is a mapping with `apiVersion`, `kind`, `metadata` and `spec`"
+        hint = "see `kaigen kinds` for what can be written"
+        return _invalid(Diagnostic("KG0211", message, document.mark(()), hint))
+    entry = find_kind(document.apiVersion, document.kind)
+    if entry is not None:
+        return _read_spec(document, entry, source, config, documents)
+    if is_kubernetes_object(document):
+        return _read_other(document, config)
     from kaigen.extend.find import find_user_kind
-    from kaigen.kinds.lowering import LoweringContext, LoweringResult
+
+    found = Diagnostics()
+    entry, known = find_user_kind(document.apiVersion, document.kind, config, found)
+    if entry is not None:
+        result = _read_spec(document, entry, source, config, documents)
+    elif known.broken and {None, (document.apiVersion, document.kind)} & known.broken:
+        result = DocumentResult()  # Its kind may be the one that is wrong.
+    else:
+        result = _read_other(document, config, known.entries)
+    return replace(result, diagnostics=(*found, *result.diagnostics))
+
+
+def _invalid(*problems: Diagnostic) -> DocumentResult:
+    return DocumentResult(diagnostics=problems)
+
+
+def _read_spec(
+    document: Document, entry: Kind, source: str, config: Config, documents: InputDocuments
+) -> DocumentResult:
+    """Validate and lower a document of a known kind, with the environment's overrides and pins applied."""
+    from kaigen.environments.match import explained, matched_by, patched
+    from kaigen.kinds.lowering import LoweringContext
     from kaigen.kinds.spec import Spec
 
-    nothing = LoweringResult()
-    if not isinstance(document.data, dict):
-        found.add(
-            Diagnostic(
-                "KG0211",
-                "a spec is a mapping with `apiVersion`, `kind`, `metadata` and `spec`",
-                document.mark(()),
-                "see `kaigen kinds` for what can be written",
-            )
-        )
-        return nothing
-    entry = find_kind(document.apiVersion, document.kind)
-    if entry is None:
-        from kaigen.kubernetes.schemas import is_cluster_scoped
-
-        if is_cluster_scoped(document.apiVersion or "", document.kind or "") is not None:
-            _take_unknown(document, config, plain, found)
-            return nothing
-        entry, known = find_user_kind(document.apiVersion, document.kind, config, found)
-        if entry is None:
-            if not known.broken or not {None, (document.apiVersion, document.kind)} & known.broken:
-                _take_unknown(document, config, plain, found, known.entries)
-            return nothing
     patched_document: Document | PatchedDocument = document
+    found: list[Diagnostic] = []
     if config.overrides or config.pins:
-        patched_document, problems = patched(document, entry, config)
-        found.extend(problems)
-    block, diagnostics = entry.validate(patched_document)
-    found.extend(explained(patched_document, diagnostics))
+        patched_document, found = patched(document, entry, config)
+    block, problems = entry.validate(patched_document)
+    found += explained(patched_document, problems)
     if block is None:
-        return nothing
+        return _invalid(*found)
     result = entry.lower(block, patched_document, LoweringContext(config.profile, documents))
-    found.extend(result.diagnostics)
-    for item in result.specs:
-        target = entry if item.origins is None else find_kind(item.block.api_version, item.block.kind)
-        if target is None:
-            target, _ = find_user_kind(item.block.api_version, item.block.kind, config, found)
-        assert isinstance(target, CompiledKind)
-        specs.append(
-            Spec(
-                item.block,
-                entry,
-                target,
-                patched_document,
-                source,
-                item.origins,
-                item.naming,
-                matched_by(patched_document),
-                item.hints,
-            )
+    specs = [
+        Spec(
+            item.block,
+            entry,
+            _target(item, entry, config),
+            patched_document,
+            source,
+            item.origins,
+            item.naming,
+            matched_by(patched_document),
+            item.hints,
         )
-    return result
+        for item in result.specs
+    ]
+    return DocumentResult(
+        tuple(specs),
+        consumed=result.consumed,
+        lookups=result.looked_up,
+        diagnostics=(*found, *result.diagnostics),
+    )
 
 
-def _take_unknown(
-    document: Document,
-    config: Config,
-    plain: list[Document],
-    found: Diagnostics,
-    added: Sequence[KindEntry] = (),
-) -> None:
+def _target(item: Lowered, entry: Kind, config: Config) -> CompiledKind:
+    """Return the kind that compiles a lowered spec."""
+    from kaigen.dialects.registry import find_kind
+    from kaigen.extend.find import find_user_kind
+
+    target = entry if item.origins is None else find_kind(item.block.api_version, item.block.kind)
+    if target is None:
+        target, _ = find_user_kind(item.block.api_version, item.block.kind, config, Diagnostics())
+    assert isinstance(target, CompiledKind)
+    return target
+
+
+def _read_other(document: Document, config: Config, added: Sequence[KindEntry] = ()) -> DocumentResult:
+    """Pass a Kubernetes object through, or report that the document is no spec.
+
+    Args:
+        document: of a kind that is neither kaigen's own nor a dialect's.
+        config: the repository's settings.
+        added: the kinds that users add.
+    """
     from kaigen.compile.passthrough import is_secret_way
-    from kaigen.diagnostics.suggest import did_you_mean
     from kaigen.dialects.registry import KINDS
-    from kaigen.kubernetes.schemas import is_cluster_scoped
     from kaigen.yaml.document_secrets import has_secret_values
 
     api_version, kind = document.apiVersion, document.kind
     assert isinstance(document.data, dict)
-    for name in ("apiVersion", "kind"):
-        if not isinstance(document.data.get(name), str):
-            _tell_missing(document, name, (*KINDS, *added), found)
-    if api_version is None or kind is None:
-        return
-    if is_cluster_scoped(api_version, kind) is not None:
-        if config.passthrough or is_secret_way(document.data):
-            plain.append(document)
-            return
-        if has_secret_values(document.data):
-            return  # Told already, and letting it through would not help.
-        found.add(
-            Diagnostic(
-                "KG0213",
-                f"`{kind}` of `{api_version}` is a Kubernetes object, not a spec",
-                document.mark(("kind",)),
-                "move it out of the specs, or set `passthrough: true` in kaigen.yaml",
-                path="kind",
-            )
-        )
-        return
-    versions = {entry.api_version for entry in (*KINDS, *added)}
+    known = (*KINDS, *added)
+    missing = [name for name in ("apiVersion", "kind") if not isinstance(document.data.get(name), str)]
+    if missing or api_version is None or kind is None:
+        return _invalid(*(_missing(document, name, known) for name in missing))
+    if not is_kubernetes_object(document):
+        return _invalid(_unknown_kind(document, api_version, kind, known))
+    if config.passthrough or is_secret_way(document.data):
+        return DocumentResult(plain=(document,))
+    if has_secret_values(document.data):
+        return DocumentResult()  # Reported already, and passing it through would not help.
+    message = f"`{kind}` of `{api_version}` is a Kubernetes object, not a spec"
+    hint = "move it out of the specs, or set `passthrough: true` in kaigen.yaml"
+    return _invalid(Diagnostic("KG0213", message, document.mark(("kind",)), hint, path="kind"))
+
+
+def _unknown_kind(
+    document: Document, api_version: str, kind: str, entries: Sequence[KindEntry]
+) -> Diagnostic:
+    from kaigen.diagnostics.suggest import did_you_mean
+
+    versions = {entry.api_version for entry in entries}
     if api_version not in versions:
         hint = did_you_mean(api_version, versions) or "known: " + ", ".join(sorted(versions))
-        found.add(
-            Diagnostic(
-                "KG0212",
-                f"unknown apiVersion `{api_version}`",
-                document.mark(("apiVersion",)),
-                hint,
-                path="apiVersion",
-            )
-        )
-        return
-    kinds = [entry.kind for entry in (*KINDS, *added) if entry.api_version == api_version]
+        mark = document.mark(("apiVersion",))
+        return Diagnostic("KG0212", f"unknown apiVersion `{api_version}`", mark, hint, path="apiVersion")
+    kinds = [entry.kind for entry in entries if entry.api_version == api_version]
     hint = did_you_mean(kind, kinds) or f"kinds of {api_version}: " + ", ".join(kinds)
     if kind == "Config":
-        hint = "kaigen.yaml is no spec: it is read, and checked, with every command that reads specs"
-    found.add(
-        Diagnostic(
-            "KG0212", f"unknown kind `{kind}` in `{api_version}`", document.mark(("kind",)), hint, path="kind"
-        )
-    )
+        hint = "move it to kaigen.yaml, which every command reads and checks"
+    message = f"unknown kind `{kind}` in `{api_version}`"
+    return Diagnostic("KG0212", message, document.mark(("kind",)), hint, path="kind")
 
 
-def _tell_missing(document: Document, name: str, kinds: Sequence[KindEntry], found: Diagnostics) -> None:
+def _missing(document: Document, name: str, entries: Sequence[KindEntry]) -> Diagnostic:
+    """Return the problem of a document whose `apiVersion` or `kind` is no string."""
     assert isinstance(document.data, dict)
     if name == "apiVersion":
-        known = [entry.api_version for entry in kinds if entry.kind == document.kind]
+        known = [entry.api_version for entry in entries if entry.kind == document.kind]
     else:
-        known = [entry.kind for entry in kinds if entry.api_version == document.apiVersion]
+        known = [entry.kind for entry in entries if entry.api_version == document.apiVersion]
     ways = " or ".join(f"`{name}: {value}`" for value in dict.fromkeys(known))
     hint = f"write {ways}" if ways else "`kaigen kinds` lists what can be written"
     mark = document.mark((name,))
-    found.add(
-        Diagnostic("KG0202", f"`{name}` must be a string", mark, hint, path=name)
-        if document.data.get(name) is not None
-        else Diagnostic("KG0209", f"`{name}` has no value", document.mark((name,), key=True), hint, path=name)
-        if name in document.data
-        else Diagnostic("KG0203", f"`{name}` is missing", mark, hint, path=name)
-    )
+    if document.data.get(name) is not None:
+        return Diagnostic("KG0202", f"`{name}` must be a string", mark, hint, path=name)
+    if name in document.data:
+        mark = document.mark((name,), key=True)
+        return Diagnostic("KG0209", f"`{name}` has no value", mark, hint, path=name)
+    return Diagnostic("KG0203", f"`{name}` is missing", mark, hint, path=name)

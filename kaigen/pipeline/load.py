@@ -1,4 +1,4 @@
-"""Read specs: files in, what they say and what is wrong with them out."""
+"""Read specs: source files in, validated specs and diagnostics out."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from kaigen.diagnostics.category import FIELDS
+from kaigen.diagnostics.category import FIELDS, UNREADABLE
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
-from kaigen.pipeline.document import take_document
+from kaigen.pipeline.document import is_kubernetes_object, read_document
 from kaigen.system.progress import counted
 
 if TYPE_CHECKING:
     from kaigen.compile.context import Key
     from kaigen.config.settings import Config
+    from kaigen.kinds.lowering import InputDocuments, ObjectName
     from kaigen.kinds.spec import Spec
     from kaigen.system.progress import Progress
     from kaigen.yaml.document import Document
@@ -22,22 +23,92 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
-    """What was read.
+class ParsedSource:
+    """The documents of one text.
 
     Attributes:
-        specs: every valid spec, lowered.
-        plain: Kubernetes objects that are let through.
-        diagnostics: what is wrong, and what is worth a warning.
-        files: the files read.
-        broken: kind, namespace and name of documents that are wrong, as far as they tell.
+        source: the text.
+        documents: those that could be parsed.
+        diagnostics: problems of the text.
     """
 
-    specs: tuple[Spec, ...]
-    plain: tuple[Document, ...]
+    source: Source
+    documents: tuple[Document, ...]
     diagnostics: tuple[Diagnostic, ...]
-    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSource:
+    """One source file after reading, validating and lowering its documents.
+
+    Attributes:
+        parsed: its documents.
+        specs: its valid specs, lowered to kinds that kaigen compiles.
+        plain: its Kubernetes objects that pass through unchanged.
+        diagnostics: errors and warnings.
+        broken: kind, namespace and name of its invalid documents, as far as they are known.
+        lookups: objects that its specs looked up among all documents.
+        consumed: documents of any file that became part of its specs.
+    """
+
+    parsed: ParsedSource
+    specs: tuple[Spec, ...] = ()
+    plain: tuple[Document, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
     broken: frozenset[Key] = frozenset()
+    lookups: tuple[ObjectName, ...] = ()
+    consumed: tuple[Document, ...] = ()
+
+    @property
+    def source(self) -> Source:
+        """The file."""
+        return self.parsed.source
+
+    @property
+    def unreadable(self) -> bool:
+        """True when it has a document that could not be parsed, so any spec may be missing."""
+        return is_unreadable(self.parsed.diagnostics)
+
+    @property
+    def has_errors(self) -> bool:
+        """True when at least one diagnostic is an error."""
+        return any(item.severity is Severity.ERROR for item in self.diagnostics)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Every source file of a run.
+
+    Attributes:
+        sources: in the order of reading.
+        problems: diagnostics of files that could not be read, and of the repository's own kinds.
+    """
+
+    sources: tuple[LoadedSource, ...]
+    problems: tuple[Diagnostic, ...] = ()
+
+    @property
+    def specs(self) -> tuple[Spec, ...]:
+        """Every valid spec."""
+        return tuple(spec for source in self.sources for spec in source.specs)
+
+    @property
+    def plain(self) -> tuple[Document, ...]:
+        """Every Kubernetes object that passes through unchanged."""
+        return tuple(document for source in self.sources for document in source.plain)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Every diagnostic, by file and position."""
+        found = Diagnostics(self.problems)
+        for source in self.sources:
+            found.extend(source.diagnostics)
+        return tuple(found.sorted())
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Paths of the files."""
+        return tuple(source.source.path for source in self.sources)
 
 
 def load_specs(
@@ -53,48 +124,48 @@ def load_specs(
         paths: files and folders, `-` for standard input; the configured ones when empty.
         config: the repository's settings; the defaults when None.
         stdin: what `-` reads.
-        progress: is told how many files are read.
+        progress: receives the number of files read.
 
     Returns:
-        What was read; its diagnostics tell of everything that was not.
+        The source files; their diagnostics name everything that is wrong.
     """
-    from kaigen.config.settings import Config, paths_without_specs
-    from kaigen.yaml.sources import read_sources
+    from kaigen.config.settings import Config
 
     config = config or Config()
-    named = list(paths) or [str(config.root / path) for path in config.specs]
-    sources, found = read_sources(named, root=config.root, stdin=stdin, exclude=paths_without_specs(config))
-    found.extend(kind_problems(config))
-    specs: list[Spec] = []
-    plain: list[Document] = []
-    broken: set[Key] = set()
-    parsed = [parse_source(source) for source in counted(sources, "reading", progress)]
-    lower_sources(parsed, config, specs, plain, found, broken)
-    files = tuple(source.path for source in sources)
-    return Loaded(tuple(specs), tuple(plain), tuple(found.sorted()), files, frozenset(broken))
+    sources, problems = read_named(paths, config, stdin=stdin)
+    loaded = load_sources(counted(sources, "reading", progress), config)
+    return Loaded(tuple(loaded), (*problems, *kind_problems(config)))
 
 
 def load_others(loaded: Loaded, config: Config) -> Loaded:
-    """The configured specs that were not named, for references to them; what is wrong there is not told."""
+    """Return the configured specs that are not among those loaded, for references to them."""
+    return Loaded(tuple(load_sources(read_others(loaded.files, config), config)))
+
+
+def read_named(
+    paths: Sequence[str], config: Config, *, stdin: IO[bytes] | None = None
+) -> tuple[list[Source], Diagnostics]:
+    """Return the texts of files and folders, by default the configured ones, and what could not be read."""
     from kaigen.config.settings import paths_without_specs
     from kaigen.yaml.sources import read_sources
 
-    seen = {Path(path).absolute() for path in loaded.files}
+    named = list(paths) or [str(config.root / path) for path in config.specs]
+    return read_sources(named, root=config.root, stdin=stdin, exclude=paths_without_specs(config))
+
+
+def read_others(files: Iterable[str], config: Config) -> list[Source]:
+    """Return the texts of the configured files, less those given."""
+    from kaigen.config.settings import paths_without_specs
+    from kaigen.yaml.sources import read_sources
+
+    seen = {Path(path).absolute() for path in files}
     folders = [str(config.root / path) for path in config.specs if (config.root / path).exists()]
     sources, _ = read_sources(folders, root=config.root, exclude=paths_without_specs(config))
-    specs: list[Spec] = []
-    plain: list[Document] = []
-    broken: set[Key] = set()
-    parsed = [parse_source(source) for source in sources if Path(source.path).absolute() not in seen]
-    found = Diagnostics()
-    lower_sources(parsed, config, specs, plain, found, broken)
-    # Not every broken document has a kind and a name.
-    broken |= {("", "", item.mark.file) for item in found if item.mark and item.severity is Severity.ERROR}
-    return Loaded(tuple(specs), tuple(plain), (), (), frozenset(broken))
+    return [source for source in sources if Path(source.path).absolute() not in seen]
 
 
 def kind_problems(config: Config) -> Sequence[Diagnostic]:
-    """What is wrong with the kinds that the repository's folders define."""
+    """Return the diagnostics of the kinds that the repository's folders define."""
     if not config.kinds:
         return ()
     from kaigen.extend.find import folder_kinds
@@ -102,19 +173,20 @@ def kind_problems(config: Config) -> Sequence[Diagnostic]:
     return folder_kinds(config).diagnostics
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedSource:
-    """The documents of one text.
+def load_sources(sources: Iterable[Source], config: Config) -> list[LoadedSource]:
+    """Parse texts, and validate and lower their documents, which may refer to each other."""
+    from kaigen.kinds.lowering import InputDocuments
 
-    Attributes:
-        source: the text.
-        documents: those that could be parsed.
-        diagnostics: what is wrong with the text.
-    """
+    every = [parse_source(source) for source in sources]
+    documents = InputDocuments(document for parsed in every for document in parsed.documents)
+    loaded = [lower_specs(parsed, config, documents) for parsed in every]
+    consumed = [document for item in loaded for document in item.consumed]
+    return [add_objects(item, config, consumed) for item in loaded]
 
-    source: Source
-    documents: tuple[Document, ...]
-    diagnostics: tuple[Diagnostic, ...]
+
+def load_source(source: Source, config: Config) -> LoadedSource:
+    """Parse one text, and validate and lower its documents."""
+    return load_sources([source], config)[0]
 
 
 def parse_source(source: Source) -> ParsedSource:
@@ -131,78 +203,68 @@ def parse_source(source: Source) -> ParsedSource:
     return ParsedSource(source, tuple(documents), tuple(found))
 
 
-def lower_sources(
-    sources: Iterable[ParsedSource],
-    config: Config,
-    specs: list[Spec],
-    plain: list[Document],
-    found: Diagnostics,
-    broken: set[Key] | None = None,
-) -> bool:
-    """Make specs of all documents of a run.
+def lower_specs(parsed: ParsedSource, config: Config, documents: InputDocuments) -> LoadedSource:
+    """Validate and lower the documents of a file that are not Kubernetes objects.
 
     Args:
-        sources: every source of the run; a document may refer to documents of other sources.
+        parsed: the file.
         config: the repository's settings.
-        specs: takes the specs.
-        plain: takes the Kubernetes objects that are let through.
-        found: takes what is wrong, and what is worth a warning.
-        broken: takes kind, namespace and name of the documents that are wrong.
+        documents: every document of the run.
+    """
+    specs = [document for document in parsed.documents if not is_kubernetes_object(document)]
+    return _add(LoadedSource(parsed, diagnostics=parsed.diagnostics), specs, config, documents)
 
-    Returns:
-        Whether every object that was looked up is in the source of the document that looked it up.
+
+def add_objects(loaded: LoadedSource, config: Config, consumed: Sequence[Document]) -> LoadedSource:
+    """Return a file with its Kubernetes objects, passed through or reported.
+
+    Args:
+        loaded: the file with its specs.
+        config: the repository's settings.
+        consumed: the documents that became part of specs.
     """
     from kaigen.kinds.lowering import InputDocuments
 
-    parsed = list(sources)
-    for source in parsed:
-        found.extend(source.diagnostics)
-    documents = InputDocuments(document for source in parsed for document in source.documents)
-    specs_first = sorted(
-        ((source, document) for source in parsed for document in source.documents),
-        key=lambda item: _is_kubernetes_object(item[1]),
-    )
-    consumed: set[int] = set()
-    self_contained = True
-    for source, document in specs_first:
-        if id(document) in consumed:
-            continue
-        own = Diagnostics()
-        count = len(specs)
-        path = relative_path(source.source.path, config.root)
-        result = take_document(document, path, config, specs, plain, own, documents)
-        consumed.update(id(other) for other in result.consumed)
-        self_contained &= all(
-            any(other.source is source.source for other in documents.named(*name))
-            for name in result.looked_up
-        )
-        found.extend(item for item in own if not _told_already(item, source.diagnostics))
-        if broken is not None and len(specs) == count and document.kind and document.name:
-            broken.add((document.kind, _namespace(document) or config.namespace, document.name))
-    return self_contained
+    objects = [
+        document
+        for document in loaded.parsed.documents
+        if is_kubernetes_object(document) and not any(document is other for other in consumed)
+    ]
+    return _add(loaded, objects, config, InputDocuments()) if objects else loaded
 
 
-def load_source(
-    source: Source,
+def _add(
+    loaded: LoadedSource,
+    documents: Iterable[Document],
     config: Config,
-    specs: list[Spec],
-    plain: list[Document],
-    found: Diagnostics,
-    broken: set[Key] | None = None,
-) -> bool:
-    """Make specs of the documents of one text; arguments and result as those of `lower_sources`."""
-    return lower_sources([parse_source(source)], config, specs, plain, found, broken)
+    every: InputDocuments,
+) -> LoadedSource:
+    """Return a file with more of its documents validated and lowered."""
+    source = loaded.parsed.source
+    path = relative_path(source.path, config.root)
+    results = []
+    found = Diagnostics(loaded.diagnostics)
+    broken = set(loaded.broken)
+    for document in documents:
+        result = read_document(document, path, config, every)
+        results.append(result)
+        found.extend(item for item in result.diagnostics if not _is_known(item, loaded.parsed.diagnostics))
+        if not (result.specs or result.plain) and document.kind and document.name:
+            broken.add((document.kind, _namespace(document) or config.namespace, document.name))
+    return LoadedSource(
+        loaded.parsed,
+        (*loaded.specs, *(spec for result in results for spec in result.specs)),
+        (*loaded.plain, *(document for result in results for document in result.plain)),
+        tuple(found.sorted()),
+        frozenset(broken),
+        (*loaded.lookups, *(name for result in results for name in result.lookups)),
+        (*loaded.consumed, *(document for result in results for document in result.consumed)),
+    )
 
 
-def _is_kubernetes_object(document: Document) -> bool:
-    """Whether a document may be consumed by a spec, so that it is looked at after all specs."""
-    from kaigen.dialects.registry import find_kind
-
-    if find_kind(document.apiVersion, document.kind) is not None:
-        return False
-    from kaigen.kubernetes.schemas import is_cluster_scoped
-
-    return is_cluster_scoped(document.apiVersion or "", document.kind or "") is not None
+def is_unreadable(diagnostics: Iterable[Diagnostic]) -> bool:
+    """Return whether a text or file could not be read, so that any spec may be missing."""
+    return any(item.severity is Severity.ERROR and item.category in UNREADABLE for item in diagnostics)
 
 
 def _namespace(document: Document) -> str:
@@ -211,24 +273,25 @@ def _namespace(document: Document) -> str:
     return namespace if isinstance(namespace, str) else ""
 
 
-def _told_already(item: Diagnostic, told: Iterable[Diagnostic]) -> bool:
-    """Whether a wrong field is only one whose text could not be taken as it is, which loading has told."""
-    return item.category in FIELDS and any(
-        first.path
+def _is_known(item: Diagnostic, text_problems: Iterable[Diagnostic]) -> bool:
+    """Whether a field is invalid only because its text is, which is reported already."""
+    return any(
+        item.category in FIELDS
+        and first.path
         and first.mark
         and item.mark
         and first.mark.line == item.mark.line
         and (item.path == first.path or item.path.startswith((f"{first.path}.", f"{first.path}[")))
-        for first in told
+        for first in text_problems
     )
 
 
 def relative_path(path: str, root: Path) -> str:
-    """A file's path in the repository; its name when it stands elsewhere, and nothing for standard input."""
+    """Return a file's path in the repository, its name when it is outside, and nothing for standard input."""
     if path.startswith("<"):
         return ""
     base = f"{root}/"
-    if path.startswith(base):  # as nearly always; pathlib would take as long as reading the file
+    if path.startswith(base):  # pathlib takes as long as reading the file
         return path.removeprefix(base)
     try:
         return Path(path).absolute().relative_to(root.absolute()).as_posix()
@@ -237,6 +300,6 @@ def relative_path(path: str, root: Path) -> str:
 
 
 def spec_key(spec: Spec, namespace: str) -> tuple[str, str, str]:
-    """Kind, namespace and name of a spec."""
+    """Return the kind, namespace and name of a spec."""
     metadata = spec.block.metadata
     return (spec.block.kind, metadata.namespace or namespace, metadata.name)

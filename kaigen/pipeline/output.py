@@ -1,18 +1,80 @@
-"""The whole output tree."""
+"""The output tree of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kaigen.config.settings import Config, Format
+    from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.gitops.delivery import AppFacts
+    from kaigen.output.contents import FileContent
+    from kaigen.output.tree import TreeChange
+    from kaigen.output.tree_state import TreeState
     from kaigen.pipeline.result import Compilation
+    from kaigen.pipeline.summary import AppRow
+
+
+@dataclass(frozen=True, slots=True)
+class LazyFile:
+    """A file of the output tree whose content is made when it is read.
+
+    Attributes:
+        digest: SHA-256 of the content, in hexadecimal.
+        read: returns the content.
+    """
+
+    digest: str
+    read: Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputTree:
+    """The content of one output folder.
+
+    Attributes:
+        root: the folder.
+        files: content by relative path.
+        apps: every app, by namespace and name.
+        diagnostics: warnings.
+        scope: which of kaigen's files may be removed; all when None.
+        state: what is known about the folder's files; `plan` and `write` update it.
+        save: stores the state and the cache of the run for the next one.
+    """
+
+    root: Path
+    files: Mapping[str, FileContent] = field(default_factory=dict)
+    apps: Sequence[AppRow] = ()
+    diagnostics: Sequence[Diagnostic] = ()
+    scope: Callable[[str], bool] | None = None
+    state: TreeState | None = None
+    save: Callable[[], object] = field(default=lambda: None, repr=False)
+
+    def plan(self) -> TreeChange:
+        """Return what `write` would change."""
+        from kaigen.output.tree import plan_tree
+
+        return plan_tree(self.root, self.files, scope=self.scope, state=self.state)
+
+    def diff(self, change: TreeChange) -> Iterator[str]:
+        """Return the lines of a unified diff of a planned change."""
+        from kaigen.output.tree import diff_tree
+
+        return diff_tree(self.root, self.files, change, scope=self.scope)
+
+    def write(self) -> TreeChange:
+        """Bring the folder up to date, all of it or nothing, and return what changed."""
+        from kaigen.output.tree import write_tree
+
+        return write_tree(self.root, self.files, scope=self.scope, state=self.state)
 
 
 def output_files(compilation: Compilation, config: Config, form: Format | None = None) -> dict[str, bytes]:
-    """The whole output tree: the files of every app, and those for Argo CD and Flux.
+    """Return the whole output tree: the files of every app, and those for Argo CD and Flux.
 
     Args:
         compilation: every app of the repository.
@@ -33,7 +95,7 @@ def output_files(compilation: Compilation, config: Config, form: Format | None =
 
 
 def sync_tree(apps: Sequence[AppFacts], config: Config, form: Format) -> dict[str, bytes]:
-    """The files for Argo CD and Flux, by facts about every app; none when kaigen.yaml asks for none."""
+    """Return the files for Argo CD and Flux, by facts about every app; none when kaigen.yaml configures neither."""
     from kaigen.gitops.delivery import Delivery
     from kaigen.gitops.files import sync_files
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kaigen.compile.expressions import Json
     from kaigen.config.settings import Format
     from kaigen.kinds.spec import Spec
-    from kaigen.pipeline.incremental import AppRow
+    from kaigen.pipeline.summary import AppRow
     from kaigen.yaml.document import Document
 
 
@@ -108,7 +108,7 @@ class Compilation:
 
     def rows(self) -> list[AppRow]:
         """Every app, for a table."""
-        from kaigen.pipeline.incremental import AppRow
+        from kaigen.pipeline.summary import AppRow
 
         return [
             AppRow(item.app.namespace, item.app.name, item.app.kind, len(item.objects), item.app.source)
@@ -120,22 +120,3 @@ class Compilation:
         from kaigen.emit.manifests import manifest_stream
 
         return manifest_stream([rendered for item in self.apps for rendered in item.objects])
-
-
-FOLDER = "folder of a bucket"
-"""Stands for a kind among the keys of objects: what an app fills, it alone may fill."""
-
-
-def object_keys(item: Compiled) -> list[tuple[str, str, str, str]]:
-    """Group, kind, namespace and name of each object of an app, and of what it alone may fill."""
-    from kaigen.compile.builders.frame import LOCATION
-
-    keys = []
-    for rendered in item.objects:
-        body = rendered.body
-        metadata = body["metadata"]
-        group = body["apiVersion"].rpartition("/")[0]
-        keys.append((group, body["kind"], metadata.get("namespace", ""), metadata["name"]))
-        if folder := (metadata.get("annotations") or {}).get(LOCATION):
-            keys.append(("", FOLDER, "", folder))
-    return keys

@@ -1,25 +1,54 @@
-"""The way of the data: load, lower, compile, check, emit. Each step is a function that can be called alone."""
+"""One run over a repository's specs: load, lower, compile and check them, and emit the output tree.
+
+`start_run` reads the files; every later step of the `Run` happens when its result is first needed. Each file becomes a
+summary, either by compiling it or from the cache, and everything between files works on the summaries.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import IO, TYPE_CHECKING
 
-from kaigen.diagnostics.diagnostic import Diagnostic, InputError
-from kaigen.pipeline.compile import compile_specs
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
 from kaigen.pipeline.compile_spec import compile_spec, make_context
-from kaigen.pipeline.load import Loaded, kind_problems, load_others, load_source, load_specs, spec_key
-from kaigen.pipeline.output import output_files, sync_tree
-from kaigen.pipeline.result import Compilation, Compiled, object_keys
+from kaigen.pipeline.cross_checks import clashes, duplicate_names, unknown_overrides, unmatched_overrides
+from kaigen.pipeline.load import (
+    Loaded,
+    is_unreadable,
+    kind_problems,
+    load_others,
+    load_source,
+    load_specs,
+    read_named,
+    read_others,
+    spec_key,
+)
+from kaigen.pipeline.output import LazyFile, OutputTree, output_files, sync_tree
+from kaigen.pipeline.result import Compilation, Compiled
+from kaigen.pipeline.store import Store, Stored, SyncRecord
+from kaigen.pipeline.summary import AppRow, Detail, SourceSummary, object_keys, summarize
+from kaigen.pipeline.unit import Compiler, Unit
+from kaigen.system.progress import counted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kaigen.config.settings import Config, Format
     from kaigen.config.value_layers import Overrides
+    from kaigen.output.contents import FileContent
+    from kaigen.pipeline.cross_checks import RunApp
+    from kaigen.pipeline.external_secrets import SecretApps
+    from kaigen.secrets.expected import Facts
+    from kaigen.system.progress import Progress
+    from kaigen.yaml.sources import Source
 
 __all__ = [
     "Compilation",
     "Compiled",
     "Loaded",
+    "Run",
     "compile_spec",
     "compile_specs",
     "kind_problems",
@@ -31,28 +60,362 @@ __all__ = [
     "output_files",
     "render",
     "spec_key",
+    "start_run",
     "sync_tree",
     "validate",
 ]
 
 
-def validate(
-    paths: Sequence[str], config: Config | None = None, *, stdin: IO[bytes] | None = None
-) -> tuple[list[Diagnostic], tuple[str, ...]]:
-    """Everything that is wrong with specs, as far as rendering would find it.
+class Run:
+    """The specs of a repository in one environment.
 
-    Returns:
-        The diagnostics by place, and the files that were read.
+    Attributes:
+        config: the repository's settings.
+        units: the files that are compiled.
+        others: the repository's other files, which may be referred to.
+        compiled: how many files were compiled by `files`, `apps` or `diagnostics`.
+    """
+
+    def __init__(
+        self,
+        units: Sequence[Unit],
+        others: Sequence[Unit] | None,
+        compiler: Compiler,
+        problems: Iterable[Diagnostic] = (),
+        *,
+        stored: Stored | None = None,
+        store: Store | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        self.config = compiler.config
+        self.units = tuple(units)
+        self.others = tuple(others or ())
+        self.compiled = 0
+        self._compiler = compiler
+        self._partial = others is not None
+        self._problems = tuple(problems)
+        self._stored = stored or Stored()
+        self._store = store
+        self._sync = SyncRecord()
+        self._progress = progress
+        self._form: Format | str = ""
+        compiler.load(
+            (*self.units, *self.others), unreadable=is_unreadable(self._problems), progress=progress
+        )
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The paths of the files that are compiled."""
+        return tuple(unit.source.path for unit in self.units)
+
+    @cached_property
+    def diagnostics(self) -> list[Diagnostic]:
+        """All errors and warnings, by file and position."""
+        self._summarize()
+        found = Diagnostics(self._problems)
+        for unit in self.units:
+            found.extend(unit.summary.diagnostics)
+        found.extend(self._duplicates[0])
+        compiler, every = self._compiler, (*self.units, *self.others)
+        names = [key[1:] for unit in every for key in unit.defines]
+        found.extend(unknown_overrides(compiler, names))
+        if self.config.patches:
+            found.extend(compiler.patches.diagnostics)
+        if not (compiler.broken or any(unit.has_errors for unit in self.others)):
+            matched = {name for unit in every for name in unit.matched}
+            partial = self._partial or found.has_errors
+            found.extend(unmatched_overrides(compiler, matched, names, partial=partial))
+        found.extend(self._secret_apps.diagnostics)
+        found.extend(clashes(self._apps))
+        return found.sorted()
+
+    @property
+    def apps(self) -> list[AppRow]:
+        """Every app, by namespace and name."""
+        return sorted(app.row for _, app in self._apps)
+
+    def find(self, name: str) -> list[tuple[Unit, int]]:
+        """Return the files of the specs of that name, `NAME` or `NAMESPACE/NAME`, each with the spec's position."""
+        return [
+            (unit, position)
+            for unit in self.units
+            for position, (_, namespace, own) in enumerate(unit.defines)
+            if name in (own, f"{namespace}/{own}")
+        ]
+
+    @property
+    def load_diagnostics(self) -> list[Diagnostic]:
+        """Errors and warnings of reading the files, by file and position."""
+        found = Diagnostics(self._problems)
+        for unit in self.units:
+            if not unit.is_cached:
+                found.extend(unit.loaded.diagnostics)
+        return found.sorted()
+
+    def raise_errors(self) -> None:
+        """Raise `InputError` with all diagnostics when one of them is an error."""
+        Diagnostics(self.diagnostics).raise_errors()
+
+    def compilation(self) -> Compilation:
+        """Return every app with its objects.
+
+        Raises:
+            InputError: with all diagnostics when one of them is an error.
+        """
+        items = [item for unit in counted(self.units, "compiling", self._progress) for item in unit.apps()]
+        self.raise_errors()
+        waits = self._secret_apps.needs
+        compiled = [
+            replace(item, needs=(*item.needs, *waits.get((item.app.namespace, item.app.name), ())))
+            for item in items
+        ]
+        compiled += self._secret_apps.apps
+        compiled.sort(key=lambda item: (item.app.namespace, item.app.name))
+        return Compilation(tuple(compiled), tuple(self.diagnostics))
+
+    def files(self, form: Format | None = None) -> dict[str, FileContent]:
+        """Return the output tree: content by path, sorted. Content that the cache knows is made when it is read.
+
+        Files for Argo CD and Flux describe every app, so they are in it only when the run compiles every file.
+
+        Args:
+            form: `manifests`, `chart` or `both`; the configured one when None.
+
+        Raises:
+            InputError: with all diagnostics when one of them is an error.
+        """
+        form = form or self.config.format
+        self._form = form
+        self._summarize()
+        self.raise_errors()
+        files: dict[str, FileContent] = {}
+        for unit in self.units:
+            files |= unit.files()
+        for item in self._secret_apps.apps:
+            files |= item.files(form)
+        if self.config.gitops is not None and not self._partial:
+            files |= self._sync_files(form)
+        return dict(sorted(files.items()))
+
+    def tree(self, root: Path, form: Format | None = None) -> OutputTree:
+        """Return the output tree as the content of a folder.
+
+        Args:
+            root: the folder.
+            form: as for `files`.
+
+        Raises:
+            InputError: with all diagnostics when one of them is an error.
+        """
+        store = self._store if not self._partial else None
+        state = store.read_tree(root) if store is not None else None
+
+        def save() -> None:
+            self.save()
+            if store is not None and state is not None:
+                store.write_tree(root, state)
+
+        return OutputTree(
+            root,
+            self.files(form),
+            self.apps,
+            self.diagnostics,
+            self.owns if self._partial else None,
+            state,
+            save,
+        )
+
+    def owns(self, path: str) -> bool:
+        """Return whether a path of the output tree belongs to one of the apps."""
+        folder = "/".join(path.split("/")[:2])
+        return any(folder == f"{app.namespace}/{app.name}" for _, app in self._apps)
+
+    def save(self) -> None:
+        """Store the summaries for the next run, unless nothing changed."""
+        if self._store is None:
+            return
+        sources = {unit.source.path: unit.summary for unit in self.units if unit.is_reusable}
+        if self._partial:
+            sources = {**self._stored.sources, **sources}
+        kinds = self._stored.kind_problems
+        stored = Stored(
+            tuple(kind_problems(self.config)) if kinds is None else kinds,
+            sources,
+            self._sync if self._sync.digest else self._stored.sync,
+        )
+        if stored != self._stored:
+            self._store.write(stored)
+
+    def _summarize(self) -> None:
+        """Give every file a summary with what this run needs, compiling on all cores when there are many."""
+        secrets = self.config.external_secrets is not None or any(unit.has_plain for unit in self.units)
+        detail = Detail(self._form, self.config.gitops is not None, secrets)
+        stale = [unit for unit in self.units if not unit.is_current(detail)]
+        self.compiled += sum(not unit.is_compiled for unit in stale)
+        for unit, (summary, files) in zip(stale, self._results(stale, detail), strict=True):
+            unit.accept(summary, files)
+
+    def _results(
+        self, units: Sequence[Unit], detail: Detail
+    ) -> list[tuple[SourceSummary, Mapping[str, bytes]]]:
+        """Compile files, on all cores when there are many, and return their summaries and content."""
+        if all(unit.is_compiled for unit in units):
+            return [unit.summarize(detail) for unit in units]
+        from kaigen.system.parallel import map_on_cores
+
+        progress = self._progress
+        tell = None if progress is None else lambda done: progress("compiling", done, len(units))
+        return map_on_cores(lambda unit: unit.summarize(detail), units, tell)
+
+    @cached_property
+    def _duplicates(self) -> tuple[list[Diagnostic], set[tuple[Unit, int]]]:
+        return duplicate_names(self.units)
+
+    @cached_property
+    def _apps(self) -> list[RunApp]:
+        """The apps of all files, less those whose name is taken, and what kaigen adds."""
+        self._summarize()
+        duplicates = self._duplicates[1]
+        apps: list[RunApp] = [
+            (unit, app)
+            for unit in self.units
+            for app in unit.summary.apps
+            if (unit, app.position) not in duplicates
+        ]
+        detail = Detail(facts=self.config.gitops is not None)
+        return [*apps, *((None, summarize(item, detail)) for item in self._secret_apps.apps)]
+
+    @cached_property
+    def _secret_apps(self) -> SecretApps:
+        """The apps with ExternalSecrets; none when nothing in the repository creates Secrets."""
+        from kaigen.pipeline.external_secrets import SecretApps, not_in_charts, secret_apps
+
+        plain = [item for unit in self.units if unit.has_plain for item in unit.apps()]
+        if self.config.external_secrets is None and not plain:
+            return SecretApps()
+        own = [app.secrets for unit in self.units for app in unit.summary.apps if app.secrets is not None]
+        made = secret_apps(own, self._other_secrets(), self.config)
+        charts = not_in_charts(plain) if self.config.format == "chart" else ()
+        return replace(made, diagnostics=(*made.diagnostics, *charts))
+
+    def _other_secrets(self) -> list[Facts] | None:
+        """Return the Secrets of the repository's other apps; None when one of these has errors."""
+        detail = Detail(secrets=True)
+        for unit in self.others:
+            if not unit.is_current(detail):
+                unit.accept(*unit.summarize(detail))
+        if any(unit.has_errors for unit in self.others):
+            return None
+        return [app.secrets for unit in self.others for app in unit.summary.apps if app.secrets is not None]
+
+    def _sync_files(self, form: Format) -> Mapping[str, FileContent]:
+        """Return the files for Argo CD and Flux. Those of unchanged facts are made when they are read."""
+        from kaigen.gitops.delivery import facts_digest
+        from kaigen.output.contents import digest
+
+        waits = self._secret_apps.needs
+        apps = [
+            replace(app.facts, needs=tuple(sorted({*app.facts.needs, *waits.get(app.key, ())})))
+            for _, app in sorted(self._apps, key=lambda item: item[1].key)
+            if app.facts is not None
+        ]
+        known = f"{form} {facts_digest(apps)}"
+        if self._stored.sync.digest == known:
+            self._sync = self._stored.sync
+            return {
+                path: LazyFile(value, lambda path=path: sync_tree(apps, self.config, form)[path])  # type: ignore[misc]
+                for path, value in self._sync.files.items()
+            }
+        files = sync_tree(apps, self.config, form)
+        self._sync = SyncRecord(known, {path: digest(data) for path, data in files.items()})
+        return files
+
+
+def start_run(
+    paths: Sequence[str] = (),
+    config: Config | None = None,
+    overrides: Sequence[Overrides] = (),
+    *,
+    stdin: IO[bytes] | None = None,
+    use_cache: bool = True,
+    progress: Progress | None = None,
+) -> Run:
+    """Read the files of a run.
+
+    Args:
+        paths: files and folders, `-` for standard input; the configured ones when empty.
+        config: the repository's settings; the defaults when None.
+        overrides: values by app, later ones on top of earlier ones and of those in kaigen.yaml.
+        stdin: what `-` reads.
+        use_cache: False compiles every file, and stores nothing.
+        progress: receives the number of files read and compiled.
+    """
+    from kaigen.config.settings import Config
+    from kaigen.system.cache import cache_folder
+
+    config = config or Config()
+    folder = cache_folder() if use_cache else None
+    store = Store(folder, config, overrides) if folder is not None else None
+    stored = store.read() if store is not None else Stored()
+    compiler = Compiler(config, overrides)
+
+    def units(sources: Iterable[Source]) -> list[Unit]:
+        return [Unit(source, compiler, stored=stored.sources.get(source.path)) for source in sources]
+
+    named, problems = read_named(paths, config, stdin=stdin)
+    kinds = kind_problems(config) if stored.kind_problems is None else stored.kind_problems
+    others = units(read_others([source.path for source in named], config)) if paths else None
+    problems.extend(kinds)
+    return Run(units(named), others, compiler, problems, stored=stored, store=store, progress=progress)
+
+
+def compile_specs(
+    loaded: Loaded,
+    config: Config | None = None,
+    overrides: Sequence[Overrides] = (),
+    *,
+    others: Loaded | None = None,
+    progress: Progress | None = None,
+) -> Compilation:
+    """Compile every spec to an app with overridden settings, and check its objects.
+
+    Args:
+        loaded: the specs.
+        config: the repository's settings; the defaults when None.
+        overrides: values by app, later ones on top of earlier ones and of those in kaigen.yaml.
+        others: specs that may be referred to but are not compiled.
+        progress: receives the number of specs compiled.
+
+    Raises:
+        InputError: with all diagnostics, those of loading included, when one of them is an error.
     """
     from kaigen.config.settings import Config
 
-    config = config or Config()
-    loaded = load_specs(paths, config, stdin=stdin)
-    others = load_others(loaded, config) if paths else None
-    try:
-        return list(compile_specs(loaded, config, others=others).diagnostics), loaded.files
-    except InputError as error:
-        return error.diagnostics, loaded.files
+    compiler = Compiler(config or Config(), overrides)
+
+    def units(sources: Loaded) -> list[Unit]:
+        return [Unit(item.source, compiler, loaded=item) for item in sources.sources]
+
+    known = None if others is None else units(others)
+    return Run(units(loaded), known, compiler, loaded.problems, progress=progress).compilation()
+
+
+def validate(
+    paths: Sequence[str],
+    config: Config | None = None,
+    *,
+    stdin: IO[bytes] | None = None,
+    use_cache: bool = True,
+) -> tuple[list[Diagnostic], tuple[str, ...]]:
+    """Check specs as rendering does.
+
+    Returns:
+        The diagnostics by file and position, and the files that were read.
+    """
+    run = start_run(paths, config, stdin=stdin, use_cache=use_cache)
+    found = run.diagnostics
+    run.save()
+    return found, run.paths
 
 
 def render(
@@ -63,19 +426,14 @@ def render(
     form: Format | None = None,
     stdin: IO[bytes] | None = None,
 ) -> dict[str, bytes]:
-    """Specs in, the output tree out: content by relative path. Nothing is written.
+    """Return the output tree of specs: content by relative path. Nothing is written.
 
-    Files for Argo CD and Flux tell of every app, so they are among it only when no paths are given.
+    Files for Argo CD and Flux describe every app, so they are in it only when no paths are given.
 
     Raises:
-        InputError: with every problem found.
+        InputError: with all diagnostics when one of them is an error.
     """
-    from kaigen.config.settings import Config
+    from kaigen.output.contents import data_of
 
-    config = config or Config()
-    loaded = load_specs(paths, config, stdin=stdin)
-    others = load_others(loaded, config) if paths else None
-    compilation = compile_specs(loaded, config, overrides, others=others)
-    if paths:
-        return compilation.files(form or config.format)
-    return output_files(compilation, config, form)
+    run = start_run(paths, config, overrides, stdin=stdin, use_cache=False)
+    return {path: data_of(content) for path, content in run.files(form).items()}

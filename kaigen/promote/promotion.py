@@ -18,6 +18,7 @@ from kaigen.diagnostics.suggest import did_you_mean
 if TYPE_CHECKING:
     from kaigen.kinds.promotable import Found
     from kaigen.kinds.spec import Spec
+    from kaigen.pipeline.unit import Unit
 
 OWN_IMAGES = "(kaigen)"
 """Stands for the app in moves of kaigen's own images."""
@@ -75,11 +76,24 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True)
 class _App:
-    """An app that has promotable fields, in one environment."""
+    """An app with promotable fields, in one environment.
+
+    Attributes:
+        name: as the pins file has it.
+        unit: the file of its spec.
+        position: of the spec in the file.
+        fields: the fields by dotted name.
+    """
 
     name: str
-    spec: Spec
+    unit: Unit
+    position: int
     fields: Mapping[str, Found]
+
+    @property
+    def spec(self) -> Spec:
+        """Its spec."""
+        return self.unit.loaded.specs[self.position]
 
 
 def plan_promotion(
@@ -174,19 +188,20 @@ def _apps(config: Config, *, strict: bool) -> dict[str, _App]:
     from kaigen.environments.match import pin_name
     from kaigen.environments.patch import PatchedDocument
     from kaigen.kinds.promotable import promotable_values
-    from kaigen.pipeline.run import load_specs
+    from kaigen.pipeline.run import start_run
 
-    loaded = load_specs((), config)
-    errors = [item for item in loaded.diagnostics if item.severity is Severity.ERROR]
+    run = start_run((), config, use_cache=False)
+    errors = [item for item in run.load_diagnostics if item.severity is Severity.ERROR]
     if strict and errors:
         raise InputError(errors)
     found: dict[str, _App] = {}
-    for spec in loaded.specs:
-        document: Any = spec.document
-        base = document.base if isinstance(document, PatchedDocument) else document
-        block = spec.entry.model().model_validate(document.data, by_alias=True, by_name=False)
-        fields = {item.name: item for item in promotable_values(block)}
-        found.setdefault(pin_name(base), _App(pin_name(base), spec, fields))
+    for unit in run.units:
+        for position, spec in enumerate(unit.loaded.specs):
+            document: Any = spec.document
+            base = document.base if isinstance(document, PatchedDocument) else document
+            block = spec.entry.model().model_validate(document.data, by_alias=True, by_name=False)
+            fields = {item.name: item for item in promotable_values(block)}
+            found.setdefault(pin_name(base), _App(pin_name(base), unit, position, fields))
     return found
 
 
@@ -207,22 +222,17 @@ def _own_images(config: Config, apps: Mapping[str, _App]) -> dict[str, set[str]]
 
     Those of `helm test` count where charts are written or published.
     """
-    from kaigen.compile.context import SpecIndex
-    from kaigen.config.value_layers import value_layers
-    from kaigen.diagnostics.diagnostic import Diagnostics
-    from kaigen.pipeline.run import compile_spec, make_context, spec_key
     from kaigen.publish.sbom import images_of
 
-    index = SpecIndex({spec_key(app.spec, config.namespace): app.spec.block for app in apps.values()})
-    context, layers = make_context(config, index), value_layers(config)
     charts = config.format != "manifests" or (
         config.publish is not None and config.publish.charts is not None
     )
     found: dict[str, set[str]] = {}
     for name, app in apps.items():
-        made = compile_spec(app.spec, context, layers, Diagnostics())
-        if made is not None:
-            images = set(images_of(item.body for item in made.app.render(made.values, tests=charts)))
+        compiled = app.unit.compiler.compile(app.spec).compiled
+        if compiled is not None:
+            objects = compiled.app.render(compiled.values, tests=charts)
+            images = set(images_of(item.body for item in objects))
             found[name] = {own for own, ref in config.images.items() if ref in images}
     return found
 

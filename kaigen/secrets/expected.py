@@ -106,6 +106,15 @@ class Facts:
     makes: tuple[tuple[str, str, Maker], ...] = field(default=())
 
 
+def merge_facts(facts: Iterable[Facts]) -> Facts:
+    """Return the facts about several apps as one."""
+    every = list(facts)
+    return Facts(
+        tuple(read for item in every for read in item.reads),
+        tuple(made for item in every for made in item.makes),
+    )
+
+
 def facts_of(items: Iterable[Compiled]) -> Facts:
     """What the objects of apps say about Secrets."""
     reads: list[tuple[str, str, str, Use]] = []

@@ -13,7 +13,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from kaigen.config.settings import Config
-from kaigen.diagnostics.diagnostic import Diagnostics, InputError, Severity
+from kaigen.diagnostics.diagnostic import InputError, Severity
 from kaigen.pipeline.run import Loaded, compile_specs, load_source
 from kaigen.yaml.sources import Source
 
@@ -175,15 +175,12 @@ def _mapping(draw: st.DrawFn, schema: dict[str, Any], tame: bool, depth: int) ->
 def rendered(document: dict[str, Any], profile: str) -> list[str]:
     """Return the codes of a document's errors; none if it renders."""
     config = Config(profile=profile)
-    specs: list[Any] = []
-    found = Diagnostics()
-    load_source(Source("it.json", json.dumps(document)), config, specs, [], found)
-    if found.has_errors:
-        return [item.code for item in found if item.severity is Severity.ERROR]
-    assert specs, "what is not told to be wrong is compiled"
-    loaded = Loaded(tuple(specs), (), tuple(found), ("it.json",))
+    source = load_source(Source("it.json", json.dumps(document)), config)
+    if source.has_errors:
+        return [item.code for item in source.diagnostics if item.severity is Severity.ERROR]
+    assert source.specs, "a document without errors becomes a spec"
     try:
-        compilation = compile_specs(loaded, config)
+        compilation = compile_specs(Loaded((source,)), config)
     except InputError as error:
         codes = [item.code for item in error.diagnostics if item.severity is Severity.ERROR]
         assert codes

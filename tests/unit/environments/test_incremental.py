@@ -10,8 +10,7 @@ import pytest
 from kaigen.config.load import load_config
 from kaigen.config.pins import pins_text
 from kaigen.diagnostics.diagnostic import Diagnostic, InputError
-from kaigen.output.tree import write_tree
-from kaigen.pipeline.incremental import render_incrementally
+from kaigen.pipeline.run import start_run
 
 SPEC = """\
 apiVersion: kaigen.dev/v1alpha1
@@ -67,11 +66,11 @@ class Repository:
     def _render(self, output: str, *, use_cache: bool) -> list[str]:
         config = load_config(self.root, "prod")
         try:
-            result = render_incrementally(config, (), "manifests", self.root / output, use_cache=use_cache)
+            result = start_run((), config, use_cache=use_cache).tree(self.root / output)
         except InputError as error:
             return [_said(item) for item in error.diagnostics]
-        write_tree(self.root / output, result.files, state=result.state)
-        result.keep()
+        result.write()
+        result.save()
         return [_said(item) for item in result.diagnostics]
 
     def _tree(self, output: str) -> dict[str, bytes]:

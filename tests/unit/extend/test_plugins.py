@@ -192,7 +192,7 @@ def test_documents_of_packages_are_compiled_at_every_render(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kaigen.config.load import load_config
-    from kaigen.pipeline.incremental import render_incrementally
+    from kaigen.pipeline.run import start_run
 
     monkeypatch.setenv("KAIGEN_CACHE_DIR", str(tmp_path / "cache"))
     plug(tmp_path, monkeypatch, MINIMAL)
@@ -201,10 +201,9 @@ def test_documents_of_packages_are_compiled_at_every_render(
     config = load_config(folder)
     counts = []
     for _ in range(2):
-        from kaigen.output.tree import write_tree
-
-        result = render_incrementally(config, (), "manifests", folder / "rendered")
-        write_tree(folder / "rendered", result.files, state=result.state)
-        result.keep()
-        counts.append(result.compiled)
+        run = start_run((), config)
+        tree = run.tree(folder / "rendered")
+        tree.write()
+        tree.save()
+        counts.append(run.compiled)
     assert counts == [2, 1]

@@ -18,8 +18,8 @@ from kaigen.config.assignments import parse_assignment
 from kaigen.config.load import load_config
 from kaigen.config.settings import Format
 from kaigen.diagnostics.diagnostic import InputError
-from kaigen.output.tree import write_tree
-from kaigen.pipeline.incremental import Result, render_incrementally
+from kaigen.pipeline.output import OutputTree
+from kaigen.pipeline.run import start_run
 from kaigen.system import cache
 
 COMMIT = "7ae557604adf67be50417f59c2c2f167def9a775"
@@ -51,6 +51,7 @@ class Repository:
     environment: str = ""
     form: Format = "manifests"
     assignments: list[str] = field(default_factory=list)
+    compiled: int = 0
 
     def save(self) -> None:
         """Write the specs and the configuration as they are now."""
@@ -65,14 +66,16 @@ class Repository:
             if not (folder / name).is_file() or (folder / name).read_text(encoding="utf-8") != text:
                 (folder / name).write_text(text, encoding="utf-8")
 
-    def render(self, output: Path, *, use_cache: bool) -> tuple[Result | None, list[str]]:
+    def render(self, output: Path, *, use_cache: bool) -> tuple[OutputTree | None, list[str]]:
         """Render and write; what is wrong in place of a result where something is, else the warnings."""
         try:
             config = load_config(self.root, self.environment)
             overrides = [parse_assignment(text) for text in self.assignments]
-            result = render_incrementally(config, overrides, self.form, output, use_cache=use_cache)
-            write_tree(output, result.files, state=result.state)
-            result.keep()
+            run = start_run((), config, overrides, use_cache=use_cache)
+            result = run.tree(output, self.form)
+            result.write()
+            result.save()
+            self.compiled = run.compiled
         except InputError as error:
             return None, [_said(item) for item in error.diagnostics]
         return result, [_said(item) for item in result.diagnostics]
@@ -323,7 +326,7 @@ def test_a_render_compiles_only_what_changed(repository: Repository, tmp_path: P
         repository.save()
         result, _ = repository.render(output, use_cache=True)
         assert result is not None
-        return result.compiled
+        return repository.compiled
 
     assert compiled() == 4
     assert compiled() == 0
@@ -352,14 +355,14 @@ def test_the_cache_of_another_kaigen_is_not_used(
 ) -> None:
     output = tmp_path / "out"
     repository.render(output, use_cache=True)
-    monkeypatch.setattr("kaigen.pipeline.incremental.build_id", lambda: "another")
+    monkeypatch.setattr("kaigen.pipeline.store.build_id", lambda: "another")
     monkeypatch.setattr("kaigen.system.cache.build_id", lambda: "another")
     result, _ = repository.render(output, use_cache=True)
     assert result is not None
-    assert result.compiled == 4
+    assert repository.compiled == 4
     result, _ = repository.render(output, use_cache=True)
     assert result is not None
-    assert result.compiled == 0
+    assert repository.compiled == 0
 
 
 def test_a_changed_module_makes_another_kaigen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,18 +384,17 @@ def test_warnings_of_unchanged_specs_are_told_again(repository: Repository, tmp_
     _, first = repository.render(output, use_cache=True)
     result, again = repository.render(output, use_cache=True)
     assert result is not None
-    assert result.compiled == 0
+    assert repository.compiled == 0
     assert again == first
     assert [line.split()[2] for line in first] == ["KG0310"]
 
 
-def test_two_trees_of_one_repository_have_caches_of_their_own(repository: Repository, tmp_path: Path) -> None:
+def test_a_second_tree_of_one_repository_is_written_in_full(repository: Repository, tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     repository.render(one, use_cache=True)
     result, _ = repository.render(two, use_cache=True)
     assert result is not None
-    assert result.compiled == 4
     result, _ = repository.render(one, use_cache=True)
     assert result is not None
-    assert result.compiled == 0
+    assert repository.compiled == 0
     assert tree(one) == tree(two)

@@ -1,0 +1,121 @@
+"""The ExternalSecrets of a run, which come from all apps together, and warnings about Secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kaigen.config.settings import FILE_NAME
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.pipeline.result import Compiled
+
+if TYPE_CHECKING:
+    from kaigen.config.settings import Config
+    from kaigen.secrets.expected import ExpectedSecret, Facts
+    from kaigen.secrets.provider import External
+
+AppKey = tuple[str, str]
+"""Namespace and name of an app."""
+
+
+@dataclass(frozen=True, slots=True)
+class SecretApps:
+    """The apps with the ExternalSecrets of a run.
+
+    Attributes:
+        apps: one app for each namespace.
+        needs: for each app that reads such a Secret, the apps that create it.
+        diagnostics: errors and warnings.
+    """
+
+    apps: tuple[Compiled, ...] = ()
+    needs: Mapping[AppKey, tuple[AppKey, ...]] = field(default_factory=dict)
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def secret_apps(own: Sequence[Facts], others: Sequence[Facts] | None, config: Config) -> SecretApps:
+    """Return the apps that create the Secrets which apps read, when kaigen.yaml configures External Secrets.
+
+    Args:
+        own: the Secrets of each app of the run.
+        others: those of the repository's other apps; None when one of these cannot be compiled.
+        config: the repository's settings.
+    """
+    from kaigen.secrets.expected import gather, merge_facts
+    from kaigen.secrets.keys import missing_keys
+    from kaigen.secrets.provider import external_of
+
+    expected = gather(merge_facts(own))
+    found = list(missing_keys(expected))
+    external = external_of(config)
+    if external is None:
+        return SecretApps(diagnostics=tuple(found))
+    if others is None:
+        message = "ExternalSecrets stay unchanged because another spec of the repository has errors"
+        hint = "run `kaigen validate` without a path; several apps may read one Secret"
+        found.append(Diagnostic("KG0332", message, None, hint, Severity.WARNING))
+        return SecretApps(diagnostics=tuple(found))
+    spaces = {item.namespace for item in expected}
+    every = [item for item in gather(merge_facts([*own, *others])) if item.namespace in spaces]
+    return _external(every, external, config, found)
+
+
+def not_in_charts(items: Iterable[Compiled]) -> Iterator[Diagnostic]:
+    """Return a warning for each encrypted Secret, which stays a manifest when apps are written as charts."""
+    for item in items:
+        for number, rendered in enumerate(item.objects):
+            if rendered.object.verbatim:
+                name = rendered.body["metadata"]["name"]
+                message = (
+                    f"the Secret `{name}` is written as a manifest: SOPS cannot decrypt what is in a chart"
+                )
+                mark = item.documents[number].mark(("kind",)) if item.documents else None
+                hint = "sync the manifests of this folder with decryption, and use charts for the apps only"
+                yield Diagnostic("KG0610", message, mark, hint, Severity.WARNING)
+
+
+def _external(
+    every: list[ExpectedSecret], external: External, config: Config, found: list[Diagnostic]
+) -> SecretApps:
+    from kaigen.secrets import external as writer
+
+    secrets = writer.wanted(every)
+    for secret in writer.untold(secrets, external):
+        use = next(use for use in secret.uses if not use.keys)
+        message = (
+            f"`{secret.name}` is read whole ({use.purpose}), and `keyTemplate` needs the name of each key"
+        )
+        hint = (
+            "name the keys where they are read, or remove `{key}` from `secrets.externalSecrets.keyTemplate`"
+        )
+        found.append(Diagnostic("KG0331", message, use.mark, hint, path=use.field))
+    secrets = [item for item in secrets if item.keys or not external.by_key]
+    compiled = []
+    for app in writer.secret_apps(secrets, external, FILE_NAME):
+        values = app.default_values()
+        compiled.append(Compiled(app, values, app.render(values)))
+    found += _problems(compiled, secrets, config)
+    needs: dict[AppKey, set[AppKey]] = {}
+    for secret in secrets:
+        for name in secret.apps:
+            namespace, _, app_name = name.partition("/")
+            needs.setdefault((namespace, app_name), set()).add((secret.namespace, writer.APP_NAME))
+    ordered = {app: tuple(sorted(creators)) for app, creators in needs.items()}
+    return SecretApps(tuple(compiled), ordered, tuple(found))
+
+
+def _problems(
+    compiled: Iterable[Compiled], secrets: Iterable[ExpectedSecret], config: Config
+) -> Iterator[Diagnostic]:
+    """Return what the API server would reject: a name or a key that an app reads."""
+    from kaigen.check import check_object
+
+    known = {(item.namespace, item.name): item for item in secrets}
+    for item in compiled:
+        for rendered in item.objects:
+            secret = known[item.app.namespace, rendered.body["metadata"]["name"]]
+            for problem in check_object(rendered.body, target=config.kubernetes):
+                use = secret.uses[0]
+                message = f"ExternalSecret {secret.name} at {problem.where}: {problem.message}"
+                yield Diagnostic(problem.code, message, use.mark, problem.hint, problem.severity, use.field)

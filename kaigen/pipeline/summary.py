@@ -1,0 +1,182 @@
+"""The plain facts about a compiled source file that the rest of a run needs, and that the cache stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from kaigen.compile.context import Key
+    from kaigen.config.settings import Format
+    from kaigen.gitops.delivery import AppFacts
+    from kaigen.kinds.lowering import ObjectName
+    from kaigen.pipeline.result import Compiled
+    from kaigen.secrets.expected import Facts
+
+
+class ObjectKey(NamedTuple):
+    """What two apps must not both create.
+
+    Attributes:
+        group: API group of an object; empty for the core, and for a bucket folder.
+        kind: kind of the object, or `FOLDER`.
+        namespace: of the object.
+        name: of the object, or URI of the bucket folder.
+    """
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+
+FOLDER = "folder of a bucket"
+"""The kind in the key of a bucket folder, which only one app may fill."""
+
+
+class AppRow(NamedTuple):
+    """One app, as the table at the end of a render shows it."""
+
+    namespace: str
+    name: str
+    kind: str
+    objects: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppSummary:
+    """One app without its objects.
+
+    Attributes:
+        namespace: where it goes.
+        name: its name.
+        kind: the kind that it was written in.
+        source: its file, relative to the repository.
+        position: of its spec among those of the file; -1 for plain objects and for what kaigen generates.
+        objects: what it creates.
+        needs: namespace and name of the apps that it refers to.
+        facts: the facts for Argo CD and Flux; None when kaigen.yaml configures neither.
+        secrets: the Secrets that it reads and creates; None when the run does not need them.
+    """
+
+    namespace: str
+    name: str
+    kind: str
+    source: str
+    position: int
+    objects: tuple[ObjectKey, ...]
+    needs: tuple[tuple[str, str], ...] = ()
+    facts: AppFacts | None = None
+    secrets: Facts | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return (self.namespace, self.name)
+
+    @property
+    def row(self) -> AppRow:
+        """The app as a row of a table."""
+        count = sum(key.kind != FOLDER for key in self.objects)
+        return AppRow(self.namespace, self.name, self.kind, count, self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSummary:
+    """One source file after compiling.
+
+    Attributes:
+        digest: of its text.
+        defines: kind, namespace and name of its specs.
+        documents: apiVersion, kind and name of its documents.
+        lookups: the objects that its specs looked up among all documents, each with a digest of their files.
+        consumed: path and index of the documents of other files that became part of its specs.
+        references: the specs that were looked up, each with the digest of its file; empty when there was none.
+        diagnostics: errors and warnings.
+        matched: the overrides, pins and patches that apply to its specs.
+        apps: its apps.
+        form: the form of its files; empty when they were not written.
+        files: the digest of each of its files in the output tree.
+    """
+
+    digest: str
+    defines: tuple[Key, ...]
+    documents: tuple[ObjectName, ...]
+    lookups: tuple[tuple[ObjectName, str], ...]
+    consumed: tuple[tuple[str, int], ...]
+    references: tuple[tuple[Key, str], ...]
+    diagnostics: tuple[Diagnostic, ...]
+    matched: tuple[int | str, ...]
+    apps: tuple[AppSummary, ...]
+    form: Format | str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def has_errors(self) -> bool:
+        """True when at least one diagnostic is an error."""
+        return any(item.severity is Severity.ERROR for item in self.diagnostics)
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """What summaries must include.
+
+    Attributes:
+        form: the form whose files are written; empty for none.
+        facts: include the facts for Argo CD and Flux.
+        secrets: include Secrets.
+    """
+
+    form: Format | str = ""
+    facts: bool = False
+    secrets: bool = False
+
+    def covers(self, summary: SourceSummary) -> bool:
+        """Return whether a summary includes all of it."""
+        return (not self.form or summary.form == self.form) and all(
+            (app.facts is not None or not self.facts) and (app.secrets is not None or not self.secrets)
+            for app in summary.apps
+        )
+
+
+def summarize(item: Compiled, detail: Detail, position: int = -1) -> AppSummary:
+    """Return the summary of an app.
+
+    Args:
+        item: the app with its objects.
+        detail: what to include.
+        position: of its spec in the file.
+    """
+    app = item.app
+    facts = secrets = None
+    if detail.facts:
+        from kaigen.gitops.delivery import facts_of
+
+        facts = facts_of(app, item.objects, item.needs)
+    if detail.secrets:
+        from kaigen.secrets.expected import facts_of as secrets_of
+
+        secrets = secrets_of([item])
+    keys = object_keys(item)
+    return AppSummary(
+        app.namespace, app.name, app.kind, app.source, position, keys, item.needs, facts, secrets
+    )
+
+
+def object_keys(item: Compiled) -> tuple[ObjectKey, ...]:
+    """Return the keys of an app's objects, and of the bucket folders that it fills."""
+    from kaigen.compile.builders.frame import LOCATION
+
+    keys = []
+    for rendered in item.objects:
+        body = rendered.body
+        metadata = body["metadata"]
+        group = body["apiVersion"].rpartition("/")[0]
+        keys.append(ObjectKey(group, body["kind"], metadata.get("namespace", ""), metadata["name"]))
+        if folder := (metadata.get("annotations") or {}).get(LOCATION):
+            keys.append(ObjectKey("", FOLDER, "", folder))
+    return tuple(keys)

@@ -1,0 +1,413 @@
+"""One source file on its way through a run. Each step runs when its result is first needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from kaigen.config.value_layers import value_layers
+from kaigen.diagnostics.category import Category
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.kinds.lowering import InputDocuments, ObjectName, object_name
+from kaigen.output.contents import digest
+from kaigen.pipeline.document import is_kubernetes_object
+from kaigen.pipeline.load import (
+    LoadedSource,
+    ParsedSource,
+    add_objects,
+    lower_specs,
+    parse_source,
+    spec_key,
+)
+from kaigen.pipeline.output import LazyFile
+from kaigen.pipeline.summary import AppSummary, Detail, SourceSummary, summarize
+from kaigen.system.progress import counted
+
+if TYPE_CHECKING:
+    from kaigen.compile.context import Context, Key
+    from kaigen.compile.expressions import SpecPath
+    from kaigen.config.settings import Config, Format
+    from kaigen.config.value_layers import Overrides
+    from kaigen.extend.patches import Patches
+    from kaigen.kinds.spec import Spec
+    from kaigen.pipeline.compile_spec import SpecResult
+    from kaigen.pipeline.result import Compiled
+    from kaigen.system.progress import Progress
+    from kaigen.yaml.document import Document
+    from kaigen.yaml.sources import Source
+
+
+class Compiler:
+    """Everything that compiling a source file takes, except the file.
+
+    Attributes:
+        config: the repository's settings.
+        overrides: values by app, later ones on top.
+        documents: every document of the run.
+        consumed: documents that became part of specs.
+        defines: the file of each spec; the first file when several define it.
+        broken: kind, namespace and name of invalid documents.
+    """
+
+    def __init__(self, config: Config, overrides: Sequence[Overrides] = ()) -> None:
+        self.config = config
+        self.overrides = (*value_layers(config), *overrides)
+        self.documents = _Documents()
+        self.consumed: list[Document] = []
+        self.defines: dict[Key, Unit] = {}
+        self.broken: set[Key] = set()
+        self._unreadable = False
+
+    def load(
+        self, units: Sequence[Unit], *, unreadable: bool = False, progress: Progress | None = None
+    ) -> None:
+        """Load the files that the cache does not know, so that specs can refer to each other.
+
+        Args:
+            units: every file of the run; a spec in an earlier one takes precedence.
+            unreadable: other files could not be read, so any spec may be missing.
+            progress: receives the number of files loaded.
+        """
+        self._unreadable = unreadable
+        for unit in units:
+            self.documents.add(unit)
+        fresh = [unit for unit in units if not unit.use_cache()]
+        for unit in counted(fresh, "reading", progress):
+            self.consumed += unit.lowered.consumed
+        paths = {unit.source.path: unit for unit in units}
+        for unit in units:
+            for path, index in unit.consumes:
+                self.consumed += [item for item in paths[path].parsed.documents if item.index == index]
+        for unit in units:
+            for key in unit.defines:
+                self.defines.setdefault(key, unit)
+            self.broken |= unit.broken
+            self._unreadable |= unit.unreadable
+
+    def _may_exist(self, key: Key) -> bool:
+        """Return whether a spec that is not among those read may be in a document that is wrong."""
+        return self._unreadable or key in self.broken
+
+    def compile(self, spec: Spec) -> SpecResult:
+        """Compile one spec."""
+        from kaigen.pipeline.compile_spec import compile_spec
+
+        result = compile_spec(spec, self.context, self.overrides)
+        if not any(map(self._may_exist, result.references)):
+            return result
+        # A document that is wrong is reported where it is, and not again where it is referred to.
+        kept = [item for item in result.diagnostics if item.category is not Category.SPEC_REFERENCE]
+        return replace(result, diagnostics=tuple(kept))
+
+    @cached_property
+    def context(self) -> Context:
+        """What specs are compiled in."""
+        from kaigen.compile.context import SpecIndex
+        from kaigen.pipeline.compile_spec import make_context
+
+        patches = self.patches if self.config.patches else None
+        return make_context(self.config, SpecIndex(_Blocks(self.defines, self.config)), patches)
+
+    @cached_property
+    def patches(self) -> Patches:
+        """The user's patches."""
+        from kaigen.extend.patch_files import read_patches
+
+        return read_patches(self.config)
+
+
+class _Blocks(Mapping["Key", Any]):
+    """The specs of a run. A file that is unchanged since the last run is loaded when one of its specs is needed."""
+
+    def __init__(self, units: Mapping[Key, Unit], config: Config) -> None:
+        self._units = units
+        self._namespace = config.namespace
+
+    def __getitem__(self, key: Key) -> Any:
+        for spec in self._units[key].loaded.specs:
+            if spec_key(spec, self._namespace) == key:
+                return spec.block
+        raise KeyError(key)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._units)
+
+    def __len__(self) -> int:
+        return len(self._units)
+
+
+class _Documents(InputDocuments):
+    """The documents of a run. A file that is unchanged since the last run is parsed when a document is looked up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._units: dict[ObjectName, list[Unit]] = {}
+
+    def add(self, unit: Unit) -> None:
+        """Add the documents of a file."""
+        for name in unit.names:
+            self._units.setdefault(name, []).append(unit)
+
+    def named(self, api_version: str, kind: str, name: str) -> Sequence[Document]:
+        """Return the documents with that name, of any namespace."""
+        wanted = (api_version, kind, name)
+        return [
+            document
+            for unit in dict.fromkeys(self._units.get(wanted, ()))
+            for document in unit.parsed.documents
+            if object_name(document.data) == wanted
+        ]
+
+    def digest(self, name: ObjectName) -> str:
+        """Return a digest of the files that have a document of that name; empty when there is none."""
+        return " ".join(f"{unit.source.path} {unit.digest}" for unit in self._units.get(name, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledSource:
+    """One source file after compiling.
+
+    Attributes:
+        apps: its apps, each with the position of its spec in the file; -1 for its plain objects.
+        diagnostics: errors and warnings of loading and compiling.
+        references: the specs that were looked up.
+    """
+
+    apps: tuple[tuple[int, Compiled], ...]
+    diagnostics: tuple[Diagnostic, ...]
+    references: tuple[Key, ...]
+
+
+class Unit:
+    """One source file of a run.
+
+    Attributes:
+        source: the file.
+        compiler: what compiling it takes.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        compiler: Compiler,
+        *,
+        stored: SourceSummary | None = None,
+        loaded: LoadedSource | None = None,
+    ) -> None:
+        self.source = source
+        self.compiler = compiler
+        self._cached = stored is not None and stored.digest == self.digest
+        self._summary = stored if self._cached else None
+        self._files: Mapping[str, bytes] | None = None
+        if loaded is not None:
+            self.__dict__.update(parsed=loaded.parsed, lowered=loaded, loaded=loaded)
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of the text."""
+        return self.source.digest
+
+    def use_cache(self) -> bool:
+        """Return whether the cache knows the file; forget what it knows when a looked-up object has changed."""
+        if self._cached and any(
+            self.compiler.documents.digest(name) != known for name, known in self.summary.lookups
+        ):
+            self._cached, self._summary = False, None
+        return self._cached
+
+    @cached_property
+    def parsed(self) -> ParsedSource:
+        """The file's documents."""
+        return parse_source(self.source)
+
+    @cached_property
+    def lowered(self) -> LoadedSource:
+        """The file's specs, before it is known which of its Kubernetes objects became part of a spec."""
+        return lower_specs(self.parsed, self.compiler.config, self.compiler.documents)
+
+    @cached_property
+    def loaded(self) -> LoadedSource:
+        """The file's specs and Kubernetes objects."""
+        consumed = (*self.compiler.consumed, *self.lowered.consumed)
+        return add_objects(self.lowered, self.compiler.config, consumed)
+
+    @cached_property
+    def compiled(self) -> CompiledSource:
+        """The file's apps with their objects."""
+        compiler = self.compiler
+        found = Diagnostics(self.loaded.diagnostics)
+        apps: list[tuple[int, Compiled]] = []
+        references: list[Key] = []
+        for position, spec in enumerate(self.loaded.specs):
+            result = compiler.compile(spec)
+            found.extend(result.diagnostics)
+            references += result.references
+            if result.compiled is not None:
+                apps.append((position, result.compiled))
+        if self.loaded.plain:
+            from kaigen.pipeline.plain_objects import compile_plain
+
+            names = [key[1:] for key in compiler.defines]
+            if (item := compile_plain(self.loaded, names, compiler.config, found)) is not None:
+                apps.append((-1, item))
+        return CompiledSource(tuple(apps), tuple(found), tuple(dict.fromkeys(references)))
+
+    @property
+    def is_cached(self) -> bool:
+        """True when the cache has a summary of this text."""
+        return self._cached
+
+    @property
+    def is_compiled(self) -> bool:
+        """True when `compiled` is there already."""
+        return "compiled" in self.__dict__
+
+    @property
+    def is_reusable(self) -> bool:
+        """True when a later run may use the summary: it depends on the file and its references only."""
+        if self._summary is None or self._summary.has_errors or self.source.path.startswith("<"):
+            return False
+        if self._cached:
+            return True
+        own = self.loaded.consumed
+        return not any(spec.entry.volatile for spec in self.loaded.specs) and all(
+            any(document is other for other in own)
+            for document in self.parsed.documents
+            if is_kubernetes_object(document)
+        )
+
+    @property
+    def names(self) -> tuple[ObjectName, ...]:
+        """apiVersion, kind and name of the file's documents."""
+        if self._cached:
+            return self.summary.documents
+        names = (object_name(document.data) for document in self.parsed.documents)
+        return tuple(name for name in names if name is not None)
+
+    @property
+    def consumes(self) -> tuple[tuple[str, int], ...]:
+        """Path and index of the documents of other files that became part of the file's specs."""
+        if self._cached:
+            return self.summary.consumed
+        return tuple(
+            (document.source.path, document.index)
+            for document in self.lowered.consumed
+            if document.source.path != self.source.path
+        )
+
+    @property
+    def identity(self) -> str:
+        """A digest of the text and of the files that it looks up."""
+        if self._cached:
+            known = [value for _, value in self.summary.lookups]
+        else:
+            known = [self.compiler.documents.digest(name) for name in self.lowered.lookups]
+        return digest("\n".join((self.digest, *known)).encode()) if known else self.digest
+
+    @property
+    def defines(self) -> tuple[Key, ...]:
+        """Kind, namespace and name of the file's specs."""
+        if self._summary is not None:
+            return self._summary.defines
+        return tuple(spec_key(spec, self.compiler.config.namespace) for spec in self.loaded.specs)
+
+    @property
+    def matched(self) -> tuple[int | str, ...]:
+        """The overrides, pins and patches that apply to the file's specs, as far as it is compiled."""
+        if self._summary is not None:
+            return self._summary.matched
+        return tuple(name for spec in self.loaded.specs for name in spec.matched)
+
+    @property
+    def broken(self) -> frozenset[Key]:
+        """Kind, namespace and name of the file's invalid documents."""
+        return frozenset() if self._cached else self.loaded.broken
+
+    @property
+    def unreadable(self) -> bool:
+        """True when a document of the file could not be parsed."""
+        return not self._cached and self.loaded.unreadable
+
+    @property
+    def has_plain(self) -> bool:
+        """True when the file has Kubernetes objects that pass through unchanged."""
+        return not self._cached and bool(self.loaded.plain)
+
+    @property
+    def has_errors(self) -> bool:
+        """True when the file has an error, as far as it is loaded or compiled."""
+        return self.summary.has_errors if self._summary is not None else self.loaded.has_errors
+
+    def apps(self) -> list[Compiled]:
+        """Return the file's apps with their objects."""
+        return [item for _, item in self.compiled.apps]
+
+    @property
+    def summary(self) -> SourceSummary:
+        """The file's summary, after `summarize` or from the cache."""
+        assert self._summary is not None, f"{self.source.path} is not summarized"
+        return self._summary
+
+    def is_current(self, detail: Detail) -> bool:
+        """Return whether the summary has these details and every reference leads to an unchanged file."""
+        return (
+            self._summary is not None
+            and detail.covers(self._summary)
+            and all(self._digest_of(key) == known for key, known in self._summary.references)
+        )
+
+    def summarize(self, detail: Detail) -> tuple[SourceSummary, Mapping[str, bytes]]:
+        """Compile the file, and return its summary and the content of its output files."""
+        compiled = self.compiled
+        files = self._emit(detail.form) if detail.form else {}
+        matched = [name for spec in self.loaded.specs for name in spec.matched]
+        matched += [name for _, item in compiled.apps for name in item.patched]
+        summary = SourceSummary(
+            digest=self.digest,
+            defines=tuple(spec_key(spec, self.compiler.config.namespace) for spec in self.loaded.specs),
+            documents=self.names,
+            lookups=tuple((name, self.compiler.documents.digest(name)) for name in self.loaded.lookups),
+            consumed=self.consumes,
+            references=tuple((key, self._digest_of(key)) for key in compiled.references),
+            diagnostics=compiled.diagnostics,
+            matched=tuple(matched),
+            apps=tuple(summarize(item, detail, position) for position, item in compiled.apps),
+            form=detail.form,
+            files={path: digest(data) for path, data in files.items()},
+        )
+        return summary, files
+
+    def accept(self, summary: SourceSummary, files: Mapping[str, bytes]) -> None:
+        """Take the results of `summarize`, perhaps of another process."""
+        self._summary = summary
+        self._files = files if summary.form else None
+
+    def files(self) -> dict[str, LazyFile]:
+        """Return the file's output files by path. The file is compiled when content is needed that is not there."""
+
+        def read(path: str) -> bytes:
+            if self._files is None:
+                self._files = self._emit(self.summary.form)
+            return self._files[path]
+
+        return {path: LazyFile(known, partial(read, path)) for path, known in self.summary.files.items()}
+
+    def diagnostic(
+        self, app: AppSummary, code: str, message: str, field: SpecPath, hint: str = ""
+    ) -> Diagnostic:
+        """Return an error at a field of the spec that an app was compiled from."""
+        if app.position >= 0:
+            return self.loaded.specs[app.position].diagnostic(code, message, field, hint)
+        return Diagnostic(code, message, Mark(app.source), hint)
+
+    def _emit(self, form: Format | str) -> Mapping[str, bytes]:
+        files: dict[str, bytes] = {}
+        for _, item in self.compiled.apps:
+            files |= item.files(form)  # type: ignore[arg-type]
+        return files
+
+    def _digest_of(self, key: Key) -> str:
+        unit = self.compiler.defines.get(key)
+        return unit.identity if unit is not None else ""
