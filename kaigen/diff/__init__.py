@@ -1,7 +1,7 @@
-"""What a change of the rendered tree does, object by object and in plain words, for a pull request.
+"""Explains what a change of the rendered tree does in the cluster, object by object, for a pull request.
 
-`compare` takes two trees and gives a `Change`; `render_text`, `render_markdown` and `render_json` print one.
-All are pure: reading a tree from Git is the work of `kaigen.git.repository`.
+`compare` returns the `Change` between two trees; `render_text`, `render_markdown` and `render_json` print it.
+All are pure: `kaigen.git.repository` reads a tree from Git.
 """
 
 from __future__ import annotations

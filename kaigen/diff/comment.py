@@ -53,7 +53,7 @@ class Forge(Protocol):
         """Add a comment."""
 
     def update(self, comment: Comment, body: str) -> None:
-        """Put another text in a comment's place."""
+        """Replace the text of a comment."""
 
 
 @dataclass(frozen=True, slots=True)

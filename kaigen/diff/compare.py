@@ -1,4 +1,4 @@
-"""From two trees to the change between them."""
+"""Compares two rendered trees."""
 
 from __future__ import annotations
 
@@ -19,44 +19,44 @@ from kaigen.diff.model import (
 from kaigen.diff.objects import Obj, Unreadable, read_objects, strip_header
 from kaigen.diff.pairing import Pair, full_identity, pair_objects
 from kaigen.diff.rules import Case, effects_of
-from kaigen.diff.rules.security import POD_SECURITY, standing_exception
-from kaigen.diff.tree import AppKey, Place, locate
+from kaigen.diff.rules.security import POD_SECURITY, exception_warning
+from kaigen.diff.tree import AppKey, FileRole, locate
 
 HIDDEN = "(hidden)"
-"""What stands for a value of a Secret."""
+"""Printed instead of a value of a Secret."""
 
 _POD_SECURITY = POD_SECURITY.encode()
 
 
 def compare(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Change:
-    """What differs between two rendered trees, and what it means for what runs.
+    """Return the changes between two rendered trees, and their effects in the cluster.
 
     Args:
-        old: path to bytes, with `/` between parts. Apps lie in `<namespace>/<app>/manifests/` and
+        old: path to bytes, with `/` as separator. Apps are in `<namespace>/<app>/manifests/` and
             `<namespace>/<app>/chart/`, in any folder; objects elsewhere are shown under their folder.
-        new: likewise.
+        new: the same for the new tree.
 
-    Only files whose bytes differ are read. A file that is no valid YAML is part of the result, not an error.
+    Only files whose bytes differ are read. A file that is not valid YAML is part of the result, not an error.
     """
     differing = [path for path in old.keys() | new.keys() if old.get(path) != new.get(path)]
     if not differing:
         return Change()
-    places = {path: locate(path) for path in old.keys() | new.keys()}
-    concerned = {places[path].app for path in differing if places[path].role in ("object", "chart")}
+    roles = {path: locate(path) for path in old.keys() | new.keys()}
+    concerned = {roles[path].app for path in differing if roles[path].role in ("object", "chart")}
     apps: dict[AppKey, _App] = {key: _App(key) for key in concerned}
-    for path, place in places.items():
-        app = apps.get(place.app)
-        if app is not None and place.role in ("object", "chart"):
+    for path, role in roles.items():
+        app = apps.get(role.app)
+        if app is not None and role.role in ("object", "chart"):
             if path in old:
-                app.before.add(path, place, old[path])
+                app.before.add(path, role, old[path])
             if path in new:
-                app.after.add(path, place, new[path])
+                app.after.add(path, role, new[path])
     merged = _merge_moved(apps.values())
     for app in merged:
         app.read()
     _pair_across(merged)
     changes = [change for app in merged if (change := app.change()) is not None]
-    other = sum(places[path].role == "other" for path in differing)
+    other = sum(roles[path].role == "other" for path in differing)
     return Change(
         apps=tuple(sorted(changes, key=lambda app: (-app.rank, app.root, app.namespace, app.name))),
         formatting_only=sum(app.formatting_only for app in merged),
@@ -66,16 +66,16 @@ def compare(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Change:
 
 @dataclass(slots=True)
 class _Side:
-    """The files of an app in one tree: by the path within the app, the whole path and the bytes."""
+    """The files of an app in one tree, by path within the app: the whole path and the bytes."""
 
     objects: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     charts: dict[str, bytes] = field(default_factory=dict)
 
-    def add(self, path: str, place: Place, data: bytes) -> None:
-        if place.role == "chart":
-            self.charts[place.file] = data
+    def add(self, path: str, role: FileRole, data: bytes) -> None:
+        if role.role == "chart":
+            self.charts[role.file] = data
         else:
-            self.objects[place.file] = (path, data)
+            self.objects[role.file] = (path, data)
 
     def __bool__(self) -> bool:
         return bool(self.objects or self.charts)
@@ -83,7 +83,7 @@ class _Side:
 
 @dataclass(slots=True)
 class _App:
-    """One app on both sides, while it is being compared."""
+    """One app in both trees, during the comparison."""
 
     key: AppKey
     old_namespace: str = ""
@@ -97,10 +97,10 @@ class _App:
     foreign: int = 0
     known: dict[str, list[Obj]] = field(default_factory=dict)
     differing: set[str] = field(default_factory=set)
-    """Paths in the new tree of files that differ and may yet turn out to differ in formatting only."""
+    """Paths in the new tree of files that differ, perhaps only in formatting."""
 
     def read(self) -> None:
-        """Read what differs and match the objects."""
+        """Read the files that differ and match their objects."""
         files: dict[str, str] = {}
         olds: list[Obj] = []
         news: list[Obj] = []
@@ -127,9 +127,9 @@ class _App:
     def _without_broken(
         self, file: str, old: list[Obj] | Unreadable, new: list[Obj] | Unreadable
     ) -> tuple[list[Obj], list[Obj]]:
-        """The objects of both sides of a file; what could not be read is noted.
+        """Return the objects of both sides of a file, and record files that cannot be read.
 
-        Of a file that cannot be read now nothing is said: its objects may well still be in it.
+        Nothing is reported about the objects of a file that cannot be read now: they may still be in it.
         """
         if not isinstance(old, Unreadable) and not isinstance(new, Unreadable):
             return old, new
@@ -141,7 +141,7 @@ class _App:
             effect = Effect("danger", text, "unreadable")
             self.broken.append(_unreadable(file, new.path, "changed" if old else "added", effect))
         elif isinstance(old, Unreadable):
-            text = f"the file could not be read before: {old.reason}; what it holds now is shown as new"
+            text = f"the file could not be read before: {old.reason}; its current objects are shown as new"
             status: ObjectStatus = "changed" if new else "removed"
             self.broken.append(_unreadable(file, old.path, status, Effect("notice", text, "unreadable")))
         if isinstance(new, Unreadable):
@@ -149,7 +149,7 @@ class _App:
         return [] if isinstance(old, Unreadable) else old, new
 
     def siblings(self) -> list[Obj]:
-        """Every object that the app holds now."""
+        """Return every object of the app in the new tree."""
         for file, (path, data) in self.after.objects.items():
             if file not in self.known:
                 found = read_objects(path, data)
@@ -157,7 +157,7 @@ class _App:
         return [obj for file in sorted(self.known) for obj in self.known[file]]
 
     def change(self) -> AppChange | None:
-        """What differs; None when nothing does but formatting."""
+        """Return the changes of the app; None when it differs at most in formatting."""
         pairs = [
             *self.pairs,
             *(Pair(obj, None) for obj in self.olds),
@@ -222,8 +222,8 @@ class _App:
         before = {id(pair.new): pair.old for pair in pairs}
         if any(_POD_SECURITY in data for _, data in self.after.objects.values()):
             for obj in self.siblings():
-                # What was not read as changed is as it was.
-                text = standing_exception(before.get(id(obj), obj), obj)
+                # An object that was not read as changed is unchanged.
+                text = exception_warning(before.get(id(obj), obj), obj)
                 if text:
                     yield Effect("danger", text, "pod-security-exception")
 
@@ -249,7 +249,7 @@ def _fields(old: Obj, new: Obj) -> Iterator[FieldChange]:
 
 
 def _hide(change: FieldChange) -> FieldChange:
-    """A field of a Secret without what it holds."""
+    """Return a field change of a Secret without its values."""
     if change.keys[0] not in ("data", "stringData"):
         return change
     old, new = (side if side is ABSENT else HIDDEN for side in (change.old, change.new))
@@ -257,18 +257,18 @@ def _hide(change: FieldChange) -> FieldChange:
 
 
 def _merge_moved(apps: Iterable[_App]) -> list[_App]:
-    """The apps, those that went from one namespace to another as one."""
+    """Return the apps, with an app that moved to another namespace as one."""
     apps = sorted(apps, key=lambda app: app.key)
-    gone: dict[tuple[str, str], list[_App]] = {}
-    come: dict[tuple[str, str], list[_App]] = {}
+    removed: dict[tuple[str, str], list[_App]] = {}
+    added: dict[tuple[str, str], list[_App]] = {}
     for app in apps:
         if app.key.name and not app.after:
-            gone.setdefault((app.key.root, app.key.name), []).append(app)
+            removed.setdefault((app.key.root, app.key.name), []).append(app)
         elif app.key.name and not app.before:
-            come.setdefault((app.key.root, app.key.name), []).append(app)
+            added.setdefault((app.key.root, app.key.name), []).append(app)
     absorbed: set[AppKey] = set()
-    for key, (app, *more) in come.items():
-        sources = gone.get(key, [])
+    for key, (app, *more) in added.items():
+        sources = removed.get(key, [])
         if not more and len(sources) == 1 and sources[0].before.objects.keys() & app.after.objects.keys():
             app.before = sources[0].before
             app.old_namespace = sources[0].key.namespace
@@ -277,7 +277,7 @@ def _merge_moved(apps: Iterable[_App]) -> list[_App]:
 
 
 def _pair_across(apps: Iterable[_App]) -> None:
-    """Match what one app lost and another gained: the cluster knows objects, not apps."""
+    """Match objects that moved from one app to another: the cluster knows objects, not apps."""
     lost = {full_identity(obj): (app, obj) for app in apps for obj in app.olds}
     for app in apps:
         for obj in list(app.news):

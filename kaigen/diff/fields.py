@@ -1,4 +1,4 @@
-"""Which fields of two objects differ, elements of lists matched by what names them."""
+"""Lists the fields in which two objects differ, with list elements matched by their names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kaigen.diagnostics.field_path import At
 from kaigen.diff.model import ABSENT, FieldChange, Json
 
 _KEYS: dict[str, tuple[tuple[str, ...], ...]] = {
-    # Kubernetes' own merge keys; `name` alone does not tell volume mounts apart.
+    # The merge keys of Kubernetes; `name` alone does not identify a volume mount.
     "volumeMounts": (("mountPath",),),
     "volumeDevices": (("devicePath",),),
     "ports": (("name",), ("containerPort", "protocol"), ("port", "protocol"), ("containerPort",), ("port",)),
@@ -24,9 +24,9 @@ _NAMED: tuple[tuple[str, ...], ...] = (("name",),)
 
 
 def diff_fields(old: Json, new: Json, keys: tuple[str, ...] = ()) -> Iterator[FieldChange]:
-    """Every field in which `new` differs from `old`, in the order in which people read an object.
+    """Yield every field in which `new` differs from `old`, in the order of the object.
 
-    A field that is only in one of them is one change with the whole value, however deep it is.
+    A field that only one of them has is one change with the whole value, regardless of its depth.
     """
     if old is new:
         return
@@ -65,7 +65,7 @@ def _lists(old: Sequence[Json], new: Sequence[Json], keys: tuple[str, ...]) -> I
 
 
 def _index(items: Sequence[Json], names: tuple[str, ...]) -> dict[str, Json] | None:
-    """The elements by the fields that name them; None when these do not tell them apart."""
+    """Return the elements by the fields that name them; None when these are not unique."""
     found: dict[str, Json] = {}
     for item in items:
         if not isinstance(item, dict):
@@ -94,7 +94,7 @@ def _named(old: Mapping[str, Json], new: Mapping[str, Json], keys: tuple[str, ..
 
 
 def _numbered(old: Sequence[Json], new: Sequence[Json], keys: tuple[str, ...]) -> Iterator[FieldChange]:
-    """What lies between the common beginning and the common end, pair by pair."""
+    """Compare the elements between the common beginning and the common end, pair by pair."""
     start = 0
     while start < min(len(old), len(new)) and _same(old[start], new[start]):
         start += 1
@@ -113,7 +113,7 @@ def _numbered(old: Sequence[Json], new: Sequence[Json], keys: tuple[str, ...]) -
 
 
 def _same(old: Json, new: Json) -> bool:
-    """Whether nothing differs, found without listing what does: asked at each level of a list."""
+    """Return whether two values are equal, without collecting differences."""
     if isinstance(old, dict) and isinstance(new, dict):
         return old.keys() == new.keys() and all(_same(old[key], new[key]) for key in old)
     if isinstance(old, list) and isinstance(new, list):

@@ -1,4 +1,4 @@
-"""How values and lists are put into words, short and safe to print."""
+"""Formats values and lists as text that is short and safe to print."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _AMBIGUOUS = re.compile(
     r"|.*[\n\"'{}\[\],#].*|.*: .*|[ &*!|>%@`-].*|.* ",
     re.IGNORECASE | re.DOTALL,
 )
-# Control characters move a terminal's cursor; bidirectional marks make a reviewer read another text than the
+# Control characters move a terminal's cursor; bidirectional marks make a reviewer read a different text than the
 # machine does; lone surrogates cannot be printed at all.
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]"
@@ -21,12 +21,12 @@ _UNPRINTABLE = re.compile(
 
 
 def clean(text: str) -> str:
-    """The text with every character that would not be seen as itself written as an escape."""
+    """Return the text with every invisible or misleading character escaped."""
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def clip(text: str, limit: int) -> str:
-    """The text's beginning and end, `limit` characters at most."""
+    """Return the beginning and end of a text, at most `limit` characters."""
     if len(text) <= limit:
         return text
     keep = max(limit - 1, 0)
@@ -35,14 +35,14 @@ def clip(text: str, limit: int) -> str:
 
 
 def value(item: Json | Absent, limit: int = 80) -> str:
-    """A value on one line, in the way YAML's flow style would write it, `limit` characters at most."""
+    """Return a value on one line in YAML's flow style, at most `limit` characters."""
     if isinstance(item, Absent):
         return "not set"
     return clip(clean(_flow(item, limit)), limit)
 
 
 def _flow(item: Json, limit: int) -> str:
-    """Flow style; stops soon after `limit` characters, however large the value is."""
+    """Return a value in flow style; stops soon after `limit` characters, so that large values cost little."""
     import json
 
     if isinstance(item, str):
@@ -62,7 +62,7 @@ def _flow(item: Json, limit: int) -> str:
 
 
 def listing(items: Iterable[str], limit: int = 3) -> str:
-    """`a`, `a and b`, `a, b and c`, `a, b, c and 4 more`; each item once, in the order given."""
+    """`a`, `a and b`, `a, b and c`, `a, b, c and 4 more`; each item once, in the given order."""
     unique = list(dict.fromkeys(items))
     if len(unique) > limit + 1:
         unique = [*unique[:limit], f"{len(unique) - limit} more"]

@@ -1,4 +1,4 @@
-"""What the terminal and the pull-request comment have in common: which words, in which order, how many."""
+"""Builds the texts that the terminal and the pull-request comment share: summaries, names and field lines."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from kaigen.diff.model import Absent, AppChange, Change, Effect, FieldChange, Le
 NOTHING = "No changes to the rendered objects."
 
 MAX_FIELDS = 40
-"""How many fields of one object are shown."""
+"""The most fields of one object that are printed."""
 
 MAX_TEXT_LINES = 12
-"""How many lines of the difference of one text are shown."""
+"""The most lines of one changed text that are printed."""
 
 _MAX_VALUE = 160
 
 
 def headline(change: Change) -> str:
-    """How much differs, in one sentence; `NOTHING` and perhaps more when no app does."""
+    """Return the number of changes in one sentence, starting with `NOTHING` when no app changes."""
     parts = []
     if change.apps:
         counts = [plural(count, level) for level in ("danger", "notice") if (count := change.count(level))]
@@ -37,7 +37,7 @@ def headline(change: Change) -> str:
 
 
 def object_name(item: ObjectChange, arrow: str) -> str:
-    """Kind and name, both names when they differ: `Job a-1234 -> a-5678`."""
+    """Return kind and name of an object, with both names if they differ: `Job a-1234 -> a-5678`."""
     kind = item.kind or "file"
     if item.old_name and item.new_name and item.old_name != item.new_name:
         return clean(f"{kind} {item.old_name} {arrow} {item.new_name}")
@@ -45,9 +45,9 @@ def object_name(item: ObjectChange, arrow: str) -> str:
 
 
 def app_summary(app: AppChange, limit: int = 3) -> tuple[list[Effect], int]:
-    """What happens to the app: the most important effects, each naming its object, and how many are left.
+    """Return the most important effects on an app, each with its object, and how many are left out.
 
-    Every danger is told up to twice the limit; what an added or removed app does goes without saying.
+    Dangers are listed up to twice the limit; obvious effects of added and removed apps are left out.
     """
     found: dict[str, Effect] = {}
     whole = app.status in ("added", "removed")
@@ -76,7 +76,7 @@ def app_summary(app: AppChange, limit: int = 3) -> tuple[list[Effect], int]:
 
 
 def counts(app: AppChange) -> str:
-    """How many objects were changed, added and so on, and how many files of the chart."""
+    """Return the numbers of changed, replaced, added and removed objects and of chart files, as text."""
     parts: list[str] = []
     for status in ("changed", "replaced", "added", "removed"):
         count = sum(item.status == status for item in app.objects)
@@ -94,7 +94,7 @@ def more(count: int, noun: str, nouns: str = "") -> str:
 
 
 def field_lines(change: FieldChange) -> Iterator[str]:
-    """One field in the way of a diff: lines that start with `-`, `+`, `@` or a blank."""
+    """Yield the lines of one field in the style of a diff: they start with `-`, `+`, `@` or a blank."""
     path = clean(change.path)
     old, new = change.old, change.new
     if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
@@ -114,7 +114,7 @@ def _text_lines(old: str, new: str) -> Iterator[str]:
     if before[-1:] == after[-1:] == [""]:
         before, after = before[:-1], after[:-1]
     if len(before) + len(after) > 4000:
-        # difflib's time grows with the square; a text of that size is not reviewed line by line here.
+        # difflib takes quadratic time, and nobody reviews a text of that size here.
         yield f"- {plural(len(before), 'line')}"
         yield f"+ {plural(len(after), 'line')}"
         return

@@ -1,4 +1,4 @@
-"""A change as the comment of a pull request, for GitHub, GitLab and Gitea."""
+"""Prints a change as a pull-request comment for GitHub, GitLab and Gitea."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from kaigen.diff.layout import (
 from kaigen.diff.model import AppChange, Change, Effect, ObjectChange
 
 MARKER = "<!-- kaigen diff -->"
-"""The first line, by which a pipeline finds its earlier comment to update it."""
+"""The first line, which identifies the comment when a pipeline updates it."""
 
 MIN_CHARS = 500
-"""Below this no comment says anything."""
+"""The minimum length of a useful comment."""
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
 # A zero-width space keeps `@name`, `#12` and `owner/repo@sha` from becoming mentions and references.
@@ -30,12 +30,12 @@ _MAX_OBJECTS = 50
 
 
 def render_markdown(change: Change, max_chars: int = 60_000) -> str:
-    """What differs as Markdown, ending in a newline: a table of apps, then the details of each, folded.
+    """Return a change as Markdown, ending in a newline: a table of apps, then folded details of each.
 
     Args:
-        change: what `compare` found.
-        max_chars: upper bound of the text's length; GitHub takes 65,536 characters. At least 500 are used.
-            What does not fit is left out from the end, the dangers standing first, and counted.
+        change: the result of `compare`.
+        max_chars: maximum length of the text, at least 500; GitHub allows 65,536 characters.
+            Details that do not fit are omitted from the end, where the least important apps are, and counted.
     """
     said = _escape(headline(change))
     if not change.apps:
@@ -57,7 +57,7 @@ def _omitted(count: int) -> str:
 
 
 def _table(change: Change, limit: int) -> str:
-    """The table, `limit` characters at most."""
+    """Return the table, at most `limit` characters."""
     text = "\n| App | What happens |\n|---|---|\n"
     for number, app in enumerate(change.apps):
         left = len(change.apps) - number
@@ -86,7 +86,7 @@ def _effect(effect: Effect) -> str:
 
 
 def _details(app: AppChange, rest: int) -> str:
-    """The app's details, without the fields when these do not fit; empty when nothing does."""
+    """Return the app's details, without fields if these do not fit; empty if nothing fits."""
     short = _whole(app, with_fields=False)
     if len(short) > rest:
         return ""
@@ -125,7 +125,7 @@ def _object(item: ObjectChange, *, with_fields: bool) -> str:
 
 
 def _escape(text: str) -> str:
-    """Text that Markdown, HTML and a table's cell show as it is."""
+    """Return text escaped for Markdown, HTML and table cells."""
     return _MENTION.sub("\\1\u200b", _SPECIAL.sub(r"\\\1", text).replace("\n", " "))
 
 
@@ -135,7 +135,7 @@ def _html(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """A code span; its backticks cannot end it and its pipes cannot end a table's cell."""
+    """Return a code span that is safe with backticks in the text and in table cells."""
     fence = "`" * (1 + max((len(run) for run in _TICKS.findall(text)), default=0))
     pad = " " if text.startswith("`") or text.endswith("`") else ""
     body = text.replace("\n", " ").replace("|", "\\|")

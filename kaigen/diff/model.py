@@ -1,4 +1,4 @@
-"""What a comparison of two rendered trees found: apps, their objects, the fields, and what it means."""
+"""The result of comparing two rendered trees: apps, objects, fields and their effects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RANK: dict[Level, int] = {"info": 0, "notice": 1, "danger": 2}
 
 
 class Absent(Enum):
-    """The type of `ABSENT`: a field that is not there, which is not the same as one that is null."""
+    """The type of `ABSENT`: a missing field, which is different from a null field."""
 
     ABSENT = "absent"
 
@@ -31,14 +31,14 @@ ABSENT: Final = Absent.ABSENT
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One thing that a change does to what runs.
+    """One effect of a change in the cluster.
 
     Attributes:
-        level: `info` (nothing that runs is touched), `notice` (something restarts, starts, stops or is
-            reached in another way), `danger` (data is lost, the change would be refused, or security is
+        level: `info` (running pods are not affected), `notice` (something restarts, starts, stops or is
+            reached differently), `danger` (data is lost, the change will be rejected, or security is
             looser).
-        text: what happens, in plain words, without a full stop.
-        rule: name of the rule that said so; stable, for filters.
+        text: the effect in plain words, without a full stop.
+        rule: name of the rule that found it; stable, for filters.
     """
 
     level: Level
@@ -56,9 +56,9 @@ class FieldChange:
     """One field that differs.
 
     Attributes:
-        keys: the way to it; a step into a list is an `At`.
-        old: what it was, `ABSENT` when it was not there.
-        new: what it is, `ABSENT` when it is gone.
+        keys: its path; a step into a list is an `At`.
+        old: the old value; `ABSENT` for a new field.
+        new: the new value; `ABSENT` for a removed field.
     """
 
     keys: tuple[str, ...]
@@ -67,7 +67,7 @@ class FieldChange:
 
     @property
     def path(self) -> str:
-        """The way to it as people write it, as in `spec.template.spec.containers[run].env[EPOCHS].value`."""
+        """Its path as text, as in `spec.template.spec.containers[run].env[EPOCHS].value`."""
         return dotted(self.keys)
 
 
@@ -78,13 +78,13 @@ class ObjectChange:
     Attributes:
         kind: its kind; empty for a file that could not be read as objects.
         api_version: its API version, the new one unless it is removed.
-        namespace: its own namespace, the new one unless it is removed; empty when it names none.
+        namespace: its namespace, the new one unless it is removed; empty when it has none.
         old_name: its name before; None when it is added.
         new_name: its name now; None when it is removed.
-        status: `replaced` when the same role is played by an object of another name or namespace.
-        path: the file it stands in, the new one unless it is removed.
-        fields: what differs, its name and namespace left out; empty when it is added or removed.
-        effects: what that means, dangers first.
+        status: `replaced` when an object with another name or namespace has the same role.
+        path: its file, the new one unless it is removed.
+        fields: the changed fields, without name and namespace; empty when it is added or removed.
+        effects: its effects, dangers first.
     """
 
     kind: str
@@ -110,17 +110,17 @@ class ObjectChange:
 
 @dataclass(frozen=True, slots=True)
 class AppChange:
-    """One app that differs: a folder `<namespace>/<app>` of the tree, or any other folder that holds objects.
+    """One app that differs: a folder `<namespace>/<app>` of the tree, or any other folder with objects.
 
     Attributes:
-        namespace: the folder of its namespace; empty for a folder that is no app.
-        name: the app; empty for a folder that is no app.
-        status: `moved` when it went from one namespace to another.
-        objects: what differs, the most dangerous first.
+        namespace: the folder of its namespace; empty for a folder that is not an app.
+        name: the app; empty for a folder that is not an app.
+        status: `moved` when its namespace changed.
+        objects: the objects that differ, the most dangerous first.
         charts: how many files of its chart differ.
-        effects: what concerns the app as a whole, dangers first.
-        root: the folder above the namespace, as for an environment; the folder itself when it is no app.
-        old_namespace: where a moved app was; empty otherwise.
+        effects: effects on the whole app, dangers first.
+        root: the folder above the namespace, as for an environment; the folder itself when it is not an app.
+        old_namespace: the old namespace of a moved app; empty for others.
     """
 
     namespace: str
@@ -134,7 +134,7 @@ class AppChange:
 
     @property
     def title(self) -> str:
-        """The app as people call it: `team-a/finetune`, `prod/team-a/finetune`, or the folder."""
+        """The name to print: `team-a/finetune`, `prod/team-a/finetune`, or the folder."""
         return "/".join(part for part in (self.root, self.namespace, self.name) if part) or "."
 
     @property
@@ -143,7 +143,7 @@ class AppChange:
         return max((effect.rank for _, effect in self.all_effects()), default=0)
 
     def all_effects(self) -> Iterator[tuple[ObjectChange | None, Effect]]:
-        """Every effect with the object it belongs to, None for the app's own."""
+        """Yield every effect with its object, None for effects on the app."""
         for effect in self.effects:
             yield None, effect
         for item in self.objects:
@@ -153,7 +153,7 @@ class AppChange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """All that differs between two trees.
+    """All differences between two trees.
 
     Attributes:
         apps: the most dangerous first, then by name.
@@ -166,5 +166,5 @@ class Change:
     other_files: int = 0
 
     def count(self, level: Level) -> int:
-        """How many effects of this level there are."""
+        """Return the number of effects of this level."""
         return sum(effect.level == level for app in self.apps for _, effect in app.all_effects())

@@ -1,4 +1,4 @@
-"""The objects of a tree's files: read, looked into, and looked up."""
+"""Reads the Kubernetes objects of a tree's files, and accesses their fields."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any, cast
 from kaigen.diff.model import ABSENT, Absent, Json
 
 MAX_NODES = 200_000
-"""How many values one file may hold with its aliases written out; a large CRD has 20,000."""
+"""The most values in one file with its aliases expanded; a large CRD has 20,000."""
 
 MAX_DEPTH = 100
-"""How deep one file may be nested; a large CRD is 40 deep."""
+"""The maximum nesting depth of one file; a large CRD has 40 levels."""
 
 _DASHES = re.compile(rb"(?:[-?][ \t]++){10}")
 
 PROVENANCE = ("kaigen.dev/source", "kaigen.dev/generated", "kaigen.dev/rendered", "kaigen.dev/version")
-"""Beginnings of annotations that say where an object came from and do nothing in the cluster."""
+"""Prefixes of annotations that record where an object came from and have no effect in the cluster."""
 
 JsonMap = dict[str, Json]
 
 
 def get(item: Json | Absent, *keys: str) -> Json | Absent:
-    """What stands under these keys; `ABSENT` when any of them is missing or null."""
+    """Return the value at these keys; `ABSENT` when any of them is missing or null."""
     for key in keys:
         if not isinstance(item, dict):
             return ABSENT
@@ -33,30 +33,30 @@ def get(item: Json | Absent, *keys: str) -> Json | Absent:
 
 
 def get_map(item: Json | Absent, *keys: str) -> JsonMap:
-    """The map under these keys; empty when there is none."""
+    """Return the map at these keys; empty when there is none."""
     found = get(item, *keys)
     return found if isinstance(found, dict) else {}
 
 
 def get_list(item: Json | Absent, *keys: str) -> list[Json]:
-    """The list under these keys; empty when there is none."""
+    """Return the list at these keys; empty when there is none."""
     found = get(item, *keys)
     return found if isinstance(found, list) else []
 
 
 def get_text(item: Json | Absent, *keys: str) -> str:
-    """The scalar under these keys as text; empty when there is none."""
+    """Return the scalar at these keys as text; empty when there is none."""
     found = get(item, *keys)
     return str(found) if isinstance(found, (str, int, float)) and not isinstance(found, bool) else ""
 
 
 @dataclass(frozen=True)
 class Obj:
-    """One Kubernetes object of a file, its provenance left out.
+    """One Kubernetes object of a file, without its provenance annotations.
 
     Attributes:
         data: the object.
-        path: the file it stands in.
+        path: the file that it is in.
     """
 
     data: JsonMap = field(repr=False)
@@ -80,12 +80,12 @@ class Obj:
 
     @cached_property
     def name(self) -> str:
-        """Its name, or the beginning that the API server completes."""
+        """Its name, or the prefix that the API server completes."""
         return get_text(self.data, "metadata", "name") or get_text(self.data, "metadata", "generateName")
 
     @cached_property
     def namespace(self) -> str:
-        """The namespace it names; empty when it names none."""
+        """Its namespace; empty when it has none."""
         return get_text(self.data, "metadata", "namespace")
 
     @cached_property
@@ -104,12 +104,12 @@ class Obj:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A file that holds no objects that could be compared.
+    """A file without objects to compare.
 
     Attributes:
         path: the file.
         reason: why, in a few words.
-        foreign: it is well-formed, but no Kubernetes object.
+        foreign: whether it is well-formed but contains no Kubernetes object.
     """
 
     path: str
@@ -118,7 +118,7 @@ class Unreadable:
 
 
 def strip_header(data: bytes) -> bytes:
-    """The file without the comment lines that it begins with."""
+    """Return the file without its leading comment lines."""
     start = 0
     while data.startswith((b"#", b"\n", b"\r\n"), start):
         end = data.find(b"\n", start)
@@ -129,9 +129,9 @@ def strip_header(data: bytes) -> bytes:
 
 
 def read_objects(path: str, data: bytes) -> list[Obj] | Unreadable:
-    """The objects of one YAML or JSON file.
+    """Return the objects of one YAML or JSON file.
 
-    Never raises: a file of another commit may hold anything, and the rest of the tree is worth comparing.
+    Never raises: a file of another commit may contain anything, and the other files are still worth comparing.
     """
     import yaml
 
@@ -141,7 +141,7 @@ def read_objects(path: str, data: bytes) -> list[Obj] | Unreadable:
             return Unreadable(path, "it is nested too deeply")
         documents = [item for item in yaml.load_all(text, _loader()) if item is not None]
         if b"&" in data and not _fits(documents):
-            return Unreadable(path, "its aliases stand for too much")
+            return Unreadable(path, "its aliases expand to too much data")
     except UnicodeDecodeError:
         return Unreadable(path, "it is not UTF-8 text")
     except (yaml.YAMLError, ValueError, TypeError) as error:
@@ -151,13 +151,13 @@ def read_objects(path: str, data: bytes) -> list[Obj] | Unreadable:
     objects = []
     for item in documents:
         if not isinstance(item, dict) or not isinstance(item.get("kind"), str) or "apiVersion" not in item:
-            return Unreadable(path, "it holds something else than Kubernetes objects", foreign=True)
+            return Unreadable(path, "it contains something other than Kubernetes objects", foreign=True)
         objects.append(Obj(_without_provenance(item), path))
     return objects
 
 
 def _loader() -> Any:
-    """A safe loader, the fast one where there is one, that leaves dates as the text they are in JSON."""
+    """Return a safe loader, the fast one if available, that keeps dates as text, as in JSON."""
     global _LOADER
     if _LOADER is None:
         import yaml
@@ -175,12 +175,12 @@ _LOADER: Any = None
 
 
 def _may_be_deep(data: bytes) -> bool:
-    """Whether it has what deep nesting takes: many brackets, much indentation, or many dashes in a row."""
+    """Return whether a file can be deeply nested: many brackets, deep indentation, or many dashes in a row."""
     return data.count(b"[") + data.count(b"{") > 50 or b" " * 40 in data or _DASHES.search(data) is not None
 
 
 def _depth(text: str) -> int:
-    """How deep a text is nested, at most one more than is allowed.
+    """Return the nesting depth of a text, at most one more than the limit.
 
     Read from the parser's events, because libyaml's composer and ours recurse, and the former has no guard.
     """
@@ -199,7 +199,7 @@ def _depth(text: str) -> int:
 
 
 def _fits(documents: list[object]) -> bool:
-    """Whether the documents, with every alias written out, are neither too many values nor too deep."""
+    """Return whether the documents are within the limits of size and depth with all aliases expanded."""
     known: dict[int, tuple[int, int]] = {}
     too_much = (MAX_NODES + 1, MAX_DEPTH + 1)
 

@@ -1,4 +1,4 @@
-"""Which object of one side is which of the other."""
+"""Matches the objects of the old tree with those of the new one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kaigen.diff.objects import Obj
 
-# kaigen's content hashes: a dash and eight hexadecimal digits at the end of a name.
+# kaigen's content hashes: a dash and hexadecimal digits at the end of a name.
 _HASH = re.compile(r"-[0-9a-f]{6,64}$")
 
 
@@ -18,7 +18,7 @@ class Pair(NamedTuple):
     Attributes:
         old: None when it is added.
         new: None when it is removed.
-        passed_from: the app that held it before, when that was another one.
+        passed_from: the app that owned it before, if that was another one.
     """
 
     old: Obj | None
@@ -27,7 +27,7 @@ class Pair(NamedTuple):
 
 
 class Pairing(NamedTuple):
-    """What was matched, and what was left over."""
+    """The matched pairs, and the objects without a match."""
 
     pairs: list[Pair]
     olds: list[Obj]
@@ -35,15 +35,15 @@ class Pairing(NamedTuple):
 
 
 def stem(name: str) -> str:
-    """A name without the content hash that it may end in."""
+    """Return a name without its content hash."""
     return _HASH.sub("", name)
 
 
 def pair_objects(olds: Iterable[Obj], news: Iterable[Obj], file_of: Callable[[Obj], str]) -> Pairing:
     """Match the objects of one app.
 
-    A file's name is stable for an object's role, so the file comes first; then who an object is; then its
-    name without the hash. A step matches only what it cannot confuse.
+    A file's name is stable for an object's role, so the file is tried first, then the object's identity, then its
+    name without the hash. Each step matches only unambiguous objects.
     """
     result = Pairing([], list(olds), list(news))
     for identity in (
@@ -57,7 +57,7 @@ def pair_objects(olds: Iterable[Obj], news: Iterable[Obj], file_of: Callable[[Ob
 
 
 def full_identity(obj: Obj) -> tuple[str, str, str]:
-    """What the API server tells objects apart by."""
+    """Return the identity of an object for the API server."""
     return (obj.type, obj.namespace, obj.name)
 
 

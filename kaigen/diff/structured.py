@@ -1,4 +1,4 @@
-"""A change as JSON, for other tools.
+"""Prints a change as JSON, for other tools.
 
 The shape is stable; fields are only ever added:
 
@@ -21,8 +21,8 @@ The shape is stable; fields are only ever added:
       }]
     }
 
-`oldName` is null for an added object and `newName` for a removed one. A field that was not there has no
-`old`, one that is gone no `new`. `kind` is empty for a file that could not be read as objects. Values of
+`oldName` is null for an added object and `newName` for a removed one. A new field has no
+`old`, and a removed field no `new`. `kind` is empty for a file that could not be read as objects. Values of
 Secrets are `(hidden)`.
 """
 
@@ -33,11 +33,11 @@ from collections.abc import Iterable
 from kaigen.diff.model import AppChange, Change, Effect, FieldChange, Json, ObjectChange
 
 VERSION = 1
-"""Of the shape; it goes up when a field changes its meaning or goes."""
+"""Version of the shape; it increases when a field changes its meaning or is removed."""
 
 
 def render_json(change: Change) -> str:
-    """What differs as JSON, ending in a newline."""
+    """Return a change as JSON, ending in a newline."""
     import json
 
     summary: dict[str, Json] = {

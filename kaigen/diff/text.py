@@ -1,4 +1,4 @@
-"""A change for a terminal."""
+"""Prints a change for a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kaigen.diff.layout import MAX_FIELDS, counts, field_lines, headline, more, 
 from kaigen.diff.model import AppChange, Change, Effect, FieldChange, Level, ObjectChange
 
 MAX_WIDTH = 100
-"""Columns that are used at most; longer lines are hard to read."""
+"""The maximum width in columns; longer lines are hard to read."""
 
 _COLORS: dict[str, str] = {
     "danger": "1;31",
@@ -25,10 +25,10 @@ _SHORT_FIELD = 40
 
 
 def render_text(change: Change, color: bool = False, width: int = MAX_WIDTH) -> str:
-    """What differs, for a terminal, ending in a newline.
+    """Return a change as text for a terminal, ending in a newline.
 
     Args:
-        change: what `compare` found.
+        change: the result of `compare`.
         color: whether to use ANSI colours.
         width: columns of the terminal; at least 60 and at most 100 are used.
     """
@@ -41,7 +41,7 @@ def render_text(change: Change, color: bool = False, width: int = MAX_WIDTH) -> 
 
 
 class _Pen:
-    """How to write: in colour or not, and how wide."""
+    """Colour and width of the output."""
 
     def __init__(self, color: bool, width: int) -> None:
         self.color = color
@@ -51,7 +51,7 @@ class _Pen:
         return f"\x1b[{_COLORS[style]}m{text}\x1b[0m" if self.color and text else text
 
     def wrap(self, text: str, indent: int, first: str = "") -> list[str]:
-        """The text in lines; `first` stands before the first one and the rest is indented as far."""
+        """Return the text in lines, with `first` before the first line and the other lines indented to match."""
         import textwrap
 
         lines = textwrap.wrap(

@@ -1,4 +1,4 @@
-"""Which files of a rendered tree are objects, which are charts, and to which app they belong."""
+"""Classifies the files of a rendered tree: objects and charts, and the app of each."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Role = Literal["object", "chart", "other", "bookkeeping"]
 
 
 class AppKey(NamedTuple):
-    """What tells apps apart: the folder above the namespace, the namespace, the app.
+    """The identity of an app: the folder above the namespace, the namespace, the name.
 
-    A folder that is no app has only a `root`.
+    A folder that is not an app has only a `root`.
     """
 
     root: str
@@ -23,12 +23,12 @@ class AppKey(NamedTuple):
     name: str
 
 
-class Place(NamedTuple):
-    """Where a file stands.
+class FileRole(NamedTuple):
+    """The app and role of a file.
 
     Attributes:
         app: the app it belongs to.
-        role: `bookkeeping` for what follows from the rest, as a `kustomization.yaml` does.
+        role: `bookkeeping` for a file that follows from other files, such as a `kustomization.yaml`.
         file: its path within the app's folder.
     """
 
@@ -37,24 +37,24 @@ class Place(NamedTuple):
     file: str
 
 
-def locate(path: str) -> Place:
-    """Where a file of a rendered tree stands.
+def locate(path: str) -> FileRole:
+    """Return the app and role of a file of a rendered tree.
 
-    Apps lie in `<namespace>/<app>/manifests/<file>` and `<namespace>/<app>/chart/**`, themselves in any
-    folder, as that of an environment. What lies elsewhere belongs to its own folder.
+    Apps are in `<namespace>/<app>/manifests/<file>` and `<namespace>/<app>/chart/**`, below any
+    folder, such as that of an environment. Any other file belongs to its own folder.
     """
     parts = path.split("/")
     file = parts[-1]
     if any(part.startswith(".") for part in parts):
-        return Place(AppKey("/".join(parts[:-1]), "", ""), "bookkeeping", file)
+        return FileRole(AppKey("/".join(parts[:-1]), "", ""), "bookkeeping", file)
     is_object = file.endswith(_OBJECT_SUFFIXES)
     if len(parts) >= 4 and parts[-2] == "manifests":
         app = AppKey("/".join(parts[:-4]), parts[-4], parts[-3])
         role: Role = "bookkeeping" if file in _NOT_OBJECTS else "object" if is_object else "other"
-        return Place(app, role, f"manifests/{file}")
+        return FileRole(app, role, f"manifests/{file}")
     for number in range(2, len(parts) - 1):
         if parts[number] == "chart":
             app = AppKey("/".join(parts[: number - 2]), parts[number - 2], parts[number - 1])
-            return Place(app, "chart", "/".join(parts[number:]))
+            return FileRole(app, "chart", "/".join(parts[number:]))
     app = AppKey("/".join(parts[:-1]), "", "")
-    return Place(app, "bookkeeping" if file in _NOT_OBJECTS else "object" if is_object else "other", file)
+    return FileRole(app, "bookkeeping" if file in _NOT_OBJECTS else "object" if is_object else "other", file)

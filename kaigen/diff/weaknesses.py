@@ -1,4 +1,4 @@
-"""Where a pod violates Pod Security level restricted."""
+"""Lists the violations of Pod Security level restricted in a pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small pieces of knowledge, each a rule, about what a change of an object does."""
+"""Rules that explain the effects of a changed object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule looks at, and what a rule is."""
+"""The input and the type of a rule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kaigen.diff.model import FieldChange, Level, ObjectStatus
 from kaigen.diff.objects import Obj
 
 Finding = tuple[Level, str]
-"""What a rule says: how bad, and what happens."""
+"""The result of a rule: the level, and the effect as text."""
 
 FORCE_ARGO = "Force=true"
 SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
@@ -21,12 +21,12 @@ class Case:
     """One object that differs.
 
     Attributes:
-        status: what became of it.
+        status: how it changed.
         old: the object before; None when it is added.
         new: the object now; None when it is removed.
-        fields: what differs, without its name and namespace.
-        siblings: reads every object that its app holds now, itself among them.
-        passed_from: the app that held it before, when that was another one; empty otherwise.
+        fields: the changed fields, without name and namespace.
+        siblings: reads every object of its app in the new tree, including itself.
+        passed_from: the app that owned it before, if that was another one; empty if not.
     """
 
     status: ObjectStatus
@@ -46,7 +46,7 @@ class Case:
 
     @property
     def pair(self) -> tuple[Obj, Obj]:
-        """The object before and now, of a case that has both."""
+        """The old and the new object of a case that has both."""
         if self.old is None or self.new is None:
             raise ValueError(f"{self.obj} is only on one side")
         return self.old, self.new
@@ -54,13 +54,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One thing that is known about Kubernetes.
+    """A rule about Kubernetes objects.
 
     Attributes:
         name: stable, for filters and tests.
-        on: what must have become of the object.
-        apply: says what happens; nothing when it does not concern the object.
-        types: kinds with their group (`Service`, `Job.batch`) that it concerns; empty for every kind.
+        on: the statuses that it applies to.
+        apply: yields the effects; none when the object is not affected.
+        types: kinds with their group (`Service`, `Job.batch`) that it applies to; empty for every kind.
     """
 
     name: str
@@ -70,22 +70,22 @@ class Rule:
 
 
 def option(obj: Obj, name: str) -> bool:
-    """Whether Argo CD's sync options on the object contain this one, as in `Prune=false`."""
+    """Return whether the object has this sync option of Argo CD, such as `Prune=false`."""
     text = obj.annotations.get(SYNC_OPTIONS)
     return isinstance(text, str) and name in (part.strip() for part in text.split(","))
 
 
 def is_forced(obj: Obj) -> bool:
-    """Whether Argo CD or Flux is asked to delete the object and create it anew when it cannot be updated."""
+    """Return whether Argo CD or Flux deletes and re-creates the object if it cannot be updated."""
     return option(obj, FORCE_ARGO) or flux(obj, "force") == "enabled"
 
 
 def flux(obj: Obj, name: str) -> str:
-    """The value of kustomize-controller's annotation or label of this name, lower case."""
+    """Return the value of kustomize-controller's annotation or label of this name, in lower case."""
     found = obj.annotations.get(FLUX + name) or obj.labels.get(FLUX + name)
     return found.lower() if isinstance(found, str) else ""
 
 
 def under(change: FieldChange, *keys: str) -> bool:
-    """Whether the field lies at or below this path."""
+    """Return whether the field is at or below this path."""
     return change.keys[: len(keys)] == keys

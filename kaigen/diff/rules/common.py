@@ -1,4 +1,4 @@
-"""What holds for objects of every kind."""
+"""Rules for objects of every kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WAVE = "argocd.argoproj.io/sync-wave"
 
 
 def moved(case: Case) -> Iterator[Finding]:
-    """Another namespace: Kubernetes moves nothing."""
+    """The namespace changed: Kubernetes cannot move objects."""
     old, new = case.pair
     if old.namespace != new.namespace:
         was, now = old.namespace or "no namespace", new.namespace or "no namespace"
@@ -20,43 +20,43 @@ def moved(case: Case) -> Iterator[Finding]:
 
 
 def passed_on(case: Case) -> Iterator[Finding]:
-    """The same object in the hands of another app."""
+    """Another app owns the object now."""
     if case.passed_from:
         row = KINDS.get(case.obj.type)
         loss = " with its data" if row is not None and row.data == "deleted" else ""
         yield (
             ("danger" if loss else "notice"),
-            f"passes here from app {case.passed_from}: if that one is pruned first, it is deleted{loss} "
-            "and made anew",
+            f"moves here from app {case.passed_from}: if that one is pruned first, it is deleted{loss} "
+            "and created again",
         )
 
 
 def renamed(case: Case) -> Iterator[Finding]:
-    """Another name of an object that nothing more special is said about."""
+    """The object was renamed, and no other rule applies."""
     old, new = case.pair
     if old.name != new.name:
         yield "notice", f"{old} is deleted, {new} is created"
 
 
 def api_version(case: Case) -> Iterator[Finding]:
-    """Another version of the same API."""
+    """The API version changed."""
     old, new = case.pair
     if old.api_version != new.api_version:
         yield (
             "info",
-            f"written in {new.api_version} instead of {old.api_version}: the same object if the cluster "
+            f"API version {new.api_version} instead of {old.api_version}: the same object if the cluster "
             "serves both",
         )
 
 
 def metadata_only(case: Case) -> Iterator[Finding]:
-    """Labels and annotations alone."""
+    """Only labels and annotations changed."""
     if case.fields and all(under(change, "metadata") for change in case.fields):
         yield "info", "metadata only, nothing restarts"
 
 
 def sync_wave(case: Case) -> Iterator[Finding]:
-    """Another place in Argo CD's order."""
+    """The sync wave changed."""
     old, new = case.pair
     was, now = (get_text(side.annotations, _WAVE) or "0" for side in (old, new))
     if was != now:
@@ -64,34 +64,37 @@ def sync_wave(case: Case) -> Iterator[Finding]:
 
 
 def namespace_removed(case: Case) -> Iterator[Finding]:
-    """A namespace that is gone, with everything in it."""
+    """A namespace was removed, with everything in it."""
     from kaigen.diff.rules.storage import keepers
 
     if keepers(case.obj):
-        yield "notice", "the namespace is kept (unmanaged from now on)"
+        yield "notice", "the namespace is kept (no longer managed)"
     else:
-        yield "danger", "the namespace is deleted with everything in it, also what Git does not know"
+        yield (
+            "danger",
+            "the namespace is deleted with everything in it, including objects that are not in Git",
+        )
 
 
 def definition_removed(case: Case) -> Iterator[Finding]:
-    """A CustomResourceDefinition that is gone, with all objects of its kind."""
+    """A CustomResourceDefinition was removed, with all objects of its kind."""
     kind = get_text(case.obj.data, "spec", "names", "kind") or case.obj.name
-    yield "danger", f"every {kind} of the cluster is deleted with it"
+    yield "danger", f"every {kind} in the cluster is deleted with it"
 
 
 def updated(case: Case) -> Iterator[Finding]:
-    """Nothing more special is known."""
-    follows = "; what follows is up to its controller" if _is_custom(case.obj) else ""
+    """No other rule applies."""
+    follows = "; its controller decides what happens next" if _is_custom(case.obj) else ""
     yield "info", f"updated in place{follows}"
 
 
 def created(case: Case) -> Iterator[Finding]:
-    """Nothing more special is known."""
+    """No other rule applies."""
     yield "info", "is created"
 
 
 def deleted(case: Case) -> Iterator[Finding]:
-    """Nothing more special is known."""
+    """No other rule applies."""
     yield "info", "is deleted"
 
 

@@ -1,4 +1,4 @@
-"""Configuration and secrets, and who takes a change of them up."""
+"""Rules for ConfigMaps and Secrets, and for the pods that use them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXTERNAL = frozenset({"ExternalSecret.external-secrets.io", "SealedSecret.bitnam
 
 
 def data_changed(case: Case) -> Iterator[Finding]:
-    """Data that changes under the same name: only who mounts it sees it."""
+    """Data changed under the same name: only pods that mount it get the change."""
     old, new = case.pair
     fields = ("data", "binaryData", "stringData")
     changed = any(get(old.data, field) != get(new.data, field) for field in fields)
@@ -26,15 +26,15 @@ def data_changed(case: Case) -> Iterator[Finding]:
         yield (
             "notice",
             f"{listing(fixed)} keep{'s' if len(fixed) == 1 else ''} the old values until restarted: "
-            "read as environment or by subPath",
+            "it is used as an environment variable or with subPath",
         )
     if mounted or not fixed:
         who = f"pods of {listing(mounted)}" if mounted else "pods that mount it"
-        yield "info", f"{who} see it within minutes without restart (its name is not hashed)"
+        yield "info", f"{who} get it within minutes, without a restart (the name has no content hash)"
 
 
 def _consumers(config: Obj, siblings: list[Obj]) -> tuple[list[str], list[str]]:
-    """Who mounts it whole, and who reads it only when a container starts."""
+    """Return the objects that mount it, and those that read it only at container start."""
     kind = "configMap" if config.kind == "ConfigMap" else "secret"
     mounted: list[str] = []
     fixed: list[str] = []
@@ -74,26 +74,26 @@ def _reads_env(container: Json, kind: str, name: str) -> bool:
 
 
 def config_replaced(case: Case) -> Iterator[Finding]:
-    """Data under another name: who uses it changes with it."""
+    """Data with a new name: objects that use it change as well."""
     old, new = case.pair
     if old.name != new.name:
-        yield "info", f"{new} takes the place of {old}: what uses it takes it up as it changes itself"
+        yield "info", f"{new} replaces {old}: pods switch to it when they are updated"
 
 
 def config_removed(case: Case) -> Iterator[Finding]:
-    """Data that is gone."""
+    """Data was removed."""
     mounted, fixed = _consumers(case.obj, case.siblings())
     users = [*mounted, *(name for name in fixed if name not in mounted)]
     if users:
         use = "uses" if len(users) == 1 else "use"
-        yield "danger", f"is deleted, yet {listing(users)} still {use} it: new pods will not start"
+        yield "danger", f"is deleted, but {listing(users)} still {use} it: new pods will not start"
     else:
-        yield "info", "is deleted; pods that still use it from elsewhere would not start again"
+        yield "info", "is deleted; other pods that use it will not start again"
 
 
 def secret_source(case: Case) -> Iterator[Finding]:
-    """What makes a Secret from elsewhere."""
+    """An object that creates a Secret from an external source."""
     if case.new is None:
-        yield "notice", "the Secret that it made is deleted with it, unless told to stay"
+        yield "notice", "the Secret that it created is deleted with it, unless it is set to be retained"
     elif case.old is not None and any(under(change, "spec") for change in case.fields):
-        yield "notice", "the Secret's content follows; pods see it when it is mounted, or after a restart"
+        yield "notice", "the Secret's content changes; pods get it if they mount it, or after a restart"

@@ -1,4 +1,4 @@
-"""What containers run, with how much, and where."""
+"""Rules for images, resources and placement of pods."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ORDINARY = {"cpu": "CPU", "memory": "memory", "ephemeral-storage": "ephemeral s
 
 
 def images(case: Case) -> Iterator[Finding]:
-    """Images that differ."""
+    """Images changed."""
     before, after = _containers(case.old), _containers(case.new)
     for name, container in after.items():
         old = before.get(name)
@@ -27,7 +27,7 @@ def images(case: Case) -> Iterator[Finding]:
 
 
 def _image_step(was: str, now: str) -> str:
-    """The two names with what they share left out of the second."""
+    """Return the change of an image, with the repository only once if it is the same."""
     base, other = _repository(was), _repository(now)
     if base == other:
         return f"{clip(base, 60)} from {_version(was)} to {_version(now)}"
@@ -53,7 +53,7 @@ def _short(image: str) -> str:
 
 
 def undigested(case: Case) -> Iterator[Finding]:
-    """Images that are new here and named by what may move."""
+    """New images without a digest."""
     before, after = _containers(case.old), _containers(case.new)
     loose = []
     for name, container in after.items():
@@ -61,11 +61,11 @@ def undigested(case: Case) -> Iterator[Finding]:
         if image and image != get_text(before.get(name) or {}, "image") and not _DIGEST.search(image):
             loose.append(clip(image, 80))
     if loose:
-        yield "info", f"no digest: what {listing(loose)} stands for may change without a commit"
+        yield "info", f"no digest: {listing(loose)} may change without a commit"
 
 
 def _containers(obj: Obj | None) -> dict[str, JsonMap]:
-    """Every container by its name, with its template's role where there are several."""
+    """Return every container by name, with its template's role if there are several."""
     templates = pod_templates(obj)
     return {
         f"{role}/{name}" if role else name: container
@@ -75,7 +75,7 @@ def _containers(obj: Obj | None) -> dict[str, JsonMap]:
 
 
 def resources(case: Case) -> Iterator[Finding]:
-    """GPUs, CPU and memory that differ."""
+    """GPUs, CPU or memory changed."""
     before, after = _containers(case.old), _containers(case.new)
     for name in [*after, *(name for name in before if name not in after)]:
         old, new = _resources(before.get(name)), _resources(after.get(name))
@@ -89,7 +89,7 @@ def resources(case: Case) -> Iterator[Finding]:
 
 
 def _resources(container: JsonMap | None) -> dict[str, str]:
-    """What a container is given at most; for devices limits and requests are the same."""
+    """Return the limits of a container; for devices, limits and requests are equal."""
     found: dict[str, str] = {}
     for field in ("requests", "limits"):
         found |= {key: str(item) for key, item in get_map(container or {}, "resources", field).items()}
@@ -97,11 +97,11 @@ def _resources(container: JsonMap | None) -> dict[str, str]:
 
 
 def _ordinary(name: str, old: JsonMap, new: JsonMap) -> Iterator[Finding]:
-    for field, words in (("limits", "limit"), ("requests", "request")):
+    for field, noun in (("limits", "limit"), ("requests", "request")):
         for resource, label in _ORDINARY.items():
             was, now = (get(side, "resources", field, resource) for side in (old, new))
             if was != now and (was is ABSENT or now is ABSENT or nano(was) != nano(now)):
-                yield "info", f"{label} {words} of {name}: from {_amount(was)} to {_amount(now)}"
+                yield "info", f"{label} {noun} of {name}: from {_amount(was)} to {_amount(now)}"
 
 
 def _amount(item: object) -> str:
@@ -116,7 +116,7 @@ def _device(resource: str) -> str:
 
 
 def placement(case: Case) -> Iterator[Finding]:
-    """On which nodes the pods may run."""
+    """Node selection changed."""
     before = pod_templates(case.old)
     for role, template in pod_templates(case.new).items():
         old = before.get(role)
@@ -127,14 +127,14 @@ def placement(case: Case) -> Iterator[Finding]:
             was, now = _selector(old).get(key), _selector(template).get(key)
             if was != now:
                 yield "notice", f"runs on nodes with {key}: {_step(was, now)}{where}"
-        for field, words in (("runtimeClassName", "runtime class"), ("priorityClassName", "priority class")):
+        for field, label in (("runtimeClassName", "runtime class"), ("priorityClassName", "priority class")):
             was, now = get_text(old.spec, field), get_text(template.spec, field)
             if was != now:
-                yield "notice", f"{words}: {_step(was, now)}{where}"
+                yield "notice", f"{label}: {_step(was, now)}{where}"
         claims = [get_list(side.spec, "resourceClaims") for side in (old, template)]
         if claims[0] != claims[1]:
             was, now = (_names(items) for items in claims)
-            yield "notice", f"asks for other devices (resource claims {now} instead of {was}){where}"
+            yield "notice", f"requests other devices (resource claims {now} instead of {was}){where}"
 
 
 def _selector(template: PodTemplate) -> dict[str, str]:
@@ -144,7 +144,7 @@ def _selector(template: PodTemplate) -> dict[str, str]:
 def _step(was: str | None, now: str | None) -> str:
     if not was:
         return f"{value(now)} from now on"
-    return f"{value(now)} instead of {value(was)}" if now else f"{value(was)} no longer asked for"
+    return f"{value(now)} instead of {value(was)}" if now else f"{value(was)} no longer required"
 
 
 def _names(items: list[Json]) -> str:

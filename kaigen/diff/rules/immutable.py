@@ -1,4 +1,4 @@
-"""Fields that the API server, or a kind's own webhook, lets nobody change in place."""
+"""Rules for fields that the API server or a webhook does not allow to change in place."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from kaigen.kubernetes.kind_table import KINDS
 
 TYPES = frozenset(row.type for row in KINDS.values() if row.immutable) | {"ConfigMap", "Service"}
 
-# What the scheduler and Kueue may still set on the template of a suspended run.
+# Fields that the scheduler and Kueue may still set on the template of a suspended run.
 _SUSPENDED = frozenset(
     {"nodeSelector", "tolerations", "schedulingGates", "annotations", "labels", "nodeAffinity", "resources"}
 )
 
 
 def immutable(case: Case) -> Iterator[Finding]:
-    """Every immutable field that differs, in one sentence."""
+    """Immutable fields changed."""
     old, new = case.pair
     found = list(_changed(old, new))
     if not found:
@@ -30,14 +30,14 @@ def immutable(case: Case) -> Iterator[Finding]:
         loss = ", and its data is lost" if new.type == "PersistentVolumeClaim" else ""
         yield (
             ("danger" if loss else "notice"),
-            (f"is deleted and created anew: {names} cannot change in place, and it is forced{loss}"),
+            (f"is deleted and created again: {names} cannot change in place, and force is set{loss}"),
         )
         return
     cure = {
         "PersistentVolumeClaim": f"delete {new} first, which loses its data, or use another name",
-        "Job.batch": "give the Job another name, which makes a new run, or delete it first",
+        "Job.batch": "rename the Job, which starts a new run, or delete it first",
     }.get(new.type, f"delete {new} first or use another name")
-    yield "danger", f"would be refused: {names} {'is' if len(found) == 1 else 'are'} immutable; {cure}"
+    yield "danger", f"will be rejected: {names} {'is' if len(found) == 1 else 'are'} immutable; {cure}"
 
 
 def _changed(old: Obj, new: Obj) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _changed_keys(field: str, was: JsonMap, now: JsonMap, allowed: tuple[str, ..
 
 
 def _indexed_together(job: Obj) -> bool:
-    """Completions of an Indexed Job may change, together with its parallelism."""
+    """Return whether a Job is Indexed; its completions may change together with its parallelism."""
     spec = get_map(job.data, "spec")
     return spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism", 1)
 
@@ -85,14 +85,14 @@ def _allowed_while_suspended(old: Obj, field: str, was: Json | Absent, now: Json
 
 
 def _service(old: Obj, new: Obj) -> Iterator[str]:
-    """A Service's address: once given it stays, unless its type goes from or to ExternalName."""
+    """Yield changed address fields of a Service, which are immutable unless its type is ExternalName."""
     before, after = get_map(old.data, "spec"), get_map(new.data, "spec")
     if "ExternalName" in (before.get("type"), after.get("type")):
         return
     was, now = before.get("clusterIP"), after.get("clusterIP")
-    # Leaving it out keeps what there is, so only another value is refused.
+    # Removing the field keeps the address, so only another value is rejected.
     if now and was != now:
-        yield "spec.clusterIP" + (" (an address was given by the cluster)" if not was else "")
+        yield "spec.clusterIP" + (" (the cluster assigned an address)" if not was else "")
     kind = before.get("type"), after.get("type")
     if kind == ("LoadBalancer", "LoadBalancer") and before.get("loadBalancerClass") != after.get(
         "loadBalancerClass"
@@ -101,14 +101,15 @@ def _service(old: Obj, new: Obj) -> Iterator[str]:
 
 
 def silently_kept(case: Case) -> Iterator[Finding]:
-    """A field whose removal or late setting the server takes without doing what it says."""
+    """The API server accepts the change of a field but ignores it, or may reject it."""
     old, new = case.pair
     if new.type == "Service":
         was = get(old.data, "spec", "clusterIP")
         if was is not ABSENT and was != "" and get(new.data, "spec", "clusterIP") in (ABSENT, ""):
             yield (
                 "notice",
-                f"clusterIP stays {value(was)}: leaving it out changes nothing; delete {new} to get another",
+                f"clusterIP stays {value(was)}: removing the field changes nothing; delete {new} to get another "
+                "address",
             )
     if new.type == "PersistentVolumeClaim":
         for field in ("storageClassName", "volumeName"):
@@ -116,6 +117,6 @@ def silently_kept(case: Case) -> Iterator[Finding]:
             if get(old.data, "spec", field) is ABSENT and now is not ABSENT:
                 yield (
                     "notice",
-                    f"is refused unless the claim already has {field} {value(now)} or none yet: the "
-                    "cluster may have filled it in",
+                    f"is rejected unless the claim already has {field} {value(now)} or has none: the "
+                    "cluster may have set it",
                 )

@@ -1,4 +1,4 @@
-"""Who can reach what, and under which name."""
+"""Rules for Services, routes and network policies."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OUTSIDE = ("LoadBalancer", "NodePort")
 
 
 def service_type(case: Case) -> Iterator[Finding]:
-    """From where a Service can be reached."""
+    """The type of a Service changed."""
     was = (get_text(case.old.data, "spec", "type") or "ClusterIP") if case.old else "ClusterIP"
     now = get_text(case.obj.data, "spec", "type") or "ClusterIP"
     if was == now:
@@ -37,7 +37,7 @@ def service_type(case: Case) -> Iterator[Finding]:
 
 
 def service_ports(case: Case) -> Iterator[Finding]:
-    """On which ports a Service listens, and where it sends."""
+    """The ports of a Service changed."""
     old, new = case.pair
     before, after = _ports(old), _ports(new)
     gone = [port for port in before if port not in after]
@@ -46,13 +46,13 @@ def service_ports(case: Case) -> Iterator[Finding]:
         but = f", but on {listing(come)}" if come else ""
         yield (
             "notice",
-            f"Service no longer listens on port {listing(gone)}{but}: clients must follow",
+            f"Service no longer listens on port {listing(gone)}{but}: update the clients",
         )
     elif come:
-        yield "info", f"Service listens on port {listing(come)} too"
+        yield "info", f"Service also listens on port {listing(come)}"
     for port in after:
         if port in before and before[port] != after[port]:
-            yield "notice", f"port {port} leads to container port {after[port]} instead of {before[port]}"
+            yield "notice", f"port {port} forwards to container port {after[port]} instead of {before[port]}"
 
 
 def _ports(service: Obj) -> dict[str, str]:
@@ -67,11 +67,11 @@ def _ports(service: Obj) -> dict[str, str]:
 
 
 def service_selector(case: Case) -> Iterator[Finding]:
-    """Which pods a Service sends to."""
+    """The selector of a Service changed."""
     old, new = case.pair
     was, now = get_map(old.data, "spec", "selector"), get_map(new.data, "spec", "selector")
     if was != now:
-        yield "notice", f"Service sends to other pods: {_labels(now)} instead of {_labels(was)}"
+        yield "notice", f"Service selects other pods: {_labels(now)} instead of {_labels(was)}"
 
 
 def _labels(labels: JsonMap) -> str:
@@ -79,7 +79,7 @@ def _labels(labels: JsonMap) -> str:
 
 
 def route_hosts(case: Case) -> Iterator[Finding]:
-    """Under which host names something is reached."""
+    """The host names of a route changed."""
     before, after = _hosts(case.old), _hosts(case.new)
     come = [host for host in after if host not in before]
     gone = [host for host in before if host not in after]
@@ -100,7 +100,7 @@ def _hosts(obj: Obj | None) -> list[str]:
 
 
 def route_backends(case: Case) -> Iterator[Finding]:
-    """To which Services a route sends."""
+    """The backends of a route changed."""
     old, new = case.pair
     before, after = _backends(get(old.data, "spec")), _backends(get(new.data, "spec"))
     if before != after:
@@ -128,47 +128,47 @@ def _backends(item: Json | Absent) -> list[str]:
 
 
 def policy_removed(case: Case) -> Iterator[Finding]:
-    """A NetworkPolicy that is gone."""
+    """A NetworkPolicy was removed."""
     if not any(pod_templates(sibling) for sibling in case.siblings()):
-        yield "info", "is deleted together with the pods it was there for"
+        yield "info", "is deleted together with its pods"
         return
     directions = listing(direction for direction in ("ingress", "egress") if _governs(case.obj, direction))
     yield (
         "danger",
-        f"{_selected(case.obj)} lose this restriction of {directions or 'traffic'}: what no other policy "
-        "restricts is open",
+        f"no longer restricts {directions or 'traffic'} of {_selected(case.obj)}: traffic that no other "
+        "policy restricts is allowed",
     )
 
 
 def policy_changed(case: Case) -> Iterator[Finding]:
-    """A NetworkPolicy that lets more or less through."""
+    """A NetworkPolicy allows more or less."""
     old, new = case.pair
     if get(old.data, "spec", "podSelector") != get(new.data, "spec", "podSelector"):
-        yield "danger", f"network policy no longer holds for {_selected(old)}, but for {_selected(new)}"
+        yield "danger", f"network policy no longer applies to {_selected(old)}, but to {_selected(new)}"
     for direction, peers in (("ingress", "from"), ("egress", "to")):
         before, after = _governs(old, direction), _governs(new, direction)
         if before and not after:
             yield "danger", f"{direction} is no longer restricted"
         elif after and not before:
-            yield "notice", f"{direction} is restricted from now on"
+            yield "notice", f"{direction} is now restricted"
         elif after:
             was, now = get_list(old.data, "spec", direction), get_list(new.data, "spec", direction)
             more = [rule for rule in now if not any(_allows(wide, rule, peers) for wide in was)]
             less = [rule for rule in was if not any(_allows(wide, rule, peers) for wide in now)]
             if more:
-                yield "danger", f"lets more through: {direction} {_say(more, peers)}"
+                yield "danger", f"allows more: {direction} {_describe(more, peers)}"
             if less:
-                yield "notice", f"lets less through: no {direction} {_say(less, peers)}"
+                yield "notice", f"allows less: no {direction} {_describe(less, peers)}"
 
 
 def policy_added(case: Case) -> Iterator[Finding]:
-    """A NetworkPolicy that is new."""
+    """A NetworkPolicy was added."""
     directions = [direction for direction in ("ingress", "egress") if _governs(case.obj, direction)]
     yield "notice", f"restricts {listing(directions)} of {_selected(case.obj)}"
 
 
 def _governs(policy: Obj, direction: str) -> bool:
-    """Whether the policy restricts this direction; without `policyTypes`: egress only with rules."""
+    """Return whether the policy restricts a direction; without `policyTypes`, egress only if it has rules."""
     types = get(policy.data, "spec", "policyTypes")
     if isinstance(types, list) and types:
         return direction.capitalize() in types
@@ -183,7 +183,7 @@ def _selected(policy: Obj) -> str:
 
 
 def _allows(wide: Json, narrow: Json, peers: str) -> bool:
-    """Whether everything that the narrow rule lets through is let through by the wide one."""
+    """Return whether the wide rule allows everything that the narrow rule allows."""
     for field in (peers, "ports"):
         allowed, asked = get_list(wide, field), get_list(narrow, field)
         if allowed and (not asked or any(item not in allowed for item in asked)):
@@ -191,7 +191,7 @@ def _allows(wide: Json, narrow: Json, peers: str) -> bool:
     return True
 
 
-def _say(rules: list[Json], peers: str) -> str:
+def _describe(rules: list[Json], peers: str) -> str:
     parts = []
     for rule in rules:
         who = listing((_peer(item) for item in get_list(rule, peers)), 2) or "anywhere"
@@ -206,16 +206,16 @@ def _peer(peer: Json) -> str:
         excluded = listing((str(item) for item in get_list(block, "except")), 2)
         return get_text(block, "cidr") + (f" without {excluded}" if excluded else "")
     parts = []
-    for field, words in (("namespaceSelector", "namespaces"), ("podSelector", "pods")):
+    for field, noun in (("namespaceSelector", "namespaces"), ("podSelector", "pods")):
         selector = get(peer, field)
         if selector is not ABSENT:
             labels = get_map(selector, "matchLabels")
             parts.append(
-                f"{words} with {_labels(labels)}"
+                f"{noun} with {_labels(labels)}"
                 if labels
-                else f"all {words}"
+                else f"all {noun}"
                 if not selector
-                else f"some {words}"
+                else f"some {noun}"
             )
     return clip(" and ".join(parts), 80) or "anywhere"
 

@@ -1,4 +1,4 @@
-"""Who may do what: rules, and whom they are given to."""
+"""Rules for RBAC: permissions and subjects."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Grant = tuple[str, str, str, str]
 
 
 def grants(role: Obj | None) -> set[Grant]:
-    """Every single permission that a role's rules give."""
+    """Return every single permission of a role."""
     found: set[Grant] = set()
     for rule in get_list(role.data, "rules") if role else []:
         verbs = _texts(get_list(rule, "verbs"))
@@ -57,13 +57,13 @@ def _matches(pattern: str, item: str) -> bool:
 
 
 def beyond(new: set[Grant], old: set[Grant]) -> list[Grant]:
-    """What `new` gives that `old` did not, sorted."""
+    """Return the permissions that `new` grants and `old` does not, sorted."""
     wide = [grant for grant in old if any("*" in part for part in grant)]
     return sorted(grant for grant in new - old if not any(_covers(pattern, grant) for pattern in wide))
 
 
-def say(found: Iterable[Grant]) -> str:
-    """Permissions in words: `get and list secrets; create jobs.batch`."""
+def describe(found: Iterable[Grant]) -> str:
+    """Return permissions as text: `get and list secrets; create jobs.batch`."""
     verbs: dict[str, list[str]] = {}
     for group, resource, name, verb in found:
         what = f"{resource}.{group}" if group not in ("", "URL", "*") else resource
@@ -79,17 +79,17 @@ def say(found: Iterable[Grant]) -> str:
 
 
 def rules(case: Case) -> Iterator[Finding]:
-    """A role that gives more, or less."""
+    """A role grants more or less."""
     before, after = grants(case.old), grants(case.new)
     more, less = beyond(after, before), beyond(before, after)
     if more:
-        yield ("danger" if case.old else "notice"), f"{'may now' if case.old else 'may'}: {say(more)}"
+        yield ("danger" if case.old else "notice"), f"{'may now' if case.old else 'may'}: {describe(more)}"
     if less and case.new:
-        yield "info", f"may no longer: {say(less)}"
+        yield "info", f"may no longer: {describe(less)}"
 
 
 def aggregated(case: Case) -> Iterator[Finding]:
-    """A ClusterRole whose rules are added to others."""
+    """A ClusterRole is aggregated to others."""
     was = case.old.labels if case.old else {}
     into = [
         key.removeprefix(_AGGREGATE)
@@ -97,11 +97,11 @@ def aggregated(case: Case) -> Iterator[Finding]:
         if key.startswith(_AGGREGATE) and text == "true" and was.get(key) != "true"
     ]
     if into:
-        yield "danger", f"its rules are added to ClusterRole {listing(into)}, for everybody who has it"
+        yield "danger", f"its rules are added to ClusterRole {listing(into)}, for every subject bound to it"
 
 
 def subjects(case: Case) -> Iterator[Finding]:
-    """Whom a binding gives its role to."""
+    """The subjects of a binding changed."""
     before = _subjects(case.old)
     after = _subjects(case.new)
     role = get_text(case.obj.data, "roleRef", "kind") + " " + get_text(case.obj.data, "roleRef", "name")

@@ -1,4 +1,4 @@
-"""Between which bounds something scales by itself, and how many pods may be missing."""
+"""Rules for autoscaling and disruption budgets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SCALED_OBJECT = "ScaledObject.keda.sh"
 SCALED_JOB = "ScaledJob.keda.sh"
 
 _BOUNDS: dict[str, tuple[tuple[str, Json], tuple[str, Json]]] = {
-    # The fields of the lower and upper bound, each with what holds when it is left out.
+    # The fields of the lower and upper bound, each with its default.
     HPA: (("minReplicas", 1), ("maxReplicas", None)),
     SCALED_OBJECT: (("minReplicaCount", 0), ("maxReplicaCount", 100)),
     SCALED_JOB: (("minReplicaCount", 0), ("maxReplicaCount", 100)),
@@ -23,28 +23,28 @@ TYPES = frozenset(_BOUNDS)
 
 
 def bounds(case: Case) -> Iterator[Finding]:
-    """Other bounds."""
+    """The bounds changed."""
     old, new = case.pair
     was, now = _bounds(old), _bounds(new)
     if was == now:
         return
     yield "notice", f"scales between {now[0]} and {now[1]} instead of {was[0]} and {was[1]}"
     if now[0] == "0" and was[0] != "0":
-        yield "notice", "may scale to zero: the first request after a pause waits for a start"
+        yield "notice", "may scale to zero: the first request after an idle period waits for a pod to start"
     if was[0] == "0" and now[0] != "0":
-        yield "notice", f"no longer scales to zero: {now[0]} always run"
+        yield "notice", f"no longer scales to zero: at least {now[0]} always run"
 
 
 def scaler_added(case: Case) -> Iterator[Finding]:
-    """A scaler that is new."""
+    """An autoscaler was added."""
     low, high = _bounds(case.obj)
     what = "runs up to {1} jobs at once" if case.obj.type == SCALED_JOB else "scales {2} between {0} and {1}"
     yield "notice", what.format(low, high, _target(case.obj))
 
 
 def scaler_removed(case: Case) -> Iterator[Finding]:
-    """A scaler that is gone."""
-    yield "notice", f"{_target(case.obj)} is no longer scaled; it keeps the replicas it has or is given"
+    """An autoscaler was removed."""
+    yield "notice", f"{_target(case.obj)} is no longer scaled; it keeps its current replicas"
 
 
 def _bounds(obj: Obj) -> tuple[str, str]:
@@ -61,24 +61,29 @@ def _target(obj: Obj) -> str:
 
 
 def triggers(case: Case) -> Iterator[Finding]:
-    """What makes it scale."""
-    names = {"metrics": "metrics", "triggers": "triggers", "behavior": "pace", "cooldownPeriod": "cool-down"}
-    found = [
-        words for field, words in names.items() if any(under(change, "spec", field) for change in case.fields)
+    """The triggers or the behavior changed."""
+    names = {
+        "metrics": "metrics",
+        "triggers": "triggers",
+        "behavior": "behavior",
+        "cooldownPeriod": "cooldown",
+    }
+    changed = [
+        name for field, name in names.items() if any(under(change, "spec", field) for change in case.fields)
     ]
-    if found:
-        yield "info", f"scales by other {listing(found)}, no restart"
+    if changed:
+        yield "info", f"{listing(changed)} changed, no restart"
 
 
 def disruption(case: Case) -> Iterator[Finding]:
-    """How many pods an eviction may take."""
+    """A disruption budget changed."""
     old, new = case.pair
     was, now = _budget(old), _budget(new)
     if was == now:
         return
-    yield "notice", f"while nodes are drained {now} (before: {was})"
+    yield "notice", f"during a node drain {now} (before: {was})"
     if get(new.data, "spec", "maxUnavailable") == 0:
-        yield "notice", "no pod may be evicted: draining a node will wait for ever"
+        yield "notice", "no pod may be evicted: draining a node waits forever"
 
 
 def _budget(obj: Obj) -> str:

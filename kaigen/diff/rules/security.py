@@ -1,4 +1,4 @@
-"""What makes pods and namespaces looser than they were."""
+"""Rules for changes that weaken the security of pods and namespaces."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from kaigen.diff.weaknesses import weaknesses
 from kaigen.kubernetes.pod_security import LEVELS
 
 POD_SECURITY = "kaigen.dev/pod-security"
-"""Annotation of an object or its pods that ask for a level looser than restricted."""
+"""Annotation of an object or its pods that requests a level less strict than restricted."""
 
 _ENFORCE = "pod-security.kubernetes.io/enforce"
 
 
 def pods(case: Case) -> Iterator[Finding]:
-    """What the pods may do now and could not before, and the other way round."""
+    """The violations of Pod Security changed."""
     before, after = _all(case.old), _all(case.new)
-    looser = [words for words in after if words not in before]
+    looser = [label for label in after if label not in before]
     if looser:
         yield "danger", f"security is looser: {listing(looser, 4)}"
-    tighter = [words for words in before if words not in after]
+    tighter = [label for label in before if label not in after]
     if tighter and case.new is not None and pod_templates(case.new) and not looser:
-        yield "info", f"security is tighter: no longer so: {listing(tighter, 2)}"
+        yield "info", f"security is tighter, no longer: {listing(tighter, 2)}"
 
 
 def _all(obj: Obj | None) -> dict[str, None]:
     return {
-        (f"{role}: " if role else "") + words: None
+        (f"{role}: " if role else "") + label: None
         for role, template in pod_templates(obj).items()
-        for words in weaknesses(template)
+        for label in weaknesses(template)
     }
 
 
 def writable_root(case: Case) -> Iterator[Finding]:
-    """Containers whose root file system became writable."""
+    """The root file system of containers became writable."""
     before, after = _read_only(case.old), _read_only(case.new)
     opened = [name for name, read_only in after.items() if before.get(name) and not read_only]
     if opened:
@@ -54,12 +54,12 @@ def _read_only(obj: Obj | None) -> dict[str, bool]:
 
 
 def token(case: Case) -> Iterator[Finding]:
-    """Pods, or a ServiceAccount, that hand out the account's API token."""
+    """Pods get the API token of their service account."""
     if case.obj.kind == "ServiceAccount":
         was = get(case.old.data if case.old else ABSENT, "automountServiceAccountToken")
         now = get(case.obj.data, "automountServiceAccountToken")
         if now is not False and (case.old is None or was is False):
-            yield "notice", "pods of this service account get its API token unless they decline it"
+            yield "notice", "pods of this service account get its API token unless they opt out"
         return
     before, after = pod_templates(case.old), pod_templates(case.new)
     for role, template in after.items():
@@ -72,7 +72,7 @@ def token(case: Case) -> Iterator[Finding]:
 
 
 def account(case: Case) -> Iterator[Finding]:
-    """Pods that run as another service account."""
+    """The service account of pods changed."""
     before = pod_templates(case.old)
     for role, template in pod_templates(case.new).items():
         old = before.get(role)
@@ -89,7 +89,7 @@ def _account(template: PodTemplate) -> str:
 
 
 def namespace_level(case: Case) -> Iterator[Finding]:
-    """What a namespace enforces; without the label the cluster's default holds, which is privileged."""
+    """The enforced Pod Security level changed; without the label it is the cluster's default, privileged."""
     was = _enforced(case.old) if case.old else "restricted"
     now = _enforced(case.new)
     if was == now or (case.old is None and now == "privileged" and _ENFORCE not in case.obj.labels):
@@ -100,7 +100,7 @@ def namespace_level(case: Case) -> Iterator[Finding]:
     else:
         yield (
             "notice",
-            f"the namespace enforces Pod Security {now} instead of {was}: new pods must meet it",
+            f"the namespace enforces Pod Security {now} instead of {was}: new pods must satisfy it",
         )
 
 
@@ -109,8 +109,8 @@ def _enforced(obj: Obj | None) -> str:
     return level if isinstance(level, str) and level in LEVELS else "privileged"
 
 
-def asked_level(obj: Obj | None) -> str:
-    """The Pod Security level looser than restricted that an object or its pods ask for; empty without."""
+def requested_level(obj: Obj | None) -> str:
+    """Return the level less strict than restricted that an object or its pods request; empty for none."""
     if obj is None:
         return ""
     asked = [obj.annotations.get(POD_SECURITY)]
@@ -119,13 +119,13 @@ def asked_level(obj: Obj | None) -> str:
     return min(looser, key=lambda level: LEVELS.index(level) if level in LEVELS else 0, default="")
 
 
-def standing_exception(old: Obj | None, new: Obj) -> str:
-    """What every change of its app says of an object that asks for less than restricted; may be empty."""
-    now = asked_level(new)
+def exception_warning(old: Obj | None, new: Obj) -> str:
+    """Return the warning for an object that requests a level less strict than restricted; empty for none."""
+    now = requested_level(new)
     if not now:
         return ""
-    was = asked_level(old)
+    was = requested_level(old)
     if was == now:
-        return f"security is looser: {new} asks for Pod Security {value(now)}, as before"
+        return f"security is looser: {new} requests Pod Security {value(now)}, as before"
     instead = f" instead of {value(was)}" if was else ""
-    return f"security is looser: {new} now asks for Pod Security {value(now)}{instead}"
+    return f"security is looser: {new} now requests Pod Security {value(now)}{instead}"

@@ -1,4 +1,4 @@
-"""What becomes of volumes and the data in them."""
+"""Rules for volumes and their data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SYNCERS = ("Argo CD", "Flux", "Helm")
 
 
 def keepers(obj: Obj) -> tuple[str, ...]:
-    """Who leaves the object in the cluster when its file goes.
+    """Return the tools that keep the object in the cluster when its file is removed.
 
     Argo CD prunes unless `Prune=false` (`Delete=false` counts only when the whole Application is deleted),
     kustomize-controller unless `prune` or `reconcile` is `disabled`, Helm unless its policy is `keep`.
@@ -32,48 +32,50 @@ def keepers(obj: Obj) -> tuple[str, ...]:
 
 
 def kept_or_lost(obj: Obj) -> Finding:
-    """What happens to a volume whose claim is taken out of Git."""
+    """Return what happens to a volume when its claim is removed from Git."""
     kept = keepers(obj)
     if len(kept) == len(_SYNCERS):
-        return "notice", "volume and its data are kept (unmanaged from now on)"
+        return "notice", "volume and its data are kept (no longer managed)"
     if kept:
         others = [name for name in _SYNCERS if name not in kept]
         return "notice", (
-            f"volume and its data are kept by {listing(kept)} (unmanaged from now on); "
+            f"volume and its data are kept by {listing(kept)} (no longer managed); "
             f"{listing(others)} would delete it"
         )
     if option(obj, "Delete=false"):
         return "danger", (
-            "volume is deleted with its data when only its file goes: Delete=false keeps it when Argo CD "
-            "deletes the whole Application, Prune=false would keep it here"
+            "volume and its data are deleted: Delete=false keeps them only when Argo CD deletes the whole "
+            "Application; set Prune=false to keep them here"
         )
     if volume := get_text(obj.data, "spec", "volumeName"):
         return (
             "notice",
             f"claim is deleted; data stays in volume {volume}, unless its reclaimPolicy is Delete",
         )
-    return "danger", "volume is deleted with its data, unless its class has reclaimPolicy Retain"
+    return "danger", "volume and its data are deleted, unless its storage class has reclaimPolicy Retain"
 
 
 def claim_removed(case: Case) -> Iterator[Finding]:
-    """A claim that is gone."""
+    """A claim was removed."""
     yield kept_or_lost(case.obj)
 
 
 def claim_replaced(case: Case) -> Iterator[Finding]:
-    """A claim of another name or namespace: a new, empty volume."""
+    """A claim has a new name or namespace, so it gets a new, empty volume."""
     old, new = case.pair
     where = f"{old.name} in {old.namespace}" if old.namespace != new.namespace else old.name
     level, text = kept_or_lost(old)
     volume = get_text(new.data, "spec", "volumeName")
     made = (
-        f"{new.name} is a claim on volume {volume}" if volume else f"a new, empty volume {new.name} is made"
+        f"{new.name} is a claim for volume {volume}"
+        if volume
+        else f"a new, empty volume {new.name} is created"
     )
-    yield level, f"{made}; of {where}, the {text}"
+    yield level, f"{made}; for {where}: {text}"
 
 
 def claim_resized(case: Case) -> Iterator[Finding]:
-    """Another size in place: volumes grow, they never shrink."""
+    """The size changed: volumes can grow but not shrink."""
     old, new = case.pair
     was, now = get(old.data, *SIZE), get(new.data, *SIZE)
     before, after = nano(was), nano(now)
@@ -87,13 +89,13 @@ def claim_resized(case: Case) -> Iterator[Finding]:
     else:
         yield (
             "danger",
-            f"would be refused: a volume cannot shrink (from {value(was)} to {value(now)}); delete "
+            f"will be rejected: a volume cannot shrink (from {value(was)} to {value(now)}); delete "
             f"{new} first, which loses its data, or use another name",
         )
 
 
 def keeping_changed(case: Case) -> Iterator[Finding]:
-    """Whether the volume stays when its file goes."""
+    """The setting that keeps the volume when its file is removed changed."""
     old, new = case.pair
     before, after = keepers(old), keepers(new)
     lost = [name for name in before if name not in after]
@@ -108,11 +110,11 @@ def keeping_changed(case: Case) -> Iterator[Finding]:
 
 
 def volume_removed(case: Case) -> Iterator[Finding]:
-    """A PersistentVolume that is gone."""
+    """A PersistentVolume was removed."""
     if keepers(case.obj):
         yield kept_or_lost(case.obj)
     elif get_text(case.obj.data, "spec", "persistentVolumeReclaimPolicy") == "Delete":
-        yield "danger", "volume is deleted with its data (reclaimPolicy Delete) once no claim holds it"
+        yield "danger", "volume and its data are deleted (reclaimPolicy Delete) once no claim uses it"
     else:
         yield "notice", "the cluster forgets this volume; the data behind it stays where it is"
 
@@ -128,7 +130,7 @@ def templates_of_removed_set(case: Case) -> Iterator[Finding]:
     if get(obj.data, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted") == "Delete":
         yield "danger", f"its volumes ({listing(names)}) are deleted with their data (whenDeleted: Delete)"
     else:
-        yield "notice", f"its volumes ({listing(names)}) and their data are kept (unmanaged from now on)"
+        yield "notice", f"its volumes ({listing(names)}) and their data are kept (no longer managed)"
 
 
 def scaled_down_set(case: Case) -> Iterator[Finding]:
@@ -147,18 +149,21 @@ def scaled_down_set(case: Case) -> Iterator[Finding]:
 
 
 def volume_reclaim(case: Case) -> Iterator[Finding]:
-    """Another reclaim policy of a PersistentVolume."""
+    """The reclaim policy of a PersistentVolume changed."""
     old, new = case.pair
     was, now = (get(side.data, "spec", "persistentVolumeReclaimPolicy") for side in (old, new))
     was, now = ("Retain" if isinstance(policy, Absent) else policy for policy in (was, now))
     if was != now and now == "Delete":
-        yield "danger", f"reclaimPolicy goes from {value(was)} to Delete: its data will go with its claim"
+        yield (
+            "danger",
+            f"reclaimPolicy goes from {value(was)} to Delete: its data will be deleted with its claim",
+        )
     elif was != now:
         yield "info", f"reclaimPolicy goes from {value(was)} to {value(now)}"
 
 
 def claim_added(case: Case) -> Iterator[Finding]:
-    """A claim that is new, and which class gives it its volume."""
+    """A claim was added."""
     new = case.obj
     size = get(new.data, *SIZE)
     class_name = get(new.data, "spec", "storageClassName")
@@ -169,5 +174,5 @@ def claim_added(case: Case) -> Iterator[Finding]:
         if class_name is ABSENT:
             of = "the cluster's default class"
         elif class_name == "":
-            of = "no class (it waits for a volume made by hand)"
+            of = "no class (it waits for a manually created volume)"
         yield "info", f"a new, empty volume of {value(size)} from {of}"

@@ -1,4 +1,4 @@
-"""What Argo CD and Flux are told to sync, and what goes when they are told no longer."""
+"""Rules for the objects of Argo CD and Flux."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _FINALIZER = "resources-finalizer.argocd.argoproj.io"
 
 
 def syncer_removed(case: Case) -> Iterator[Finding]:
-    """An Application, Kustomization or HelmRelease that is gone."""
+    """An Application, ApplicationSet, Kustomization or HelmRelease was removed."""
     obj = case.obj
     if obj.type == HELM_RELEASE:
-        yield "danger", "the Helm release is uninstalled with all it made, except what is marked to keep"
+        yield "danger", "the Helm release is uninstalled with all its objects, except those marked to keep"
     elif obj.type == APPLICATION_SET:
         if get(obj.data, "spec", "syncPolicy", "preserveResourcesOnDeletion") is True:
-            yield "notice", "its Applications are deleted; what they deployed is kept (unmanaged from now on)"
+            yield "notice", "its Applications are deleted; their objects are kept (no longer managed)"
         else:
             yield (
                 "danger",
-                "its Applications are deleted with all they deployed, except what is marked to keep",
+                "its Applications are deleted with all their objects, except those marked to keep",
             )
     elif _deletes_with(obj):
-        yield "danger", "all that it deployed is deleted with it, except what is marked to keep"
+        yield "danger", "all its objects are deleted with it, except those marked to keep"
     else:
-        yield "notice", "what it deployed is kept (unmanaged from now on)"
+        yield "notice", "its objects are kept (no longer managed)"
 
 
 def _deletes_with(obj: Obj) -> bool:
@@ -52,9 +52,9 @@ def _deletes_with(obj: Obj) -> bool:
 
 
 def sync_source(case: Case) -> Iterator[Finding]:
-    """From where it syncs."""
+    """The source changed."""
     old, new = case.pair
-    for way, words in (
+    for way, label in (
         (("spec", "source", "repoURL"), "repository"),
         (("spec", "source", "targetRevision"), "revision"),
         (("spec", "source", "path"), "path"),
@@ -70,13 +70,13 @@ def sync_source(case: Case) -> Iterator[Finding]:
     ):
         was, now = get(old.data, *way), get(new.data, *way)
         if was != now:
-            yield "notice", f"syncs from {words} {value(now)} instead of {value(was)}"
+            yield "notice", f"syncs from {label} {value(now)} instead of {value(was)}"
 
 
 def sync_target(case: Case) -> Iterator[Finding]:
-    """Where it syncs to."""
+    """The destination changed."""
     old, new = case.pair
-    for way, words in (
+    for way, label in (
         (("spec", "destination", "server"), "cluster"),
         (("spec", "destination", "name"), "cluster"),
         (("spec", "destination", "namespace"), "namespace"),
@@ -86,44 +86,46 @@ def sync_target(case: Case) -> Iterator[Finding]:
         if was != now:
             yield (
                 "danger",
-                (f"deploys to {words} {value(now)} instead of {value(was)}: made anew there"),
+                (
+                    f"deploys to {label} {value(now)} instead of {value(was)}: everything is created again there"
+                ),
             )
 
 
 def sync_policy(case: Case) -> Iterator[Finding]:
-    """Whether it syncs by itself, and whether it deletes."""
+    """Automatic sync, pruning or self-healing changed."""
     old, new = case.pair
     if _prunes(old) != _prunes(new):
         yield (
             "notice",
             (
-                "prune: what leaves Git is deleted from the cluster from now on"
+                "prune on: objects removed from Git are now deleted from the cluster"
                 if _prunes(new)
-                else "no prune: what leaves Git stays in the cluster from now on"
+                else "prune off: objects removed from Git now stay in the cluster"
             ),
         )
     automated = ("spec", "syncPolicy", "automated")
-    by_itself = get(new.data, *automated) is not ABSENT
-    if by_itself != (get(old.data, *automated) is not ABSENT):
-        yield "notice", f"syncs {'by itself' if by_itself else 'only when asked'} from now on"
+    automatic = get(new.data, *automated) is not ABSENT
+    if automatic != (get(old.data, *automated) is not ABSENT):
+        yield "notice", f"now syncs {'automatically' if automatic else 'only manually'}"
     if get(old.data, *automated, "selfHeal") is not get(new.data, *automated, "selfHeal"):
         heals = get(new.data, *automated, "selfHeal") is True
         yield (
             "notice",
-            f"changes made by hand are {'undone' if heals else 'left alone'} from now on (selfHeal)",
+            f"manual changes are now {'reverted' if heals else 'kept'} (selfHeal)",
         )
     if get(old.data, "spec", "suspend") != get(new.data, "spec", "suspend"):
         suspended = get(new.data, "spec", "suspend") is True
         yield (
             "notice",
             (
-                "suspended: Git and cluster go apart"
+                "suspended: changes in Git are not applied"
                 if suspended
-                else "resumed: the cluster follows Git again"
+                else "resumed: changes in Git are applied again"
             ),
         )
     if any(under(change, "spec", "values") for change in case.fields):
-        yield "notice", "a helm upgrade with other values runs"
+        yield "notice", "runs helm upgrade with the new values"
 
 
 def _prunes(obj: Obj) -> bool:
@@ -134,10 +136,10 @@ def _prunes(obj: Obj) -> bool:
 
 
 def project(case: Case) -> Iterator[Finding]:
-    """What an Argo CD project lets its Applications do."""
+    """The permissions of an Argo CD project changed."""
     before, after = _permissions(case.old), _permissions(case.new)
-    more = [words for words in after if words not in before]
-    less = [words for words in before if words not in after]
+    more = [label for label in after if label not in before]
+    less = [label for label in before if label not in after]
     if more and case.old is not None:
         yield "danger", f"project allows more: {listing(more, 5)}"
     elif more:
@@ -154,10 +156,10 @@ def _permissions(obj: Obj | None) -> list[str]:
     for target in get_list(spec, "destinations"):
         cluster = get_text(target, "server") or get_text(target, "name")
         found.append(f"namespace {get_text(target, 'namespace') or '*'} on {cluster or '*'}")
-    for field, words in (
+    for field, label in (
         ("clusterResourceWhitelist", "cluster-wide"),
         ("namespaceResourceWhitelist", "in namespaces"),
     ):
         for item in get_list(spec, field):
-            found.append(f"{get_text(item, 'kind')}.{get_text(item, 'group')} {words}".replace(". ", " "))
+            found.append(f"{get_text(item, 'kind')}.{get_text(item, 'group')} {label}".replace(". ", " "))
     return list(dict.fromkeys(found))

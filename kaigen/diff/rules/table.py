@@ -111,7 +111,7 @@ RULES: tuple[Rule, ...] = (
     Rule("sync-policy", _BOTH_SIDES, syncers.sync_policy, _SYNCERS),
     Rule("project", _ANY, syncers.project, frozenset({syncers.PROJECT})),
     Rule("sync-wave", _BOTH_SIDES, common.sync_wave),
-    # The cluster's own.
+    # Cluster-wide objects.
     Rule("namespace-removed", _REMOVED, common.namespace_removed, _NAMESPACE),
     Rule(
         "definition-removed",
@@ -123,7 +123,7 @@ RULES: tuple[Rule, ...] = (
 )
 
 FALLBACKS: tuple[Rule, ...] = (
-    # Asked in turn only when no rule above had anything to say.
+    # Applied in order, only when no rule above applies.
     Rule("renamed", _REPLACED, common.renamed),
     Rule("metadata-only", _CHANGED, common.metadata_only),
     Rule("updated", _BOTH_SIDES, common.updated),
@@ -138,7 +138,7 @@ def _rules_for(kind: str) -> tuple[Rule, ...]:
 
 
 def effects_of(case: Case) -> tuple[Effect, ...]:
-    """What a change of one object does, dangers first; never empty."""
+    """Return the effects of a change of one object, dangers first; never empty."""
     found: dict[str, Effect] = {}
     for rule in _rules_for(case.obj.type):
         if case.status in rule.on:

@@ -1,4 +1,4 @@
-"""What starts, stops, restarts and scales."""
+"""Rules for workloads: what starts, stops, restarts and scales."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def reasons(fields: Iterable[FieldChange]) -> str:
-    """The fields that differ in the words of a pod: `image and env EPOCHS changed`; empty without any."""
+    """Return the changed fields as text: `image and env EPOCHS changed`; empty without any."""
     found = listing((word for change in fields if (word := _reason(change.keys))), 3)
     return f"{found} changed" if found else ""
 
@@ -80,7 +80,7 @@ def _plain(key: str) -> str:
 
 
 def new_run(case: Case) -> Iterator[Finding]:
-    """A run of another name: Job templates are immutable, so a new spec is a new Job."""
+    """A run has a new name: Job templates are immutable, so a changed spec is a new Job."""
     old, new = case.pair
     why = reasons(case.fields)
     because = f" ({why})" if why else ""
@@ -91,7 +91,7 @@ def new_run(case: Case) -> Iterator[Finding]:
 
 
 def run_added(case: Case) -> Iterator[Finding]:
-    """A run that is new."""
+    """A run was added."""
     new = case.obj
     if get(new.data, "spec", "suspend") is True:
         yield "info", f"{new} is created suspended and waits to be resumed"
@@ -100,28 +100,28 @@ def run_added(case: Case) -> Iterator[Finding]:
 
 
 def run_removed(case: Case) -> Iterator[Finding]:
-    """A run that is gone."""
+    """A run was removed."""
     yield "notice", f"{case.obj} and its pods are deleted, running or finished"
 
 
 def run_controls(case: Case) -> Iterator[Finding]:
-    """Fields of a run that may change in place."""
+    """Fields of a run changed that can change in place."""
     old, new = case.pair
     before, after = get(old.data, "spec", "suspend") is True, get(new.data, "spec", "suspend") is True
     if before != after:
         yield "notice", "suspended: running pods are stopped" if after else "resumed: its pods start"
-    for field, words in (
-        ("parallelism", "pods at once"),
-        ("activeDeadlineSeconds", "seconds it may take"),
+    for field, label in (
+        ("parallelism", "parallel pods"),
+        ("activeDeadlineSeconds", "deadline in seconds"),
         ("backoffLimit", "retries"),
     ):
         was, now = get(old.data, "spec", field), get(new.data, "spec", field)
         if was != now:
-            yield "info", f"{words}: from {value(was)} to {value(now)}, no new run"
+            yield "info", f"{label}: from {value(was)} to {value(now)}, no new run"
 
 
 def run_ttl(case: Case) -> Iterator[Finding]:
-    """A TTL on what Git manages: the syncer finds the finished Job missing and makes it again."""
+    """A TTL on a Job in Git: the GitOps tool finds the finished Job missing and creates it again."""
     new = case.obj
     if _is_hook(new):
         return
@@ -130,8 +130,8 @@ def run_ttl(case: Case) -> Iterator[Finding]:
     if not isinstance(ttl, Absent) and was != ttl:
         yield (
             "danger",
-            f"it vanishes {value(ttl)} s after it finished (ttlSecondsAfterFinished), and Argo CD or Flux "
-            "then runs it again, and again",
+            f"it is deleted {value(ttl)} s after it finishes (ttlSecondsAfterFinished), and Argo CD or Flux "
+            "then runs it again, endlessly",
         )
 
 
@@ -140,7 +140,7 @@ def _is_hook(obj: Obj) -> bool:
 
 
 def restart(case: Case) -> Iterator[Finding]:
-    """A pod template that differs."""
+    """The pod template changed."""
     old, new = case.pair
     field = "leaderWorkerTemplate" if new.type == LWS else "template"
     before, after = get_map(old.data, "spec", field), get_map(new.data, "spec", field)
@@ -155,11 +155,11 @@ def restart(case: Case) -> Iterator[Finding]:
     because = f": {why}" if why else ""
     strategy = _strategy(new)
     if get(new.data, "spec", "replicas") == 0:
-        yield "info", f"no pod runs (0 replicas); the next ones start with it{because}"
+        yield "info", f"no pod runs (0 replicas); new pods use it{because}"
     elif get(new.data, "spec", "paused") is True:
         yield "notice", f"pods restart once the paused Deployment is resumed{because}"
     elif strategy == "OnDelete":
-        yield "notice", f"pods take it up only when they are deleted by hand (OnDelete){because}"
+        yield "notice", f"pods change only when they are deleted manually (OnDelete){because}"
     elif strategy == "Recreate":
         yield "notice", f"pods restart (all at once: Recreate stops the old ones first){because}"
     elif new.type == LWS:
@@ -174,19 +174,19 @@ def _strategy(obj: Obj) -> str:
 
 
 def scale(case: Case) -> Iterator[Finding]:
-    """Another number of replicas."""
+    """The number of replicas changed."""
     old, new = case.pair
     was, now = get(old.data, "spec", "replicas"), get(new.data, "spec", "replicas")
     if was == now:
         return
     unit = " groups" if new.type == LWS else ""
     if isinstance(now, Absent):
-        yield "info", f"replicas ({value(was)}) are no longer said here: what scales it decides"
+        yield "info", f"replicas ({value(was)}) are no longer set here: the autoscaler decides"
         return
     if isinstance(was, Absent):
         scaler = next((item for item in case.siblings() if _scales(item, new)), None)
         if scaler is not None:
-            yield "notice", f"replicas are pinned to {value(now)} at every sync, against {scaler}"
+            yield "notice", f"every sync resets replicas to {value(now)}, against {scaler}"
             return
         was = 1
         if now == 1:
@@ -205,19 +205,19 @@ def _scales(scaler: Obj, target: Obj) -> bool:
 
 
 def group_size(case: Case) -> Iterator[Finding]:
-    """A LeaderWorkerSet's group size is part of its template: all groups are made anew."""
+    """The group size of a LeaderWorkerSet changed, so all groups are re-created."""
     old, new = case.pair
     was, now = (get(side.data, "spec", "leaderWorkerTemplate", "size") for side in (old, new))
     was, now = (1 if isinstance(size, Absent) else size for size in (was, now))
     if was != now:
         yield (
             "notice",
-            f"groups go from {value(was)} to {value(now)} pods: every pod is recreated, group by group",
+            f"group size changes from {value(was)} to {value(now)} pods: every pod is recreated, group by group",
         )
 
 
 def serving_added(case: Case) -> Iterator[Finding]:
-    """A workload that is new."""
+    """A workload was added."""
     count = get(case.obj.data, "spec", "replicas")
     if count == 0:
         yield "info", "is created with 0 replicas: nothing starts"
@@ -230,42 +230,45 @@ def serving_added(case: Case) -> Iterator[Finding]:
 
 
 def serving_removed(case: Case) -> Iterator[Finding]:
-    """A workload that is gone."""
+    """A workload was removed."""
     yield "notice", "it stops: its pods are deleted"
 
 
 def serving_renamed(case: Case) -> Iterator[Finding]:
-    """A workload of another name: Kubernetes knows no renaming."""
+    """A workload has a new name: Kubernetes cannot rename objects."""
     old, new = case.pair
     if old.name != new.name:
-        yield "notice", f"{old} stops and {new} starts beside it: pods are not taken over"
+        yield "notice", f"{old} stops and {new} starts: no pods are reused"
 
 
 def cron(case: Case) -> Iterator[Finding]:
-    """A CronJob: what differs counts from its next run."""
+    """A CronJob changed."""
     old, new = case.pair
-    for field, words in (("schedule", "runs at"), ("timeZone", "in time zone")):
+    for field, label in (("schedule", "runs at"), ("timeZone", "in time zone")):
         was, now = get(old.data, "spec", field), get(new.data, "spec", field)
         if was != now:
-            yield "notice", f"{words} {value(now)} instead of {value(was)}"
+            yield "notice", f"{label} {value(now)} instead of {value(was)}"
     if get(old.data, "spec", "suspend") != get(new.data, "spec", "suspend"):
         suspended = get(new.data, "spec", "suspend") is True
         yield "notice", "suspended: no further runs start" if suspended else "resumed: runs start again"
     changed = [change for change in case.fields if under(change, "spec", "jobTemplate")]
     if changed:
         why = reasons(changed)
-        yield "info", f"the next run takes it up; one that runs goes on as it is{f': {why}' if why else ''}"
+        yield (
+            "info",
+            f"the next run uses it; a run in progress continues unchanged{f': {why}' if why else ''}",
+        )
 
 
 def ray_service(case: Case) -> Iterator[Finding]:
-    """A RayService: KubeRay starts a second cluster beside the first one."""
+    """A RayService changed: KubeRay starts a second cluster next to the first one."""
     scaling = {"replicas", "minReplicas", "maxReplicas", "scaleStrategy"}
     config = [change for change in case.fields if under(change, "spec", "rayClusterConfig")]
     if any(not scaling & set(change.keys) for change in config):
         why = reasons(config)
         yield (
             "notice",
-            "a second Ray cluster starts and takes the traffic over once it is ready: both need room"
+            "a second Ray cluster starts and takes over the traffic once it is ready: both need capacity"
             f"{f': {why}' if why else ''}",
         )
     elif config:
@@ -275,7 +278,7 @@ def ray_service(case: Case) -> Iterator[Finding]:
 
 
 def queue(case: Case) -> Iterator[Finding]:
-    """Another Kueue queue."""
+    """The Kueue queue changed."""
     label = "kueue.x-k8s.io/queue-name"
     old, new = case.pair
     was, now = (side.labels.get(label, ABSENT) for side in (old, new))

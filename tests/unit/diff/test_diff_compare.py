@@ -205,8 +205,8 @@ class TestPairs:
         assert said(item.effects, "passed-on") == [
             (
                 "danger",
-                "passes here from app ns/a: if that one is pruned first, it is deleted with its data "
-                "and made anew",
+                "moves here from app ns/a: if that one is pruned first, it is deleted with its data "
+                "and created again",
             )
         ]
 
@@ -320,15 +320,15 @@ class TestStandingExceptions:
         new = tree(with_(SERVICE, "metadata/labels", {"a": "b"}), self.LOOSE, self.LOOSE_PODS)
         app = only_app(compare(old, new))
         assert said(app.effects, "pod-security-exception") == [
-            ("danger", "security is looser: Deployment loose asks for Pod Security privileged, as before"),
-            ("danger", "security is looser: Deployment pods asks for Pod Security baseline, as before"),
+            ("danger", "security is looser: Deployment loose requests Pod Security privileged, as before"),
+            ("danger", "security is looser: Deployment pods requests Pod Security baseline, as before"),
         ]
         assert [item.name for item in app.objects] == ["web"]
 
     def test_a_new_one_is_told_as_new(self) -> None:
         change = difference(deployment("loose"), self.LOOSE)
         assert said(only_app(change).effects, "pod-security-exception") == [
-            ("danger", "security is looser: Deployment loose now asks for Pod Security privileged")
+            ("danger", "security is looser: Deployment loose now requests Pod Security privileged")
         ]
 
     def test_a_looser_one_is_told_as_looser(self) -> None:
@@ -336,7 +336,7 @@ class TestStandingExceptions:
         assert said(only_app(difference(milder, self.LOOSE)).effects, "pod-security-exception") == [
             (
                 "danger",
-                "security is looser: Deployment loose now asks for Pod Security privileged "
+                "security is looser: Deployment loose now requests Pod Security privileged "
                 "instead of baseline",
             )
         ]
@@ -382,14 +382,14 @@ class TestUnreadable:
         [
             (b"a: [\n", "it is not valid YAML in line 2"),
             (b"\xff\xfe", "it is not UTF-8 text"),
-            (b"- 1\n", "it holds something else than Kubernetes objects"),
-            (b"a: 1\n", "it holds something else than Kubernetes objects"),
+            (b"- 1\n", "it contains something other than Kubernetes objects"),
+            (b"a: 1\n", "it contains something other than Kubernetes objects"),
             (b"[" * 200_000, "it is nested too deeply"),
             (b"- " * 200_000, "it is nested too deeply"),
             (b"\n".join(b" " * n + b"a:" for n in range(102)), "it is nested too deeply"),
             (
                 b"a0: &a0 [1]\n" + b"".join(b"a%d: &a%d [*a%d]\n" % (n, n, n - 1) for n in range(1, 900)),
-                "its aliases stand for too much",
+                "its aliases expand to too much data",
             ),
             (b"a: !!python/object:os.system {}\n", "it is not valid YAML in line 1"),
             (b"a: \x00\n", "it is not valid YAML"),
@@ -399,9 +399,9 @@ class TestUnreadable:
                 + b"".join(
                     b"%c: &%c [%s]\n" % (n + 1, n + 1, b",".join([b"*%c" % n] * 9)) for n in range(97, 110)
                 ),
-                "its aliases stand for too much",
+                "its aliases expand to too much data",
             ),
-            (b"kind: A\napiVersion: v1\nself: &a [*a]\n", "its aliases stand for too much"),
+            (b"kind: A\napiVersion: v1\nself: &a [*a]\n", "its aliases expand to too much data"),
         ],
     )
     def test_a_file_that_cannot_be_read_is_a_danger_and_no_error(self, data: bytes, reason: str) -> None:

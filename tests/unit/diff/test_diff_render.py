@@ -113,7 +113,7 @@ class TestText:
 
     def test_colour_adds_nothing_but_colour(self) -> None:
         coloured = render_text(self.CHANGE, color=True)
-        assert "\x1b[1;31mdanger\x1b[0m: would be refused" in coloured
+        assert "\x1b[1;31mdanger\x1b[0m: will be rejected" in coloured
         assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == render_text(self.CHANGE)
 
     def test_values_cannot_speak_to_the_terminal(self) -> None:

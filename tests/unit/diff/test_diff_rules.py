@@ -54,7 +54,7 @@ def test_every_rule_has_a_case_in_which_it_speaks() -> None:
 def test_what_the_compiler_marks_to_keep_is_known_to_be_kept() -> None:
     change = difference(claim(annotations=dict(frame.KEEP)), None)
     assert said(only_object(change).effects, "claim-removed") == [
-        ("notice", "volume and its data are kept (unmanaged from now on)")
+        ("notice", "volume and its data are kept (no longer managed)")
     ]
 
 

@@ -20,21 +20,21 @@ CASES: list[Case] = [
         "a namespace",
         namespace(None),
         None,
-        [("danger", "the namespace is deleted with everything in it, also what Git does not know")],
+        [("danger", "the namespace is deleted with everything in it, including objects that are not in Git")],
     ),
     Case(
         "namespace-removed",
         "a kept namespace",
         with_(namespace(None), "metadata/annotations", KEEP),
         None,
-        [("notice", "the namespace is kept (unmanaged from now on)")],
+        [("notice", "the namespace is kept (no longer managed)")],
     ),
     Case(
         "definition-removed",
         "a CRD",
         crd(),
         None,
-        [("danger", "every Widget of the cluster is deleted with it")],
+        [("danger", "every Widget in the cluster is deleted with it")],
     ),
     Case(
         "api-version",
@@ -44,7 +44,7 @@ CASES: list[Case] = [
         [
             (
                 "info",
-                "written in batch/v1 instead of batch/v1beta1: the same object if the cluster serves both",
+                "API version batch/v1 instead of batch/v1beta1: the same object if the cluster serves both",
             )
         ],
     ),
@@ -67,7 +67,7 @@ CASES: list[Case] = [
         "a custom resource",
         obj("Widget", "w", "example.org/v1", spec={"a": 1}),
         obj("Widget", "w", "example.org/v1", spec={"a": 2}),
-        [("info", "updated in place; what follows is up to its controller")],
+        [("info", "updated in place; its controller decides what happens next")],
     ),
     Case(
         "updated",

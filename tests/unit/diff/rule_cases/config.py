@@ -11,7 +11,12 @@ CASES: list[Case] = [
         "nobody known uses it",
         config(data={"a": "1"}),
         config(data={"a": "2"}),
-        [("info", "pods that mount it see it within minutes without restart (its name is not hashed)")],
+        [
+            (
+                "info",
+                "pods that mount it get it within minutes, without a restart (the name has no content hash)",
+            )
+        ],
     ),
     Case(
         "config-data",
@@ -21,7 +26,7 @@ CASES: list[Case] = [
         [
             (
                 "info",
-                "pods of Deployment web see it within minutes without restart (its name is not hashed)",
+                "pods of Deployment web get it within minutes, without a restart (the name has no content hash)",
             )
         ],
         (uses_config("mount"),),
@@ -35,7 +40,8 @@ CASES: list[Case] = [
             [
                 (
                     "notice",
-                    "Deployment web keeps the old values until restarted: read as environment or by subPath",
+                    "Deployment web keeps the old values until restarted: it is used as an environment variable "
+                    "or with subPath",
                 )
             ],
             (uses_config(how),),
@@ -51,9 +57,7 @@ CASES: list[Case] = [
         [
             (
                 "info",
-                "ConfigMap cfg-5e6f7a8b takes the place of ConfigMap cfg-1a2b3c4d: what uses it takes it "
-                "up as it "
-                "changes itself",
+                "ConfigMap cfg-5e6f7a8b replaces ConfigMap cfg-1a2b3c4d: pods switch to it when they are updated",
             )
         ],
     ),
@@ -62,7 +66,7 @@ CASES: list[Case] = [
         "still used",
         config(),
         None,
-        [("danger", "is deleted, yet Deployment web still uses it: new pods will not start")],
+        [("danger", "is deleted, but Deployment web still uses it: new pods will not start")],
         (uses_config("env"),),
     ),
     Case(
@@ -70,20 +74,20 @@ CASES: list[Case] = [
         "no longer used",
         config(),
         None,
-        [("info", "is deleted; pods that still use it from elsewhere would not start again")],
+        [("info", "is deleted; other pods that use it will not start again")],
     ),
     Case(
         "secret-source",
         "another key",
         obj("ExternalSecret", "s", "external-secrets.io/v1", spec={"a": 1}),
         obj("ExternalSecret", "s", "external-secrets.io/v1", spec={"a": 2}),
-        [("notice", "the Secret's content follows; pods see it when it is mounted, or after a restart")],
+        [("notice", "the Secret's content changes; pods get it if they mount it, or after a restart")],
     ),
     Case(
         "secret-source",
         "gone",
         obj("SealedSecret", "s", "bitnami.com/v1alpha1"),
         None,
-        [("notice", "the Secret that it made is deleted with it, unless told to stay")],
+        [("notice", "the Secret that it created is deleted with it, unless it is set to be retained")],
     ),
 ]

@@ -52,8 +52,8 @@ CASES: list[Case] = [
         deployment(pod=template(nodeSelector={"a": "b"})),
         deployment(pod=template(resourceClaims=[{"name": "gpu"}])),
         [
-            ("notice", "runs on nodes with a: b no longer asked for"),
-            ("notice", "asks for other devices (resource claims gpu instead of none)"),
+            ("notice", "runs on nodes with a: b no longer required"),
+            ("notice", "requests other devices (resource claims gpu instead of none)"),
         ],
     ),
     Case(
@@ -75,7 +75,7 @@ CASES: list[Case] = [
         "a tag",
         WEB,
         with_(WEB, f"{RUN}/image", "a:1"),
-        [("info", "no digest: what a:1 stands for may change without a commit")],
+        [("info", "no digest: a:1 may change without a commit")],
     ),
     Case("image-digest", "a digest", None, WEB, []),
 ]

@@ -10,22 +10,20 @@ RUN = "spec/template/spec/containers/0"
 
 CASES: list[Case] = [
     *(
-        Case("immutable", what, old, new, [("danger", f"would be refused: {text}")])
+        Case("immutable", what, old, new, [("danger", f"will be rejected: {text}")])
         for what, old, new, text in (
             (
                 "a Job's template",
                 job(),
                 with_(job(), f"{RUN}/image", "b"),
-                "spec.template is immutable; give the Job another name, which makes a new run, or delete "
-                "it first",
+                "spec.template is immutable; rename the Job, which starts a new run, or delete it first",
             ),
             (
                 "several fields of a Job",
                 job(completions=1),
                 job(completions=2, completionMode="Indexed", parallelism=3),
-                "spec.completionMode and spec.completions are immutable; give the Job another name, "
-                "which makes "
-                "a new run, or delete it first",
+                "spec.completionMode and spec.completions are immutable; rename the Job, "
+                "which starts a new run, or delete it first",
             ),
             *(
                 (
@@ -88,7 +86,7 @@ CASES: list[Case] = [
                         "a Service that becomes headless",
                         service(),
                         service(clusterIP="None"),
-                        "spec.clusterIP (an address was given by the cluster)",
+                        "spec.clusterIP (the cluster assigned an address)",
                     ),
                     (
                         "an immutable ConfigMap",
@@ -121,7 +119,7 @@ CASES: list[Case] = [
         "a Job that Argo CD may force",
         job() | {"metadata": job()["metadata"] | FORCED},
         with_(job(), f"{RUN}/image", "b") | {"metadata": job()["metadata"] | FORCED},
-        [("notice", "is deleted and created anew: spec.template cannot change in place, and it is forced")],
+        [("notice", "is deleted and created again: spec.template cannot change in place, and force is set")],
     ),
     Case(
         "immutable",
@@ -131,8 +129,7 @@ CASES: list[Case] = [
         [
             (
                 "danger",
-                "is deleted and created anew: spec.storageClassName cannot change in place, and it is "
-                "forced, "
+                "is deleted and created again: spec.storageClassName cannot change in place, and force is set, "
                 "and its data is lost",
             )
         ],
@@ -167,7 +164,7 @@ CASES: list[Case] = [
         [
             (
                 "notice",
-                "clusterIP stays None: leaving it out changes nothing; delete Service web to get another",
+                "clusterIP stays None: removing the field changes nothing; delete Service web to get another address",
             )
         ],
     ),
@@ -179,9 +176,8 @@ CASES: list[Case] = [
         [
             (
                 "notice",
-                "is refused unless the claim already has storageClassName fast or none yet: the cluster "
-                "may have "
-                "filled it in",
+                "is rejected unless the claim already has storageClassName fast or has none: the cluster "
+                "may have set it",
             )
         ],
     ),

@@ -44,7 +44,7 @@ CASES: list[Case] = [
         "another port",
         service(),
         service(ports=[{"port": 8080}]),
-        [("notice", "Service no longer listens on port 80, but on 8080: clients must follow")],
+        [("notice", "Service no longer listens on port 80, but on 8080: update the clients")],
     ),
     Case(
         "service-ports",
@@ -52,8 +52,8 @@ CASES: list[Case] = [
         service(),
         service(ports=[{"port": 80, "targetPort": "http"}, {"port": 53, "protocol": "UDP"}]),
         [
-            ("notice", "port 80 leads to container port http instead of 80"),
-            ("info", "Service listens on port 53/UDP too"),
+            ("notice", "port 80 forwards to container port http instead of 80"),
+            ("info", "Service also listens on port 53/UDP"),
         ],
     ),
     Case(
@@ -61,7 +61,7 @@ CASES: list[Case] = [
         "other pods",
         service(),
         service(selector={"app": "api"}),
-        [("notice", "Service sends to other pods: app=api instead of app=web")],
+        [("notice", "Service selects other pods: app=api instead of app=web")],
     ),
     *(
         Case(
@@ -92,8 +92,8 @@ CASES: list[Case] = [
         [
             (
                 "danger",
-                "all pods of the namespace lose this restriction of ingress and egress: what no other policy "
-                "restricts is open",
+                "no longer restricts ingress and egress of all pods of the namespace: traffic that no other "
+                "policy restricts is allowed",
             )
         ],
         (deployment(),),
@@ -103,7 +103,7 @@ CASES: list[Case] = [
         "a policy that goes with its pods",
         policy(),
         None,
-        [("info", "is deleted together with the pods it was there for")],
+        [("info", "is deleted together with its pods")],
     ),
     Case(
         "policy-changed",
@@ -121,7 +121,7 @@ CASES: list[Case] = [
         [
             (
                 "danger",
-                "lets more through: ingress from 0.0.0.0/0 without 10.0.0.0/8 on port 443 and port 53/UDP",
+                "allows more: ingress from 0.0.0.0/0 without 10.0.0.0/8 on port 443 and port 53/UDP",
             )
         ],
     ),
@@ -131,7 +131,7 @@ CASES: list[Case] = [
         policy(egress=[{"ports": [{"port": 443}]}]),
         policy(egress=[{}]),
         [
-            ("danger", "lets more through: egress to anywhere on every port"),
+            ("danger", "allows more: egress to anywhere on every port"),
         ],
     ),
     Case(
@@ -139,14 +139,14 @@ CASES: list[Case] = [
         "one port less",
         policy(ingress=[{"ports": [{"port": 1}, {"port": 2}]}]),
         policy(ingress=[{"ports": [{"port": 1}]}]),
-        [("notice", "lets less through: no ingress from anywhere on port 1 and port 2")],
+        [("notice", "allows less: no ingress from anywhere on port 1 and port 2")],
     ),
     Case(
         "policy-changed",
         "a direction less and a direction more",
         policy(policyTypes=["Egress"]),
         policy(policyTypes=["Ingress"]),
-        [("danger", "egress is no longer restricted"), ("notice", "ingress is restricted from now on")],
+        [("danger", "egress is no longer restricted"), ("notice", "ingress is now restricted")],
     ),
     Case(
         "policy-changed",
@@ -156,7 +156,7 @@ CASES: list[Case] = [
         [
             (
                 "danger",
-                "network policy no longer holds for all pods of the namespace, but for pods with a=b",
+                "network policy no longer applies to all pods of the namespace, but to pods with a=b",
             )
         ],
     ),

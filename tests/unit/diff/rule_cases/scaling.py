@@ -20,7 +20,7 @@ CASES: list[Case] = [
         keda(),
         [
             ("notice", "scales between 0 and 100 instead of 1 and 2"),
-            ("notice", "may scale to zero: the first request after a pause waits for a start"),
+            ("notice", "may scale to zero: the first request after an idle period waits for a pod to start"),
         ],
     ),
     Case(
@@ -30,7 +30,7 @@ CASES: list[Case] = [
         keda(minReplicaCount=1, maxReplicaCount=2),
         [
             ("notice", "scales between 1 and 2 instead of 0 and 2"),
-            ("notice", "no longer scales to zero: 1 always run"),
+            ("notice", "no longer scales to zero: at least 1 always run"),
         ],
     ),
     Case(
@@ -38,7 +38,7 @@ CASES: list[Case] = [
         "another trigger",
         keda(triggers=[{"type": "cron"}]),
         keda(triggers=[{"type": "prometheus"}], cooldownPeriod=60),
-        [("info", "scales by other triggers and cool-down, no restart")],
+        [("info", "triggers and cooldown changed, no restart")],
     ),
     Case("scaler-added", "an HPA", None, hpa(1, 4), [("notice", "scales Deployment web between 1 and 4")]),
     Case(
@@ -53,14 +53,14 @@ CASES: list[Case] = [
         "an HPA",
         hpa(1, 4),
         None,
-        [("notice", "Deployment web is no longer scaled; it keeps the replicas it has or is given")],
+        [("notice", "Deployment web is no longer scaled; it keeps its current replicas")],
     ),
     Case(
         "disruption",
         "fewer that must stay",
         pdb(minAvailable=2),
         pdb(minAvailable=1),
-        [("notice", "while nodes are drained at least 1 pod must stay (before: at least 2 pods must stay)")],
+        [("notice", "during a node drain at least 1 pod must stay (before: at least 2 pods must stay)")],
     ),
     Case(
         "disruption",
@@ -70,10 +70,9 @@ CASES: list[Case] = [
         [
             (
                 "notice",
-                "while nodes are drained at most 0 pods may be missing (before: at most 1 pod may be "
-                "missing)",
+                "during a node drain at most 0 pods may be missing (before: at most 1 pod may be missing)",
             ),
-            ("notice", "no pod may be evicted: draining a node will wait for ever"),
+            ("notice", "no pod may be evicted: draining a node waits forever"),
         ],
     ),
 ]

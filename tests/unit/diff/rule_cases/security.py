@@ -34,7 +34,7 @@ CASES: list[Case] = [
         "a pod that is hardened",
         with_(WEB, "spec/template/spec/hostPID", True),
         WEB,
-        [("info", "security is tighter: no longer so: pod uses the process namespace of the node (hostPID)")],
+        [("info", "security is tighter, no longer: pod uses the process namespace of the node (hostPID)")],
     ),
     Case(
         "pod-security",
@@ -69,7 +69,7 @@ CASES: list[Case] = [
         "an account that gives it",
         obj("ServiceAccount", "sa", automountServiceAccountToken=False),
         obj("ServiceAccount", "sa"),
-        [("notice", "pods of this service account get its API token unless they decline it")],
+        [("notice", "pods of this service account get its API token unless they opt out")],
     ),
     Case(
         "token",
@@ -124,7 +124,7 @@ CASES: list[Case] = [
         [
             (
                 "notice",
-                "the namespace enforces Pod Security restricted instead of baseline: new pods must meet it",
+                "the namespace enforces Pod Security restricted instead of baseline: new pods must satisfy it",
             )
         ],
     ),
@@ -188,7 +188,7 @@ CASES: list[Case] = [
             "metadata/labels",
             {"rbac.authorization.k8s.io/aggregate-to-edit": "true"},
         ),
-        [("danger", "its rules are added to ClusterRole edit, for everybody who has it")],
+        [("danger", "its rules are added to ClusterRole edit, for every subject bound to it")],
     ),
     Case(
         "subjects",

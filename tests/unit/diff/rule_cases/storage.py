@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.unit.diff.diff_cases import KEEP, claim, stateful, with_
 from tests.unit.diff.rule_cases.objects import Case, pv
 
-LOST = "volume is deleted with its data, unless its class has reclaimPolicy Retain"
-KEPT = "volume and its data are kept (unmanaged from now on)"
+LOST = "volume and its data are deleted, unless its storage class has reclaimPolicy Retain"
+KEPT = "volume and its data are kept (no longer managed)"
 
 CASES: list[Case] = [
     Case("claim-removed", "a claim", claim(), None, [("danger", LOST)]),
@@ -19,8 +19,7 @@ CASES: list[Case] = [
         [
             (
                 "notice",
-                "volume and its data are kept by Argo CD (unmanaged from now on); Flux and Helm would "
-                "delete it",
+                "volume and its data are kept by Argo CD (no longer managed); Flux and Helm would delete it",
             )
         ],
     ),
@@ -32,8 +31,8 @@ CASES: list[Case] = [
         [
             (
                 "danger",
-                "volume is deleted with its data when only its file goes: Delete=false keeps it when Argo CD "
-                "deletes the whole Application, Prune=false would keep it here",
+                "volume and its data are deleted: Delete=false keeps them only when Argo CD deletes the whole "
+                "Application; set Prune=false to keep them here",
             )
         ],
     ),
@@ -52,7 +51,7 @@ CASES: list[Case] = [
         [
             (
                 "notice",
-                "b is a claim on volume team-b; of a, the claim is deleted; data stays in volume team-a, "
+                "b is a claim for volume team-b; for a: claim is deleted; data stays in volume team-a, "
                 "unless its reclaimPolicy is Delete",
             )
         ],
@@ -62,14 +61,14 @@ CASES: list[Case] = [
         "another name",
         claim("a"),
         claim("b"),
-        [("danger", f"a new, empty volume b is made; of a, the {LOST}")],
+        [("danger", f"a new, empty volume b is created; for a: {LOST}")],
     ),
     Case(
         "claim-replaced",
         "another namespace, kept",
         claim(annotations=KEEP),
         with_(claim(annotations=KEEP), "metadata/namespace", "team-b"),
-        [("notice", f"a new, empty volume data is made; of data in team-a, the {KEPT}")],
+        [("notice", f"a new, empty volume data is created; for data in team-a: {KEPT}")],
     ),
     Case(
         "claim-resized",
@@ -86,7 +85,7 @@ CASES: list[Case] = [
         [
             (
                 "danger",
-                "would be refused: a volume cannot shrink (from 10Gi to 5Gi); delete "
+                "will be rejected: a volume cannot shrink (from 10Gi to 5Gi); delete "
                 "PersistentVolumeClaim data "
                 "first, which loses its data, or use another name",
             )
@@ -119,7 +118,7 @@ CASES: list[Case] = [
         "a claim of no class",
         None,
         claim(storageClassName=""),
-        [("info", "a new, empty volume of 10Gi from no class (it waits for a volume made by hand)")],
+        [("info", "a new, empty volume of 10Gi from no class (it waits for a manually created volume)")],
     ),
     Case(
         "claim-keeping",
@@ -146,7 +145,7 @@ CASES: list[Case] = [
         "a volume that deletes",
         pv(persistentVolumeReclaimPolicy="Delete"),
         None,
-        [("danger", "volume is deleted with its data (reclaimPolicy Delete) once no claim holds it")],
+        [("danger", "volume and its data are deleted (reclaimPolicy Delete) once no claim uses it")],
     ),
     Case(
         "volume-removed",
@@ -167,7 +166,7 @@ CASES: list[Case] = [
         "data that will go",
         pv(),
         pv(persistentVolumeReclaimPolicy="Delete"),
-        [("danger", "reclaimPolicy goes from Retain to Delete: its data will go with its claim")],
+        [("danger", "reclaimPolicy goes from Retain to Delete: its data will be deleted with its claim")],
     ),
     Case(
         "volume-reclaim",
@@ -181,7 +180,7 @@ CASES: list[Case] = [
         "a removed StatefulSet",
         stateful(volumeClaimTemplates=[claim()]),
         None,
-        [("notice", "its volumes (data) and their data are kept (unmanaged from now on)")],
+        [("notice", "its volumes (data) and their data are kept (no longer managed)")],
     ),
     Case(
         "set-claims",

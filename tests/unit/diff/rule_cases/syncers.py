@@ -11,35 +11,35 @@ CASES: list[Case] = [
         "an Application that takes all along",
         with_(application(), "metadata/finalizers", ["resources-finalizer.argocd.argoproj.io/background"]),
         None,
-        [("danger", "all that it deployed is deleted with it, except what is marked to keep")],
+        [("danger", "all its objects are deleted with it, except those marked to keep")],
     ),
     Case(
         "syncer-removed",
         "an Application that leaves all",
         application(),
         None,
-        [("notice", "what it deployed is kept (unmanaged from now on)")],
+        [("notice", "its objects are kept (no longer managed)")],
     ),
     Case(
         "syncer-removed",
         "a Kustomization that prunes",
         flux(prune=True),
         None,
-        [("danger", "all that it deployed is deleted with it, except what is marked to keep")],
+        [("danger", "all its objects are deleted with it, except those marked to keep")],
     ),
     Case(
         "syncer-removed",
         "a Kustomization that orphans",
         flux(prune=True, deletionPolicy="Orphan"),
         None,
-        [("notice", "what it deployed is kept (unmanaged from now on)")],
+        [("notice", "its objects are kept (no longer managed)")],
     ),
     Case(
         "syncer-removed",
         "a HelmRelease",
         obj("HelmRelease", "h", "helm.toolkit.fluxcd.io/v2"),
         None,
-        [("danger", "the Helm release is uninstalled with all it made, except what is marked to keep")],
+        [("danger", "the Helm release is uninstalled with all its objects, except those marked to keep")],
     ),
     *(
         Case("syncer-removed", f"an ApplicationSet, preserving {preserve}", applications, None, [expected])
@@ -49,7 +49,7 @@ CASES: list[Case] = [
                 obj("ApplicationSet", "s", "argoproj.io/v1alpha1", spec={}),
                 (
                     "danger",
-                    "its Applications are deleted with all they deployed, except what is marked to keep",
+                    "its Applications are deleted with all their objects, except those marked to keep",
                 ),
             ),
             (
@@ -62,7 +62,7 @@ CASES: list[Case] = [
                 ),
                 (
                     "notice",
-                    "its Applications are deleted; what they deployed is kept (unmanaged from now on)",
+                    "its Applications are deleted; their objects are kept (no longer managed)",
                 ),
             ),
         )
@@ -86,17 +86,17 @@ CASES: list[Case] = [
         "another cluster",
         application(destination={"name": "dev"}),
         application(destination={"name": "prod"}),
-        [("danger", "deploys to cluster prod instead of dev: made anew there")],
+        [("danger", "deploys to cluster prod instead of dev: everything is created again there")],
     ),
     Case(
         "sync-policy",
-        "it prunes by itself",
+        "it prunes automatically",
         application(),
         application(syncPolicy={"automated": {"prune": True, "selfHeal": True}}),
         [
-            ("notice", "prune: what leaves Git is deleted from the cluster from now on"),
-            ("notice", "syncs by itself from now on"),
-            ("notice", "changes made by hand are undone from now on (selfHeal)"),
+            ("notice", "prune on: objects removed from Git are now deleted from the cluster"),
+            ("notice", "now syncs automatically"),
+            ("notice", "manual changes are now reverted (selfHeal)"),
         ],
     ),
     Case(
@@ -105,8 +105,8 @@ CASES: list[Case] = [
         flux(prune=True),
         flux(prune=False, suspend=True),
         [
-            ("notice", "no prune: what leaves Git stays in the cluster from now on"),
-            ("notice", "suspended: Git and cluster go apart"),
+            ("notice", "prune off: objects removed from Git now stay in the cluster"),
+            ("notice", "suspended: changes in Git are not applied"),
         ],
     ),
     Case(
@@ -114,7 +114,7 @@ CASES: list[Case] = [
         "other values",
         obj("HelmRelease", "h", "helm.toolkit.fluxcd.io/v2", spec={"values": {"a": 1}}),
         obj("HelmRelease", "h", "helm.toolkit.fluxcd.io/v2", spec={"values": {"a": 2}}),
-        [("notice", "a helm upgrade with other values runs")],
+        [("notice", "runs helm upgrade with the new values")],
     ),
     Case(
         "project",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.unit.diff.diff_cases import container, deployment, job, obj, stateful, template, with_
 from tests.unit.diff.rule_cases.objects import Case, hpa, lws, ray
 
-TTL = "Argo CD or Flux then runs it again, and again"
+TTL = "Argo CD or Flux then runs it again, endlessly"
 WEB = deployment(replicas=2)
 RUN = "spec/template/spec/containers/0"
 
@@ -63,7 +63,7 @@ CASES: list[Case] = [
         job(parallelism=2, suspend=True),
         [
             ("notice", "suspended: running pods are stopped"),
-            ("info", "pods at once: from 1 to 2, no new run"),
+            ("info", "parallel pods: from 1 to 2, no new run"),
         ],
     ),
     Case(
@@ -78,7 +78,7 @@ CASES: list[Case] = [
         "a TTL that comes",
         job(),
         job(ttlSecondsAfterFinished=60),
-        [("danger", f"it vanishes 60 s after it finished (ttlSecondsAfterFinished), and {TTL}")],
+        [("danger", f"it is deleted 60 s after it finishes (ttlSecondsAfterFinished), and {TTL}")],
     ),
     Case(
         "run-ttl",
@@ -117,7 +117,7 @@ CASES: list[Case] = [
         [
             ("notice", "runs at 0 2 * * * instead of 0 1 * * *"),
             ("notice", "suspended: no further runs start"),
-            ("info", "the next run takes it up; one that runs goes on as it is: command changed"),
+            ("info", "the next run uses it; a run in progress continues unchanged: command changed"),
         ],
     ),
     Case(
@@ -153,7 +153,7 @@ CASES: list[Case] = [
         "a StatefulSet that waits for hands",
         stateful(updateStrategy={"type": "OnDelete"}),
         with_(stateful(updateStrategy={"type": "OnDelete"}), f"{RUN}/args", ["b"]),
-        [("notice", "pods take it up only when they are deleted by hand (OnDelete): args changed")],
+        [("notice", "pods change only when they are deleted manually (OnDelete): args changed")],
     ),
     Case(
         "restart",
@@ -167,7 +167,7 @@ CASES: list[Case] = [
         "a Deployment that sleeps",
         deployment(replicas=0),
         deployment(replicas=0, pod=template(container(args=["b"]))),
-        [("info", "no pod runs (0 replicas); the next ones start with it: args changed")],
+        [("info", "no pod runs (0 replicas); new pods use it: args changed")],
     ),
     Case(
         "restart",
@@ -186,14 +186,14 @@ CASES: list[Case] = [
         "replicas left to a scaler",
         WEB,
         deployment(),
-        [("info", "replicas (2) are no longer said here: what scales it decides")],
+        [("info", "replicas (2) are no longer set here: the autoscaler decides")],
     ),
     Case(
         "scale",
         "replicas against a scaler",
         deployment(),
         WEB,
-        [("notice", "replicas are pinned to 2 at every sync, against HorizontalPodAutoscaler web")],
+        [("notice", "every sync resets replicas to 2, against HorizontalPodAutoscaler web")],
         (hpa(1, 4),),
     ),
     Case(
@@ -205,7 +205,7 @@ CASES: list[Case] = [
         "larger groups",
         lws(),
         lws(size=4),
-        [("notice", "groups go from 2 to 4 pods: every pod is recreated, group by group")],
+        [("notice", "group size changes from 2 to 4 pods: every pod is recreated, group by group")],
     ),
     Case("serving-added", "a Deployment", None, WEB, [("info", "starts 2 pods")]),
     Case("serving-added", "groups", None, lws(), [("info", "starts 1 group of 2 pods")]),
@@ -223,7 +223,7 @@ CASES: list[Case] = [
         "a Deployment",
         deployment("a"),
         deployment("b"),
-        [("notice", "Deployment a stops and Deployment b starts beside it: pods are not taken over")],
+        [("notice", "Deployment a stops and Deployment b starts: no pods are reused")],
     ),
     Case(
         "ray-service",
@@ -233,8 +233,8 @@ CASES: list[Case] = [
         [
             (
                 "notice",
-                "a second Ray cluster starts and takes the traffic over once it is ready: both need "
-                "room: image changed",
+                "a second Ray cluster starts and takes over the traffic once it is ready: both need "
+                "capacity: image changed",
             )
         ],
     ),
