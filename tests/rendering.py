@@ -9,7 +9,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kaigen.config.settings import Config
-from kaigen.pipeline.run import Compilation, compile_specs, load_specs
+from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.pipeline.run import Compilation, compile_specs, load_specs, validate
 
 Object = dict[str, Any]
 
@@ -21,6 +22,14 @@ def compile_text(text: str, *, profile: str = "generic") -> Compilation:
         file.write_text(textwrap.dedent(text), encoding="utf-8")
         config = Config(root=Path(folder), profile=profile)
         return compile_specs(load_specs([str(file)], config), config)
+
+
+def diagnostics_of(text: str, *, profile: str = "generic") -> list[Diagnostic]:
+    """Return the diagnostics of the spec documents in `text`."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "spec.yaml")
+        file.write_text(textwrap.dedent(text), encoding="utf-8")
+        return validate([str(file)], Config(root=Path(folder), profile=profile))[0]
 
 
 def objects_of(text: str, *, profile: str = "generic") -> list[Object]:

@@ -38,6 +38,7 @@ def test_the_copy_follows_changed_and_removed_files(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(mutants, "WORK", work)
     (root / "kaigen").mkdir(parents=True)
     (root / ".gitignore").write_text("ignored.py\n")
+    (root / "kaigen" / "data.yaml").write_text("old\n")
     for name in ("same", "changed", "removed", "ignored"):
         (root / "kaigen" / f"{name}.py").write_text(f"{name}\n")
     subprocess.run(["git", "init", "--quiet"], cwd=root, check=True)
@@ -45,11 +46,15 @@ def test_the_copy_follows_changed_and_removed_files(tmp_path: Path, monkeypatch:
     mutated = work / "mutants" / "kaigen" / "removed.py"
     mutated.parent.mkdir(parents=True)
     mutated.touch()
+    data = work / "mutants" / "kaigen" / "data.yaml"
+    data.touch()
     untouched = (work / "kaigen" / "same.py").stat().st_mtime_ns
     (root / "kaigen" / "changed.py").write_text("new\n")
     (root / "kaigen" / "removed.py").unlink()
+    (root / "kaigen" / "data.yaml").write_text("new\n")
     mutants.copy_tree()
-    assert sorted(path.name for path in (work / "kaigen").iterdir()) == ["changed.py", "same.py"]
+    assert sorted(path.name for path in (work / "kaigen").iterdir()) == ["changed.py", "data.yaml", "same.py"]
     assert (work / "kaigen" / "changed.py").read_text() == "new\n"
     assert (work / "kaigen" / "same.py").stat().st_mtime_ns == untouched
     assert not mutated.exists()
+    assert not data.exists(), "mutmut copies data only when there is none"
