@@ -65,7 +65,9 @@ def copy_tree() -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
             shutil.copymode(source, target)
-    # mutmut copies files and never removes one.
+            if path.suffix != ".py":
+                (WORK / "mutants" / path).unlink(missing_ok=True)
+    # mutmut replaces changed modules only, and removes no file.
     for folder in (WORK, WORK / "mutants"):
         for top in {path.parts[0] for path in wanted}:
             for file in (folder / top).rglob("*"):
