@@ -1,4 +1,4 @@
-"""A spec of kaigen's own in the making: plain data, and where each field of it came from."""
+"""Builder of specs: plain data, with the origin of each field in the foreign document."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ B = TypeVar("B", bound="Block")
 
 
 class Draft:
-    """Collects a spec's fields; `finish` validates them as a person's would be."""
+    """Collects the fields of a spec; `finish` validates them like a written spec."""
 
-    def __init__(self, otherwise: Path = ()) -> None:
-        """Begin one.
+    def __init__(self, default_origin: Path = ()) -> None:
+        """Start a spec.
 
         Args:
-            otherwise: field of the foreign document that stands for all that names no other.
+            default_origin: field of the foreign document for fields without an origin.
         """
         self.data: dict[str, Any] = {}
-        self.origins: dict[Path, Path] = {("spec",): otherwise} if otherwise else {}
+        self.origins: dict[Path, Path] = {("spec",): default_origin} if default_origin else {}
         self.hints: dict[str, str] = {}
 
     def put(self, path: Path, value: Any, origin: Path | None = None) -> None:
-        """Set a field. Mappings on the way are made.
+        """Set a field, creating the mappings that contain it.
 
         Args:
-            path: of the field.
+            path: of the field in the spec.
             value: plain data.
-            origin: field of the foreign document that it came from; None for that of what it is in.
+            origin: field of the foreign document that the value came from; None for that of the containing field.
         """
         here: Any = self.data
         for key in path[:-1]:
@@ -44,7 +44,7 @@ class Draft:
             self.origins[path] = origin
 
     def add(self, path: Path, values: list[Any], origin: Path | None = None) -> None:
-        """Put entries at the end of a list, which is made when there is none."""
+        """Append entries to a list, which is created if it does not exist."""
         here = self.get(path)
         start = len(here) if here else 0
         self.put(path, [*(here or []), *values])
@@ -53,7 +53,7 @@ class Draft:
                 self.origins[(*path, start + index)] = origin
 
     def get(self, path: Path) -> Any:
-        """A field's value; None when it is not set."""
+        """Return the value of a field; None when it is not set."""
         here: Any = self.data
         for key in path:
             if not isinstance(here, Mapping) or key not in here:
@@ -62,7 +62,7 @@ class Draft:
         return here
 
     def finish(self, kind: type[B], lowering: Lowering) -> B | None:
-        """The spec, or None with an error where the foreign field says what kaigen's kind cannot."""
+        """Return the spec, or None after errors at foreign fields that the kind cannot represent."""
         from pydantic import ValidationError
 
         try:
@@ -73,12 +73,12 @@ class Draft:
                 field = dotted(path) or kind.__name__
                 message = line["msg"][:1].lower() + line["msg"][1:]
                 lowering.error(
-                    "KG0413", f"cannot be said in kaigen's `{field}`: {message}", self._origin(path)
+                    "KG0413", f"kaigen's `{field}` cannot represent this: {message}", self._origin(path)
                 )
             return None
 
     def _path(self, location: tuple[int | str, ...]) -> Path:
-        """A place in the data: pydantic names branches of unions on the way too."""
+        """Return the path of a pydantic location, without the names of union branches."""
         here: Any = self.data
         path: list[int | str] = []
         for key in location:

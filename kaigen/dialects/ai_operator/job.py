@@ -1,11 +1,11 @@
 """AI Operator: `Job` of `ai.re-cinq.com/v1`, a fine-tuning run with its model download and its volume.
 
-What the operator means is kept, what it gets wrong is not (source: its Go sources at commit 4252ee7):
+kaigen keeps the meaning of fields and fixes bugs of the operator (source: its Go code at commit 4252ee7):
 
-- `huggingFaceSecret` is the name of a Secret, as its README says; the operator takes it for the token itself.
-- A GPU is requested; the operator asks for none and shares whatever the node has.
-- The token reaches the downloader only.
-- An edit of any field makes a new run; the operator overlooks most edits, and loses the volume on others.
+- `huggingFaceSecret` is the name of a Secret, as its README says; the operator uses it as the token.
+- A GPU is requested; the operator requests none and shares those of the node.
+- Only the downloader reads the token.
+- An edit of any field starts a new run; the operator ignores most edits, and loses the volume on others.
 - The volume with the trained weights outlives the spec; the operator deletes it.
 """
 
@@ -41,10 +41,10 @@ DEFAULT_COMMAND = (
 )
 TOKEN_KEY = "token"
 FOLDER = "/tmp"
-"""Where the operator mounts the volume, to match torchtune's own defaults."""
+"""Where the operator mounts the volume, to match the defaults of torchtune."""
 
 RETRIES = 6
-"""The `backoffLimit` that a Job gets when, as with the operator, none is set."""
+"""The default `backoffLimit` of a Job, which the operator uses."""
 
 DIRECTIVES = ("compat", "gpus", "retain-output", "version")
 
@@ -60,7 +60,7 @@ class AiOperatorSpec(Block):
     )
     runtime_class_name: str = Field(
         DEFAULT_RUNTIME_CLASS,
-        description='RuntimeClass of the pod. `""` asks for none, which the operator cannot.',
+        description='RuntimeClass of the pod. `""` sets none, which the operator does not support.',
     )
     disk_size: int = Field(
         DEFAULT_DISK_SIZE,
@@ -70,13 +70,13 @@ class AiOperatorSpec(Block):
     )
     storage_class_name: str = Field(
         DEFAULT_STORAGE_CLASS,
-        description='StorageClass of the volume. `""` leaves it to the cluster, which the operator cannot.',
+        description='StorageClass of the volume. `""` uses the default class, which the operator does not support.',
     )
     access_modes: list[AccessMode] = Field(["ReadWriteOnce"], description="Access modes of the volume.")
     command: list[str] = Field(list(DEFAULT_COMMAND), description="Command of the training container.")
     hugging_face_secret: Annotated[str, Field(min_length=1, max_length=253)] | None = Field(
         None,
-        description="Name of the Secret that holds the Hub token under the key `token`. May be left out for public "
+        description="Name of the Secret with a Hub token under the key `token`. Not required for public "
         "models.",
         examples=["hf-token"],
     )
@@ -86,10 +86,10 @@ class AiOperatorJob(Block):
     """AI Operator's `Job`."""
 
     api_version: Literal["ai.re-cinq.com/v1"] = Field(description="Version of the operator's API.")
-    kind: Literal["Job"] = Field(description="The kind.")
-    metadata: ForeignMetadata = Field(description="Who it is.")
-    spec: AiOperatorSpec = Field(description="What is wanted.")
-    status: dict[str, JsonValue] | None = Field(None, description="Written by the operator; left out.")
+    kind: Literal["Job"] = Field(description="Kind of the document.")
+    metadata: ForeignMetadata = Field(description="Name, namespace, labels and annotations of the resource.")
+    spec: AiOperatorSpec = Field(description="Desired state.")
+    status: dict[str, JsonValue] | None = Field(None, description="Written by the operator; ignored.")
 
 
 def _secret_reference(job: AiOperatorJob, lowering: Lowering) -> TokenSecret | None:
@@ -100,13 +100,13 @@ def _secret_reference(job: AiOperatorJob, lowering: Lowering) -> TokenSecret | N
         return None
     path = ("spec", "huggingFaceSecret")
     if looks_like_secret(name):
-        return None  # The loader has said so already, with the token masked.
+        return None  # The loader has reported it, with the token masked.
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", name):
         lowering.error(
             "KG0402",
-            "`huggingFaceSecret` is not the name of a Secret",
+            "`huggingFaceSecret` must be the name of a Secret",
             path,
-            f"create a Secret with the token under the key `{TOKEN_KEY}` and write its name here",
+            f"create a Secret with the token under the key `{TOKEN_KEY}`, and write its name",
         )
         return None
     return TokenSecret(name=name, key=TOKEN_KEY)
@@ -125,7 +125,7 @@ def _gpus(directives: dict[str, str], lowering: Lowering) -> int:
 
 
 def lower(job: AiOperatorJob, document: Positioned, context: LoweringContext) -> LoweringResult:
-    """The operator's Job as a kaigen Job with weights of its own.
+    """Return the operator's Job as a kaigen Job with its own weights.
 
     Args:
         job: the validated document.
@@ -146,7 +146,7 @@ def lower(job: AiOperatorJob, document: Positioned, context: LoweringContext) ->
             "KG0403",
             f"`diskSize: 0` means the operator's default, {DEFAULT_DISK_SIZE} GiB",
             ("spec", "diskSize"),
-            "write the size you want",
+            "write the size",
         )
     for name, value in (("accessModes", spec.access_modes), ("command", spec.command)):
         if not value:

@@ -1,4 +1,4 @@
-"""Blocks that KAITO's kinds share, as its CustomResourceDefinitions have them."""
+"""Blocks that KAITO's kinds share, as in its CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -23,59 +23,61 @@ class Requirement(Block):
         description="Key of the label.", examples=["pool"]
     )
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"] = Field(
-        description="How its value is compared. KAITO takes `In` alone."
+        description="How the value is compared. KAITO supports only `In`."
     )
     values: list[Annotated[str, Field(max_length=63)]] = Field([], description="Values to compare with.")
 
 
 class LabelSelector(Block):
-    """Which nodes are meant: those that carry these labels, or that get them when they are made."""
+    """Labels of existing nodes, and of nodes that are created."""
 
     match_labels: Labels = Field({}, description="Labels and their values.", examples=[{"apps": "phi-4"}])
     match_expressions: list[Requirement] = Field([], description="Conditions on labels.")
 
 
 class ResourceV1Alpha1(Block):
-    """Nodes that the work runs on."""
+    """Nodes of the workload."""
 
     count: Count | None = Field(
         None,
-        description="How many nodes. What is said here counts; KAITO puts its own estimate in its place.",
+        description="Number of nodes. KAITO replaces it by its own estimate; kaigen uses it.",
     )
     instance_type: Text | None = Field(
         None, description="Instance type of the nodes.", examples=["Standard_NC24ads_A100_v4"]
     )
     label_selector: LabelSelector = Field(description="Labels of the nodes.")
     preferred_nodes: list[Annotated[str, Field(min_length=1, max_length=253)]] = Field(
-        [], description="Names of nodes to choose first."
+        [], description="Names of preferred nodes."
     )
 
 
 class Partition(Block):
-    """A part of a node's GPUs for each pod."""
+    """GPUs of each pod."""
 
-    mode: Literal["mig", "accelerator"] = Field(description="A slice of one GPU, or some of the whole GPUs.")
+    mode: Literal["mig", "accelerator"] = Field(
+        description="`mig` for a MIG slice, `accelerator` for whole GPUs."
+    )
     profile: Text | None = Field(None, description="MIG profile, for `mig`.", examples=["1g.10gb"])
     count: Annotated[int, Field(ge=1, le=64)] | None = Field(
-        None, description="How many whole GPUs, for `accelerator`."
+        None, description="Number of whole GPUs, for `accelerator`."
     )
 
 
 class Resource(ResourceV1Alpha1):
-    """Nodes that the work runs on, and which part of them."""
+    """Nodes of the workload, and the GPUs of each pod."""
 
-    partition: Partition | None = Field(None, description="A part of a node's GPUs for each pod.")
+    partition: Partition | None = Field(None, description="GPUs of each pod.")
 
 
 class PresetOptionsV1Alpha1(Block):
-    """How a preset's image is had."""
+    """Image of a preset."""
 
-    image: ImageText | None = Field(None, description="Image of the user's own.")
-    image_pull_secrets: list[ObjectName] = Field([], description="Secrets to pull it with.")
+    image: ImageText | None = Field(None, description="The user's image.")
+    image_pull_secrets: list[ObjectName] = Field([], description="Secrets to pull the image.")
 
 
 class PresetOptions(PresetOptionsV1Alpha1):
-    """How a preset's image and weights are had."""
+    """Image and weights of a preset."""
 
     model_access_secret: ObjectName | None = Field(
         None, description="Secret with a Hub token under the key `HF_TOKEN`.", examples=["hf-token"]
@@ -83,66 +85,66 @@ class PresetOptions(PresetOptionsV1Alpha1):
 
 
 class PresetV1Alpha1(Block):
-    """A model by its name."""
+    """A model, by name."""
 
     name: Annotated[str, Field(min_length=1, max_length=200), NAME] = Field(
         description="Name of a preset, or repository on the Hugging Face Hub.", examples=["phi-4"]
     )
     access_mode: Literal["public", "private"] = Field(
-        "public", description="Whether the image is KAITO's, or one of the user's own."
+        "public", description="Whether the image is KAITO's or the user's."
     )
     preset_options: PresetOptionsV1Alpha1 = Field(
-        default_factory=dict, validate_default=True, description="How its image is had."
+        default_factory=dict, validate_default=True, description="Image of the preset."
     )
 
 
 class Preset(PresetV1Alpha1):
-    """A model by its name, and the token for it."""
+    """A model, by name, and the token for it."""
 
     preset_options: PresetOptions = Field(
-        default_factory=dict, validate_default=True, description="How its image and weights are had."
+        default_factory=dict, validate_default=True, description="Image and weights of the preset."
     )
 
 
 class DataSource(Choice):
-    """Files from somewhere."""
+    """Source of files."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("urls", "image", "volumeSource")
 
     name: Annotated[str, Field(min_length=1, max_length=253)] | None = Field(
-        None, description="Name; of an adapter that by which requests ask for it."
+        None, description="Name of the source; for an adapter, its model name in requests."
     )
-    urls: Annotated[list[Text], Field(min_length=1)] | None = Field(None, description="Addresses of files.")
-    image: ImageText | None = Field(None, description="Image that holds the files.")
-    image_pull_secrets: list[ObjectName] = Field([], description="Secrets to pull it with.")
+    urls: Annotated[list[Text], Field(min_length=1)] | None = Field(None, description="URLs of files.")
+    image: ImageText | None = Field(None, description="Image with the files.")
+    image_pull_secrets: list[ObjectName] = Field([], description="Secrets to pull the image.")
     volume_source: Object | None = Field(None, description="A volume, as in a pod.")
 
 
 class DataDestination(Choice):
-    """Where results go."""
+    """Destination of results."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("image", "volumeSource")
 
-    image: ImageText | None = Field(None, description="Image that is pushed with the results.")
-    image_push_secret: ObjectName | None = Field(None, description="Secret to push it with.")
+    image: ImageText | None = Field(None, description="Image to push with the results.")
+    image_push_secret: ObjectName | None = Field(None, description="Secret to push the image.")
     volume_source: Object | None = Field(None, description="A volume, as in a pod.")
 
 
 class AdapterV1(Block):
     """A LoRA adapter."""
 
-    source: DataSource = Field(description="Where it comes from: an image or a volume.")
+    source: DataSource = Field(description="Source of the adapter: an image or a volume.")
     strength: Annotated[str, Field(pattern=r"^(0(\.[0-9]+)?|1(\.0+)?)$", max_length=20)] | None = Field(
-        None, description="How far it changes the model, from 0 to 1.", examples=["0.5"]
+        None, description="Strength of the adapter, from 0 to 1.", examples=["0.5"]
     )
 
 
 class InferenceV1Alpha1(Choice):
-    """What serves: a model by its name, or a pod of the user's own."""
+    """What is served: a model by name, or a pod template."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("preset", "template")
 
-    preset: PresetV1Alpha1 | None = Field(None, description="A model by its name.")
+    preset: PresetV1Alpha1 | None = Field(None, description="A model, by name.")
     template: Object | None = Field(None, description="A pod template.")
     config: ObjectName | None = Field(
         None, description="ConfigMap with the engine's flags under the key `inference_config.yaml`."
@@ -151,33 +153,33 @@ class InferenceV1Alpha1(Choice):
 
 
 class Inference(InferenceV1Alpha1):
-    """What serves: a model by its name, or a pod of the user's own."""
+    """What is served: a model by name, or a pod template."""
 
-    preset: Preset | None = Field(None, description="A model by its name.")
+    preset: Preset | None = Field(None, description="A model, by name.")
 
 
 class TuningV1Alpha1(Block):
     """A fine-tuning run."""
 
-    preset: PresetV1Alpha1 | None = Field(None, description="The model to tune.")
+    preset: PresetV1Alpha1 | None = Field(None, description="The model to fine-tune.")
     method: Annotated[str, Field(min_length=1, max_length=20)] | None = Field(
         None, description="`lora` or `qlora`.", examples=["qlora"]
     )
     config: ObjectName | None = Field(
-        None, description="ConfigMap with the training's settings under the key `training_config.yaml`."
+        None, description="ConfigMap with training settings under the key `training_config.yaml`."
     )
-    input: DataSource = Field(description="Where the data comes from.")
-    output: DataDestination = Field(description="Where the adapter goes.")
+    input: DataSource = Field(description="Source of the training data.")
+    output: DataDestination = Field(description="Destination of the adapter.")
 
 
 class Tuning(TuningV1Alpha1):
     """A fine-tuning run."""
 
-    preset: Preset | None = Field(None, description="The model to tune.")
+    preset: Preset | None = Field(None, description="The model to fine-tune.")
 
 
 class Foreign(Block):
-    """What every resource of KAITO has."""
+    """Fields of every KAITO resource."""
 
-    metadata: ForeignMetadata = Field(description="Who it is.")
-    status: Status | None = Field(None, description="Written by the operator; left out.")
+    metadata: ForeignMetadata = Field(description="Name, namespace, labels and annotations of the resource.")
+    status: Status | None = Field(None, description="Written by the operator; ignored.")

@@ -8,7 +8,7 @@ from typing import Any
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.config_file import ConfigFile, read_config_file
 from kaigen.dialects.kaito.nodes import Nodes
-from kaigen.dialects.kaito.reading import Reading
+from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.kinds.spec import Path
 
 KEY = "inference_config.yaml"
@@ -52,7 +52,9 @@ _NO_EFFECT: Mapping[str, str] = {
 """Keys next to `vllm` that KAITO knows and kaigen does not use, and why."""
 
 
-def put_config(draft: Draft, name: str, at: Path, engine: str, nodes: Nodes, reading: Reading) -> None:
+def put_config(
+    draft: Draft, name: str, at: Path, engine: str, nodes: Nodes, lowering: ResourceLowering
+) -> None:
     """Put the flags of a ConfigMap into a Topology.
 
     Args:
@@ -61,18 +63,18 @@ def put_config(draft: Draft, name: str, at: Path, engine: str, nodes: Nodes, rea
         at: the field that names it.
         engine: of the Topology.
         nodes: what is known about the nodes.
-        reading: collects problems.
+        lowering: collects problems.
     """
-    document = reading.find_object("v1", "ConfigMap", name, reading.metadata.namespace)
+    document = lowering.find_object("v1", "ConfigMap", name, lowering.metadata.namespace)
     if document is None:
-        reading.error(
+        lowering.error(
             "KG0418",
             f"ConfigMap `{name}` is not among the specs, so kaigen cannot read the flags in it",
             at,
             "add the ConfigMap to this file or to another spec file",
         )
         return
-    config = read_config_file(document, KEY, name, at, reading)
+    config = read_config_file(document, KEY, name, at, lowering)
     if config is None:
         return
     for key, value in config.mapping.items():
@@ -83,7 +85,7 @@ def put_config(draft: Draft, name: str, at: Path, engine: str, nodes: Nodes, rea
         elif not isinstance(value, dict):
             config.error("KG0418", "`vllm` must be a mapping", (key,))
         elif engine != "vllm":
-            reading.unused(at, "vLLM does not serve this model")
+            lowering.unused(at, "vLLM does not serve this model")
         else:
             for flag, flag_value in value.items():
                 _put_flag(draft, flag, flag_value, config, at, nodes)

@@ -1,4 +1,4 @@
-"""Images of a user's own in place of a preset's; for KAITO's first version they hold the server and the weights."""
+"""The user's image for a preset; for KAITO's first version it contains the server and the weights."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import PresetV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.nodes import Nodes
-from kaigen.dialects.kaito.reading import Reading
+from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.kinds.spec import Path
 
 if TYPE_CHECKING:
-    from kaigen.dialects.kaito.presets import Meant
+    from kaigen.dialects.kaito.presets import NamedModel
 
 RENDEZVOUS = 29500
-"""Port on which the processes of torchrun meet."""
+"""Rendezvous port of torchrun."""
 
 _LLAMA = (
     "cd /workspace/llama/llama-2 && torchrun --nnodes=1 --nproc_per_node={processes} --node_rank=0 "
@@ -32,76 +32,74 @@ def put_private(
     draft: Draft,
     at: Path,
     preset: PresetV1Alpha1,
-    meant: Meant,
+    model: NamedModel,
     engine: str,
     nodes: Nodes,
     count_at: Path,
-    reading: Reading,
+    lowering: ResourceLowering,
 ) -> bool:
-    """Put an image of the user's own into a Topology.
+    """Put the user's image into a Topology.
 
     Args:
         draft: the Topology.
-        at: where the preset stands.
+        at: path of the preset.
         preset: the block.
-        meant: the model.
-        engine: that would serve it otherwise.
-        nodes: what is known of the nodes.
-        count_at: where the number of nodes stands.
-        reading: takes what is wrong.
+        model: the model.
+        engine: that serves it without the image.
+        nodes: what is known about the nodes.
+        count_at: path of the number of nodes.
+        lowering: collects problems.
 
     Returns:
-        Whether the image brings server and weights, so that nothing else is to be said of them.
+        Whether the image contains the server and the weights.
     """
-    options, where = preset.preset_options, (*at, "presetOptions", "image")
-    if options.image is None:
-        if preset.access_mode == "private" and meant.preset is not None and kaito_preset(meant.preset).seed:
-            reading.error(
+    preset_options, where = preset.preset_options, (*at, "presetOptions", "image")
+    if preset_options.image is None:
+        if preset.access_mode == "private" and model.preset is not None and kaito_preset(model.preset).seed:
+            lowering.error(
                 "KG0412",
-                "`accessMode: private` means an image of your own, and none is named",
+                "`accessMode: private` requires `presetOptions.image`",
                 (*at, "accessMode"),
-                "name it in `presetOptions.image`, or delete `accessMode` to have the weights from the Hub",
+                "set `presetOptions.image`, or delete `accessMode` to download the weights from the Hub",
             )
             return True
         if preset.access_mode == "private":
-            reading.unused((*at, "accessMode"), "no image is named in `presetOptions.image`")
-        if options.image_pull_secrets:
-            reading.unused(
-                (*at, "presetOptions", "imagePullSecrets"), "no image is named in `presetOptions.image`"
-            )
+            lowering.unused((*at, "accessMode"), "`presetOptions.image` is not set")
+        if preset_options.image_pull_secrets:
+            lowering.unused((*at, "presetOptions", "imagePullSecrets"), "`presetOptions.image` is not set")
         return False
-    if reading.is_placeholder(options.image, where, "an image"):
+    if lowering.is_placeholder(preset_options.image, where, "an image"):
         return True
-    image: dict[str, Any] = {"ref": options.image}
-    if options.image_pull_secrets:
-        image["pullSecrets"] = list(options.image_pull_secrets)
+    image: dict[str, Any] = {"ref": preset_options.image}
+    if preset_options.image_pull_secrets:
+        image["pullSecrets"] = list(preset_options.image_pull_secrets)
     draft.put(("spec", "image"), image, where)
-    seed = kaito_preset(meant.preset).seed if meant.preset is not None else {}
+    seed = kaito_preset(model.preset).seed if model.preset is not None else {}
     if not seed:
-        reading.warning(
+        lowering.warning(
             "KG0414",
-            f"the image runs as the engine `{engine}`, and must hold it; the weights come from the Hub",
+            f"the image must contain the engine `{engine}`; the weights come from the Hub",
             where,
-            "give a `template` instead, if it holds a server of its own",
+            "use `template` if the image has its own server",
         )
         return False
     world = seed.get("worldSize", 0)
     gpus = world or seed["gpusPerPod"]
     several = nodes.count or 1
     if world and several > 1:
-        reading.error(
+        lowering.error(
             "KG0413",
-            f"this server's {world} processes would meet over {several} nodes, and kaigen has no engine for that",
+            f"kaigen cannot run the {world} processes of this server on {several} nodes",
             count_at,
-            f"take nodes with {world} GPUs and delete `count`, or delete `presetOptions` so that vLLM serves it",
+            f"use nodes with {world} GPUs and delete `count`, or delete `presetOptions` to use vLLM",
         )
         return True
     if nodes.gpus is not None and nodes.gpus < gpus:
-        reading.error(
+        lowering.error(
             "KG0416",
-            f"the server of `{meant.name}` takes {gpus} GPUs, and a node has {nodes.gpus}",
+            f"the server of `{model.name}` requires {gpus} GPUs, and a node has {nodes.gpus}",
             where,
-            f"take an instance type with {gpus} GPUs",
+            f"use an instance type with {gpus} GPUs",
         )
     draft.put(("spec", "engine"), "container", where)
     draft.put(("spec", "resources", "gpus"), gpus)

@@ -1,4 +1,4 @@
-"""`ModelMirror`: weights in a volume that pods share, as a Model."""
+"""`ModelMirror`: weights in a shared volume, as a Model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import Field
 
 from kaigen.dialects.kaito.blocks import Foreign, Text
 from kaigen.dialects.kaito.presets import TOKEN_KEY
-from kaigen.dialects.kaito.reading import Reading
+from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.kinds.base import Block, LabelName, ObjectName, Quantity
 from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
 from kaigen.kinds.model import Model
@@ -19,16 +19,16 @@ class SecretReference(Block):
     """A Secret, as an object reference."""
 
     name: ObjectName | None = Field(None, description="Name of the Secret.")
-    namespace: LabelName | None = Field(None, description="Its namespace.")
-    api_version: Text | None = Field(None, description="Its version; left out.")
-    kind: Text | None = Field(None, description="Its kind; left out.")
-    field_path: Text | None = Field(None, description="A part of it; left out.")
-    resource_version: Text | None = Field(None, description="Its revision; left out.")
-    uid: Text | None = Field(None, description="Its identity; left out.")
+    namespace: LabelName | None = Field(None, description="Namespace of the Secret.")
+    api_version: Text | None = Field(None, description="Version of the object; ignored.")
+    kind: Text | None = Field(None, description="Kind of the object; ignored.")
+    field_path: Text | None = Field(None, description="Field of the object; ignored.")
+    resource_version: Text | None = Field(None, description="Revision of the object; ignored.")
+    uid: Text | None = Field(None, description="UID of the object; ignored.")
 
 
 class MirrorSource(Block):
-    """Where the weights come from."""
+    """Source of the weights."""
 
     registry: Literal["huggingface"] = Field(description="The Hugging Face Hub.")
     model_id: Text = Field(
@@ -40,9 +40,9 @@ class MirrorSource(Block):
 
 
 class MirrorStorage(Block):
-    """The volume that they rest in."""
+    """The volume of the weights."""
 
-    size: Quantity = Field(description="Its size.", examples=["100Gi"])
+    size: Quantity = Field(description="Size of the volume.", examples=["100Gi"])
     storage_class_name: Text | None = Field(None, description="StorageClass of the volume.")
 
 
@@ -50,24 +50,24 @@ class MirrorSpec(Block):
     """Weights in a volume."""
 
     mode: Literal["Managed", "Static"] = Field(
-        "Managed", description="Whether they are fetched, or there already."
+        "Managed", description="Whether the weights are downloaded or already in a volume."
     )
-    source: MirrorSource | None = Field(None, description="Where the weights come from.")
-    storage: MirrorStorage | None = Field(None, description="The volume that they rest in.")
-    job_namespace: LabelName | None = Field(None, description="Namespace of the volume and what fills it.")
-    service_account_name: Text | None = Field(None, description="ServiceAccount of what fills it.")
+    source: MirrorSource | None = Field(None, description="Source of the weights.")
+    storage: MirrorStorage | None = Field(None, description="The volume of the weights.")
+    job_namespace: LabelName | None = Field(None, description="Namespace of the volume and of the download.")
+    service_account_name: Text | None = Field(None, description="ServiceAccount of the download.")
 
 
 class ModelMirror(Foreign):
     """KAITO's `ModelMirror`."""
 
     api_version: Literal["kaito.sh/v1alpha1"] = Field(description="Version of KAITO's API.")
-    kind: Literal["ModelMirror"] = Field(description="The kind.")
-    spec: MirrorSpec = Field(default_factory=dict, validate_default=True, description="What is wanted.")
+    kind: Literal["ModelMirror"] = Field(description="Kind of the document.")
+    spec: MirrorSpec = Field(default_factory=dict, validate_default=True, description="Desired state.")
 
 
 def lower(mirror: ModelMirror, document: Positioned, context: LoweringContext) -> LoweringResult:
-    """A ModelMirror as a Model, of the same name.
+    """Return a ModelMirror as a Model of the same name.
 
     Args:
         mirror: the validated document.
@@ -76,50 +76,53 @@ def lower(mirror: ModelMirror, document: Positioned, context: LoweringContext) -
     """
     from kaigen.catalog.presets import find_preset
 
-    reading = Reading(mirror.metadata, document, context, "version")
-    reading.directives(reading.annotations, ("version",))
+    lowering = ResourceLowering(mirror.metadata, document, context, "version")
+    lowering.directives(lowering.annotations, ("version",))
     spec = mirror.spec
     if spec.mode == "Static":
-        reading.error(
+        lowering.error(
             "KG0413",
-            "a Static mirror stands for weights that somebody else keeps, of which there is nothing to make",
+            "a Static mirror refers to an existing volume, so there is nothing to render",
             ("spec", "mode"),
-            "delete the resource, and mount the volume in a `template`; or let a Managed one fetch them",
+            "delete the resource and mount the volume in a `template`, or set `mode: Managed`",
         )
-        return reading.result()
+        return lowering.result()
     if spec.source is None or spec.storage is None:
         missing = "source" if spec.source is None else "storage"
-        reading.error("KG0412", f"a Managed mirror needs `{missing}`", ("spec",), f"add `{missing}`")
-        return reading.result()
+        lowering.error("KG0412", f"`mode: Managed` requires `{missing}`", ("spec",), f"add `{missing}`")
+        return lowering.result()
     if spec.service_account_name is not None:
-        reading.unused(("spec", "serviceAccountName"), "the downloader has one of its own, which may do less")
+        lowering.unused(
+            ("spec", "serviceAccountName"),
+            "the downloader has its own service account with fewer permissions",
+        )
     namespace = spec.job_namespace
-    draft = reading.draft("Model", namespace=namespace)
+    draft = lowering.draft("Model", namespace=namespace)
     draft.origins["spec",] = ("spec",)
     if namespace:
         draft.origins["metadata", "namespace"] = ("spec", "jobNamespace")
     hub = ("spec", "source", "huggingFace")
     at = ("spec", "source", "modelID")
-    if not reading.is_placeholder(spec.source.model_id, at, "a repository"):
+    if not lowering.is_placeholder(spec.source.model_id, at, "a repository"):
         draft.put((*hub, "repo"), spec.source.model_id, at)
         preset = find_preset(spec.source.model_id)
         if preset is not None and preset.revision:
             draft.put((*hub, "revision"), preset.revision, at)
-    # KAITO leaves these out too: weights in another layout than the one that engines read.
+    # KAITO skips these too: weights in a format that engines do not read.
     draft.put((*hub, "exclude"), ["original/*"])
     secret = spec.source.access_secret
     if secret is not None:
         here = ("spec", "source", "accessSecret")
         if secret.name is None:
-            reading.error("KG0412", "the Secret has no `name`", here, "add `name`")
+            lowering.error("KG0412", "`name` is missing", here, "add `name`")
         else:
             draft.put((*hub, "tokenSecret"), {"name": secret.name, "key": TOKEN_KEY}, (*here, "name"))
         if secret.namespace is not None and secret.namespace != (namespace or mirror.metadata.namespace):
-            reading.warning(
+            lowering.warning(
                 "KG0414",
-                f"a pod reads Secrets of its own namespace, which is not `{secret.namespace}`",
+                f"the pod reads Secrets of its own namespace, not of `{secret.namespace}`",
                 (*here, "namespace"),
-                "keep the Secret where `jobNamespace` is",
+                "create the Secret in the namespace `jobNamespace`",
             )
     storage = ("spec", "store", "volume")
     draft.put((*storage, "size"), spec.storage.size, ("spec", "storage", "size"))
@@ -130,5 +133,5 @@ def lower(mirror: ModelMirror, document: Positioned, context: LoweringContext) -
             spec.storage.storage_class_name,
             ("spec", "storage", "storageClassName"),
         )
-    model = draft.finish(Model, reading) if not reading.failed else None
-    return reading.result() if model is None else reading.result(Lowered(model, draft.origins))
+    model = draft.finish(Model, lowering) if not lowering.failed else None
+    return lowering.result() if model is None else lowering.result(Lowered(model, draft.origins))

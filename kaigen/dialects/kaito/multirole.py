@@ -1,4 +1,4 @@
-"""`MultiRoleInference`: prefill and decode of a model by pods of their own, as a Topology whose pods do both."""
+"""`MultiRoleInference`: separate prefill and decode pods, as a Topology whose pods do both."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from kaigen.dialects.kaito.blocks import Foreign, Inference, LabelSelector, Text
-from kaigen.dialects.kaito.nodes import Asked
-from kaigen.dialects.kaito.reading import DIRECTIVES, Reading, Wishes
+from kaigen.dialects.kaito.nodes import NodeRequest
+from kaigen.dialects.kaito.resource import DIRECTIVES, Options, ResourceLowering
 from kaigen.dialects.kaito.serving import Serving, put_inference
 from kaigen.kinds.base import Block, ObjectName
 from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
@@ -21,7 +21,7 @@ ROLES = "kaigen.dev/roles"
 
 
 class RoleModel(Block):
-    """The model that is served."""
+    """The served model."""
 
     name: Annotated[str, Field(min_length=1, max_length=200), NAME] = Field(
         description="Name of a preset, or repository on the Hugging Face Hub.", examples=["phi-4"]
@@ -34,8 +34,8 @@ class RoleModel(Block):
 class Role(Block):
     """Pods of one role."""
 
-    type: Literal["prefill", "decode"] = Field(description="Which role.")
-    replicas: Annotated[int, Field(ge=1, le=1000)] = Field(1, description="How many copies.")
+    type: Literal["prefill", "decode"] = Field(description="The role.")
+    replicas: Annotated[int, Field(ge=1, le=1000)] = Field(1, description="Number of replicas.")
     instance_type: Text | None = Field(None, description="Instance type of the nodes.")
     runtime_config: ObjectName | None = Field(
         None, description="ConfigMap with the engine's flags under the key `inference_config.yaml`."
@@ -43,10 +43,10 @@ class Role(Block):
 
 
 class MultiRoleSpec(Block):
-    """A model that pods of two roles serve together."""
+    """A model that is served by pods of two roles."""
 
     label_selector: LabelSelector = Field(description="Labels of the nodes.")
-    model: RoleModel = Field(description="The model that is served.")
+    model: RoleModel = Field(description="The served model.")
     epp_plugins_config: ObjectName | None = Field(
         None, description="ConfigMap with the plugins of the endpoint picker."
     )
@@ -59,73 +59,74 @@ class MultiRoleInference(Foreign):
     """KAITO's `MultiRoleInference`."""
 
     api_version: Literal["kaito.sh/v1alpha1"] = Field(description="Version of KAITO's API.")
-    kind: Literal["MultiRoleInference"] = Field(description="The kind.")
-    spec: MultiRoleSpec = Field(description="What is wanted.")
+    kind: Literal["MultiRoleInference"] = Field(description="Kind of the document.")
+    spec: MultiRoleSpec = Field(description="Desired state.")
 
 
 def lower(resource: MultiRoleInference, document: Positioned, context: LoweringContext) -> LoweringResult:
-    """A MultiRoleInference as one Topology whose pods do both, when it says that they may.
+    """Return a MultiRoleInference as one Topology whose pods do both, if an annotation allows it.
 
-    Prefill and decode apart need what moves the cache between the two: an endpoint picker that chooses a pod of each
-    role, a side-car that has the one fill the other's cache, and connections on any port between them. kaigen makes
-    none of these, so it does not pretend to.
+    Separate prefill and decode pods need an endpoint picker that chooses a pod of each role, a sidecar that moves the
+    cache between them, and connections between them on any port. kaigen creates none of these.
 
     Args:
         resource: the validated document.
         document: the document with positions.
         context: what else the lowering may read.
     """
-    reading = Reading(resource.metadata, document, context, *DIRECTIVES, "roles")
-    wishes = reading.wishes()
+    lowering = ResourceLowering(resource.metadata, document, context, *DIRECTIVES, "roles")
+    options = lowering.options()
     spec, at = resource.spec, ("spec", "roles")
     if {role.type for role in spec.roles} != {"prefill", "decode"}:
-        reading.error("KG0412", "there must be one role `prefill` and one `decode`", at, "name each once")
-        return reading.result()
+        lowering.error("KG0412", "`roles` must have one `prefill` and one `decode`", at, "add each once")
+        return lowering.result()
     if not spec.label_selector.match_labels and not spec.label_selector.match_expressions:
-        reading.error("KG0412", "`labelSelector` must name a label", ("spec", "labelSelector"))
-    merged = reading.annotations.get(ROLES)
+        lowering.error("KG0412", "`labelSelector` must have a label", ("spec", "labelSelector"))
+    merged = lowering.annotations.get(ROLES)
     if merged not in {None, "merged"}:
-        reading.error("KG0406", f'`{ROLES}` must be "merged"', reading.annotation_at(ROLES))
+        lowering.error("KG0406", f'`{ROLES}` must be "merged"', lowering.annotation_at(ROLES))
     elif merged is None:
-        reading.error(
+        lowering.error(
             "KG0413",
-            "prefill and decode apart need an endpoint picker and a side-car that move the cache; kaigen makes neither",
+            "separate prefill and decode pods need an endpoint picker and a sidecar, which kaigen does not create",
             at,
-            f'write `{ROLES}: "merged"` among the annotations to have pods that do both, behind the same routes',
+            f'write `{ROLES}: "merged"` in the annotations for pods that do both',
         )
     first, second = spec.roles
     if first.instance_type != second.instance_type:
-        reading.error(
+        lowering.error(
             "KG0413",
-            "pods that do both are of one sort, and the roles name two instance types",
+            "pods that do both need one instance type, and the roles have two",
             (*at, 1, "instanceType"),
-            "name the same one in both",
+            "set the same `instanceType` in both",
         )
     place = next(index for index, role in enumerate(spec.roles) if role.type == "decode")
     decode, prefill = spec.roles[place], spec.roles[1 - place]
     if spec.epp_plugins_config is not None:
-        reading.unused(("spec", "eppPluginsConfig"), "no endpoint picker is made")
+        lowering.unused(("spec", "eppPluginsConfig"), "kaigen creates no endpoint picker")
     if prefill.runtime_config not in {None, decode.runtime_config}:
-        reading.unused((*at, 1 - place, "runtimeConfig"), "pods that do both take the flags of `decode`")
-    if reading.failed:
-        return reading.result()
-    return reading.result(*_merged(spec, place, wishes, reading))
+        lowering.unused((*at, 1 - place, "runtimeConfig"), "pods that do both use the flags of `decode`")
+    if lowering.failed:
+        return lowering.result()
+    return lowering.result(*_merged(spec, place, options, lowering))
 
 
-def _merged(spec: MultiRoleSpec, place: int, wishes: Wishes, reading: Reading) -> list[Lowered]:
-    """The Topology, with the flags of the role at a place of the list."""
+def _merged(spec: MultiRoleSpec, place: int, options: Options, lowering: ResourceLowering) -> list[Lowered]:
+    """Return the Topology with the flags of one role, given by its index."""
     decode = spec.roles[place]
     here: Path = ("spec", "roles", place)
-    draft = reading.draft("Topology")
+    draft = lowering.draft("Topology")
     draft.origins["spec",] = ("spec",)
-    options = {"modelAccessSecret": spec.model.model_access_secret} if spec.model.model_access_secret else {}
+    preset_options = (
+        {"modelAccessSecret": spec.model.model_access_secret} if spec.model.model_access_secret else {}
+    )
     inference = Inference.model_validate(
         {
-            "preset": {"name": spec.model.name, "presetOptions": options},
+            "preset": {"name": spec.model.name, "presetOptions": preset_options},
             **({"config": decode.runtime_config} if decode.runtime_config else {}),
         }
     )
-    asked = Asked(
+    request = NodeRequest(
         at=here,
         instance_type=decode.instance_type or "",
         selector=spec.label_selector,
@@ -134,12 +135,12 @@ def _merged(spec: MultiRoleSpec, place: int, wishes: Wishes, reading: Reading) -
     serving = Serving(
         inference,
         ("spec",),
-        asked,
-        copies=sum(role.replicas for role in spec.roles),
-        copies_at=(*here, "replicas"),
+        request,
+        replicas=sum(role.replicas for role in spec.roles),
+        replicas_at=(*here, "replicas"),
         preset_at=("spec", "model"),
         config_at=(*here, "runtimeConfig"),
     )
-    put_inference(draft, serving, wishes, reading)
-    topology = draft.finish(Topology, reading) if not reading.failed else None
+    put_inference(draft, serving, options, lowering)
+    topology = draft.finish(Topology, lowering) if not lowering.failed else None
     return [] if topology is None else [Lowered(topology, draft.origins, hints=draft.hints)]

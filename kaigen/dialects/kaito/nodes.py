@@ -1,4 +1,4 @@
-"""Where the work runs: labels, instance types, parts of GPUs, and nodes that are made for it."""
+"""Nodes of a resource: labels, instance types, partitions of GPUs, and node provisioning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import LabelSelector, Partition, Resource, ResourceV1Alpha1
-from kaigen.dialects.kaito.reading import Reading, Wishes
+from kaigen.dialects.kaito.resource import Options, ResourceLowering
 from kaigen.kinds.spec import Path
 
 if TYPE_CHECKING:
@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 RESERVED = re.compile(
     r"^kaito\.sh/|^karpenter\.kaito\.sh/|^karpenter\.sh/nodepool$|^kubernetes\.azure\.com/|^node\.kubernetes\.io/"
 )
-"""Labels that KAITO keeps for itself, and takes out of a selector."""
+"""Labels that KAITO reserves and removes from a selector."""
 
 DEFAULT_INSTANCE = "Standard_NC24ads_A100_v4"
-"""What `kaito.sh/v1alpha1` takes when no instance type is named (source: its CustomResourceDefinition of v0.12.0)."""
+"""Default instance type of `kaito.sh/v1alpha1` (source: its CustomResourceDefinition of v0.12.0)."""
 
 TAINT = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
-"""Taint of nodes that KAITO made."""
+"""Taint of nodes that KAITO creates."""
 
 _WITHOUT_GPU = re.compile(
     r"^(Standard_([ABDEFLM]|DC|EC|HB|HC)[0-9]|[acdhirmtxz][0-9]|[acmtnz][0-9]+-|e2-|c[0-9]+[a-z]*\.)"
 )
-"""Instance types of families without GPUs, as Azure, AWS and Google name them."""
+"""Instance types without GPUs, by the names of Azure, AWS and Google."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """What is known of the nodes.
+    """What is known about the nodes.
 
     Attributes:
-        instance: their type; None when none is named or it has no GPUs.
-        gpus: GPUs that a pod gets; None where nothing tells.
-        count: how many, as the resource says; None when it does not.
-        mig: whether a pod gets a slice of a GPU.
-        named: an instance type is named, with GPUs or without.
-        profile: of that slice; empty for none.
-        at: where the resource speaks of them.
+        instance: their instance type; None when it is not set or has no GPUs.
+        gpus: GPUs of a pod; None when unknown.
+        count: number of nodes in the resource; None when it is not set.
+        mig: whether a pod uses a MIG slice.
+        named: an instance type is set, with GPUs or without.
+        profile: MIG profile; empty for none.
+        at: path of the block with the nodes.
     """
 
     instance: Instance | None = None
@@ -55,19 +55,19 @@ class Nodes:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """The part of a resource that speaks of nodes.
+class NodeRequest:
+    """The nodes that a resource requests.
 
     Attributes:
-        at: where it stands.
-        instance_type: as it is written; empty for none.
-        partition: a part of the GPUs.
-        count: of nodes.
+        at: path of the block.
+        instance_type: as written; empty for none.
+        partition: GPUs of each pod.
+        count: number of nodes.
         selector: labels of the nodes.
-        selector_at: where the selector stands.
-        preferred: names of nodes to choose first.
-        gpus_needed: whether the work makes no sense without GPUs.
-        by_default: nobody wrote the instance type.
+        selector_at: path of the selector.
+        preferred: names of preferred nodes.
+        gpus_needed: whether the workload requires GPUs.
+        by_default: the instance type is the default.
     """
 
     at: Path
@@ -81,16 +81,18 @@ class Asked:
     by_default: bool = False
 
 
-def asked_of(resource: ResourceV1Alpha1, at: Path, *, default: bool, gpus_needed: bool = True) -> Asked:
-    """What a `resource` block says of nodes.
+def node_request(
+    resource: ResourceV1Alpha1, at: Path, *, default: bool, gpus_needed: bool = True
+) -> NodeRequest:
+    """Return the nodes that a `resource` block requests.
 
     Args:
         resource: the block.
-        at: where it stands.
-        default: whether its version has a default instance type.
-        gpus_needed: whether the work makes no sense without GPUs.
+        at: path of the block.
+        default: whether the API version has a default instance type.
+        gpus_needed: whether the workload requires GPUs.
     """
-    return Asked(
+    return NodeRequest(
         at=at,
         instance_type=resource.instance_type or (DEFAULT_INSTANCE if default else ""),
         selector=resource.label_selector,
@@ -103,136 +105,136 @@ def asked_of(resource: ResourceV1Alpha1, at: Path, *, default: bool, gpus_needed
     )
 
 
-def place(draft: Draft, asked: Asked, wishes: Wishes, reading: Reading) -> Nodes:
-    """Put resources and placement of a pod into a spec of kaigen's own.
+def put_placement(draft: Draft, request: NodeRequest, options: Options, lowering: ResourceLowering) -> Nodes:
+    """Put resources and placement of a pod into a spec, and return what is known about its nodes.
 
     Args:
         draft: the spec.
-        asked: what the resource says.
-        wishes: what its annotations say.
-        reading: takes what is wrong.
+        request: the requested nodes.
+        options: of the resource.
+        lowering: collects problems.
     """
-    nodes = _instance(draft, asked, reading)
-    _selector(draft, asked, reading)
-    if asked.preferred:
-        _prefer(draft, asked)
-    if asked.gpus_needed:
+    nodes = _instance(draft, request, lowering)
+    _selector(draft, request, lowering)
+    if request.preferred:
+        _prefer(draft, request)
+    if request.gpus_needed:
         draft.put(("spec", "placement", "tolerations"), [dict(TAINT)])
     if nodes.named and draft.get(("kind",)) == "Topology":
-        _provision(draft, asked, wishes, reading)
+        _provision(draft, request, options, lowering)
     return nodes
 
 
-def _instance(draft: Draft, asked: Asked, reading: Reading) -> Nodes:
+def _instance(draft: Draft, request: NodeRequest, lowering: ResourceLowering) -> Nodes:
     from kaigen.catalog.instances import find_instance, nearest_instances
 
-    at = (*asked.at, "instanceType")
-    name, instance = asked.instance_type, None
-    if asked.by_default:
-        reading.warning(
+    at = (*request.at, "instanceType")
+    name, instance = request.instance_type, None
+    if request.by_default:
+        lowering.warning(
             "KG0403",
-            f"without `instanceType` kaito.sh/v1alpha1 means `{name}`",
-            asked.at,
-            "name the one you want; kaito.sh/v1beta1 has no default",
+            f"`instanceType` is not set; the default of kaito.sh/v1alpha1 is `{name}`",
+            request.at,
+            "set `instanceType`; kaito.sh/v1beta1 has no default",
         )
-    if name and reading.is_placeholder(name, at, "an instance type"):
+    if name and lowering.is_placeholder(name, at, "an instance type"):
         name = ""
     if name:
         instance = find_instance(name)
         without_gpu = instance is None and _WITHOUT_GPU.match(name) is not None
-        if instance is None and (asked.gpus_needed or not without_gpu):
+        if instance is None and (request.gpus_needed or not without_gpu):
             near = nearest_instances(name)
             what = f"`{name}` has no GPU" if without_gpu else f"unknown instance type `{name}`"
-            reading.error(
+            lowering.error(
                 "KG0409",
                 what,
                 at,
                 f"did you mean `{near[0]}`?"
                 if near and not without_gpu
-                else "`kaigen gpus` shows those that have",
+                else "`kaigen gpus` lists instance types with GPUs",
             )
-            return Nodes(count=asked.count)
+            return Nodes(count=request.count)
         draft.put(("spec", "resources", "instanceType"), instance.name if instance else name, at)
-        if instance is not None and instance.gpu.unsupported and asked.gpus_needed:
-            reading.warning(
+        if instance is not None and instance.gpu.unsupported and request.gpus_needed:
+            lowering.warning(
                 "KG0414", f"`{name}` has {instance.gpu.name} GPUs: {instance.gpu.unsupported}", at
             )
-    partition = asked.partition
+    partition = request.partition
     gpus: Any = instance.count if instance else None
     count = gpus
     mig = False
     if partition is not None:
-        gpus, count, mig = _partition(partition, instance, (*asked.at, "partition"), reading)
-    if gpus is not None and asked.gpus_needed:
-        draft.put(("spec", "resources", "gpus"), gpus, (*asked.at, "partition") if partition else at)
+        gpus, count, mig = _partition(partition, instance, (*request.at, "partition"), lowering)
+    if gpus is not None and request.gpus_needed:
+        draft.put(("spec", "resources", "gpus"), gpus, (*request.at, "partition") if partition else at)
     profile = gpus["profile"] if isinstance(gpus, dict) else ""
-    return Nodes(instance, count, asked.count, mig, bool(name), profile, asked.at)
+    return Nodes(instance, count, request.count, mig, bool(name), profile, request.at)
 
 
 def _partition(
-    partition: Partition, instance: Instance | None, at: Path, reading: Reading
+    partition: Partition, instance: Instance | None, at: Path, lowering: ResourceLowering
 ) -> tuple[Any, int | None, bool]:
-    """GPUs as kaigen says them, how many those are, and whether it is a slice."""
+    """Return the value of `resources.gpus`, the number of GPUs, and whether it is a MIG slice."""
     if partition.mode == "accelerator":
         if partition.profile is not None:
-            reading.error(
+            lowering.error(
                 "KG0412",
-                "`profile` is a slice of MIG, and `accelerator` gives whole GPUs",
+                "`profile` is for `mode: mig`, and the mode is `accelerator`",
                 (*at, "profile"),
-                "take `mode: mig`, or delete it",
+                "set `mode: mig`, or delete `profile`",
             )
         if partition.count is None:
-            reading.error("KG0412", "`accelerator` needs a `count` of GPUs", at, "add `count`")
+            lowering.error("KG0412", "`mode: accelerator` requires `count`", at, "add `count`")
             return None, None, False
         if instance is not None and partition.count > instance.count:
             has = f"{instance.count} GPU{'s' * (instance.count > 1)}"
-            reading.error(
+            lowering.error(
                 "KG0416",
-                f"a pod asks for {partition.count} GPUs, and `{instance.name}` has {has}",
+                f"`count` is {partition.count}, and `{instance.name}` has {has}",
                 (*at, "count"),
-                f"ask for {instance.count} at most, or take a larger instance type",
+                f"set at most {instance.count}, or use a larger instance type",
             )
         return partition.count, partition.count, False
     if partition.profile is None:
-        reading.error("KG0412", "`mig` needs a `profile`", at, "add one, such as `profile: 1g.10gb`")
+        lowering.error("KG0412", "`mode: mig` requires `profile`", at, "add `profile`, such as `1g.10gb`")
         return None, None, True
     if partition.count not in {None, 1}:
-        reading.error(
+        lowering.error(
             "KG0412",
-            f"{partition.count} slices of MIG would have to share a model by tensor parallel, and slices cannot",
+            f"`count` is {partition.count}, and MIG slices cannot share a model",
             (*at, "count"),
-            "take one larger slice, or `mode: accelerator` for whole GPUs",
+            "use one larger slice, or `mode: accelerator` for whole GPUs",
         )
     profile = partition.profile.removeprefix("mig-")
     if instance is not None and profile not in instance.gpu.mig:
         known = ", ".join(instance.gpu.mig)
-        reading.error(
+        lowering.error(
             "KG0412",
             f"{instance.gpu.name} of `{instance.name}` has no MIG profile `{profile}`",
             (*at, "profile"),
-            f"known: {known}" if known else "GPUs of this type cannot be cut into slices",
+            f"known: {known}" if known else "this GPU does not support MIG",
         )
     return {"profile": profile, "count": 1}, 1, True
 
 
-def _selector(draft: Draft, asked: Asked, reading: Reading) -> None:
-    selector, at = asked.selector, asked.selector_at
+def _selector(draft: Draft, request: NodeRequest, lowering: ResourceLowering) -> None:
+    selector, at = request.selector, request.selector_at
     labels: dict[str, str] = {}
     for key, value in selector.match_labels.items():
         if RESERVED.match(key):
-            reading.unused((*at, "matchLabels", key), "KAITO keeps this label for itself")
+            lowering.unused((*at, "matchLabels", key), "KAITO reserves this label")
         else:
             labels[key] = value
     conditions: list[dict[str, Any]] = []
     for index, condition in enumerate(selector.match_expressions):
         if RESERVED.match(condition.key):
-            reading.unused((*at, "matchExpressions", index), "KAITO keeps this label for itself")
+            lowering.unused((*at, "matchExpressions", index), "KAITO reserves this label")
             continue
-        wants = condition.operator in {"In", "NotIn"}
-        if wants != bool(condition.values):
-            reading.error(
+        needs_values = condition.operator in {"In", "NotIn"}
+        if needs_values != bool(condition.values):
+            lowering.error(
                 "KG0412",
-                f"`{condition.operator}` {'needs' if wants else 'takes no'} values",
+                f"`{condition.operator}` {'requires' if needs_values else 'does not accept'} `values`",
                 (*at, "matchExpressions", index, "operator"),
             )
             continue
@@ -254,17 +256,17 @@ def _selector(draft: Draft, asked: Asked, reading: Reading) -> None:
         )
         draft.origins["spec", "placement", "affinity"] = (*at, "matchExpressions")
     if not labels and not conditions:
-        reading.warning(
+        lowering.warning(
             "KG0414",
-            "`labelSelector` names no label of its own, which KAITO refuses; here it means every node",
+            "`labelSelector` has no label, so it selects every node; KAITO rejects it",
             at,
-            "name a label that the nodes have",
+            "add a label of the nodes",
         )
 
 
-def _prefer(draft: Draft, asked: Asked) -> None:
-    """KAITO takes these nodes first at best, so a preference it is; nowadays it does not read them at all."""
-    names = list(asked.preferred)
+def _prefer(draft: Draft, request: NodeRequest) -> None:
+    """Prefer nodes by name, as early versions of KAITO did; later ones do not read the field."""
+    names = list(request.preferred)
     preference = {
         "weight": 100,
         "preference": {
@@ -278,23 +280,23 @@ def _prefer(draft: Draft, asked: Asked) -> None:
         "nodeAffinity",
         "preferredDuringSchedulingIgnoredDuringExecution",
     )
-    draft.put(path, [preference], (*asked.at, "preferredNodes"))
+    draft.put(path, [preference], (*request.at, "preferredNodes"))
 
 
-def _provision(draft: Draft, asked: Asked, wishes: Wishes, reading: Reading) -> None:
-    """Nodes are made where the profile has Karpenter, as KAITO makes them wherever an instance type is named."""
-    chosen = wishes.provisioning or ("karpenter" if reading.context.profile in {"aks", "eks"} else "none")
+def _provision(draft: Draft, request: NodeRequest, options: Options, lowering: ResourceLowering) -> None:
+    """Request nodes from Karpenter where the profile has it; KAITO creates nodes for every instance type."""
+    chosen = options.provisioning or ("karpenter" if lowering.context.profile in {"aks", "eks"} else "none")
     if chosen == "none":
-        if wishes.node_class:
-            reading.unused(
-                reading.annotation_at("kaito.sh/node-class-name"),
-                f"no nodes are made for profile `{reading.context.profile}`",
-                "choose profile aks or eks in kaigen.yaml",
+        if options.node_class:
+            lowering.unused(
+                lowering.annotation_at("kaito.sh/node-class-name"),
+                f"kaigen creates no nodes for profile `{lowering.context.profile}`",
+                "use profile aks or eks in kaigen.yaml",
             )
         return
-    at: Path = (*asked.at, "instanceType")
-    if wishes.node_class:
-        draft.put(("spec", "provisioning", "karpenter", "nodeClass", "name"), wishes.node_class)
-        draft.origins["spec", "provisioning"] = reading.annotation_at("kaito.sh/node-class-name")
+    at: Path = (*request.at, "instanceType")
+    if options.node_class:
+        draft.put(("spec", "provisioning", "karpenter", "nodeClass", "name"), options.node_class)
+        draft.origins["spec", "provisioning"] = lowering.annotation_at("kaito.sh/node-class-name")
     else:
         draft.put(("spec", "provisioning"), "karpenter", at)

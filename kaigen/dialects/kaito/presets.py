@@ -1,4 +1,4 @@
-"""Presets of KAITO's: which model is meant, by which engine it is served, and how its weights are had."""
+"""KAITO's presets: the model of a name, the engine that serves it, and the source of its weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import PresetOptions, PresetV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
-from kaigen.dialects.kaito.reading import Reading, Wishes
+from kaigen.dialects.kaito.resource import Options, ResourceLowering
 from kaigen.kinds.spec import Path
 
 if TYPE_CHECKING:
@@ -33,172 +33,181 @@ SUCCESSORS: Mapping[str, str] = {
     "llama-2-70b-chat": "llama-3.3-70b-instruct",
     "phi-2": "phi-4-mini-instruct",
 }
-"""A preset of today's that does what one did that KAITO removed, as near in size as there is one."""
+"""Presets that KAITO removed, with a current preset for the same purpose and of similar size."""
 
 _LOADED, _ROOM = 1.02, 1.0
-"""How much larger weights are when they are loaded, as KAITO counts them, and GiB for CUDA and a short conversation."""
+"""Size of loaded weights relative to their files, as KAITO counts it, and GiB for CUDA and a short conversation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Meant:
-    """The model that a preset's name stands for.
+class NamedModel:
+    """The model that a preset name refers to.
 
     Attributes:
-        name: as written, in lower case where it is KAITO's.
-        preset: of the catalogue; None for a repository that the catalogue does not know.
+        name: as written; in lower case for a preset of KAITO.
+        preset: of the catalogue; None for a repository that the catalogue does not have.
     """
 
     name: str
     preset: Preset | None
 
 
-def find(preset: PresetV1Alpha1, at: Path, reading: Reading) -> Meant | None:
-    """The model that a preset means; None, and told, when there is none.
+def find_model(preset: PresetV1Alpha1, at: Path, lowering: ResourceLowering) -> NamedModel | None:
+    """Return the model of a preset; None after an error.
 
     Args:
         preset: the block.
-        at: where it stands.
-        reading: takes what is wrong.
+        at: its path.
+        lowering: collects problems.
     """
-    return find_name(preset.name, (*at, "name"), reading)
+    return find_named_model(preset.name, (*at, "name"), lowering)
 
 
-def find_name(name: str, at: Path, reading: Reading) -> Meant | None:
-    """The model that a name means; None, and told, when there is none."""
+def find_named_model(name: str, at: Path, lowering: ResourceLowering) -> NamedModel | None:
+    """Return the model that a name refers to; None after an error."""
     from kaigen.catalog.presets import find_preset, nearest_presets
 
-    if reading.is_placeholder(name, at, "the name of a model"):
+    if lowering.is_placeholder(name, at, "the name of a model"):
         return None
     known = find_preset(name)
     if known is not None:
-        return Meant(name.lower() if "/" not in name else known.name, known)
+        return NamedModel(name.lower() if "/" not in name else known.name, known)
     if _REPO.match(name):
-        return Meant(name, None)
+        return NamedModel(name, None)
     near = nearest_presets(name)
-    reading.error(
+    lowering.error(
         "KG0407",
         f"unknown preset `{name}`",
         at,
         f"did you mean `{near[0]}`?"
         if near
-        else "`kaigen presets` shows those that are known; `owner/name` takes a repository on the Hub",
+        else "`kaigen presets` lists presets; a Hub repository is written `owner/name`",
     )
     return None
 
 
-def warn_of_removed(meant: Meant, at: Path, reading: Reading) -> None:
-    """Say of a preset that newer versions of KAITO do not have what took its place."""
-    preset = meant.preset
+def warn_of_removed(model: NamedModel, at: Path, lowering: ResourceLowering) -> None:
+    """Warn about a preset that KAITO removed, and name its successor."""
+    preset = model.preset
     if preset is None:
         return
     removed_in = kaito_preset(preset).removed_in
     if not removed_in:
         return
     successor = SUCCESSORS.get(preset.name, "")
-    reading.warning(
+    lowering.warning(
         "KG0408",
-        f"KAITO has no preset `{meant.name}` since {removed_in}; kaigen still serves it",
+        f"KAITO {removed_in} removed the preset `{model.name}`; kaigen still serves it",
         at,
-        f"for something newer take `{successor}`" if successor else "",
+        f"consider `{successor}`" if successor else "",
     )
 
 
-def engine_of(meant: Meant, nodes: Nodes, wishes: Wishes) -> str:
-    """The engine that answers as users of the resource expect.
+def engine_for(model: NamedModel, nodes: Nodes, options: Options) -> str:
+    """Return the engine with the API that users of the resource expect.
 
     `kaito.sh/runtime` decides. Else vLLM, but for presets that KAITO removed: they are of the time when every model
     answered `POST /chat`, which kaigen's own server does beside OpenAI's routes. It uses one GPU of one node, so a
     model that needs more is vLLM's again.
 
     Args:
-        meant: the model.
-        nodes: what is known of the nodes.
-        wishes: what annotations ask for.
+        model: the model.
+        nodes: what is known about the nodes.
+        options: of the resource.
     """
-    if wishes.runtime:
-        return wishes.runtime
-    preset = meant.preset
+    if options.runtime:
+        return options.runtime
+    preset = model.preset
     if preset is None or not kaito_preset(preset).removed_in:
         return "vllm"
     return "transformers" if fits_one_gpu(preset, nodes) else "vllm"
 
 
 def fits_one_gpu(preset: Preset, nodes: Nodes) -> bool:
-    """Whether kaigen's server can hold a model: on one GPU of the nodes, or on any when those are not known."""
+    """Whether a model fits on one GPU of the nodes, or on an 80 GiB GPU when the nodes are unknown."""
     memory = nodes.instance.usable or nodes.instance.memory if nodes.instance else 80.0
     return preset.weights_gib * _LOADED + _ROOM <= memory
 
 
-def put_facts(draft: Draft, meant: Meant, wishes: Wishes, at: Path, reading: Reading) -> None:
-    """Name the catalogue's preset in a Topology: for its size, by which it is fitted, and for the engine's flags.
+def put_preset(
+    draft: Draft, model: NamedModel, options: Options, at: Path, lowering: ResourceLowering
+) -> None:
+    """Put the preset into a Topology, which sizes the model and sets flags of the engine.
 
     Args:
         draft: the Topology.
-        meant: the model.
-        wishes: what annotations ask for.
-        at: where the name stands.
-        reading: takes what is worth a warning.
+        model: the model.
+        options: of the resource.
+        at: path of the name.
+        lowering: collects warnings.
     """
-    preset = meant.preset
+    preset = model.preset
     if preset is None:
         return
-    if wishes.unchecked:
+    if options.unchecked:
         key = "kaito.sh/bypass-resource-checks"
-        reading.warning(
+        lowering.warning(
             "KG0414",
-            f"`{key}` is there, so nobody checks whether `{meant.name}` fits, and no flags of its are set",
-            reading.annotation_at(key),
-            "delete it, also where it is false: KAITO looks at no value",
+            f"`{key}` disables the check whether `{model.name}` fits, and the flags of the preset",
+            lowering.annotation_at(key),
+            "delete it, even if it is false: KAITO ignores the value",
             key=True,
         )
         return
     draft.put(("spec", "preset"), preset.name, at)
     if preset.engine.trust_remote_code and draft.get(("spec", "engine")) == "vllm":
         draft.put(("spec", "trustRemoteCode"), True, at)
-        reading.warning(
+        lowering.warning(
             "KG0414",
-            f"`{meant.name}` runs code of its repository, as KAITO lets every model: "
+            f"`{model.name}` runs code from its repository, which KAITO allows every model: "
             f"{preset.engine.trust_remote_code_reason}",
             at,
         )
 
 
-def put_weights(draft: Draft, meant: Meant, preset: PresetV1Alpha1, at: Path, reading: Reading) -> None:
-    """Put the model and the way of its weights into a Topology.
+def put_weights(
+    draft: Draft, model: NamedModel, preset: PresetV1Alpha1, at: Path, lowering: ResourceLowering
+) -> None:
+    """Put the model and the source of its weights into a Topology.
 
     Args:
         draft: the Topology.
-        meant: the model.
+        model: the model.
         preset: the block.
-        at: where it stands.
-        reading: takes what is wrong.
+        at: its path.
+        lowering: collects problems.
     """
-    options = preset.preset_options
-    secret = options.model_access_secret if isinstance(options, PresetOptions) else None
-    put_model(draft, meant, secret, (*at, "presetOptions", "modelAccessSecret"), (*at, "name"), reading)
+    preset_options = preset.preset_options
+    secret = preset_options.model_access_secret if isinstance(preset_options, PresetOptions) else None
+    put_model(draft, model, secret, (*at, "presetOptions", "modelAccessSecret"), (*at, "name"), lowering)
 
 
 def put_model(
-    draft: Draft, meant: Meant, secret: str | None, secret_at: Path, name_at: Path, reading: Reading
+    draft: Draft,
+    model: NamedModel,
+    secret: str | None,
+    secret_at: Path,
+    name_at: Path,
+    lowering: ResourceLowering,
 ) -> None:
-    """The same, for a token's Secret by its name."""
-    known = meant.preset
+    """Put the model and the source of its weights into a Topology, with the name of the token's Secret."""
+    known = model.preset
     hub = ("spec", "model", "huggingFace")
-    draft.put((*hub, "repo"), known.repo if known else meant.name, name_at)
+    draft.put((*hub, "repo"), known.repo if known else model.name, name_at)
     draft.origins["spec", "model"] = name_at
     if known is not None and known.revision:
         draft.put((*hub, "revision"), known.revision, name_at)
     if secret:
         draft.put((*hub, "tokenSecret"), {"name": secret, "key": TOKEN_KEY}, secret_at)
     elif known is not None and known.gated:
-        warn_of_gate(known, name_at, reading)
+        warn_of_gate(known, name_at, lowering)
 
 
-def warn_of_gate(preset: Preset, at: Path, reading: Reading) -> None:
-    """Say of a gated model that a token is missing."""
-    reading.warning(
+def warn_of_gate(preset: Preset, at: Path, lowering: ResourceLowering) -> None:
+    """Warn that a gated model has no token."""
+    lowering.warning(
         "KG0411",
-        f"`{preset.repo}` is gated: the Hub gives it to those only who bring a token",
+        f"`{preset.repo}` is gated: downloading it requires a Hub token",
         at,
-        f"name a Secret with a token under `{TOKEN_KEY}` in `modelAccessSecret` (kaito.sh/v1beta1)",
+        f"set `modelAccessSecret` to a Secret with the key `{TOKEN_KEY}` (kaito.sh/v1beta1)",
     )

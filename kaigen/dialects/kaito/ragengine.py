@@ -1,4 +1,4 @@
-"""`RAGEngine`: KAITO's server for retrieval, as a Topology with a pod of its own."""
+"""`RAGEngine`: KAITO's retrieval server, as a Topology with a pod template."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pydantic import Field
 
 from kaigen.dialects.kaito.blocks import Foreign, ImageText, Resource, ResourceV1Alpha1, Text
 from kaigen.dialects.kaito.compat import RAG, serving_names
-from kaigen.dialects.kaito.nodes import Nodes, asked_of, place
-from kaigen.dialects.kaito.reading import Reading
-from kaigen.dialects.kaito.serving import PORT, placed, put_service
+from kaigen.dialects.kaito.nodes import Nodes, node_request, put_placement
+from kaigen.dialects.kaito.pod_template import with_placement
+from kaigen.dialects.kaito.resource import ResourceLowering
+from kaigen.dialects.kaito.serving import PORT, put_service
 from kaigen.kinds.base import Block, Choice, MountPath, ObjectName
 from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
@@ -27,10 +28,10 @@ USER = 65532
 
 
 class LocalEmbedding(Block):
-    """A model that the server itself computes with."""
+    """An embedding model that runs in the server."""
 
     image: ImageText | None = Field(None, description="Image of the model.")
-    image_pull_secret: ObjectName | None = Field(None, description="Secret to pull it with.")
+    image_pull_secret: ObjectName | None = Field(None, description="Secret to pull the image.")
     model_id: Text | None = Field(
         None, alias="modelID", description="Repository on the Hub.", examples=["BAAI/bge-small-en-v1.5"]
     )
@@ -42,56 +43,60 @@ class LocalEmbedding(Block):
 class RemoteEmbedding(Block):
     """A service that computes embeddings."""
 
-    url: Text = Field(description="Its address.")
+    url: Text = Field(description="URL of the service.")
     access_secret: ObjectName | None = Field(
-        None, description="Secret with its key under `REMOTE_EMBEDDING_ACCESS_SECRET`."
+        None, description="Secret with the access key under `REMOTE_EMBEDDING_ACCESS_SECRET`."
     )
 
 
 class Embedding(Choice):
-    """What turns texts into vectors."""
+    """Embedding of texts."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("local", "remote")
 
-    local: LocalEmbedding | None = Field(None, description="A model that the server itself computes with.")
+    local: LocalEmbedding | None = Field(None, description="An embedding model that runs in the server.")
     remote: RemoteEmbedding | None = Field(None, description="A service that computes embeddings.")
 
 
 class InferenceServiceV1Alpha1(Block):
-    """What answers with what was found."""
+    """The model server that answers queries."""
 
-    url: Text | None = Field(description="Its address.")
+    url: Text | None = Field(description="URL of the service.")
     access_secret: ObjectName | None = Field(
-        None, description="Secret with its key under `LLM_ACCESS_SECRET`."
+        None, description="Secret with the access key under `LLM_ACCESS_SECRET`."
     )
-    context_window_size: Annotated[int, Field(ge=1)] = Field(description="Its context, in tokens.")
+    context_window_size: Annotated[int, Field(ge=1)] = Field(
+        description="Context length of the model, in tokens."
+    )
 
 
 class InferenceService(InferenceServiceV1Alpha1):
-    """What answers with what was found."""
+    """The model server that answers queries."""
 
-    url: Text | None = Field(None, description="Its address.")
+    url: Text | None = Field(None, description="URL of the service.")
 
 
 class PersistentVolume(Block):
     """A volume for the index."""
 
     persistent_volume_claim: ObjectName = Field(description="Name of the PersistentVolumeClaim.")
-    mount_path: MountPath | None = Field(None, description=f"Where it is mounted. Default `{DATA}`.")
+    mount_path: MountPath | None = Field(
+        None, description=f"Folder of the volume in the container. Default: `{DATA}`."
+    )
 
 
 class VectorDb(Block):
     """A database for the index."""
 
-    engine: Text = Field(description="Which one.", examples=["qdrant"])
-    url: Text = Field(description="Its address.")
+    engine: Text = Field(description="Database engine.", examples=["qdrant"])
+    url: Text = Field(description="URL of the service.")
     access_secret: ObjectName | None = Field(
-        None, description="Secret with its key under `VECTOR_DB_ACCESS_SECRET`."
+        None, description="Secret with the access key under `VECTOR_DB_ACCESS_SECRET`."
     )
 
 
 class Storage(Choice):
-    """Where the index rests."""
+    """Storage of the index."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("persistentVolume", "vectorDB")
 
@@ -100,111 +105,115 @@ class Storage(Choice):
 
 
 class StorageV1Alpha1(Block):
-    """Where the index rests."""
+    """Storage of the index."""
 
     persistent_volume_claim: ObjectName | None = Field(None, description="Name of the PersistentVolumeClaim.")
-    mount_path: MountPath | None = Field(None, description=f"Where it is mounted. Default `{DATA}`.")
+    mount_path: MountPath | None = Field(
+        None, description=f"Folder of the volume in the container. Default: `{DATA}`."
+    )
 
 
 class ConfigMapName(Block):
     """A ConfigMap."""
 
-    name: ObjectName = Field(description="Its name.")
+    name: ObjectName = Field(description="Name of the ConfigMap.")
 
 
 class Guardrails(Block):
-    """What answers are held to."""
+    """Rules for answers."""
 
-    enabled: bool = Field(False, description="Whether they are.")
+    enabled: bool = Field(False, description="Whether the rules apply.")
     config_map_ref: ConfigMapName | None = Field(
         None, description=f"ConfigMap with the rules under the key `{POLICY_FILE}`."
     )
 
 
 class RagSpecV1Alpha1(Block):
-    """What is wanted."""
+    """Desired state."""
 
-    compute: ResourceV1Alpha1 | None = Field(None, description="Nodes that it runs on.")
-    storage: StorageV1Alpha1 | None = Field(None, description="Where the index rests.")
-    embedding: Embedding = Field(description="What turns texts into vectors.")
+    compute: ResourceV1Alpha1 | None = Field(None, description="Nodes of the server.")
+    storage: StorageV1Alpha1 | None = Field(None, description="Storage of the index.")
+    embedding: Embedding = Field(description="Embedding of texts.")
     inference_service: InferenceServiceV1Alpha1 | None = Field(
-        None, description="What answers with what was found."
+        None, description="The model server that answers queries."
     )
     query_service_name: Text | None = Field(None, description="Name of the Service for queries.")
     index_service_name: Text | None = Field(None, description="Name of the Service for the index.")
 
 
 class RagSpec(Block):
-    """What is wanted."""
+    """Desired state."""
 
-    compute: Resource | None = Field(None, description="Nodes that it runs on.")
-    storage: Storage | None = Field(None, description="Where the index rests.")
-    embedding: Embedding = Field(description="What turns texts into vectors.")
-    inference_service: InferenceService | None = Field(None, description="What answers with what was found.")
-    guardrails: Guardrails | None = Field(None, description="What answers are held to.")
+    compute: Resource | None = Field(None, description="Nodes of the server.")
+    storage: Storage | None = Field(None, description="Storage of the index.")
+    embedding: Embedding = Field(description="Embedding of texts.")
+    inference_service: InferenceService | None = Field(
+        None, description="The model server that answers queries."
+    )
+    guardrails: Guardrails | None = Field(None, description="Rules for answers.")
 
 
 class RagEngineV1Alpha1(Foreign):
     """KAITO's `RAGEngine` of `kaito.sh/v1alpha1`."""
 
     api_version: Literal["kaito.sh/v1alpha1"] = Field(description="Version of KAITO's API.")
-    kind: Literal["RAGEngine"] = Field(description="The kind.")
-    spec: RagSpecV1Alpha1 = Field(description="What is wanted.")
+    kind: Literal["RAGEngine"] = Field(description="Kind of the document.")
+    spec: RagSpecV1Alpha1 = Field(description="Desired state.")
 
 
 class RagEngine(Foreign):
     """KAITO's `RAGEngine` of `kaito.sh/v1beta1`."""
 
     api_version: Literal["kaito.sh/v1beta1"] = Field(description="Version of KAITO's API.")
-    kind: Literal["RAGEngine"] = Field(description="The kind.")
-    spec: RagSpec = Field(description="What is wanted.")
+    kind: Literal["RAGEngine"] = Field(description="Kind of the document.")
+    spec: RagSpec = Field(description="Desired state.")
 
 
 def lower(
     engine: RagEngine | RagEngineV1Alpha1, document: Positioned, context: LoweringContext
 ) -> LoweringResult:
-    """A RAGEngine as a Topology with a pod of its own.
+    """Return a RAGEngine as a Topology with a pod template.
 
     Args:
         engine: the validated document.
         document: the document with positions.
         context: what else the lowering may read.
     """
-    reading = Reading(engine.metadata, document, context)
-    wishes = reading.wishes()
+    lowering = ResourceLowering(engine.metadata, document, context)
+    options = lowering.options()
     spec = engine.spec
-    draft = reading.draft("Topology")
+    draft = lowering.draft("Topology")
     draft.origins["spec",] = ("spec",)
-    put_service(draft, wishes, reading, key=False)
+    put_service(draft, options, lowering, key=False)
     nodes = Nodes()
     if spec.compute is not None:
         older = isinstance(engine, RagEngineV1Alpha1)
         local = spec.embedding.local is not None
-        asked = asked_of(spec.compute, ("spec", "compute"), default=older, gpus_needed=False)
-        nodes = place(draft, asked, wishes, reading)
+        request = node_request(spec.compute, ("spec", "compute"), default=older, gpus_needed=False)
+        nodes = put_placement(draft, request, options, lowering)
         if spec.compute.count not in {None, 1}:
-            reading.unused(("spec", "compute", "count"), "the index is of one server")
+            lowering.unused(("spec", "compute", "count"), "the index has one server")
         if not local:
             nodes = Nodes(named=nodes.named)
     for field in ("queryServiceName", "indexServiceName"):
         if isinstance(spec, RagSpecV1Alpha1) and field in document.data["spec"]:
-            reading.unused(("spec", field), "one Service serves both, by the name of the resource")
-    pod = _Server(reading, nodes).template(spec)
-    draft.put(("spec", "template"), placed(pod, draft, nodes, ("spec", "compute"), reading))
-    # A second server would not see what the first one indexes.
+            lowering.unused(("spec", field), "one Service, named like the resource, serves both")
+    pod = _Server(lowering, nodes).template(spec)
+    draft.put(("spec", "template"), with_placement(pod, draft, nodes, ("spec", "compute"), lowering))
+    # A second server would not see the index of the first.
     draft.put(("spec", "rollout"), {"maxSurge": 0, "maxUnavailable": 1})
-    topology = draft.finish(Topology, reading) if not reading.failed else None
-    naming = serving_names(RAG) if wishes.compat else None
+    topology = draft.finish(Topology, lowering) if not lowering.failed else None
+    naming = serving_names(RAG) if options.compat else None
     if topology is None:
-        return reading.result()
-    return reading.result(Lowered(topology, draft.origins, naming, draft.hints))
+        return lowering.result()
+    return lowering.result(Lowered(topology, draft.origins, naming, draft.hints))
 
 
 class _Server:
-    """The pod in the making."""
+    """Builds the pod template."""
 
-    def __init__(self, reading: Reading, nodes: Nodes) -> None:
-        self.reading = reading
+    def __init__(self, lowering: ResourceLowering, nodes: Nodes) -> None:
+        self.lowering = lowering
         self.nodes = nodes
         self.env: list[dict[str, Any]] = [{"name": "HOME", "value": "/scratch"}]
         self.mounts: list[dict[str, Any]] = [
@@ -216,50 +225,48 @@ class _Server:
             {"name": "scratch", "emptyDir": {}},
             {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
         ]
-        self.keeps = False
+        self.persistent = False
 
-    def say(self, name: str, value: str) -> None:
-        """A variable of the server's."""
+    def set(self, name: str, value: str) -> None:
+        """Set an environment variable."""
         self.env.append({"name": name, "value": value})
 
-    def say_secret(self, name: str, secret: str | None) -> None:
-        """A variable from the key of the same name of a Secret."""
+    def set_secret(self, name: str, secret: str | None) -> None:
+        """Set an environment variable from the key of the same name in a Secret."""
         if secret is not None:
             reference = {"secretKeyRef": {"name": secret, "key": name}}
             self.env.append({"name": name, "valueFrom": reference})
 
     def template(self, spec: RagSpec | RagSpecV1Alpha1) -> dict[str, Any]:
-        """The pod template."""
+        """Return the pod template."""
         self._embedding(spec.embedding, ("spec", "embedding"))
         self._storage(spec)
         service = spec.inference_service
         if service is not None:
             if service.url is not None:
-                self.say("LLM_INFERENCE_URL", service.url)
-            self.say_secret("LLM_ACCESS_SECRET", service.access_secret)
-            self.say("LLM_CONTEXT_WINDOW", str(service.context_window_size))
+                self.set("LLM_INFERENCE_URL", service.url)
+            self.set_secret("LLM_ACCESS_SECRET", service.access_secret)
+            self.set("LLM_CONTEXT_WINDOW", str(service.context_window_size))
         if isinstance(spec, RagSpec) and spec.guardrails is not None:
             self._guardrails(spec.guardrails)
         return {"spec": self._pod()}
 
     def _embedding(self, embedding: Embedding, at: Path) -> None:
-        """By the names that the server reads; KAITO sets others, so that its choice never arrives."""
+        """Set the variables that the server reads; KAITO sets others, which have no effect."""
         if embedding.remote is not None:
-            self.say("EMBEDDING_SOURCE_TYPE", "remote")
-            self.say("REMOTE_EMBEDDING_URL", embedding.remote.url)
-            self.say_secret("REMOTE_EMBEDDING_ACCESS_SECRET", embedding.remote.access_secret)
+            self.set("EMBEDDING_SOURCE_TYPE", "remote")
+            self.set("REMOTE_EMBEDDING_URL", embedding.remote.url)
+            self.set_secret("REMOTE_EMBEDDING_ACCESS_SECRET", embedding.remote.access_secret)
             return
         local = embedding.local
         assert local is not None
-        self.say("EMBEDDING_SOURCE_TYPE", "local")
+        self.set("EMBEDDING_SOURCE_TYPE", "local")
         if local.model_id is not None:
-            self.say("LOCAL_EMBEDDING_MODEL_ID", local.model_id)
-        self.say_secret("HF_TOKEN", local.model_access_secret)
+            self.set("LOCAL_EMBEDDING_MODEL_ID", local.model_id)
+        self.set_secret("HF_TOKEN", local.model_access_secret)
         for field, value in (("image", local.image), ("imagePullSecret", local.image_pull_secret)):
             if value is not None:
-                self.reading.unused(
-                    (*at, "local", field), "the server fetches its model by `modelID`, and knows of no image"
-                )
+                self.lowering.unused((*at, "local", field), "the server downloads its model by `modelID`")
 
     def _storage(self, spec: RagSpec | RagSpecV1Alpha1) -> None:
         if spec.storage is None:
@@ -268,9 +275,9 @@ class _Server:
             claim, folder = spec.storage.persistent_volume_claim, spec.storage.mount_path
         elif spec.storage.vector_db is not None:
             database = spec.storage.vector_db
-            self.say("VECTOR_DB_TYPE", database.engine)
-            self.say("VECTOR_DB_URL", database.url)
-            self.say_secret("VECTOR_DB_ACCESS_SECRET", database.access_secret)
+            self.set("VECTOR_DB_TYPE", database.engine)
+            self.set("VECTOR_DB_URL", database.url)
+            self.set_secret("VECTOR_DB_ACCESS_SECRET", database.access_secret)
             return
         else:
             assert spec.storage.persistent_volume is not None
@@ -282,25 +289,25 @@ class _Server:
         )
         self.volumes.append({"name": "index", **source})
         self.mounts.append({"name": "index", "mountPath": folder})
-        self.say("DEFAULT_VECTOR_DB_PERSIST_DIR", folder)
-        self.keeps = True
+        self.set("DEFAULT_VECTOR_DB_PERSIST_DIR", folder)
+        self.persistent = True
 
     def _guardrails(self, guardrails: Guardrails) -> None:
         at: Path = ("spec", "guardrails")
         if not guardrails.enabled:
             if guardrails.config_map_ref is not None:
-                self.reading.unused((*at, "configMapRef"), "`enabled` is not true")
+                self.lowering.unused((*at, "configMapRef"), "`enabled` is not true")
             return
-        self.say("OUTPUT_GUARDRAILS_ENABLED", "true")
+        self.set("OUTPUT_GUARDRAILS_ENABLED", "true")
         if guardrails.config_map_ref is None:
-            self.reading.error(
+            self.lowering.error(
                 "KG0413",
-                "KAITO copies rules from its own namespace, where kaigen has none",
+                "`configMapRef` is missing; KAITO would copy rules from its own namespace",
                 at,
-                f"name a ConfigMap with the rules under the key `{POLICY_FILE}` in `configMapRef`",
+                f"set `configMapRef` to a ConfigMap with the key `{POLICY_FILE}`",
             )
             return
-        self.say("OUTPUT_GUARDRAILS_POLICY_PATH", f"{POLICY_FOLDER}/{POLICY_FILE}")
+        self.set("OUTPUT_GUARDRAILS_POLICY_PATH", f"{POLICY_FOLDER}/{POLICY_FILE}")
         name = guardrails.config_map_ref.name
         self.volumes.append({"name": "guardrails", "configMap": {"name": name}})
         self.mounts.append({"name": "guardrails", "mountPath": POLICY_FOLDER, "readOnly": True})
@@ -327,7 +334,11 @@ class _Server:
             "startupProbe": {**health, "periodSeconds": 10, "failureThreshold": 120},
             "readinessProbe": {**health, "periodSeconds": 10},
             "livenessProbe": {**health, "periodSeconds": 10, "failureThreshold": 6},
-            **({"lifecycle": {"postStart": _ask("load"), "preStop": _ask("persist")}} if self.keeps else {}),
+            **(
+                {"lifecycle": {"postStart": _ask("load"), "preStop": _ask("persist")}}
+                if self.persistent
+                else {}
+            ),
             "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
             "terminationMessagePolicy": "FallbackToLogsOnError",
             "volumeMounts": self.mounts,
@@ -371,9 +382,9 @@ try:
 except (OSError, ValueError) as problem:
     print(do, problem, file=sys.stderr)
 """
-"""Loads every index from the volume when the server has started, and writes them back before it stops.
+"""Loads all indexes from the volume after the server starts, and writes them back before it stops.
 
-A hook that failed would end the container, so what goes wrong is only told.
+A failing hook would stop the container, so errors are only printed.
 """
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.kaito.blocks import TuningV1Alpha1
 from kaigen.dialects.kaito.config_file import ConfigFile, read_config_file
-from kaigen.dialects.kaito.reading import Reading
+from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.kinds.spec import Path
 from kaigen.yaml.document import JsonValue
 
@@ -62,32 +62,32 @@ class Training:
     config_map: str = ""
 
 
-def read_training(tuning: TuningV1Alpha1, at: Path, reading: Reading) -> Training | None:
+def read_training(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> Training | None:
     """Return the settings of a run; None after an error.
 
     Args:
         tuning: the block.
         at: its path.
-        reading: collects problems.
+        lowering: collects problems.
     """
     method = (tuning.method or "").lower()
     if method not in {"lora", "qlora"}:
         message = f"unknown method `{tuning.method}`" if tuning.method else "`method` is missing"
-        reading.error("KG0412", message, (*at, "method") if tuning.method else at, "use `lora` or `qlora`")
+        lowering.error("KG0412", message, (*at, "method") if tuning.method else at, "use `lora` or `qlora`")
         return None
     if tuning.config is None:
         return Training(RESULTS, _text({**_LORA, **(_QLORA if method == "qlora" else {})}))
     here = (*at, "config")
-    document = reading.find_object("v1", "ConfigMap", tuning.config, reading.metadata.namespace)
+    document = lowering.find_object("v1", "ConfigMap", tuning.config, lowering.metadata.namespace)
     if document is None:
-        reading.warning(
+        lowering.warning(
             "KG0418",
             f"ConfigMap `{tuning.config}` is not among the specs, so kaigen does not check it; the pod reads it",
             here,
             "add the ConfigMap to a spec file, so that an edit of it starts a new run",
         )
         return Training(RESULTS, config_map=tuning.config)
-    file = read_config_file(document, CONFIG_KEY, tuning.config, here, reading)
+    file = read_config_file(document, CONFIG_KEY, tuning.config, here, lowering)
     if file is None:
         return None
     if "training_config" not in file.mapping:

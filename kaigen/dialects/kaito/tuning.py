@@ -1,4 +1,4 @@
-"""`tuning` of KAITO's as a Job: fetch the weights and the data, train an adapter, and bring it where it goes."""
+"""`tuning` as a Job: download the weights and the data, train an adapter, and store or push it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import DataDestination, DataSource, PresetOptions, TuningV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.compat import WORKSPACE
-from kaigen.dialects.kaito.nodes import Asked, Nodes, place
-from kaigen.dialects.kaito.reading import Reading, Wishes
-from kaigen.dialects.kaito.serving import claim_of, placed
+from kaigen.dialects.kaito.nodes import NodeRequest, Nodes, put_placement
+from kaigen.dialects.kaito.pod_template import with_placement
+from kaigen.dialects.kaito.resource import Options, ResourceLowering
+from kaigen.dialects.kaito.serving import claim_name
 from kaigen.dialects.kaito.training import CONFIG_FOLDER, CONFIG_KEY, Training, read_training
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Job
@@ -19,14 +20,13 @@ from kaigen.kinds.lowering import Lowered
 from kaigen.kinds.spec import Path
 
 IMAGE = "mcr.microsoft.com/aks/kaito/kaito-base:0.5.0"
-"""KAITO's image with the training script and all that it imports (source: KAITO v0.12.0); `image` of the preset stands
-for another one."""
+"""KAITO's image with the training script (source: KAITO v0.12.0); `image` of the preset overrides it."""
 
 PUSHER = "ghcr.io/oras-project/oras:v1.2.2"
-"""What pushes an adapter, as with KAITO v0.12.0."""
+"""Image that pushes an adapter, as in KAITO v0.12.0."""
 
 WEIGHTS = "/workspace/tfs/weights"
-"""Where the training script looks for weights that its settings do not name."""
+"""Default folder of the weights in the training script."""
 
 DATA = "/mnt/data"
 CONFIG_NOTE = "kaigen.dev/training-config"
@@ -60,62 +60,64 @@ _SECURITY: Mapping[str, Any] = {
 _SMALL: Mapping[str, Any] = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits": {"memory": "4Gi"}}
 
 
-def lower_tuning(tuning: TuningV1Alpha1, asked: Asked, wishes: Wishes, reading: Reading) -> list[Lowered]:
-    """A fine-tuning run as a Job.
+def lower_tuning(
+    tuning: TuningV1Alpha1, request: NodeRequest, options: Options, lowering: ResourceLowering
+) -> list[Lowered]:
+    """Return a fine-tuning run as a Job.
 
     Args:
         tuning: the block.
-        asked: what the resource says of nodes.
-        wishes: what annotations ask for.
-        reading: takes what is wrong.
+        request: the requested nodes.
+        options: of the resource.
+        lowering: collects problems.
     """
     at: Path = ("tuning",)
-    draft = reading.draft("Job")
+    draft = lowering.draft("Job")
     draft.origins["spec",] = at
-    nodes = place(draft, asked, wishes, reading)
-    if asked.count not in {None, 1}:
-        reading.error(
+    nodes = put_placement(draft, request, options, lowering)
+    if request.count not in {None, 1}:
+        lowering.error(
             "KG0412",
-            f"a fine-tuning run takes one node, and `count` is {asked.count}",
-            (*asked.at, "count"),
-            "delete it; the training uses every GPU of the node",
+            f"fine-tuning uses one node, and `count` is {request.count}",
+            (*request.at, "count"),
+            "delete it; fine-tuning uses all GPUs of the node",
         )
-    training = read_training(tuning, at, reading)
-    meant = _model(tuning, at, reading)
-    run = _Run(tuning, at, nodes, reading)
+    training = read_training(tuning, at, lowering)
+    model = _model(tuning, at, lowering)
+    run = _Run(tuning, at, nodes, lowering)
     run.input(tuning.input, (*at, "input"))
     run.output(tuning.output, (*at, "output"), training)
-    if meant is None or training is None or reading.failed:
+    if model is None or training is None or lowering.failed:
         return []
-    template = run.template(meant, training)
-    if wishes.compat:
-        _rename(template, reading.metadata.name)
-    draft.put(("spec", "template"), placed(template, draft, nodes, at, reading), at)
-    # A run that failed would fail again, and holds GPUs each time. An eviction does not count.
+    template = run.template(model, training)
+    if options.compat:
+        _rename(template, lowering.metadata.name)
+    draft.put(("spec", "template"), with_placement(template, draft, nodes, at, lowering), at)
+    # A failed run would fail again and block GPUs. Evictions do not count as failures.
     draft.put(("spec", "retries"), 0)
-    job = draft.finish(Job, reading)
-    naming = Naming(plain=True) if wishes.compat else None
+    job = draft.finish(Job, lowering)
+    naming = Naming(plain=True) if options.compat else None
     return [] if job is None else [Lowered(job, draft.origins, naming)]
 
 
 def _rename(template: dict[str, Any], name: str) -> None:
-    """Give a pod template KAITO's label, and the training the name that KAITO's container has."""
+    """Give a pod template KAITO's label, and the training container KAITO's name."""
     template.setdefault("metadata", {})["labels"] = {WORKSPACE: name}
     for container in (*template["spec"]["initContainers"], *template["spec"]["containers"]):
         if container["name"] == TUNE:
             container["name"] = name
 
 
-def _model(tuning: TuningV1Alpha1, at: Path, reading: Reading) -> presets.Meant | None:
+def _model(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> presets.NamedModel | None:
     if tuning.preset is None:
-        reading.error("KG0412", "it is not said which model is tuned", at, "add `preset`")
+        lowering.error("KG0412", "no model specified", at, "add `preset`")
         return None
     here = (*at, "preset")
-    meant = presets.find(tuning.preset, here, reading)
-    if meant is None:
+    model = presets.find_model(tuning.preset, here, lowering)
+    if model is None:
         return None
-    presets.warn_of_removed(meant, (*here, "name"), reading)
-    if meant.preset is not None and not kaito_preset(meant.preset).tunable:
+    presets.warn_of_removed(model, (*here, "name"), lowering)
+    if model.preset is not None and not kaito_preset(model.preset).tunable:
         from kaigen.catalog.presets import presets as every
 
         known = ", ".join(
@@ -123,41 +125,43 @@ def _model(tuning: TuningV1Alpha1, at: Path, reading: Reading) -> presets.Meant 
             for preset, kaito in ((preset, kaito_preset(preset)) for preset in every())
             if kaito.tunable and not kaito.removed_in
         )
-        reading.error(
+        lowering.error(
             "KG0412",
-            f"KAITO's training script is not made for `{meant.name}`",
+            f"KAITO's training script does not support `{model.name}`",
             (*here, "name"),
-            f"it is for {known}",
+            f"supported: {known}",
         )
-    options = tuning.preset.preset_options
-    secret = options.model_access_secret if isinstance(options, PresetOptions) else None
-    if meant.preset is not None and meant.preset.gated and not secret:
-        presets.warn_of_gate(meant.preset, (*here, "name"), reading)
-    return meant
+    preset_options = tuning.preset.preset_options
+    secret = preset_options.model_access_secret if isinstance(preset_options, PresetOptions) else None
+    if model.preset is not None and model.preset.gated and not secret:
+        presets.warn_of_gate(model.preset, (*here, "name"), lowering)
+    return model
 
 
 class _Run:
-    """A pod in the making."""
+    """Builds the pod template of a run."""
 
-    def __init__(self, tuning: TuningV1Alpha1, at: Path, nodes: Nodes, reading: Reading) -> None:
+    def __init__(self, tuning: TuningV1Alpha1, at: Path, nodes: Nodes, lowering: ResourceLowering) -> None:
         self.tuning = tuning
         self.at = at
         self.gpus = nodes.gpus or 1
         self.mig = nodes.mig
         self.nodes = nodes
-        self.reading = reading
+        self.lowering = lowering
         self.init: list[dict[str, Any]] = []
         self.last: list[dict[str, Any]] = []
         self.mounts: list[dict[str, Any]] = []
         self.volumes: list[dict[str, Any]] = []
-        options = tuning.preset.preset_options if tuning.preset else None
-        self.image = options.image if options and options.image else IMAGE
-        self.secrets = list(options.image_pull_secrets) if options else []
-        if options and options.image:
-            reading.is_placeholder(options.image, (*at, "preset", "presetOptions", "image"), "an image")
+        preset_options = tuning.preset.preset_options if tuning.preset else None
+        self.image = preset_options.image if preset_options and preset_options.image else IMAGE
+        self.secrets = list(preset_options.image_pull_secrets) if preset_options else []
+        if preset_options and preset_options.image:
+            lowering.is_placeholder(
+                preset_options.image, (*at, "preset", "presetOptions", "image"), "an image"
+            )
 
     def input(self, source: DataSource, at: Path) -> None:
-        """Bring the data to where the training looks for it."""
+        """Mount or download the training data."""
         mount: dict[str, Any] = {"name": "data", "mountPath": DATA}
         if source.urls is not None:
             for index, url in enumerate(source.urls):
@@ -165,13 +169,13 @@ class _Run:
             self.volumes.append({"name": "data", "emptyDir": {}})
             self.init.append(self._helper("fetch-data", _FETCH_DATA, [DATA, *source.urls], [mount]))
         elif source.image is not None:
-            if self.reading.is_placeholder(source.image, (*at, "image"), "an image"):
+            if self.lowering.is_placeholder(source.image, (*at, "image"), "an image"):
                 return
             self.volumes.append({"name": "data", "image": {"reference": source.image}})
             self.secrets += source.image_pull_secrets
         else:
             assert source.volume_source is not None
-            claim = claim_of(source.volume_source, (*at, "volumeSource"), self.reading)
+            claim = claim_name(source.volume_source, (*at, "volumeSource"), self.lowering)
             claimed = {"claimName": claim, "readOnly": True}
             self.volumes.append({"name": "data", "persistentVolumeClaim": claimed})
         self.mounts.append({**mount, "readOnly": True})
@@ -185,31 +189,31 @@ class _Run:
         except ValueError:
             host, parts = "", None
         if parts is None or parts.scheme not in {"http", "https"} or not host:
-            self.reading.error("KG0412", f"`{url}` is no address of a file", at, "write https://host/path")
+            self.lowering.error("KG0412", f"`{url}` is not the URL of a file", at, "write https://host/path")
         elif host == "localhost" or host.startswith(("127.", "169.254.", "10.", "192.168.")):
-            self.reading.error("KG0412", f"`{host}` is no host of others, which KAITO refuses", at)
+            self.lowering.error("KG0412", f"`{host}` is a private address, which KAITO rejects", at)
 
     def output(self, target: DataDestination, at: Path, training: Training | None) -> None:
-        """Keep what was trained, or push it."""
+        """Store the adapter in a volume, or push it as an image."""
         folder = training.output if training else "/mnt/results"
         mount: dict[str, Any] = {"name": "results", "mountPath": folder}
         self.mounts.append(mount)
         if target.volume_source is not None:
-            claim = claim_of(target.volume_source, (*at, "volumeSource"), self.reading)
+            claim = claim_name(target.volume_source, (*at, "volumeSource"), self.lowering)
             self.volumes.append({"name": "results", "persistentVolumeClaim": {"claimName": claim}})
             if target.image_push_secret is not None:
-                self.reading.unused((*at, "imagePushSecret"), "nothing is pushed")
+                self.lowering.unused((*at, "imagePushSecret"), "no image is pushed")
             return
         assert target.image is not None
         self.volumes.append({"name": "results", "emptyDir": {}})
-        if self.reading.is_placeholder(target.image, (*at, "image"), "an image"):
+        if self.lowering.is_placeholder(target.image, (*at, "image"), "an image"):
             return
         if target.image_push_secret is None:
-            self.reading.error(
+            self.lowering.error(
                 "KG0412",
-                "an image is pushed with a Secret, and none is named",
+                "`imagePushSecret` is missing",
                 at,
-                "name one of type kubernetes.io/dockerconfigjson in `imagePushSecret`",
+                "set `imagePushSecret` to a Secret of type kubernetes.io/dockerconfigjson",
             )
             return
         items = [{"key": ".dockerconfigjson", "path": "config.json"}]
@@ -236,14 +240,14 @@ class _Run:
     def _name(self) -> str:
         return self.tuning.preset.name.lower() if self.tuning.preset else ""
 
-    def template(self, meant: presets.Meant, training: Training) -> dict[str, Any]:
-        """The pod template."""
+    def template(self, model: presets.NamedModel, training: Training) -> dict[str, Any]:
+        """Return the pod template."""
         weights = {"name": "weights", "mountPath": WEIGHTS}
-        repo = meant.preset.repo if meant.preset else meant.name
-        revision = (meant.preset.revision if meant.preset else "") or "main"
+        repo = model.preset.repo if model.preset else model.name
+        revision = (model.preset.revision if model.preset else "") or "main"
         fetch = self._helper("fetch-model", _FETCH_MODEL, [repo, revision, WEIGHTS], [weights])
-        options = self.tuning.preset.preset_options if self.tuning.preset else None
-        secret = options.model_access_secret if isinstance(options, PresetOptions) else None
+        preset_options = self.tuning.preset.preset_options if self.tuning.preset else None
+        secret = preset_options.model_access_secret if isinstance(preset_options, PresetOptions) else None
         if secret:
             reference = {"name": secret, "key": presets.TOKEN_KEY}
             fetch["env"].append({"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": reference}})
@@ -252,7 +256,7 @@ class _Run:
             {"name": "HF_HUB_OFFLINE", "value": "1"},
             {"name": "PYTORCH_CUDA_ALLOC_CONF", "value": "expandable_segments:True"},
         ]
-        if meant.preset is not None and meant.preset.architecture == "Phi3ForCausalLM":
+        if model.preset is not None and model.preset.architecture == "Phi3ForCausalLM":
             env.append({"name": "DEFAULT_TARGET_MODULES", "value": ",".join(_PHI_3)})
         scratch = [{"name": "scratch", "mountPath": "/scratch"}, {"name": "scratch", "mountPath": "/tmp"}]
         shm = {"name": "shm", "mountPath": "/dev/shm"}
@@ -317,7 +321,7 @@ class _Run:
     def _helper(
         self, name: str, script: str, arguments: list[str], mounts: list[dict[str, Any]]
     ) -> dict[str, Any]:
-        """A container that runs a few lines of Python in the image of the training."""
+        """Return a container that runs a Python script in the training image."""
         return {
             "name": name,
             "image": self.image,
@@ -331,7 +335,7 @@ class _Run:
 
 
 def _config_volume(training: Training) -> dict[str, Any]:
-    """The settings: a ConfigMap of the user's, or what stands in the pod's own annotation."""
+    """Return the volume of the settings: the user's ConfigMap, or an annotation of the pod."""
     if training.config_map:
         return {"name": "config", "configMap": {"name": training.config_map}}
     field = {"fieldPath": f"metadata.annotations['{CONFIG_NOTE}']"}

@@ -93,7 +93,7 @@ def test_scaling_that_kaigen_does_not_know_is_an_error(change: dict[str, str], c
 
 def test_scaling_without_a_limit_is_an_error() -> None:
     annotations = {key: value for key, value in SCALED.items() if "max" not in key} | PROMETHEUS
-    assert "at most" in errors(inference_set(annotations))[0][2]
+    assert "maximum number of replicas" in errors(inference_set(annotations))[0][2]
     limited = inference_set(annotations, nodeCountLimit=5)
     assert objects(limited)["ScaledObject"]["spec"]["maxReplicaCount"] == 5
 
@@ -258,7 +258,7 @@ MERGED = {"kaigen.dev/roles": "merged"}
 
 def test_prefill_and_decode_apart_are_refused_with_the_reason_and_the_way_out() -> None:
     assert [(code, path) for code, path, _ in errors(roles())] == [("KG0413", "spec.roles")]
-    assert "endpoint picker and a side-car" in errors(roles())[0][2]
+    assert "endpoint picker and a sidecar" in errors(roles())[0][2]
     assert 'kaigen.dev/roles: "merged"' in hints(roles())[0]
 
 

@@ -1,4 +1,4 @@
-"""What every kind of KAITO's is read with: annotations, placeholders, metadata."""
+"""What the lowering of every KAITO kind shares: annotations, placeholders and metadata."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.spec import Path
 
 DIRECTIVES = ("api-key-secret", "compat", "model", "provisioning", "version")
-"""Annotations behind `kaigen.dev/` on what serves."""
+"""Annotations, without `kaigen.dev/`, of resources that serve."""
 
 _METADATA: Path = ("metadata",)
 _ANNOTATIONS: Path = ("metadata", "annotations")
-_FOREIGN = re.compile(
+_KAITO_KEY = re.compile(
     r"^([a-z]+\.)?kaito\.(sh|io)/|^[a-z]+\.kaito\.io/|^kubectl\.kubernetes\.io/last-applied"
 )
 _PLACEHOLDER = re.compile(r"<[^<>]*>|\bYOUR[_ -]|\bREPLACE[_ -]?ME\b|\$\{?[A-Z_]+\}?")
 
-_STREAMING = "kaigen streams no weights: make them a Model, and name it in `kaigen.dev/model`"
+_STREAMING = "kaigen does not stream weights; make them a Model and set `kaigen.dev/model`"
 _NO_EFFECT: Mapping[str, str] = {
-    "kaito.sh/use-local-weights": "pods mount no folder of a node; make the weights a Model, and name it in "
+    "kaito.sh/use-local-weights": "pods do not mount folders of nodes; make the weights a Model and set "
     "`kaigen.dev/model`",
-    "kaito.sh/node-image-family": "kaigen makes no node class: name one in `kaito.sh/node-class-name`",
+    "kaito.sh/node-image-family": "kaigen creates no node class; set `kaito.sh/node-class-name`",
     "kaito.sh/model-streaming": _STREAMING,
     "kaito.sh/model-mirror-storage-class": _STREAMING,
     "kaito.sh/streaming-service-account": _STREAMING,
     "inference.kaito.sh/static-model-mirror": _STREAMING,
-    "kaito.sh/upgrade-to-version": "the engine's image is pinned in kaigen, or by `images` in kaigen.yaml",
+    "kaito.sh/upgrade-to-version": "kaigen pins the image of the engine; `images` in kaigen.yaml overrides it",
 }
-"""Annotations that KAITO reads and kaigen does not, and why."""
+"""Annotations that KAITO reads and kaigen ignores, with the reason."""
 
 _EXACT: Mapping[str, str] = {
     "kaito.sh/enablelb": "True",
     "kaito.sh/disable-benchmark": "true",
     "kaito.sh/use-local-weights": "true",
 }
-"""The one value that KAITO takes for yes."""
+"""The only value that KAITO accepts as true."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """What annotations and labels ask for.
+class Options:
+    """Options of a resource, set by annotations.
 
     Attributes:
-        load_balancer: the Service is to be reached from outside.
-        runtime: `vllm` or `transformers`; empty where none is asked for.
-        unchecked: what does not fit is told and rendered all the same.
+        load_balancer: make the Service a LoadBalancer.
+        runtime: `vllm` or `transformers`; empty for none.
+        unchecked: render even if the model does not fit.
         performance: vLLM's performance mode; empty for its default.
-        node_class: name of Karpenter's node class; empty for the default one.
-        compat: KAITO's names, labels, ports and paths are kept.
-        model: name of a Model that holds the weights; empty for none.
-        api_key_secret: Secret with the API key that requests must bring; empty for none.
-        provisioning: `karpenter` or `none`; empty to leave it to the profile.
+        node_class: name of the Karpenter node class; empty for the default.
+        compat: keep KAITO's names, labels, ports and paths.
+        model: name of a Model with the weights; empty for none.
+        api_key_secret: Secret with the API key that requests must have; empty for none.
+        provisioning: `karpenter` or `none`; empty for the default of the profile.
     """
 
     load_balancer: bool = False
@@ -71,68 +71,68 @@ class Wishes:
     provisioning: str = ""
 
 
-class Reading(Lowering):
-    """One resource of KAITO's on its way."""
+class ResourceLowering(Lowering):
+    """Lowers one KAITO resource."""
 
     def __init__(
         self, metadata: ForeignMetadata, document: Positioned, context: LoweringContext, *known: str
     ) -> None:
-        """Begin, and say what in its metadata and status has no effect.
+        """Start, and report fields of metadata and status that have no effect.
 
         Args:
             metadata: of the resource.
-            document: the resource with places.
+            document: the resource with positions.
             context: what else the lowering may read.
-            known: annotations behind `kaigen.dev/` that direct it; those of what serves when none are named.
+            known: annotations, without `kaigen.dev/`, that the resource accepts; `DIRECTIVES` when empty.
         """
         super().__init__(document, context)
         self.metadata = metadata
         self.ignored(CLUSTER_FIELDS, _METADATA, "a cluster writes it")
         self.ignored(("status",), (), "the operator writes it")
-        self._known = known or DIRECTIVES
+        self._directives = known or DIRECTIVES
         self.annotations = dict(metadata.annotations)
         self.labels = dict(metadata.labels)
         self._template: Path = ()
 
-    def take_template(self, metadata: Mapping[str, Any], at: Path) -> None:
-        """Read the metadata of a template too, which is copied to what is made of it.
+    def read_template_metadata(self, metadata: Mapping[str, Any], at: Path) -> None:
+        """Also read labels and annotations of a template.
 
         Args:
             metadata: of the template.
-            at: where it stands.
+            at: its path.
         """
         self._template = at
         for field, own in (("labels", self.labels), ("annotations", self.annotations)):
             given = metadata.get(field, {})
             if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
-                self.error("KG0412", f"`{field}` must hold texts by name", (*at, field))
+                self.error("KG0412", f"`{field}` must be a map of strings", (*at, field))
                 continue
             own.update(given)
         for field in metadata:
             if field not in {"labels", "annotations", "creationTimestamp"}:
-                self.unused((*at, field), "names and labels come from the resource itself")
+                self.unused((*at, field), "names and labels come from the resource")
 
     def annotation_at(self, key: str) -> Path:
-        """Where an annotation stands."""
+        """Return the path of an annotation."""
         own = key in self.metadata.annotations or not self._template
         return (*_ANNOTATIONS, key) if own else (*self._template, "annotations", key)
 
-    def wishes(self) -> Wishes:
-        """What annotations and labels ask for; what they cannot have is told."""
+    def options(self) -> Options:
+        """Return the options of the resource, and report those that have no effect."""
         annotations = self.annotations
-        directives = self.directives(annotations, self._known)
-        for key, wanted in _EXACT.items():
+        directives = self.directives(annotations, self._directives)
+        for key, expected in _EXACT.items():
             value = annotations.get(key)
-            if value is not None and value != wanted and value.lower() == wanted.lower():
+            if value is not None and value != expected and value.lower() == expected.lower():
                 self.warning(
                     "KG0405",
-                    f'`{key}: "{value}"` has no effect: KAITO takes exactly "{wanted}"',
+                    f'`{key}: "{value}"` has no effect: KAITO accepts only "{expected}"',
                     self.annotation_at(key),
-                    f'write "{wanted}", or delete it',
+                    f'write "{expected}", or delete it',
                 )
-        for key, why in _NO_EFFECT.items():
+        for key, reason in _NO_EFFECT.items():
             if key in annotations and annotations[key] not in {"false", ""}:
-                self.warning("KG0405", f"`{key}` has no effect: {why}", self.annotation_at(key), key=True)
+                self.warning("KG0405", f"`{key}` has no effect: {reason}", self.annotation_at(key), key=True)
         for key in annotations:
             if key.startswith("inference.kaito.sh/stream-"):
                 self.warning(
@@ -141,14 +141,14 @@ class Reading(Lowering):
         if "kaito.sh/inference-role" in self.metadata.labels:
             self.unused(
                 ("metadata", "labels", "kaito.sh/inference-role"),
-                "every pod does both prefill and decode, since kaigen makes no endpoint picker",
+                "every pod does both prefill and decode, since kaigen creates no endpoint picker",
             )
-        provisioning = self._word(directives, PREFIX + "provisioning", ("karpenter", "none"))
-        return Wishes(
+        provisioning = self._choice(directives, PREFIX + "provisioning", ("karpenter", "none"))
+        return Options(
             load_balancer=annotations.get("kaito.sh/enablelb") == "True",
-            runtime=self._word(annotations, "kaito.sh/runtime", ("vllm", "transformers")),
+            runtime=self._choice(annotations, "kaito.sh/runtime", ("vllm", "transformers")),
             unchecked="kaito.sh/bypass-resource-checks" in annotations,
-            performance=self._word(
+            performance=self._choice(
                 annotations, "kaito.sh/performance-mode", ("balanced", "interactivity", "throughput")
             ).replace("balanced", ""),
             node_class=annotations.get("kaito.sh/node-class-name", ""),
@@ -158,7 +158,7 @@ class Reading(Lowering):
             provisioning=provisioning,
         )
 
-    def _word(self, values: Mapping[str, str], key: str, known: tuple[str, ...]) -> str:
+    def _choice(self, values: Mapping[str, str], key: str, known: tuple[str, ...]) -> str:
         value = values.get(key.removeprefix(PREFIX), "") if key.startswith(PREFIX) else values.get(key, "")
         if value and value not in known:
             from kaigen.diagnostics.suggest import did_you_mean
@@ -166,7 +166,7 @@ class Reading(Lowering):
             listed = ", ".join(f'"{word}"' for word in known)
             self.error(
                 "KG0412",
-                f"`{key}` cannot be `{value}`",
+                f"`{value}` is not a value of `{key}`",
                 self.annotation_at(key),
                 did_you_mean(value, known) or f"one of {listed}",
             )
@@ -174,25 +174,25 @@ class Reading(Lowering):
         return value
 
     def draft(self, kind: str, *, name: str = "", namespace: str | None = None) -> Draft:
-        """An empty spec of kaigen's own with the resource's name, labels and annotations.
+        """Return an empty spec with the resource's name, labels and annotations.
 
         Args:
-            kind: of kaigen's own.
-            name: another name than the resource's.
-            namespace: another namespace than the resource's.
+            kind: of the spec.
+            name: of the spec, if it differs from that of the resource.
+            namespace: of the spec, if it differs from that of the resource.
         """
         metadata = self.metadata
         data: dict[str, Any] = {"name": name or metadata.name}
         namespace = namespace or metadata.namespace
         if namespace:
             data["namespace"] = namespace
-        labels = {key: value for key, value in self.labels.items() if not _FOREIGN.match(key)}
+        labels = {key: value for key, value in self.labels.items() if not _KAITO_KEY.match(key)}
         if labels:
             data["labels"] = labels
         kept = {
             key: value
             for key, value in self.annotations.items()
-            if not _FOREIGN.match(key) and (not key.startswith(PREFIX) or key == f"{PREFIX}version")
+            if not _KAITO_KEY.match(key) and (not key.startswith(PREFIX) or key == f"{PREFIX}version")
         }
         if kept:
             data["annotations"] = kept
@@ -207,12 +207,12 @@ class Reading(Lowering):
         return draft
 
     def is_placeholder(self, value: str, path: Path, what: str) -> bool:
-        """Whether a text is one that an example left for its reader to fill in; told if so."""
+        """Whether a text is a placeholder of an example, which is an error."""
         if not _PLACEHOLDER.search(value):
             return False
-        self.error("KG0410", f"`{value}` stands for {what} that you are to fill in", path, f"write {what}")
+        self.error("KG0410", f"`{value}` is a placeholder for {what}", path, f"write {what}")
         return True
 
-    def unused(self, path: Path, why: str, hint: str = "delete it") -> None:
-        """Warn of a field that is there and has no effect."""
-        self.warning("KG0405", f"`{path[-1]}` has no effect: {why}", path, hint, key=True)
+    def unused(self, path: Path, reason: str, hint: str = "delete it") -> None:
+        """Warn about a field that is present and has no effect."""
+        self.warning("KG0405", f"`{path[-1]}` has no effect: {reason}", path, hint, key=True)
