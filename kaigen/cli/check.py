@@ -12,25 +12,30 @@ from kaigen.cli.options import checkout_folder, paths_argument, read_configs
 
 @click.command("check")
 @paths_argument
-@click.option("--kubernetes", default="", metavar="VERSION", help="Target version. Default: kaigen.yaml's.")
+@click.option(
+    "--kubernetes",
+    default="",
+    metavar="VERSION",
+    help="Kubernetes version. Default: as in kaigen.yaml.",
+)
 @click.option(
     "--pod-security",
     type=click.Choice(["restricted", "baseline", "privileged"]),
     default="restricted",
     show_default=True,
-    help="Pod Security level that pods must keep.",
+    help="Pod Security level of the pods.",
 )
-@click.option("--ignore", multiple=True, metavar="CODE", help="Leave out a kind of finding, as in KG0565.")
-@click.option("--strict", is_flag=True, help="Warnings fail, too.")
+@click.option("--ignore", multiple=True, metavar="CODE", help="Ignore a diagnostic code, such as KG0565.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option(
-    "--passthrough", is_flag=True, help="Read standard input; print it unchanged when nothing is wrong."
+    "--passthrough", is_flag=True, help="Read standard input and print it unchanged if there is no error."
 )
 @click.option(
     "--output",
     "-o",
     type=click.Choice(["text", "json", "sarif", "github", "gitlab", "junit"]),
     default="text",
-    help="How problems are told.",
+    help="Output format.",
 )
 @click.pass_obj
 def command(
@@ -43,11 +48,12 @@ def command(
     passthrough: bool,
     output: str,
 ) -> None:
-    """Check plain Kubernetes manifests, whoever made them.
+    """Check Kubernetes manifests.
 
-    Those in PATH (default: the rendered trees; - is standard input) against the schemas of Kubernetes, Pod Security,
-    and rules about names, secrets and references. Exit 1 when one finding is an error, 2 when a file cannot be read.
-    With --passthrough, what helm template or kustomize build prints goes on down the pipe only when it is right.
+    Checks the manifests in PATH (default: the rendered trees; - is standard input) against the Kubernetes schemas,
+    Pod Security, and rules for names, secrets and references. Exits with 1 if there is an error, and with 2 if a file
+    cannot be read. With --passthrough, the output of helm template or kustomize build is passed on only if it has no
+    error.
     """
     from io import BytesIO
 
@@ -55,7 +61,7 @@ def command(
     from kaigen.pipeline.check_manifests import check_manifests, together
 
     if passthrough and paths not in ((), ("-",)):
-        raise click.UsageError("--passthrough reads standard input, and no other path")
+        raise click.UsageError("--passthrough reads standard input only; do not name other paths")
     configs = read_configs()
     _check_words(kubernetes, ignore)
     if passthrough or paths:
@@ -99,8 +105,8 @@ def _check_words(kubernetes: str, ignore: tuple[str, ...]) -> None:
 
     if kubernetes and kubernetes not in SUPPORTED_VERSIONS:
         known = ", ".join(SUPPORTED_VERSIONS)
-        raise click.UsageError(f"no schemas of Kubernetes {kubernetes}; there are {known}")
+        raise click.UsageError(f"unknown Kubernetes version {kubernetes}; known: {known}")
     for code in ignore:
         if code not in codes():
-            hint = did_you_mean(code, codes()) or "docs/diagnostics.md lists them"
+            hint = did_you_mean(code, codes()) or "docs/diagnostics.md lists all codes"
             raise click.UsageError(f"no code {code}; {hint}")

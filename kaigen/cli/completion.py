@@ -11,10 +11,10 @@ from kaigen.cli.console import Console
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_obj
 def command(console: Console, shell: str) -> None:
-    """Print a shell's completion script.
+    """Print a shell completion script.
 
-    For bash: `eval "$(kaigen completion bash)"` in ~/.bashrc; for zsh likewise in ~/.zshrc; for fish write it to
-    ~/.config/fish/completions/kaigen.fish.
+    For bash, add `eval "$(kaigen completion bash)"` to ~/.bashrc; for zsh, the same to ~/.zshrc; for fish, write the
+    output to ~/.config/fish/completions/kaigen.fish.
     """
     from click.shell_completion import get_completion_class
 

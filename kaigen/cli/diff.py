@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     default="HEAD",
     show_default=True,
     metavar="GITREF",
-    help="Commit, branch or tag to compare with; of a branch, where this one left it.",
+    help="Commit or tag to compare with; for a branch, the merge base.",
 )
 @environment_option("all")
 @override_options
 @click.option(
-    "--output", "-o", type=click.Choice(["text", "markdown", "json"]), default="text", help="How it is told."
+    "--output", "-o", type=click.Choice(["text", "markdown", "json"]), default="text", help="Output format."
 )
-@click.option("--exit-code", is_flag=True, help="Exit 1 when there is a change.")
+@click.option("--exit-code", is_flag=True, help="Exit with 1 if there is a change.")
 @click.pass_obj
 def command(
     console: Console,
@@ -40,11 +40,11 @@ def command(
     output: str,
     exit_code: bool,
 ) -> None:
-    """Tell what a change does, object by object.
+    """Show what a change does, object by object.
 
-    What the specs as they are now change in the rendered tree of GITREF, in plain words: a new run, pods that
-    restart, a volume that is kept, a field that cannot change in place. The tree of GITREF is the one committed
-    there; where none is, the specs of GITREF are rendered.
+    Compares the current specs with the tree that is rendered at GITREF, and explains each change: a new run, pods
+    that restart, a volume that is kept, a field that cannot change in place. If GITREF contains no rendered tree, its
+    specs are rendered.
     """
     from kaigen.diff import compare, render_json, render_markdown, render_text
     from kaigen.environments.combined import for_each

@@ -14,7 +14,7 @@ from kaigen.cli.options import environment_option, override_options, read_one_co
 @click.command("explain")
 @click.argument("field", metavar="KIND[.PATH] | APP")
 @click.option(
-    "--effective", is_flag=True, help="Show what an app is made from, and where each value came from."
+    "--effective", is_flag=True, help="Show the effective spec of an app and the origin of each value."
 )
 @environment_option("the first")
 @override_options
@@ -23,7 +23,7 @@ from kaigen.cli.options import environment_option, override_options, read_one_co
     "-o",
     type=click.Choice(["text", "yaml", "json"]),
     default="text",
-    help="How an effective spec is told.",
+    help="Output format of --effective.",
 )
 @click.pass_obj
 def command(
@@ -35,19 +35,19 @@ def command(
     value_files: tuple[str, ...],
     output: str,
 ) -> None:
-    """Explain a field of a kind, or with --effective an app.
+    """Explain a field of a kind, or the effective spec of an app.
 
-    Of a field, as kubectl explain does: its type, what it means, its default, and the fields below it. For
-    example: kaigen explain Model.spec.source
+    For a field, like kubectl explain: prints its type, description, default, and nested fields. For example:
+    kaigen explain Model.spec.source
 
-    Of an app, NAME or NAMESPACE/NAME: its spec with overrides, pins and defaults, and beside each value the line
-    that it came from. For example: kaigen explain --effective qwen --env prod
+    For an app, NAME or NAMESPACE/NAME: prints its spec with overrides, pins and defaults, and the origin of each
+    value. For example: kaigen explain --effective qwen --env prod
     """
     if effective:
         _explain_app(console, field, environment, assignments, value_files, output)
         return
     if environment or assignments or value_files or output != "text":
-        raise click.UsageError("--env, --set, --values and --output go with --effective APP")
+        raise click.UsageError("--env, --set, --values and --output require --effective APP")
     _explain_field(console, field)
 
 

@@ -34,15 +34,15 @@ def command(
     concurrency: int | None,
     output: str,
 ) -> None:
-    """List GPUs and instance types, show one, or find those that fit a model.
+    """List GPUs and instance types, show one, or rank those that fit a model.
 
-    `list` lists GPUs; with --cloud, or the name of a GPU, instance types. `show` takes a GPU or an instance type.
-    `fit` takes a preset or Hugging Face repository, and ranks the instance types that hold it.
+    `list` lists GPUs, or instance types with --cloud or the name of a GPU. `show` takes a GPU or an instance type.
+    `fit` takes a preset or Hugging Face repository, and ranks the instance types that it fits on.
     """
     if action != "fit" and (context_length or concurrency):
-        raise click.UsageError("--context-length and --concurrency go with fit")
+        raise click.UsageError("--context-length and --concurrency require `fit`")
     if action == "show" and cloud:
-        raise click.UsageError("--cloud goes with list and fit")
+        raise click.UsageError("--cloud requires `list` or `fit`")
     if action == "list":
         _list(console, name, cloud, output)
     elif name is None:
@@ -231,11 +231,9 @@ def _fit(
     _print(console, output, None, [head, *map(other_row, ranking.plans)])
     load = ranking.plans[0].load
     console.say("")
-    console.say(
-        f"sequences of {load.context} tokens that fit at once; types alike in their GPUs are told once"
-    )
+    console.say(f"sequences of {load.context} tokens that fit at once; types with equal GPUs are listed once")
     reasons = [f"{item.hardware.name}: {item.error}" for item in ranking.refused]
     if reasons:
-        console.say(f"{len(reasons)} more do not fit" + ("; -v says why" if console.verbosity < 1 else ":"))
+        console.say(f"{len(reasons)} more do not fit" + ("; -v prints why" if console.verbosity < 1 else ":"))
     for reason in reasons:
         console.say(f"  {reason}", level=1)

@@ -27,13 +27,16 @@ SUFFIXES: dict[str, Form] = {".html": "html", ".htm": "html", ".svg": "svg"}
     "--format",
     "form",
     type=click.Choice(["mermaid", "svg", "html"]),
-    help="What to draw. Default: what FILE's ending says, else mermaid.",
+    help="Output format. Default: by the extension of FILE, or mermaid.",
 )
-@click.option("-o", "--output", metavar="FILE", help="File to write. Default: standard output.")
+@click.option("-o", "--output", metavar="FILE", help="Output file. Default: standard output.")
 @click.option(
-    "--depth", type=click.IntRange(min=0), metavar="N", help="Go N steps from each APP. Default: all."
+    "--depth",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Follow dependencies up to N steps from each APP. Default: all.",
 )
-@click.option("--dependents", is_flag=True, help="Show what needs each APP, too.")
+@click.option("--dependents", is_flag=True, help="Include the apps that depend on each APP.")
 @click.pass_obj
 def command(
     console: Console,
@@ -44,19 +47,19 @@ def command(
     depth: int | None,
     dependents: bool,
 ) -> None:
-    """Draw apps, their objects and what depends on what.
+    """Draw apps, their objects and their dependencies.
 
-    Each APP, `NAME` or `NAMESPACE/NAME`, with what it needs (default: all apps). Mermaid is for a pull request, SVG
-    for a document; HTML is one page to search and click in that needs no network.
+    Draws each APP, `NAME` or `NAMESPACE/NAME`, with its dependencies (default: all apps). Use Mermaid for a pull
+    request and SVG for a document; HTML is a single page with search that works offline.
     """
     from kaigen.graph import build_graph, render_graph
     from kaigen.pipeline.run import compile_specs, load_specs
 
     if not apps and (depth is not None or dependents):
-        raise click.UsageError("--depth and --dependents go with an APP")
+        raise click.UsageError("--depth and --dependents require an APP")
     chosen = form or SUFFIXES.get(Path(output or "").suffix.lower(), "mermaid")
     if chosen == "html" and output is None and sys.stdout.isatty():
-        raise click.UsageError("a page is much to read in a terminal: name a file with -o")
+        raise click.UsageError("an HTML page cannot be printed to a terminal; name a file with -o")
     config = read_one_config(console, environment)
     graph = build_graph(compile_specs(load_specs((), config), config))
     if apps:

@@ -59,14 +59,12 @@ def find_entry(name: str, kinds: Mapping[str, KindEntry]) -> KindEntry:
 
 
 @click.command("kinds")
-@click.option(
-    "--output", "-o", type=click.Choice(["text", "json"]), default="text", help="How they are listed."
-)
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.pass_obj
 def command(console: Console, output: str) -> None:
     """List the kinds and dialects that kaigen reads.
 
-    Its own kinds, those of the systems whose resources it takes unchanged, and those that the repository and
+    Lists kaigen's own kinds, those of other systems that it reads unchanged, and those that the repository and
     installed packages add.
     """
     from kaigen.dialects.registry import KINDS
@@ -82,5 +80,5 @@ def command(console: Console, output: str) -> None:
         console.out(json.dumps(described, indent=2))
         return
     rows = [(entry.key, entry.api_version, entry.kind, entry.summary) for entry in kinds]
-    for line in table([("NAME", "APIVERSION", "KIND", "WHAT IT IS"), *rows]):
+    for line in table([("NAME", "APIVERSION", "KIND", "DESCRIPTION"), *rows]):
         console.out(line)

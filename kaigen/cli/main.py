@@ -16,22 +16,23 @@ from kaigen.cli.console import Console
 from kaigen.diagnostics.diagnostic import InputError, KaigenError
 
 COMMANDS: dict[str, str] = {
-    "init": "Start a GitOps repository in a folder.",
-    "validate": "Tell every problem of every spec.",
-    "render": "Write manifests and charts of the specs.",
-    "diff": "Tell what a change does, object by object.",
-    "graph": "Draw apps, their objects and what depends on what.",
-    "publish": "Commit what is rendered to a deploy branch, or push it to an OCI registry.",
-    "check": "Check plain Kubernetes manifests, whoever made them.",
-    "secrets": "List the Secrets that apps expect, with their keys.",
-    "promote": "Move revisions and images from one environment to another.",
-    "plan": "Plan on which GPUs a model runs.",
-    "presets": "List the models that kaigen knows, or show one.",
-    "gpus": "List GPUs and instance types, show one, or find those that fit a model.",
-    "explain": "Explain a field of a kind, or with --effective an app.",
+    "init": "Create a GitOps repository.",
+    "validate": "Validate specs.",
+    "render": "Render specs to manifests and Helm charts.",
+    "diff": "Show what a change does, object by object.",
+    "comment": "Create or update a comment in a pull request.",
+    "graph": "Draw apps, their objects and their dependencies.",
+    "publish": "Publish the rendered output to a deploy branch or an OCI registry.",
+    "check": "Check Kubernetes manifests.",
+    "secrets": "List the Secrets that apps need, with their keys.",
+    "promote": "Promote revisions and images from one environment to another.",
+    "plan": "Plan the GPUs for a model.",
+    "presets": "List the models in the catalogue, or show one.",
+    "gpus": "List GPUs and instance types, show one, or rank those that fit a model.",
+    "explain": "Explain a field of a kind, or the effective spec of an app.",
     "schema": "Print the JSON Schema of a kind.",
     "kinds": "List the kinds and dialects that kaigen reads.",
-    "completion": "Print a shell's completion script.",
+    "completion": "Print a shell completion script.",
 }
 """Every command and what it is for; its module is `kaigen.cli.NAME`, its function `command`."""
 
@@ -80,12 +81,12 @@ def voice_options() -> list[click.Option]:
         return click.Option(names, callback=_set_voice, expose_value=False, **attributes)
 
     return [
-        option("-v", "--verbose", count=True, help="Say more."),
-        option("-q", "--quiet", is_flag=True, help="Say only what is wrong."),
+        option("-v", "--verbose", count=True, help="Print more."),
+        option("-q", "--quiet", is_flag=True, help="Print errors only."),
         option(
             "--color",
             type=click.Choice(["auto", "always", "never"]),
-            help="Colours in what is printed; auto respects NO_COLOR and the terminal.",
+            help="Color the output; auto respects NO_COLOR and the terminal.",
         ),
     ]
 
@@ -105,7 +106,7 @@ def _set_voice(context: click.Context, option: click.Parameter, value: Any) -> N
     cls=LazyGroup,
     params=voice_options(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done; 1 a check found something; 2 bad input or usage; 3 the surroundings failed.",
+    epilog="Exit codes: 0 success; 1 a check failed; 2 invalid input or usage; 3 environment failure.",
 )
 @click.version_option(__version__, message="kaigen %(version)s")
 def cli() -> None:
@@ -177,6 +178,6 @@ def _system_failure(error: OSError) -> KaigenError:
     try:
         os.getcwd()
     except OSError:
-        return KaigenError("the working folder is not there any more", hint="cd to one that is")
+        return KaigenError("the working folder no longer exists", hint="change to an existing folder")
     reason = error.strerror or str(error)
     return KaigenError(f"{os.fsdecode(error.filename)}: {reason}" if error.filename else reason)

@@ -33,14 +33,19 @@ def environment_option(default: str) -> Callable[[Command], Command]:
         "environment",
         default="",
         metavar="NAME",
-        help=f"Environment of kaigen.yaml. Default: {default}.",
+        help=f"Environment in kaigen.yaml. Default: {default}.",
     )
 
 
 def override_options(function: Command) -> Command:
     """`--set` and `--values`."""
     function = click.option(
-        "-f", "--values", "value_files", multiple=True, metavar="FILE", help="Settings to override, by app."
+        "-f",
+        "--values",
+        "value_files",
+        multiple=True,
+        metavar="FILE",
+        help="File with overridden settings, by app.",
     )(function)
     return click.option(
         "--set", "assignments", multiple=True, metavar="APP.KEY=VALUE", help="Override one setting of an app."
@@ -80,7 +85,7 @@ def read_one_config(console: Console, environment: str = "") -> Config:
         return config
     first, *others = config.environments
     if others:
-        console.say(f"as in {first}; --env names another: {', '.join(others)}")
+        console.say(f"environment {first}; select another with --env: {', '.join(others)}")
     return read_config(first)
 
 

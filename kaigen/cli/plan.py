@@ -47,43 +47,41 @@ def _estimate_options(command: Command) -> Command:
 @click.command("plan")
 @click.argument("paths", nargs=-1, metavar="[SPEC]...")
 @environment_option("the first")
-@click.option("--preset", "--model", "model", metavar="NAME", help="Preset, or Hugging Face repository.")
-@click.option(
-    "--config", "config_file", metavar="FILE", help="A model's own config.json, in place of a preset."
-)
+@click.option("--preset", "--model", "model", metavar="NAME", help="Preset or Hugging Face repository.")
+@click.option("--config", "config_file", metavar="FILE", help="The model's config.json, instead of a preset.")
 @click.option(
     "--weights",
     type=click.FloatRange(0, min_open=True),
     metavar="GIB",
     help="Size of the weights, for --config.",
 )
-@click.option("--instance-type", metavar="NAME", help="Nodes of this type. Default: the best there is.")
-@click.option("--gpu", metavar="NAME", help="Nodes with this GPU, whatever their type.")
-@_count("--gpus", help="GPUs of a node. Default: all of the instance type's, or 1.")
+@click.option("--instance-type", metavar="NAME", help="Instance type of the nodes. Default: the best match.")
+@click.option("--gpu", metavar="NAME", help="GPU of the nodes, without an instance type.")
+@_count("--gpus", help="GPUs per node. Default: all GPUs of the instance type, or 1.")
 @click.option("--mig", metavar="PROFILE", help="A slice of the GPU, such as 2g.20gb.")
 @cloud_option
 @load_options
-@click.option("--dtype", metavar="DTYPE", help="bfloat16 or float16. Default: the model's own.")
+@click.option("--dtype", metavar="DTYPE", help="bfloat16 or float16. Default: the data type of the model.")
 @click.option(
     "--quantization",
     metavar="NAME",
-    help="Quantize the weights: fp8, awq, … Default: as the repository has them.",
+    help="Quantization of the weights: fp8, awq, … Default: as in the repository.",
 )
-@click.option("--kv-cache-dtype", metavar="DTYPE", help="Of the KV cache: auto or fp8.")
+@click.option("--kv-cache-dtype", metavar="DTYPE", help="Data type of the KV cache: auto or fp8.")
 @click.option(
     "--gpu-memory-utilization",
     "utilization",
     type=click.FloatRange(0, 1, min_open=True),
     metavar="SHARE",
-    help="Share of a GPU that the engine may take. Default: 0.9.",
+    help="Share of the GPU memory for the engine. Default: 0.9.",
 )
 @_count("--tensor-parallel", help="GPUs that share each layer.")
-@_count("--pipeline-parallel", help="Stages that the layers are dealt to.")
-@_count("--data-parallel", help="Copies of the model within a node.")
-@_count("--nodes", help="Nodes of each replica.")
-@_count("--replicas", help="How often it all runs. Default: 1.")
+@_count("--pipeline-parallel", help="Pipeline stages.")
+@_count("--data-parallel", help="Copies of the model per node.")
+@_count("--nodes", help="Nodes per replica.")
+@_count("--replicas", help="Replicas. Default: 1.")
 @_estimate_options
-@click.option("--picture", metavar="FILE", help="Draw the memory of each GPU, as .svg or .png.")
+@click.option("--picture", metavar="FILE", help="Draw the memory of each GPU to an .svg or .png file.")
 @output_option
 @click.pass_obj
 def command(
@@ -98,12 +96,12 @@ def command(
     output: str,
     **asked: Any,
 ) -> None:
-    """Plan on which GPUs a model runs.
+    """Plan the GPUs for a model.
 
-    Memory, nodes and parallelism with the sum, and the next best three instance types: of each Topology in SPEC, of a
-    model by --preset, or of any model by --config and --weights. Without nodes, the best instance type of the catalogue
-    is looked for. The other options ask what if, in place of what a SPEC says. docs/sizing.md tells what the sum rests
-    on.
+    Prints memory, nodes and parallelism with the calculation, and the next best three instance types, for each
+    Topology in SPEC, for a model by --preset, or for any model by --config and --weights. Without nodes, picks the
+    best instance type in the catalogue. The other options override the values of SPEC. docs/sizing.md explains the
+    calculation.
     """
     dialects = [dialect for dialect in DIALECTS if asked.pop(_option(dialect), False)]
     _check_usage(paths, environment, model, config_file, weights, asked)
@@ -146,7 +144,7 @@ def _facts(path: str, weights: float) -> ModelFacts:
     except ValueError as error:
         raise InputError.of("KG1103", f"not a config.json: {error}", mark=Mark(path)) from None
     if not isinstance(config, dict):
-        raise InputError.of("KG1103", "not a config.json: it holds no mapping", mark=Mark(path))
+        raise InputError.of("KG1103", "not a config.json: it is not a mapping", mark=Mark(path))
     known = config.get("_name_or_path")
     return facts_of_config(config, name=known if isinstance(known, str) and known else path, weights=weights)
 
@@ -163,17 +161,17 @@ def _check_usage(
     if sum(named) == 0:
         raise click.UsageError("name a SPEC, or a model with --preset; `kaigen presets` lists the models")
     if sum(named) > 1:
-        raise click.UsageError("a SPEC, --preset and --config each say which model; give one")
+        raise click.UsageError("SPEC, --preset and --config are mutually exclusive")
     if (config_file is None) != (weights is None):
-        raise click.UsageError("--config tells the shape of a model and --weights its size; give both")
+        raise click.UsageError("--config and --weights require each other")
     if environment and not paths:
-        raise click.UsageError("--env goes with a SPEC")
+        raise click.UsageError("--env requires a SPEC")
     if asked["instance_type"] and asked["gpu"]:
-        raise click.UsageError("--instance-type says which GPU there is; leave --gpu out")
+        raise click.UsageError("--instance-type and --gpu are mutually exclusive")
     if asked["mig"] and not asked["gpu"]:
-        raise click.UsageError("--mig goes with --gpu")
+        raise click.UsageError("--mig requires --gpu")
     if asked["gpus"] is not None and not (asked["instance_type"] or asked["gpu"] or paths):
-        raise click.UsageError("--gpus goes with --instance-type or --gpu")
+        raise click.UsageError("--gpus requires --instance-type or --gpu")
 
 
 def _check_picture(path: str) -> None:
@@ -184,9 +182,7 @@ def _check_picture(path: str) -> None:
         try:
             import_module("resvg_py")
         except ImportError:
-            raise click.UsageError(
-                "a PNG takes the package resvg_py: install kaigen[png], or pip install resvg_py"
-            ) from None
+            raise click.UsageError("PNG output requires resvg_py: install kaigen[png]") from None
 
 
 def _changed(question: Question, asked: dict[str, Any]) -> Question:
@@ -219,7 +215,7 @@ def _plan_specs(
     Diagnostics(loaded.diagnostics).raise_errors()
     found = plan_specs(loaded.specs, lambda question: _changed(question, asked))
     if picture is not None and len(found.plans) > 1:
-        raise click.UsageError("--picture draws one plan; name the SPEC of one")
+        raise click.UsageError("--picture draws one plan; name a SPEC with one Topology")
     if output == "json":
         _print_json(
             console,
@@ -237,7 +233,7 @@ def _plan_specs(
     for without in found.without:
         console.say(f"{without.name}: {without.why}")
     if not found.plans and not found.without and not found.diagnostics:
-        console.say("no Topology there")
+        console.say("no Topology found")
     Diagnostics(found.diagnostics).raise_errors()
     if picture is not None and found.plans:
         _draw(console, found.plans[0].answer, picture)

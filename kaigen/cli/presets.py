@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 @output_option
 @click.pass_obj
 def command(console: Console, action: str, name: str | None, output: str) -> None:
-    """List the models that kaigen knows, or show one.
+    """List the models in the catalogue, or show one.
 
-    `list` takes a part of a name; `show` a name, an older name or a Hugging Face repository.
+    `list` takes a part of a name; `show` takes a name, a former name or a Hugging Face repository.
     """
     if action == "list":
         _list(console, name or "", output)
         return
     if name is None:
-        raise click.UsageError("show takes the name of a preset")
+        raise click.UsageError("`show` requires the name of a preset")
     from kaigen.sizing.answer import preset_of
 
     with refusals():
@@ -56,7 +56,7 @@ def _list(console: Console, part: str, output: str) -> None:
         console.out(json.dumps([preset_data(preset) for preset in found], indent=2, ensure_ascii=False))
         return
     if not found:
-        console.say(f"no preset has {part} in its name")
+        console.say(f"no preset matches {part}")
         return
     rows = [
         (

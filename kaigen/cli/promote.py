@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 @click.command("promote")
 @click.argument("apps", nargs=-1, metavar="[APP]...")
-@click.option("--from", "source", required=True, metavar="ENV", help="Environment that has been tried.")
-@click.option("--to", "target", required=True, metavar="ENV", help="Environment that gets the same.")
-@click.option("--dry-run", is_flag=True, help="Say what would change; write nothing.")
-@click.option("--skip", is_flag=True, help="Allow other steps than those of `promotion` in kaigen.yaml.")
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="How it is told.")
+@click.option("--from", "source", required=True, metavar="ENV", help="Environment to promote from.")
+@click.option("--to", "target", required=True, metavar="ENV", help="Environment to promote to.")
+@click.option("--dry-run", is_flag=True, help="Print what would change; write nothing.")
+@click.option(
+    "--skip", is_flag=True, help="Allow promotions that skip the order of `promotion` in kaigen.yaml."
+)
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.pass_obj
 def command(
     console: Console,
@@ -30,11 +32,10 @@ def command(
     skip: bool,
     output: str,
 ) -> None:
-    """Move revisions and images from one environment to another.
+    """Promote revisions and images from one environment to another.
 
-    Of each APP, or of all with those of kaigen's own images that they use. They are written to pins/ENV.yaml of the
-    environment that gets them, to be reviewed and committed: an environment with pins keeps what it runs, whatever
-    the specs say, until the next promotion.
+    Promotes each APP (default: all apps, and kaigen's own images that they use) by writing pins/ENV.yaml of the
+    target environment, to be reviewed and committed. Pinned values override the specs until the next promotion.
     """
     from kaigen.config.load import find_root
     from kaigen.promote.promotion import plan_promotion
@@ -55,7 +56,7 @@ def command(
 
 def _text(console: Console, promotion: Promotion, source: str, target: str, dry_run: bool) -> None:
     if promotion.text is None:
-        console.say(f"{target} has what {source} has: nothing to promote")
+        console.say(f"nothing to promote: {target} equals {source}")
         return
     rows = [
         (
@@ -70,7 +71,7 @@ def _text(console: Console, promotion: Promotion, source: str, target: str, dry_
         console.out(line)
     count = f"{len(rows)} {'change' if len(rows) == 1 else 'changes'}"
     console.say(
-        f"{promotion.path}: {count} from {source}, {'not written' if dry_run else 'to be reviewed and committed'}"
+        f"{promotion.path}: {count} from {source}{', not written' if dry_run else '; review and commit it'}"
     )
 
 

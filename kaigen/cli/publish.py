@@ -27,46 +27,43 @@ MOST_APPS = 20
     "environments",
     multiple=True,
     metavar="NAME",
-    help="Environment of kaigen.yaml; may be repeated. Default: all of them.",
+    help="Environment in kaigen.yaml; can be repeated. Default: all.",
 )
 @click.option("--remote", metavar="NAME|URL", help="Git remote to push to. Default: origin.")
-@click.option("--branch", metavar="NAME", help="Deploy branch; {env} is filled in. Default: deploy.")
+@click.option("--branch", metavar="NAME", help="Deploy branch; {env} is replaced. Default: deploy.")
 @click.option(
     "--path",
     metavar="DIR",
-    help="Folder in the branch, . for its top; {env} is filled in. Default: the output folder's path.",
+    help="Folder in the branch, or . for its root; {env} is replaced. Default: the path of the output folder.",
 )
-@click.option(
-    "--pull-request", is_flag=True, default=None, help="Push to a new branch, to be reviewed and merged."
-)
+@click.option("--pull-request", is_flag=True, default=None, help="Push to a new branch for review.")
 @click.option(
     "--charts",
     metavar="oci://…",
-    help="Push charts below this OCI repository; {env}, {namespace} are filled in.",
+    help="Push charts to this OCI repository; {env} and {namespace} are replaced.",
 )
 @click.option(
-    "--version-suffix", is_flag=True, default=None, help="Append a digest of its content to each version."
+    "--version-suffix",
+    is_flag=True,
+    default=None,
+    help="Append a digest of the content to each chart version.",
 )
 @click.option(
     "--manifests",
     metavar="oci://…",
-    help="Push manifests for Flux to this OCI repository; {env} is filled in.",
+    help="Push manifests for Flux to this OCI repository; {env} is replaced.",
 )
-@click.option(
-    "--plain-http", is_flag=True, help="Speak to the registry without TLS, also when it is elsewhere."
-)
-@click.option(
-    "-m", "--message", default="", metavar="TEXT", help="Message of the commit, before its trailers."
-)
-@click.option("--sign/--no-sign", default=None, help="Sign the commit. Default: git's commit.gpgSign.")
-@click.option("--allow-dirty", is_flag=True, help="Publish changes that are not committed.")
+@click.option("--plain-http", is_flag=True, help="Connect to remote registries without TLS.")
+@click.option("-m", "--message", default="", metavar="TEXT", help="Commit message, without trailers.")
+@click.option("--sign/--no-sign", default=None, help="Sign the commit. Default: Git's commit.gpgSign.")
+@click.option("--allow-dirty", is_flag=True, help="Allow uncommitted changes.")
 @click.option(
     "--allow-older",
     is_flag=True,
-    help="Publish also over what was rendered from a commit that is not in this one.",
+    help="Allow replacing output of a commit that this commit does not include.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be published; push nothing.")
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="How it is told.")
+@click.option("--dry-run", is_flag=True, help="Print what would be published; push nothing.")
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.pass_obj
 def command(
     console: Console,
@@ -86,12 +83,12 @@ def command(
     dry_run: bool,
     output: str,
 ) -> None:
-    """Commit what is rendered to a deploy branch, or push it to an OCI registry.
+    """Publish the rendered output to a deploy branch or an OCI registry.
 
-    Renders every spec and commits the tree on top of the deploy branch of the remote, beside the files of others.
-    With --charts or --manifests it is packed and pushed to a registry instead. Where nothing changed, nothing is
-    done. Nothing is ever overwritten by force: when someone else was faster, it begins again from what they pushed;
-    when they published a newer commit, it stops. The working folder stays as it is.
+    Renders every spec and commits the tree to the deploy branch of the remote, next to the files of others. With
+    --charts or --manifests, pushes artifacts to a registry instead. Publishes nothing if nothing changed. Never
+    forces: if the branch has moved, kaigen starts again from its new commit; if that commit is rendered from a newer
+    one, kaigen stops. Does not change the working folder.
     """
     from kaigen.config.block_settings import PublishSettings
     from kaigen.publish.branch import PublishOptions
@@ -181,9 +178,9 @@ def _tell(console: Console, plan: Plan, result: BranchResult | ArtifactResult) -
             else f"open a pull request from {result.branch} to {result.base}"
         )
     elif result.status == "published" and is_checked_out(plan.git, plan.source, result.branch):
-        console.say(f"{result.branch} is checked out here: `git pull` takes the commit")
+        console.say(f"{result.branch} is checked out here; run `git pull` to update it")
     if result.attempts > 1:
-        console.say(f"{result.base} moved meanwhile; it took {result.attempts} attempts", level=1)
+        console.say(f"{result.base} moved; published after {result.attempts} attempts", level=1)
 
 
 def _lines(tree: TreeResult, everything: bool) -> list[str]:

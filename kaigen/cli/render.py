@@ -37,16 +37,18 @@ MOST_WARNINGS = 10
 
 @click.command("render")
 @paths_argument
-@click.option("-o", "--output", metavar="DIR", help="Folder to render into. Default: the one in kaigen.yaml.")
+@click.option("-o", "--output", metavar="DIR", help="Output folder. Default: `output` in kaigen.yaml.")
 @environment_option("all")
 @click.option(
     "--format",
     "form",
     type=click.Choice(["manifests", "chart", "both"]),
-    help="What to write. Default: kaigen.yaml's.",
+    help="Form of the output. Default: `format` in kaigen.yaml.",
 )
-@click.option("--no-cache", is_flag=True, help="Compile every spec, also those that are as they were.")
-@click.option("--check", is_flag=True, help="Write nothing; show a diff and exit 1 when the tree is stale.")
+@click.option("--no-cache", is_flag=True, help="Compile every spec, even unchanged ones.")
+@click.option(
+    "--check", is_flag=True, help="Write nothing; print a diff and exit with 1 if the output is stale."
+)
 @click.option(
     "--stdout", "to_stdout", is_flag=True, help="Print all objects as one YAML stream; write nothing."
 )
@@ -64,18 +66,17 @@ def command(
     assignments: tuple[str, ...],
     value_files: tuple[str, ...],
 ) -> None:
-    """Write manifests and charts of the specs.
+    """Render specs to manifests and Helm charts.
 
-    Of those in PATH (default: those of kaigen.yaml). One folder an app, one object a file. Files of apps whose
-    spec is gone are removed; files that kaigen did not write are never touched. Either the whole tree is written
-    or nothing is.
+    Renders the specs in PATH (default: those of kaigen.yaml), one folder per app, one file per object. Removes the
+    files of apps without a spec; never touches files that kaigen did not write. Writes the whole tree or nothing.
     """
     if check and to_stdout:
-        raise click.UsageError("--check and --stdout exclude each other")
+        raise click.UsageError("--check and --stdout are mutually exclusive")
     if to_stdout and form == "chart":
-        raise click.UsageError("--stdout prints manifests; a chart is a folder")
+        raise click.UsageError("--stdout cannot print charts")
     if to_stdout and output is not None:
-        raise click.UsageError("--stdout and --output exclude each other")
+        raise click.UsageError("--stdout and --output are mutually exclusive")
     from io import BytesIO
 
     from kaigen.environments.combined import combined, for_each
@@ -85,7 +86,7 @@ def command(
     configs = read_configs(environment, output)
     if to_stdout and len(configs) > 1:
         names = ", ".join(config.environment for config in configs)
-        raise click.UsageError(f"--stdout prints one environment; name it with --env: {names}")
+        raise click.UsageError(f"--stdout prints one environment; select it with --env: {names}")
     if form:
         configs = [replace(config, format=cast("Format", form)) for config in configs]
     overrides = read_overrides(assignments, value_files)
@@ -129,7 +130,7 @@ def _report(console: Console, diagnostics: Sequence[Diagnostic]) -> None:
     shown = diagnostics if console.verbosity > 0 else diagnostics[:MOST_WARNINGS]
     console.report(shown)
     if len(shown) < len(diagnostics):
-        console.say(f"… and {len(diagnostics) - len(shown)} more; `kaigen validate` shows them all")
+        console.say(f"… and {len(diagnostics) - len(shown)} more; `kaigen validate` lists all")
     console.say("")
 
 
@@ -146,7 +147,7 @@ def _check(console: Console, trees: Sequence[OutputTree]) -> None:
             console.out(line)
         stale.append(f"{tree.root} is stale: {_counts(change)}")
     if stale:
-        raise CheckFailed("; ".join(stale), hint="run `kaigen render` and commit what it writes")
+        raise CheckFailed("; ".join(stale), hint="run `kaigen render` and commit the result")
 
 
 def _write(console: Console, tree: OutputTree) -> None:

@@ -13,7 +13,7 @@ from kaigen.cli.console import Console
 def command(console: Console, kind: str | None) -> None:
     """Print the JSON Schema of a kind.
 
-    Without KIND, one schema for every document that kaigen reads.
+    Without KIND, prints one schema for every document that kaigen reads.
     """
     import json
 

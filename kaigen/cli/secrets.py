@@ -26,29 +26,29 @@ if TYPE_CHECKING:
     "-o",
     type=click.Choice(["table", "json", "yaml", "kubectl", "externalsecret"]),
     default="table",
-    help="A list, or what makes the Secrets that nothing in the repository makes.",
+    help="Output format; kubectl and externalsecret create the Secrets that are missing from the repository.",
 )
 @click.option(
     "--store",
     metavar="[KIND/]NAME",
-    help="Store that ExternalSecrets read from, a ClusterSecretStore unless KIND says otherwise. "
-    "Default: the one in kaigen.yaml.",
+    help="Store of the ExternalSecrets; KIND is ClusterSecretStore (default) or SecretStore. "
+    "Default: the store in kaigen.yaml.",
 )
 @click.pass_obj
 def command(
     console: Console, apps: tuple[str, ...], environment: str, output: str, store: str | None
 ) -> None:
-    """List the Secrets that apps expect, with their keys.
+    """List the Secrets that apps need, with their keys.
 
-    Of each APP (default: all), `NAME` or `NAMESPACE/NAME`. `-o kubectl` prints a script that asks for each value
-    and makes the Secrets; no value is in it, nor in a command line that it runs. `-o externalsecret` prints an
-    ExternalSecret for each.
+    Lists the Secrets of each APP, `NAME` or `NAMESPACE/NAME` (default: all apps). `-o kubectl` prints a script that
+    prompts for each value and creates the Secrets; no value appears in the script or on a command line.
+    `-o externalsecret` prints an ExternalSecret for each.
     """
     from kaigen.pipeline.run import compile_specs, load_specs
     from kaigen.secrets.expected import expected_secrets
 
     if store is not None and output != "externalsecret":
-        raise click.UsageError("--store goes with -o externalsecret")
+        raise click.UsageError("--store requires -o externalsecret")
     config = read_one_config(console, environment)
     compilation = compile_specs(load_specs((), config), config)
     _check_names(apps, compilation)
@@ -62,7 +62,7 @@ def command(
     else:
         todo = [secret for secret in secrets if secret.maker is None]
         if len(todo) < len(secrets):
-            console.say(f"{len(secrets) - len(todo)} of {len(secrets)} left out: the repository makes them")
+            console.say(f"{len(secrets) - len(todo)} of {len(secrets)} skipped: the repository creates them")
         if output == "kubectl":
             from kaigen.secrets.commands import script
 
@@ -86,9 +86,9 @@ def _check_names(apps: Sequence[str], compilation: Compilation) -> None:
 
 def _table(console: Console, secrets: Sequence[ExpectedSecret]) -> None:
     if not secrets:
-        console.say("the apps expect no Secrets")
+        console.say("the apps need no Secrets")
         return
-    rows = [("NAMESPACE", "NAME", "KEYS", "TYPE", "MADE BY", "USED BY", "SPEC")]
+    rows = [("NAMESPACE", "NAME", "KEYS", "TYPE", "CREATED BY", "USED BY", "SPEC")]
     for secret in secrets:
         keys = ", ".join((*secret.keys, *(["all"] if secret.whole else [])))
         maker = secret.maker.way if secret.maker else "optional" if secret.optional else "-"
@@ -110,7 +110,7 @@ def _table(console: Console, secrets: Sequence[ExpectedSecret]) -> None:
         console.say("")
         noun = "Secret is" if missing == 1 else "Secrets are"
         console.say(
-            f"{missing} {noun} yours to make: `kaigen secrets -o kubectl` or `-o externalsecret` helps"
+            f"{missing} {noun} not in the repository; `kaigen secrets -o kubectl` or `-o externalsecret` creates them"
         )
 
 
@@ -129,7 +129,7 @@ def _external(config: Config, store: str | None) -> External:
     if store is None:
         if known is None:
             raise click.UsageError(
-                "which store? Give --store NAME, or set `secrets.externalSecrets.store` in kaigen.yaml"
+                "no store: pass --store NAME, or set `secrets.externalSecrets.store` in kaigen.yaml"
             )
         return known
     kind, _, name = store.rpartition("/")
@@ -140,7 +140,7 @@ def _external(config: Config, store: str | None) -> External:
         store_kind = "SecretStore"
     else:
         raise click.UsageError(
-            f"--store {store}: [KIND/]NAME, with the kind ClusterSecretStore or SecretStore"
+            f"invalid --store {store}: use [KIND/]NAME, where KIND is ClusterSecretStore or SecretStore"
         )
     settings = config.external_secrets or ExternalSecretsSettings(store="")
     chosen = replace(settings, store=name, store_kind=store_kind)

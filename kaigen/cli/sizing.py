@@ -14,7 +14,7 @@ Command = Callable[..., Any]
 def output_option(function: Command) -> Command:
     """`--output table|json`."""
     return click.option(
-        "--output", "-o", type=click.Choice(["table", "json"]), default="table", help="How it is told."
+        "--output", "-o", type=click.Choice(["table", "json"]), default="table", help="Output format."
     )(function)
 
 
@@ -23,7 +23,7 @@ def cloud_option(function: Command) -> Command:
     return click.option(
         "--cloud",
         type=click.Choice(["azure", "azure-arc", "aws", "gcp"]),
-        help="Look among the instance types of one cloud.",
+        help="Consider only the instance types of one cloud.",
     )(function)
 
 
@@ -33,13 +33,13 @@ def load_options(function: Command) -> Command:
         "--concurrency",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Sequences of that length that must fit at once. Default: 1.",
+        help="Concurrent sequences of that length. Default: 1.",
     )(function)
     return click.option(
         "--context-length",
         type=click.IntRange(min=1),
         metavar="TOKENS",
-        help="Longest sequence. Default: 8192, or the model's own if that is shorter.",
+        help="Longest sequence. Default: 8192, or the model's limit if lower.",
     )(function)
 
 

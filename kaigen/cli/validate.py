@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     "-o",
     type=click.Choice(["text", "json", "sarif", "github", "gitlab", "junit"]),
     default="text",
-    help="How problems are told.",
+    help="Output format.",
 )
 @click.pass_obj
 def command(console: Console, paths: tuple[str, ...], environment: str, output: str) -> None:
-    """Tell every problem of every spec.
+    """Validate specs.
 
-    Of the specs in PATH (default: those of kaigen.yaml); exit 2 when one problem is an error. All checks of a
-    render are made, and nothing is written.
+    Runs all checks of a render on the specs in PATH (default: those of kaigen.yaml) and writes nothing. Exits with 2
+    if there is an error.
     """
     from io import BytesIO
 

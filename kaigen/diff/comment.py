@@ -1,38 +1,34 @@
-"""One comment of kaigen in a pull request, kept up to date: `python -m kaigen.diff.comment FILE`.
+"""One comment of kaigen in a pull request on GitHub or a merge request on GitLab, updated by every run.
 
-For pipelines on GitHub and GitLab, from whose variables it learns where it runs. The comment is found again by its
-first line, which nobody sees.
+The pipeline's variables identify the pull request. The comment is found by its first line, a hidden marker.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
 import re
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from kaigen.diagnostics.diagnostic import KaigenError, SystemFailure
+from kaigen.diagnostics.diagnostic import SystemFailure
 from kaigen.diff.markdown import MARKER
 
 PAGE = 100
-"""Comments that are asked for at once; both forges give no more."""
+"""Comments per request; the limit of both forges."""
 PAGES = 100
-"""Pages that are looked through at most."""
+"""Most pages that are searched."""
 TIMEOUT = 30.0
-"""Seconds that a forge may take to answer."""
+"""Seconds to wait for a forge."""
 _OPEN = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Comment:
-    """A comment that is there already.
+    """An existing comment.
 
     Attributes:
-        url: where it is changed.
+        url: address for updates.
         body: its text.
     """
 
@@ -41,13 +37,13 @@ class Comment:
 
 
 class Forge(Protocol):
-    """What is asked of GitHub and of GitLab."""
+    """The operations of GitHub and GitLab that kaigen uses."""
 
     limit: int
     whole: str
 
     def comments(self) -> Iterator[Comment]:
-        """The comments of the pull request, oldest first."""
+        """Return the comments of the pull request, oldest first."""
 
     def create(self, body: str) -> None:
         """Add a comment."""
@@ -58,12 +54,11 @@ class Forge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Api:
-    """A JSON API and how it is told who asks.
+    """A JSON API with its authentication.
 
     Attributes:
         base: URL of the comments.
-        header: the header in which the token goes.
-        token: never in a message.
+        header: name and value of the header with the token; the value is never printed.
     """
 
     base: str
@@ -73,10 +68,10 @@ class _Api:
         return f"_Api({self.base!r})"
 
     def ask(self, method: str, url: str, data: Mapping[str, str] | None = None) -> Any:
-        """The answer to a request.
+        """Return the answer to a request.
 
         Raises:
-            SystemFailure: the forge refuses, or cannot be reached.
+            SystemFailure: the forge rejects the request, or cannot be reached.
         """
         import json
         from http.client import HTTPException
@@ -84,13 +79,13 @@ class _Api:
         from urllib.request import HTTPRedirectHandler, Request, build_opener
 
         class Stay(HTTPRedirectHandler):
-            """Follows nothing: a token goes to the host that was named, and to no other."""
+            """Follows no redirect, so that the token is sent only to the configured host."""
 
             def redirect_request(self, *_: Any, **__: Any) -> None:
-                """Nothing instead."""
+                """Return no request."""
 
         if not url.startswith(("https://", "http://")):
-            raise SystemFailure(f"{url or 'no address'} is no address of an API")
+            raise SystemFailure(f"{url or 'the empty text'} is not an API address")
         name, value = self.header
         headers = {name: value, "Accept": "application/json", "User-Agent": "kaigen"}
         body = None
@@ -109,18 +104,18 @@ class _Api:
             raise SystemFailure(f"{method} {url}: {getattr(error, 'reason', error)}") from None
 
     def pages(self, query: str = "") -> Iterator[dict[str, Any]]:
-        """Every item of a list that is given page by page."""
+        """Return every item of a paginated list."""
         for page in range(1, PAGES + 1):
             items = self.ask("GET", f"{self.base}?per_page={PAGE}&page={page}{query}")
             if not isinstance(items, list):
-                raise SystemFailure(f"GET {self.base}: the answer is no list")
+                raise SystemFailure(f"GET {self.base}: the answer is not a list")
             yield from (item for item in items if isinstance(item, dict))
             if len(items) < PAGE:
                 return
 
 
 def _reason(error: Any) -> str:
-    """What the forge says of a refusal, in one short line."""
+    """The reason that the forge gives for an error, on one short line."""
     import json
 
     try:
@@ -134,8 +129,8 @@ def _reason(error: Any) -> str:
 def _hint(status: int) -> str:
     if status in (401, 403, 404):
         return (
-            "the token may not write comments: GitHub needs `permissions: pull-requests: write`, and gives the "
-            "pull requests of forks no such token; GitLab needs a project access token with the scope `api`"
+            "allow the token to write comments: on GitHub set `permissions: pull-requests: write`, which pull requests "
+            "from forks never get; on GitLab use a project access token with the scope `api`"
         )
     return ""
 
@@ -147,10 +142,10 @@ class GitHub:
     """Characters of a comment, as GitHub counts them."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Take what GitHub Actions says of the run.
+        """Read the variables of GitHub Actions.
 
         Raises:
-            KaigenError: it is none of a pull request, or has no token.
+            SystemFailure: the run is not for a pull request, or has no token.
         """
         number = _pull_request(environment)
         token = _needed(environment, "GITHUB_TOKEN")
@@ -182,13 +177,13 @@ class GitLab:
     """Characters of a note, as GitLab counts them."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        """Take what GitLab CI says of the job.
+        """Read the variables of GitLab CI.
 
         Raises:
-            KaigenError: it is none of a merge request, or has no token.
+            SystemFailure: the job is not for a merge request, or has no token.
         """
         number = _needed(environment, "CI_MERGE_REQUEST_IID", "run it in a merge request's pipeline")
-        hint = "a project access token with the scope `api`: the job's own token may not write notes"
+        hint = "set it to a project access token with the scope `api`; the job token cannot write notes"
         token = _needed(environment, "KAIGEN_GITLAB_TOKEN", hint)
         project = _needed(environment, "CI_MERGE_REQUEST_PROJECT_ID")
         api = _needed(environment, "CI_API_V4_URL").rstrip("/")
@@ -211,34 +206,35 @@ class GitLab:
 
 
 def find_forge(environment: Mapping[str, str]) -> Forge:
-    """The forge whose pipeline this is.
+    """Return the forge that runs this pipeline.
 
     Raises:
-        KaigenError: it is none of a pull request, or lacks a variable.
+        SystemFailure: the pipeline is not for a pull request, or a variable is missing.
     """
     if environment.get("GITLAB_CI"):
         return GitLab(environment)
     if environment.get("GITHUB_ACTIONS"):
         return GitHub(environment)
     raise SystemFailure(
-        "this is no pipeline of GitHub or GitLab", hint="they set GITHUB_ACTIONS or GITLAB_CI in every job"
+        "this is not a GitHub or GitLab pipeline",
+        hint="run it in a job, where GITHUB_ACTIONS or GITLAB_CI is set",
     )
 
 
-def keep_comment(forge: Forge, text: str, *, name: str = "", only_update: bool = False) -> str:
-    """Have the text stand in the pull request once.
+def update_comment(forge: Forge, text: str, *, name: str = "", only_update: bool = False) -> str:
+    """Create or update kaigen's comment in the pull request.
 
     Args:
-        forge: where.
-        text: Markdown; kaigen's marker at its start is put in where it is missing.
-        name: tells several comments of one pull request apart, such as those of environments.
-        only_update: change a comment that is there, and add none.
+        forge: the forge of the pull request.
+        text: Markdown, with or without kaigen's marker at its start.
+        name: distinguishes several comments in one pull request, such as one per environment.
+        only_update: update an existing comment, and create none.
 
     Returns:
-        What was done: `created`, `updated`, `unchanged` or `left out`.
+        What was done: `created`, `updated`, `unchanged` or `skipped`.
 
     Raises:
-        SystemFailure: the forge refuses, or cannot be reached.
+        SystemFailure: the forge rejects the request, or cannot be reached.
     """
     plain = text.removeprefix(MARKER).lstrip("\n")
     marker = MARKER
@@ -254,23 +250,23 @@ def keep_comment(forge: Forge, text: str, *, name: str = "", only_update: bool =
             forge.update(comment, body)
             return "updated"
     if only_update:
-        return "left out"
+        return "skipped"
     forge.create(body)
     return "created"
 
 
 def shorten(text: str, limit: int, whole: str = "") -> str:
-    """The text, cut at the end of a line with a note where it is longer than a limit.
+    """Return the text; cut at the end of a line and followed by a note if it exceeds the limit.
 
     Args:
         text: Markdown.
         limit: characters.
-        whole: address where all of it can be read; may be empty.
+        whole: address of the complete text; may be empty.
     """
     if len(text) <= limit:
         return text
-    where = f" [The run]({whole}) has all of it." if whole else ""
-    note = f"\n\n_The rest is cut off: a comment takes {limit:,} characters at most.{where}_\n"
+    where = f" See [the run]({whole}) for the complete text." if whole else ""
+    note = f"\n\n_Truncated: a comment has at most {limit:,} characters.{where}_\n"
     kept = text[: limit - len(note) - 200]
     kept = kept[: kept.rfind("\n") + 1] or kept
     fences = _OPEN.findall(kept)
@@ -298,38 +294,5 @@ def _pull_request(environment: Mapping[str, str]) -> int:
         raise SystemFailure(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
         raise SystemFailure(
-            "this is no run of a pull request", hint="run it on the event `pull_request`"
+            "this run is not for a pull request", hint="run it on the event `pull_request`"
         ) from None
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Returns:
-        The exit code: 0 done, 3 the surroundings failed.
-    """
-    parser = argparse.ArgumentParser(prog="python -m kaigen.diff.comment", description=__doc__.split(":")[0])
-    parser.add_argument("file", help="the comment's text, Markdown")
-    parser.add_argument(
-        "--name", default="", help="tells several comments apart, such as an environment's name"
-    )
-    parser.add_argument("--only-update", action="store_true", help="change a comment that is there, add none")
-    options = parser.parse_args(arguments)
-    try:
-        text = Path(options.file).read_text(encoding="utf-8")
-        forge = find_forge(os.environ)
-        done = keep_comment(forge, text, name=options.name, only_update=options.only_update)
-    except OSError as error:
-        print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
-        return SystemFailure.exit_code
-    except KaigenError as error:
-        print(f"error: {error}", file=sys.stderr)
-        if error.hint:
-            print(f"  = hint: {error.hint}", file=sys.stderr)
-        return error.exit_code
-    print(f"comment: {done}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -43,7 +43,7 @@ class Caller:
         file = self.folder / "comment.md"
         file.write_text(text)
         done = subprocess.run(
-            [sys.executable, "-m", "kaigen.diff.comment", *arguments, str(file)],
+            [sys.executable, "-m", "kaigen", "comment", *arguments, str(file)],
             env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **self.variables, **variables},
             capture_output=True,
             text=True,
@@ -93,8 +93,8 @@ def test_each_environment_has_a_comment_of_its_own(forge: Forge, call: Caller) -
     assert texts[2].count("--") == 2, "a comment of HTML ends at the first -->"
 
 
-def test_nothing_to_say_makes_no_comment_but_mends_an_old_one(forge: Forge, call: Caller) -> None:
-    assert call("No changes", "--only-update").stdout == "comment: left out\n"
+def test_only_update_creates_no_comment_but_updates_an_old_one(forge: Forge, call: Caller) -> None:
+    assert call("No changes", "--only-update").stdout == "comment: skipped\n"
     assert forge.comments == {}
     call(f"{MARKER}\nchange\n")
     assert call(f"{MARKER}\nNo changes\n", "--only-update").stdout == "comment: updated\n"
@@ -107,7 +107,7 @@ def test_a_comment_that_is_too_long_is_cut_with_a_note(kind: str, forge: Forge, 
     (body,) = forge.comments.values()
     assert limit - 1_000 < len(body) <= limit
     assert body.startswith(MARKER)
-    assert f"{limit:,} characters at most" in body
+    assert f"{limit:,} characters" in body
     assert "https://forge.example/" in body.splitlines()[-1]
 
 
@@ -148,7 +148,7 @@ def test_a_forge_that_is_not_there_is_told_in_a_line(call: Caller) -> None:
     [
         ("GITHUB_TOKEN", "GITHUB_TOKEN is not set"),
         ("GITHUB_EVENT_PATH", "GITHUB_EVENT_PATH is not set"),
-        ("GITHUB_ACTIONS", "no pipeline of GitHub or GitLab"),
+        ("GITHUB_ACTIONS", "not a GitHub or GitLab pipeline"),
     ],
 )
 def test_what_the_job_lacks_is_named(tmp_path: Path, missing: str, said: str) -> None:
@@ -160,12 +160,12 @@ def test_what_the_job_lacks_is_named(tmp_path: Path, missing: str, said: str) ->
 def test_a_push_is_no_pull_request(tmp_path: Path) -> None:
     call = Caller(tmp_path, "github", Forge(url="http://127.0.0.1:9"))
     (tmp_path / "event.json").write_text('{"ref": "refs/heads/main"}')
-    assert "this is no run of a pull request" in call("text", fails=True).stderr
+    assert "this run is not for a pull request" in call("text", fails=True).stderr
 
 
 def test_an_address_that_is_no_http_is_refused(tmp_path: Path) -> None:
     call = Caller(tmp_path, "github", Forge(url="file:///etc"))
-    assert "no address of an API" in call("text", fails=True).stderr
+    assert "is not an API address" in call("text", fails=True).stderr
 
 
 def test_a_forge_in_words_shows_no_token(tmp_path: Path) -> None:

@@ -243,7 +243,7 @@ def test_the_diff_is_in_the_summary_and_one_comment_is_kept(job: Job) -> None:
 
 def test_a_change_of_nothing_makes_no_comment(job: Job) -> None:
     assert job.run("kaigen diff").returncode == 0
-    assert job.run("Comment").stdout == "comment: left out\n"
+    assert job.run("Comment").stdout == "comment: skipped\n"
     assert job.forge.comments == {}
 
 
