@@ -1,4 +1,4 @@
-"""What every test can ask for."""
+"""Options and fixtures of every test."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.goldens import Goldens
 
 _CLUSTER = Path(__file__).parent / "cluster"
 
-# No deadline: how long an example takes says more about the machine than about the code. In CI always the
-# same examples, so that a run can be repeated. `--hypothesis-profile=thorough` looks longer.
+# No deadline, because the time of an example depends on the machine. CI always uses the same examples, so that a run
+# can be repeated. `--hypothesis-profile=thorough` tries more examples.
 hypothesis.settings.register_profile("local", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.register_profile("thorough", deadline=None, max_examples=5000)
@@ -22,16 +22,16 @@ hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update", action="store_true", help="write the golden files, do not compare")
+    parser.addoption("--update", action="store_true", help="rewrite the golden files instead of comparing")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--update") and os.environ.get("CI"):
-        raise pytest.UsageError("--update: golden files are not written in CI")
+        raise pytest.UsageError("--update cannot be used in CI")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leaves out the cluster tests, which take minutes and gigabytes, unless they are named."""
+    """Skip the cluster tests, which take minutes and gigabytes, unless they are named."""
     if collection_path != _CLUSTER:
         return None
     named = [Path(os.path.abspath(argument.split("::")[0])) for argument in config.args]
@@ -40,7 +40,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Goldens:
-    """Golden files beside the test's own file."""
+    """Golden files next to the test's own file."""
     return Goldens(request.path.parent, update=request.config.getoption("--update"))
 
 

@@ -1,15 +1,15 @@
-"""Where two trees of plain data differ, told path by path: pytest's own report of deep objects says too little."""
+"""List the differences of two trees of plain data by path, because pytest abbreviates deep objects."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-_MOST = 10
+_MAX_LISTED = 10
 
 
 def differences(actual: Any, expected: Any, path: str = "") -> Iterator[str]:
-    """Each place that differs, types included: 1 is not true, and a number is not its text."""
+    """Return each difference, including types: 1 is not true, and a number is not its text."""
     if isinstance(actual, dict) and isinstance(expected, dict):
         for key in [*expected, *(key for key in actual if key not in expected)]:
             here = f"{path}.{key}"
@@ -29,7 +29,7 @@ def differences(actual: Any, expected: Any, path: str = "") -> Iterator[str]:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Numbers are what they are to Helm: 64-bit floats."""
+    """Compare values; numbers are 64-bit floats, as in Helm."""
     if isinstance(one, bool) != isinstance(other, bool):
         return False
     if isinstance(one, int | float) and isinstance(other, int | float):
@@ -38,12 +38,12 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def assert_same(actual: Any, expected: Any) -> None:
-    """Both hold the same data.
+    """Compare two trees.
 
     Raises:
-        AssertionError: they do not. The text names the first places that differ.
+        AssertionError: they differ. The message lists the first differences.
     """
     __tracebackhide__ = True
     found = list(differences(actual, expected))
     if found:
-        raise AssertionError("\n".join(["not the same:", *found[:_MOST]]))
+        raise AssertionError("\n".join(["the data differs:", *found[:_MAX_LISTED]]))

@@ -42,7 +42,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _NUMBER, list("-+.01234
 
 
 class HelmError(Exception):
-    """Helm refused. The text is what it said."""
+    """Helm failed. The message is its error output."""
 
 
 def template(
@@ -54,17 +54,17 @@ def template(
     assignments: Sequence[str] = (),
     fast: bool = False,
 ) -> list[dict[str, Any]]:
-    """The objects that `helm template` prints, sorted by apiVersion, kind, namespace and name.
+    """Return the objects that `helm template` prints, sorted by apiVersion, kind, namespace and name.
 
     Args:
         chart: the chart's folder.
         release: the release's name.
         namespace: the release's namespace.
-        values: values that override the chart's own, as `-f` would.
-        assignments: what `--set` is given, one after the other; not with `fast`.
+        values: values that override the chart's own, as with `-f`.
+        assignments: arguments of `--set` in order; not with `fast`.
         fast: render with Helm as a library in this process: milliseconds instead of a tenth of a second, for
-            tests that render thousands of charts. It refuses what the program refuses, but not always in
-            the same words.
+            tests that render thousands of charts. It rejects the same input, but not always with the
+            same message.
 
     Raises:
         HelmError: the chart or the values are wrong.
@@ -88,10 +88,10 @@ def template(
 
 
 def lint(chart: Path, values: Mapping[str, Any] | None = None) -> str:
-    """What `helm lint --strict` prints about a chart that it finds nothing wrong with.
+    """Return the output of `helm lint --strict` for a valid chart.
 
     Raises:
-        HelmError: it found something, warnings included.
+        HelmError: it reported an error or a warning.
     """
     arguments = ["lint", "--strict", str(chart)]
     if values is None:
@@ -100,7 +100,7 @@ def lint(chart: Path, values: Mapping[str, Any] | None = None) -> str:
 
 
 def _json(values: Mapping[str, Any]) -> str:
-    """JSON that Helm reads as YAML, in which no character is written as two surrogates."""
+    """Return JSON that Helm reads as YAML, without surrogate pairs."""
     text = json.dumps(values, ensure_ascii=False)
     return re.sub("[\x7f-\x9f\ufeff\ufffe\uffff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
@@ -126,7 +126,7 @@ def _helm(*arguments: str, stdin: str = "") -> str:
 
 @cache
 def _environment() -> dict[str, str]:
-    """An environment in which neither the user's plugins nor their repositories or cluster have a say."""
+    """Return an environment without the user's plugins, repositories and cluster."""
     nowhere = tempfile.gettempdir() + "/kaigen-no-helm-home"
     return {
         "PATH": os.environ["PATH"],

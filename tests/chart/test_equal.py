@@ -1,4 +1,4 @@
-"""One app, two forms: what Helm makes of a chart is what the plain manifests hold, object for object."""
+"""One app, two forms: Helm renders each chart to the objects of the plain manifests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Objects = list[dict[str, Any]]
 
 
 def written(rendered: list[Rendered]) -> Objects:
-    """Objects as a reader of the written manifests sees them."""
+    """Return the objects as read back from written manifests."""
     return ordered([yaml.load(dump(item.body), Loader=yaml.CSafeLoader) for item in rendered])
 
 
@@ -51,7 +51,7 @@ def by_helm(
     release: str = "",
     fast: bool = True,
 ) -> Objects:
-    """The chart's objects, hooks left out."""
+    """Return the chart's objects without hooks."""
     found = helm.template(chart, release or item.app.name, item.app.namespace, values, fast=fast)
     return without_tests(found)
 
@@ -67,14 +67,14 @@ def chart(item: Compiled, tmp_path: Path) -> Path:
 
 
 @every_app
-def test_helm_renders_the_manifests(chart: Path, item: Compiled) -> None:
+def test_helm_renders_the_objects_of_the_manifests(chart: Path, item: Compiled) -> None:
     rendered = by_helm(chart, item, fast=False)
     assert_same(rendered, written(item.objects))
     assert rendered
 
 
 @every_app
-def test_the_files_of_the_manifests_hold_the_objects(item: Compiled) -> None:
+def test_manifest_files_contain_the_objects(item: Compiled) -> None:
     files = manifest_files(item.app, rendered=item.objects)
     texts = [text for path, text in files.items() if not path.endswith("/kustomization.yaml")]
     assert_same(ordered([yaml.safe_load(text) for text in texts]), ordered([i.body for i in item.objects]))
@@ -82,7 +82,7 @@ def test_the_files_of_the_manifests_hold_the_objects(item: Compiled) -> None:
 
 @every_app
 @both_ways
-def test_every_setting_overridden_means_the_same_to_both(
+def test_both_forms_agree_with_every_setting_overridden(
     app_case: AppCase, chart: Path, item: Compiled, synthesised: Synthesis
 ) -> None:
     values = synthesised(item.app)
@@ -96,7 +96,7 @@ def test_every_setting_overridden_means_the_same_to_both(
 
 @every_app
 @both_ways
-def test_a_chart_with_overrides_in_its_values_needs_none(
+def test_overrides_written_as_default_values_give_the_same_objects(
     app_case: AppCase, item: Compiled, synthesised: Synthesis, tmp_path: Path
 ) -> None:
     effective = app_case.effective(synthesised(item.app))
@@ -106,7 +106,7 @@ def test_a_chart_with_overrides_in_its_values_needs_none(
 
 @every_app
 def test_every_setting_changes_something(app_case: AppCase, item: Compiled) -> None:
-    """So that no setting is asked for in vain, and the tests above see each of them."""
+    """No setting is without effect, and the tests above cover each of them."""
     values = filled(item.app)
     before = _everything(item, item.values)
     for setting in item.app.settings:
@@ -119,7 +119,7 @@ def test_every_setting_changes_something(app_case: AppCase, item: Compiled) -> N
 
 
 def _everything(item: Compiled, values: Mapping[str, Any]) -> Any:
-    """The objects, those of `helm test` among them."""
+    """Return all objects, including those of `helm test`."""
     app = item.app
     scope = Scope(app.name, app.namespace, values)
     return [resolve(o.body, scope) for o in app.objects if o.when is None or o.when.value(scope)]
@@ -141,7 +141,7 @@ def test_another_release_is_an_independent_copy(chart: Path, item: Compiled) -> 
 
 
 @every_app
-def test_tests_of_another_release_look_at_that_release(chart: Path, item: Compiled) -> None:
+def test_helm_tests_of_another_release_use_that_release(chart: Path, item: Compiled) -> None:
     all_hooks = []
     for release in (item.app.name, "a-copy"):
         objects = helm.template(chart, release, item.app.namespace, fast=True)
@@ -155,7 +155,7 @@ def test_tests_of_another_release_look_at_that_release(chart: Path, item: Compil
 
 @every_app
 @pytest.mark.parametrize("release", [None, "a-copy"], ids=["own", "other"])
-def test_a_job_is_named_after_what_it_runs(chart: Path, item: Compiled, release: str | None) -> None:
+def test_a_jobs_name_ends_in_the_hash_of_its_spec(chart: Path, item: Compiled, release: str | None) -> None:
     hashed = {o.role for o in item.app.objects if o.hashed}
     jobs = [o for o in by_helm(chart, item, release=release or "") if o["kind"] == "Job"]
     assert len(jobs) == sum(o.kind == "Job" for o in item.app.objects) <= 1
@@ -206,7 +206,7 @@ _REFERENCES = ("claimName", "serviceAccountName", "subdomain", "resourceClaimTem
 
 
 def _used_names(tree: Any) -> Iterator[str]:
-    """Names by which objects refer to others of their app."""
+    """Return the names by which objects refer to others of their app."""
     if isinstance(tree, list):
         for node in tree:
             yield from _used_names(node)

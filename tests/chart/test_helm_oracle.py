@@ -1,4 +1,4 @@
-"""The two ways in which tests ask Helm agree, so that the fast one may stand for the program."""
+"""Helm as a library and as a program agree, so that tests may use the faster library."""
 
 from __future__ import annotations
 
@@ -95,25 +95,25 @@ def test_library_and_program_render_the_same_objects(chart: Path, values: dict[s
 
 @pytest.mark.parametrize("values", [{"unknown": 1}, {"more": "yes"}, {"tree": []}], ids=str)
 @pytest.mark.parametrize("fast", [False, True], ids=["program", "library"])
-def test_both_refuse_what_the_schema_forbids(chart: Path, values: dict[str, Any], fast: bool) -> None:
+def test_both_reject_values_that_violate_the_schema(chart: Path, values: dict[str, Any], fast: bool) -> None:
     with pytest.raises(helm.HelmError, match=next(iter(values))):
         helm.template(chart, "one", "apart", values, fast=fast)
 
 
 @pytest.mark.parametrize("fast", [False, True], ids=["program", "library"])
-def test_both_refuse_a_broken_template(chart: Path, fast: bool) -> None:
+def test_both_reject_a_broken_template(chart: Path, fast: bool) -> None:
     (chart / "templates" / "broken.yaml").write_text("a: {{ .Values.missing.leaf }}\n")
     with pytest.raises(helm.HelmError, match=r"broken\.yaml"):
         helm.template(chart, "one", "apart", fast=fast)
 
 
 @pytest.mark.parametrize("fast", [False, True], ids=["program", "library"])
-def test_both_refuse_a_name_that_no_release_may_have(chart: Path, fast: bool) -> None:
+def test_both_reject_an_invalid_release_name(chart: Path, fast: bool) -> None:
     with pytest.raises(helm.HelmError):
         helm.template(chart, "No_Name", "apart", fast=fast)
 
 
-def test_lint_takes_a_warning_for_an_error(chart: Path) -> None:
+def test_lint_treats_warnings_as_errors(chart: Path) -> None:
     assert "0 chart(s) failed" in helm.lint(chart)
     (chart / "templates" / "all.yaml").unlink()
     (chart / "templates" / "tests" / "check.yaml").write_text(

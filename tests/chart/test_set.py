@@ -1,4 +1,4 @@
-"""`--set` and values files mean to kaigen what they mean to Helm."""
+"""kaigen reads `--set` and values files as Helm does."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DEFAULTS: dict[str, Any] = {
 
 ALIKE: list[list[str]] = [
     [],
-    # What values look like.
+    # Types of values.
     ["text=other"],
     ["text="],
     ["text= spaces "],
@@ -70,7 +70,7 @@ ALIKE: list[list[str]] = [
     [r"map.a\.b/c=1"],
     [r"map.a\=b=1"],
     [r"map.a\[0\]=1"],
-    # Several at once, and one after the other.
+    # Several in one argument, and several arguments.
     ["text=a,number=4"],
     ["text=a,list={x,y},flag=true"],
     ["text=a", "text=b"],
@@ -107,7 +107,7 @@ ALIKE: list[list[str]] = [
     ["objects[0].value=2"],
     ["objects[1].name=three,objects[1].value=3"],
     ["map.inner.other[0]=9"],
-    # Null takes a default away.
+    # Null removes a default.
     ["map.x=null"],
     ["map.x=NULL"],
     ["map.inner=null"],
@@ -140,7 +140,7 @@ KAIGEN_REFUSES = {
     "list[0=2": "is no index of a list",
     "list[0]": "has no value",
 }
-"""What Helm silently ignores, or takes for something that was hardly meant."""
+"""Assignments that Helm ignores silently or reads in a surprising way."""
 
 FILES: list[tuple[list[dict[str, Any]], list[str]]] = [
     ([{"list": ["x", "y"]}], ["list[1]=z"]),
@@ -155,7 +155,7 @@ FILES: list[tuple[list[dict[str, Any]], list[str]]] = [
 
 
 def the_app() -> App:
-    """An app with a setting of each shape, and one object that shows them all."""
+    """Return an app with a setting of each type, and one object that contains them all."""
     settings = [Setting(path, default, "Any value.", {}) for path, default in DEFAULTS.items()]
     shown = {setting.path: JsonText(setting) for setting in settings}
     body: dict[str, Tree] = {
@@ -178,7 +178,7 @@ def chart(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def assert_alike(chart: Path, files: Sequence[Overrides], assignments: Sequence[str]) -> None:
-    # Helm's texts name no app: kaigen's are the same with the app's name in front of each.
+    # Helm's assignments name no app; kaigen's start with the app's name.
     own = [parse_assignment(_named(text)) for text in assignments]
     values = effective_values(APP, [*({"app": file} for file in files), *own])
     assert check_values(APP, values) == []
@@ -188,7 +188,7 @@ def assert_alike(chart: Path, files: Sequence[Overrides], assignments: Sequence[
 
 
 def _named(text: str) -> str:
-    """`a=1,b={x,y}` with the app's name before each key."""
+    """Return `a=1,b={x,y}` with the app's name before each key."""
     parts, depth, start = [], 0, 0
     for at, char in enumerate(text):
         if text[at - 1 : at] == "\\":
@@ -202,19 +202,19 @@ def _named(text: str) -> str:
 
 
 @pytest.mark.parametrize("assignments", ALIKE, ids=" ".join)
-def test_an_assignment_means_what_it_means_to_helm(chart: Path, assignments: list[str]) -> None:
+def test_assignments_equal_those_of_helm(chart: Path, assignments: list[str]) -> None:
     assert_alike(chart, [], assignments)
 
 
 @pytest.mark.parametrize(("files", "assignments"), FILES, ids=str)
-def test_values_files_and_assignments_on_top(
+def test_assignments_override_values_files(
     chart: Path, files: list[dict[str, Any]], assignments: list[str]
 ) -> None:
     assert_alike(chart, files, assignments)
 
 
 @pytest.mark.parametrize("text", BOTH_REFUSE)
-def test_what_helm_cannot_read_kaigen_cannot(chart: Path, text: str) -> None:
+def test_assignments_that_helm_rejects_are_rejected(chart: Path, text: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_assignment(_named(text))
     assert [item.code for item in caught.value.diagnostics] == ["KG0704"]
@@ -223,7 +223,7 @@ def test_what_helm_cannot_read_kaigen_cannot(chart: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "reason"), KAIGEN_REFUSES.items())
-def test_what_was_hardly_meant_is_refused(text: str, reason: str) -> None:
+def test_surprising_assignments_are_rejected(text: str, reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         parse_assignment(f"app.{text}")
 
@@ -235,20 +235,20 @@ def test_an_assignment_names_an_app_and_a_setting(text: str) -> None:
     assert [item.code for item in caught.value.diagnostics] == ["KG0704"]
 
 
-def test_a_null_that_takes_nothing_away_is_told() -> None:
+def test_a_null_without_a_default_is_rejected() -> None:
     values = effective_values(APP, [parse_assignment("app.map.missing=null")])
     assert [item.message for item in check_values(APP, values)] == [
         "`app.map.missing`: there is no default that null could take away"
     ]
 
 
-def test_a_number_that_helm_would_round_is_told() -> None:
+def test_a_number_that_helm_would_round_is_rejected() -> None:
     values = effective_values(APP, [parse_assignment("app.number=9007199254740993")])
     assert [(item.message, item.hint) for item in check_values(APP, values)] == [
         ("`app.number`: Helm would round 9007199254740993", "quote it")
     ]
 
 
-def test_an_app_is_named_with_its_namespace_too() -> None:
+def test_an_app_may_be_named_with_its_namespace() -> None:
     layers = [parse_assignment("space/app.text=a"), parse_assignment("other/app.text=b")]
     assert effective_values(APP, layers)["text"] == "a"

@@ -1,4 +1,4 @@
-"""The specs of the chart tests leave nothing out."""
+"""The specs of the chart tests cover every field."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ NOT_WRITTEN = {
             *("finalizers", "ownerReferences", "managedFields"),
         )
     ),
-    # KAITO's schema has addresses for adapters, and its admission refuses them, as kaigen does.
+    # KAITO's schema has URLs for adapters, but its admission webhook rejects them, and so does kaigen.
     "inference.adapters.*.source.urls",
     "spec.template.inference.adapters.*.source.urls",
 }
-"""Fields of foreign documents that only a cluster writes, or that no document may have."""
+"""Fields of foreign documents that only a cluster writes or that are never allowed."""
 
 
 def fields(root: dict[str, Any], node: dict[str, Any], path: str = "") -> Iterator[str]:
-    """Every field that a schema names, entries of lists and open mappings as `*`."""
+    """Return every field of a schema; items of lists and of open mappings are `*`."""
     for branch in branches(root, node):
         for name, inner in branch.get("properties", {}).items():
             here = f"{path}.{name}" if path else name
@@ -45,7 +45,7 @@ def fields(root: dict[str, Any], node: dict[str, Any], path: str = "") -> Iterat
 
 
 def used(root: dict[str, Any], node: JsonValue, path: tuple[str | int, ...] = ()) -> Iterator[str]:
-    """Every field that a document has, named as `fields` names them."""
+    """Return every field of a document, in the notation of `fields`."""
     if isinstance(node, dict):
         for key, value in node.items():
             yield _generalised(root, (*path, key))
@@ -65,7 +65,7 @@ def _generalised(root: dict[str, Any], path: tuple[str | int, ...]) -> str:
 
 
 @pytest.mark.parametrize("entry", KINDS, ids=lambda entry: entry.key)
-def test_every_field_of_every_kind_is_in_some_spec(entry: KindEntry) -> None:
+def test_every_field_of_every_kind_occurs_in_a_spec(entry: KindEntry) -> None:
     root = json_schema(entry)
     documents = [
         document
@@ -88,7 +88,7 @@ def test_every_setting_comes_from_a_field_of_the_kind_or_from_kaigen(app_case: A
 
 
 @pytest.mark.parametrize("app_case", app_cases(), ids=lambda case: case.name)
-def test_an_app_lists_the_settings_that_it_uses_and_no_other(app_case: AppCase) -> None:
+def test_an_app_lists_exactly_the_settings_it_uses(app_case: AppCase) -> None:
     app = app_case.compiled.app
     uses = {s.path for o in app.objects for s in [*([o.when] if o.when else []), *find_settings(o.body)]}
     assert sorted(uses) == sorted(setting.path for setting in app.settings)

@@ -1,4 +1,4 @@
-"""Topology spread constraints that name no pods mean the app's own, in both forms."""
+"""Topology spread constraints without a selector select the app's pods, in both forms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def constraints(objects: list[dict[str, Any]]) -> Any:
 
 
 @pytest.mark.parametrize("release", ["work", "other"])
-def test_only_what_names_no_pods_is_filled_in(tmp_path: Path, release: str) -> None:
+def test_only_constraints_without_a_selector_get_one(tmp_path: Path, release: str) -> None:
     item = compiled({"image": "a", "placement": {"topologySpread": [ZONES, ALL, TEAM]}})
     rendered = by_helm(write_chart(tmp_path, item), item, release=release)
     assert constraints(rendered) == [own(release), ALL, TEAM]
@@ -36,7 +36,7 @@ def test_only_what_names_no_pods_is_filled_in(tmp_path: Path, release: str) -> N
 
 
 @pytest.mark.parametrize("given", [[ZONES], [], [TEAM, {**ZONES, "labelSelector": None}]])
-def test_constraints_that_a_deployment_sets_are_treated_alike(tmp_path: Path, given: list[Any]) -> None:
+def test_constraints_set_at_deploy_time_get_a_selector_too(tmp_path: Path, given: list[Any]) -> None:
     item = compiled({"image": "a", "placement": {"topologySpread": [TEAM]}})
     values = {"topologySpreadConstraints": given}
     rendered = by_helm(write_chart(tmp_path, item), item, values)
@@ -44,7 +44,7 @@ def test_constraints_that_a_deployment_sets_are_treated_alike(tmp_path: Path, gi
     assert constraints(rendered) in ([own("work")], None, [TEAM, own("work")])
 
 
-def test_the_pods_have_the_labels_that_are_counted() -> None:
+def test_pods_have_the_labels_of_the_selector() -> None:
     item = compiled({"image": "a", "placement": {"topologySpread": [ZONES]}})
     (job,) = [each.body for each in item.objects if each.body["kind"] == "Job"]
     template = job["spec"]["template"]

@@ -1,4 +1,4 @@
-"""A chart's values: right ones pass `helm lint`, wrong ones are refused, by Helm and by kaigen alike."""
+"""Valid values of a chart pass `helm lint`; both Helm and kaigen reject invalid ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ every_app = pytest.mark.parametrize("app_case", app_cases(), ids=lambda case: ca
 
 
 def settings_once() -> Iterator[Any]:
-    """Each setting of each schema, with one app that has it."""
+    """Return each setting of each schema, with one app that has it."""
     seen = set()
     for case in app_cases():
         for setting in case.compiled.app.settings:
@@ -43,7 +43,7 @@ def nested(path: tuple[str, ...], value: Any) -> dict[str, Any]:
 
 
 def wrong_value(setting: Setting) -> Any:
-    """A value of none of the types that the setting may have."""
+    """Return a value of a type that the setting does not allow."""
     schema = setting.schema
     if "enum" in schema:
         return "something else"
@@ -71,7 +71,7 @@ def test_lint_finds_nothing(app_case: AppCase, tmp_path: Path) -> None:
 
 
 @every_app
-def test_a_mistyped_setting_is_refused(app_case: AppCase, tmp_path: Path) -> None:
+def test_a_misspelled_setting_is_rejected(app_case: AppCase, tmp_path: Path) -> None:
     chart = write_chart(tmp_path, app_case.compiled)
     refused_by_both(app_case, chart, {"retriez": 3})
     groups = {setting.keys[:-1] for setting in app_case.compiled.app.settings if len(setting.keys) > 1}
@@ -81,18 +81,18 @@ def test_a_mistyped_setting_is_refused(app_case: AppCase, tmp_path: Path) -> Non
 
 
 @every_setting
-def test_a_value_of_the_wrong_type_is_refused(app_case: AppCase, setting: Setting, tmp_path: Path) -> None:
+def test_a_value_of_the_wrong_type_is_rejected(app_case: AppCase, setting: Setting, tmp_path: Path) -> None:
     refused_by_both(
         app_case, write_chart(tmp_path, app_case.compiled), nested(setting.keys, wrong_value(setting))
     )
 
 
 @every_setting
-def test_a_setting_cannot_be_taken_away(app_case: AppCase, setting: Setting, tmp_path: Path) -> None:
+def test_a_setting_cannot_be_null(app_case: AppCase, setting: Setting, tmp_path: Path) -> None:
     refused_by_both(app_case, write_chart(tmp_path, app_case.compiled), nested(setting.keys, None))
 
 
-def test_a_typo_is_told_with_the_nearest_setting() -> None:
+def test_a_misspelled_setting_gets_the_nearest_name_as_a_hint() -> None:
     case = next(case for case in app_cases() if case.name == "demo/qwen")
     found = check_values(case.compiled.app, case.effective({"storage": {"sise": "10Gi"}, "retries": "3"}))
     told = {item.code: item for item in found}
@@ -103,7 +103,7 @@ def test_a_typo_is_told_with_the_nearest_setting() -> None:
 
 
 @every_app
-def test_it_works_as_part_of_another_chart(app_case: AppCase, tmp_path: Path) -> None:
+def test_a_chart_works_as_a_dependency(app_case: AppCase, tmp_path: Path) -> None:
     item = app_case.compiled
     parent = tmp_path / "parent"
     write_chart(tmp_path / "own", item).rename(_made(parent / "charts") / item.app.name)
@@ -148,7 +148,7 @@ def rich(tmp_path_factory: pytest.TempPathFactory) -> tuple[AppCase, Path]:
 
 
 @given(data=st.data())
-def test_kaigen_and_helm_judge_values_alike(data: st.DataObject, rich: tuple[AppCase, Path]) -> None:
+def test_kaigen_and_helm_agree_on_any_values(data: st.DataObject, rich: tuple[AppCase, Path]) -> None:
     case, chart = rich
     app = case.compiled.app
     values: dict[str, Any] = {}
@@ -164,7 +164,7 @@ def test_kaigen_and_helm_judge_values_alike(data: st.DataObject, rich: tuple[App
     except helm.HelmError as error:
         refusal = str(error)
     else:
-        # The one thing that kaigen refuses and Helm lets pass: a null in free-form values.
+        # The only difference: kaigen rejects a null in free-form values, Helm accepts it.
         assert {item.hint for item in wrong} <= {"delete it"}
         if not wrong:
             assert_same(found, written(app.render(effective)))

@@ -1,4 +1,4 @@
-"""What kaigen renders for a bucket, done for real: the downloader fills one, and the gate opens on what it left."""
+"""Rendered objects for a bucket, executed: the downloader fills the bucket, and the gate opens."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def hub() -> Iterator[Hub]:
 
 
 def rendered(folder: Path, hub: Hub, bucket: S3) -> dict[str, Any]:
-    """The objects of both specs: by app and kind."""
+    """Return the objects of both specs by app and kind."""
     (folder / "specs.yaml").write_text(
         SPECS.format(commit=COMMIT, hub=hub.url, bucket=bucket.bucket, server=bucket.url)
     )
@@ -69,7 +69,7 @@ def rendered(folder: Path, hub: Hub, bucket: S3) -> dict[str, Any]:
 
 
 def call(arguments: Sequence[str], keys: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    """The downloader with a container's arguments."""
+    """Run the downloader with a container's arguments."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "HF_"))}
     env = kept | keys | {"PYTHONPATH": str(PACKAGE), "KAIGEN_POLL": "0.05"}
     command = [sys.executable, "-m", "kaigen_downloader", *arguments]
@@ -77,7 +77,7 @@ def call(arguments: Sequence[str], keys: dict[str, str]) -> subprocess.Completed
 
 
 def mounted(bucket: S3, prefix: str, folder: Path) -> None:
-    """What a driver shows of the bucket's folder."""
+    """Copy a folder of the bucket, as a CSI driver mounts it."""
     for key in bucket.everything():
         if key.startswith(prefix):
             target = folder / key.removeprefix(prefix)
@@ -85,9 +85,7 @@ def mounted(bucket: S3, prefix: str, folder: Path) -> None:
             target.write_bytes(bucket.get(key) or b"")
 
 
-def test_the_downloader_fills_the_bucket_that_the_gate_then_finds_complete(
-    tmp_path: Path, hub: Hub, bucket: S3
-) -> None:
+def test_the_downloader_fills_a_bucket_and_the_gate_opens(tmp_path: Path, hub: Hub, bucket: S3) -> None:
     objects = rendered(tmp_path, hub, bucket)
     (fetch,) = objects["qwen Job"]["spec"]["template"]["spec"]["containers"]
     (wait,) = objects["chat Deployment"]["spec"]["template"]["spec"]["initContainers"]

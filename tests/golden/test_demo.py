@@ -1,4 +1,4 @@
-"""What the demo's committed output says: the AI Operator's Job and its twin in kaigen's own kinds."""
+"""The committed output of the demo: a Job of AI Operator and the same work in kaigen's own kinds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Object = dict[str, Any]
 
 
 @pytest.mark.parametrize("environment", load_config(DEMO).environments)
-def test_the_committed_output_is_what_the_specs_render_to(environment: str) -> None:
+def test_committed_output_is_current(environment: str) -> None:
     files = render([], load_config(DEMO, environment))
     tree = DEMO / "rendered" / environment
     change = plan_tree(tree, files)
@@ -33,25 +33,25 @@ def test_the_committed_output_is_what_the_specs_render_to(environment: str) -> N
     assert change.is_empty
 
 
-def test_the_tour_leads_to_files_that_are_there(
+def test_every_file_in_the_tour_exists(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = Path(__file__).parents[2]
     monkeypatch.chdir(root)
     assert tour.main() == 0
-    said = capsys.readouterr().out
-    named = re.findall(r"^  (examples/demo/\S+)", said, re.MULTILINE)
+    output = capsys.readouterr().out
+    named = re.findall(r"^  (examples/demo/\S+)", output, re.MULTILINE)
     assert len(named) > 8
     assert [path for path in named if not (root / path).exists()] == []
 
 
-def test_the_operators_example_is_its_readmes_unchanged() -> None:
+def test_the_operator_example_is_an_unchanged_copy_of_its_readme() -> None:
     for file in (EXAMPLES / "ai-operator" / "finetune-job.yaml", DEMO / "specs" / "finetune-job.yaml"):
         assert hashlib.sha256(file.read_bytes()).hexdigest() == README_RESOURCE
 
 
 def committed(app: str) -> dict[str, Object]:
-    """The objects of one app in the committed output, by kind."""
+    """Return the objects of one app in the committed output by kind."""
     folder = DEMO / "rendered" / "dev" / "ml-dev" / app / "manifests"
     objects = [yaml.safe_load(file.read_text()) for file in folder.glob("*.yaml")]
     found = {o["kind"]: o for o in objects if o["kind"] != "Kustomization"}
@@ -71,7 +71,7 @@ def containers(app: str) -> list[Object]:
 @pytest.mark.parametrize(
     ("app", "downloader"), [("finetune-job", "fetch-model"), ("qwen", "fetch")], ids=["operator", "twin"]
 )
-def test_the_token_reaches_the_downloader_only(app: str, downloader: str) -> None:
+def test_only_the_downloader_reads_the_token(app: str, downloader: str) -> None:
     with_token = [
         (container["name"], entry["valueFrom"]["secretKeyRef"])
         for container in containers(app)
@@ -81,7 +81,7 @@ def test_the_token_reaches_the_downloader_only(app: str, downloader: str) -> Non
     assert with_token == [(downloader, {"name": "hf-token", "key": "token"})]
 
 
-def test_the_twin_that_trains_sees_no_secret_at_all() -> None:
+def test_the_training_job_reads_no_secret() -> None:
     assert "secret" not in yaml.safe_dump(committed("finetune")).lower()
 
 
@@ -94,7 +94,7 @@ def test_the_gpu_is_requested(app: str) -> None:
 
 
 @pytest.mark.parametrize("app", ["finetune-job", "finetune"])
-def test_trained_weights_outlive_the_spec(app: str) -> None:
+def test_trained_weights_are_kept_when_the_spec_is_deleted(app: str) -> None:
     volume = committed(app)["PersistentVolumeClaim"]
     assert volume["spec"]["resources"]["requests"]["storage"] == "50Gi"
     assert volume["spec"]["storageClassName"] == "local-path"
@@ -110,13 +110,13 @@ def test_trained_weights_outlive_the_spec(app: str) -> None:
     assert "helm.sh/resource-policy: keep" in template.read_text()
 
 
-def test_weights_that_can_be_fetched_again_go_with_the_spec() -> None:
+def test_weights_that_can_be_downloaded_again_are_deleted_with_the_spec() -> None:
     annotations = committed("qwen")["PersistentVolumeClaim"]["metadata"].get("annotations", {})
     assert not any("prune" in key or "policy" in key or "options" in key for key in annotations)
 
 
 @pytest.mark.parametrize("app", ["finetune-job", "finetune", "qwen"])
-def test_a_finished_job_is_not_run_again(app: str) -> None:
+def test_a_finished_job_does_not_run_again(app: str) -> None:
     job = committed(app)["Job"]
     prefix, _, digest = job["metadata"]["name"].rpartition("-")
     assert prefix == app
@@ -127,7 +127,7 @@ def test_a_finished_job_is_not_run_again(app: str) -> None:
 
 
 @pytest.mark.parametrize("app", ["finetune-job", "finetune", "qwen"])
-def test_pods_are_locked_in(app: str) -> None:
+def test_pods_are_hardened(app: str) -> None:
     assert pod(app)["securityContext"]["runAsNonRoot"] is True
     for container in containers(app):
         assert container["securityContext"]["allowPrivilegeEscalation"] is False
@@ -136,8 +136,8 @@ def test_pods_are_locked_in(app: str) -> None:
     assert pod(app)["automountServiceAccountToken"] is (app == "qwen")
 
 
-def test_the_operators_paths_are_kept() -> None:
-    """torchtune's default configuration reads the weights from, and writes to, below /tmp."""
+def test_paths_of_the_operator_are_kept() -> None:
+    """The default configuration of torchtune reads and writes below /tmp."""
     fetch, train = containers("finetune-job")
     assert "--dest=/tmp/Qwen2.5-0.5B-Instruct" in fetch["args"]
     assert {"name": "output", "mountPath": "/tmp"} in train["volumeMounts"]
@@ -146,7 +146,7 @@ def test_the_operators_paths_are_kept() -> None:
     ]
 
 
-def test_the_twin_waits_for_the_very_weights_that_the_model_fetches() -> None:
+def test_the_training_job_waits_for_the_weights_of_the_model() -> None:
     def identity(app: str) -> list[str]:
         return [a for c in containers(app) for a in c.get("args", []) if a.startswith("--identity=")]
 
@@ -156,7 +156,7 @@ def test_the_twin_waits_for_the_very_weights_that_the_model_fetches() -> None:
     assert volumes["model"]["persistentVolumeClaim"] == {"claimName": claim, "readOnly": True}
 
 
-def test_apps_come_up_in_order() -> None:
+def test_apps_are_applied_in_order() -> None:
     def wave(app: str, kind: str) -> int:
         annotations = committed(app)[kind]["metadata"].get("annotations", {})
         return int(annotations.get("argocd.argoproj.io/sync-wave", 0))

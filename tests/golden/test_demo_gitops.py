@@ -1,4 +1,4 @@
-"""The demo's three environments as Argo CD and Flux find them: buildable, valid, and admitted exactly."""
+"""The three environments of the demo for Argo CD and Flux: they build, are valid and have minimal permissions."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Object = dict[str, Any]
 
 
 def built(folder: str) -> list[Object]:
-    """What `kubectl kustomize` makes of a folder."""
+    """Return the objects `kubectl kustomize` builds from a folder."""
     kubectl = str(tools.kubectl())
     done = subprocess.run([kubectl, "kustomize", str(RENDERED / folder)], capture_output=True, check=True)
     return [found for found in yaml.safe_load_all(done.stdout) if found]
 
 
-def wrong(objects: Iterable[Object]) -> list[str]:
+def findings(objects: Iterable[Object]) -> list[str]:
     return [str(finding) for body in objects for finding in check_object(body, target="1.36")]
 
 
@@ -44,31 +44,31 @@ def test_there_are_three_environments_in_both_forms_for_both_controllers() -> No
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_kustomize_builds_every_folder_and_all_in_it_is_valid(folder: str) -> None:
+def test_kustomize_builds_valid_objects_from_every_folder(folder: str) -> None:
     objects = built(folder)
     assert objects
-    assert wrong(objects) == []
+    assert findings(objects) == []
 
 
 @pytest.mark.parametrize("chart", CHARTS)
-def test_helm_takes_every_chart(chart: str) -> None:
+def test_helm_renders_valid_objects_from_every_chart(chart: str) -> None:
     _, namespace, app, _ = chart.split("/")
     objects = helm.template(RENDERED / chart, app, namespace)
     assert objects
-    assert wrong(objects) == []
+    assert findings(objects) == []
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_the_entries_for_argocd_are_a_valid_config_map(environment: str) -> None:
     body = yaml.safe_load((RENDERED / environment / "_argocd" / "argocd-cm.yaml").read_text())
-    assert wrong([body]) == []
+    assert findings([body]) == []
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 @pytest.mark.parametrize(
     ("project", "part", "more"), [(".ml-{env}", "[a-z]*", {*OWN_KINDS}), ("-tenants", "_tenant", set())]
 )
-def test_each_project_admits_exactly_what_is_synced_through_it(
+def test_each_project_allows_exactly_the_kinds_it_syncs(
     environment: str, project: str, part: str, more: set[tuple[str, str]]
 ) -> None:
     applied = built(f"{environment}/_argocd/apps")
