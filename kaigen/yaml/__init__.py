@@ -1,1 +1,1 @@
-"""YAML with the position of every node: reading it, explaining what is wrong with it, writing it."""
+"""YAML: read it with the position of every node, explain its errors, find credentials in it, write it."""

@@ -13,6 +13,7 @@ from yaml.error import Mark, YAMLError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from kaigen.diagnostics.diagnostic import SystemFailure
+from kaigen.diagnostics.problem import ProblemError
 
 try:
     from yaml._yaml import CParser
@@ -24,7 +25,7 @@ except ImportError:
         def __init__(self, text: str) -> None:
             raise SystemFailure(
                 "PyYAML was built without libyaml, which kaigen needs to read YAML",
-                hint="Install a PyYAML wheel: pip install --force-reinstall --only-binary :all: PyYAML",
+                hint="install a PyYAML wheel: pip install --force-reinstall --only-binary :all: PyYAML",
             )
 
 
@@ -32,25 +33,23 @@ PLAIN = "?"
 TEXT = "!"
 
 MAX_DEPTH = 100
-"""Levels of nesting in a document. Nothing Kubernetes reads comes near, and recursion stays safe below it."""
+"""Levels of nesting in a document: more than any manifest needs, and safe for recursion."""
 
 _BAD_ASCII = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-class Unreadable(Exception):
-    """Text that is refused before YAML comes into it.
+class Unreadable(ProblemError):
+    """Text that cannot be read as a document.
 
     Attributes:
-        index: of the first character to blame.
-        length: how many characters are to blame.
+        index: of the first wrong character.
+        length: number of wrong characters.
     """
 
     def __init__(self, index: int, code: str, message: str, hint: str, length: int = 1) -> None:
-        super().__init__(message)
+        super().__init__(code, message, hint=hint)
         self.index = index
         self.length = length
-        self.code = code
-        self.hint = hint
 
 
 class LibyamlParser(CParser):
@@ -79,18 +78,18 @@ def too_deep(index: int) -> Unreadable:
 
 
 def find_bad_character(text: str) -> int:
-    """The index of the first character that YAML does not allow in a text, or -1."""
+    """Return the index of the first character that YAML does not allow in a text, or -1."""
     found = _BAD_ASCII.search(text)
     first = found.start() if found else -1
     if not text.isascii():
-        # Compiled here: the import of this module is in the path of every command.
+        # Compiled here because every command imports this module.
         other = re.search("[\x80-\x84\x86-\x9f]|[\ud800-\udfff]|\ufeff|\ufffe|\uffff", text)
         if other and (first < 0 or other.start() < first):
             first = other.start()
     return first
 
 
-def refuse_bad_character(text: str) -> None:
+def reject_bad_character(text: str) -> None:
     """Raise `Unreadable` for the first character that YAML does not allow."""
     index = find_bad_character(text)
     if index < 0:
@@ -99,7 +98,7 @@ def refuse_bad_character(text: str) -> None:
     if number == 0xFEFF:
         what, hint = (
             "a byte order mark inside the text",
-            "delete it: it is invisible, and part of what follows it",
+            "delete this invisible character",
         )
     elif 0xD800 <= number <= 0xDFFF:
         what, hint = f"half a surrogate pair, U+{number:04X}", "save the file as UTF-8"
@@ -114,13 +113,13 @@ def refuse_bad_character(text: str) -> None:
 
 
 def compose(text: str) -> list[Node]:
-    """The trees of all documents, empty ones included.
+    """Return the trees of all documents, empty ones included.
 
     Raises:
-        Unreadable: for characters and depths that are refused.
-        YAMLError: PyYAML's own, for everything else that is not YAML.
+        Unreadable: for forbidden characters and too many levels.
+        YAMLError: for everything else that is not YAML.
     """
-    refuse_bad_character(text)
+    reject_bad_character(text)
     parser = LibyamlParser(text)
     nodes = []
     while parser.check_node():
@@ -134,11 +133,11 @@ def compose(text: str) -> list[Node]:
 def compose_parts(
     text: str,
 ) -> Iterator[tuple[int, int, list[Node] | Unreadable | YAMLError]]:
-    """The same, document by document, so that one that is broken does not hide the others.
+    """Compose document by document, so that a broken one does not hide the others.
 
     Yields:
-        Where a part begins and ends in the text, and its trees, or why it has none. Marks in trees count from
-        the beginning of the text, those in an error from the beginning of the part.
+        Start and end of a section of the text, and its trees or its error. Marks in trees count from the start of the
+        text, those in an error from the start of the section.
     """
     counted = lines = 0
     for start, stop in _parts(text):
@@ -160,7 +159,7 @@ def compose_parts(
 
 
 def _parts(text: str) -> Iterator[tuple[int, int]]:
-    """The text cut at its document markers, which mean the same everywhere in YAML, even inside a scalar."""
+    """Split a text at its document markers, which have the same meaning everywhere, even inside a scalar."""
     marker = re.compile(r"^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)", re.MULTILINE)
     only_prefix = re.compile(r"(?:(?:[ \t]*(?:#[^\n]*)?|%[^\n]*)(?:\r?\n|\Z))*")
     start = 0

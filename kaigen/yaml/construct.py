@@ -1,7 +1,6 @@
-"""From a node tree to plain data: dicts with string keys, lists and scalars, which nothing else holds.
+"""Construct plain data from a node tree: dicts with string keys, lists and scalars that nothing else shares.
 
-What is wrong is collected with its node, and the rest is built around it, so that one run can show more than
-one problem.
+Errors are collected with their nodes and the other values are still built, so one run reports every error.
 """
 
 from __future__ import annotations
@@ -12,17 +11,18 @@ from typing import NamedTuple, TypeAlias
 
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.yaml.compose import MAX_DEPTH, PLAIN, TEXT, Unreadable, too_deep
-from kaigen.yaml.scalars import Refused, plain_value
+from kaigen.yaml.scalars import plain_value
 
 JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
-"""What JSON can say, and so what Kubernetes can."""
+"""A JSON value: everything that Kubernetes can store."""
 
 MAX_COPIED = 100_000
 """Nodes that the aliases of one text may add by copying."""
 
 MAX_PROBLEMS = 200
-"""Problems told of one text; one that has more is broken in another way than they say."""
+"""Errors reported for one text; with more, something else is wrong."""
 
 _TAGS = "tag:yaml.org,2002:"
 _COLLECTION_TAGS: dict[type[Node], str] = {MappingNode: _TAGS + "map", SequenceNode: _TAGS + "seq"}
@@ -31,12 +31,12 @@ _MERGE = "<<"
 _ALIAS = r"(?:[^*#]|(?<=\s)#[^\n]*+|(?<!\s)#)*+(\*[^\s,\[\]{}]*)"
 
 
-class Problem(NamedTuple):
-    """One thing wrong with a node.
+class NodeProblem(NamedTuple):
+    """One error of a node.
 
     Attributes:
-        node: the place.
-        first: another place that the message is about, as where a key was given before.
+        node: the node.
+        first: the node that came first, where the error is a duplicate.
     """
 
     code: str
@@ -50,7 +50,7 @@ class Constructor:
     """Builds the data of one text's documents.
 
     Attributes:
-        problems: what was wrong with the document built last.
+        problems: errors of the last document.
     """
 
     def __init__(self, text: str) -> None:
@@ -59,14 +59,14 @@ class Constructor:
         self._aliases = "*" in text
         self._bangs = "!" in text
         self._copied = 0
-        self._told = 0
-        self.problems: list[Problem] = []
+        self._reported = 0
+        self.problems: list[NodeProblem] = []
 
     def construct(self, root: Node) -> JsonValue:
-        """The data of a document.
+        """Return the data of a document.
 
         Raises:
-            Unreadable: when aliases would make it endless or too large.
+            Unreadable: when aliases make it endless or too large.
         """
         self.problems = []
         if self._aliases or self._bangs:
@@ -74,9 +74,9 @@ class Constructor:
         return self._build(root)
 
     def _problem(self, code: str, message: str, hint: str, node: Node, first: Node | None = None) -> None:
-        self._told += 1
-        if self._told <= MAX_PROBLEMS:
-            self.problems.append(Problem(code, message, hint, node, first))
+        self._reported += 1
+        if self._reported <= MAX_PROBLEMS:
+            self.problems.append(NodeProblem(code, message, hint, node, first))
 
     def _build(self, node: Node) -> JsonValue:
         kind = node.__class__
@@ -115,7 +115,7 @@ class Constructor:
                     "KG0131", "a key is missing before `:`", 'write a key, or "" for an empty one', key_node
                 )
                 continue
-            # The most common case by far, spelled out to save a call a field.
+            # By far the most common case, inlined to save a call per field.
             if value_node.__class__ is ScalarNode and value_node.tag == PLAIN:
                 text = value_node.value
                 if text and text[0] not in _OPENING:
@@ -141,8 +141,8 @@ class Constructor:
             if tag == PLAIN:
                 return plain_value(text)
             return self._tagged(node)
-        except Refused as refused:
-            self._problem(refused.code, str(refused), refused.hint, node)
+        except ProblemError as error:
+            self._problem(error.problem.code, error.problem.message, error.problem.hint, node)
             return text
 
     def _tagged(self, node: Node) -> str | int | float | bool | None:
@@ -152,21 +152,23 @@ class Constructor:
             if self._escapes:
                 self._check_text(node)
             return text
-        wanted = {"int": int, "float": (int, float), "bool": bool, "null": type(None)}.get(name)
-        if wanted is None or not node.tag.startswith(_TAGS):
+        expected = {"int": int, "float": (int, float), "bool": bool, "null": type(None)}.get(name)
+        if expected is None or not node.tag.startswith(_TAGS):
             self._refuse_tag(node)
             return text
         value = plain_value(text)
-        right = isinstance(value, wanted) and (name == "bool" or not isinstance(value, bool))  # type: ignore[arg-type]
+        right = isinstance(value, expected) and (name == "bool" or not isinstance(value, bool))  # type: ignore[arg-type]
         if not right:
-            self._problem("KG0132", f"`{_short(text)}` is no `!!{name}`", "remove the tag", node)
+            self._problem("KG0132", f"`{_short(text)}` is not a valid `!!{name}`", "remove the tag", node)
         return float(value) if right and name == "float" and value is not None else value
 
     def _check_text(self, node: Node) -> None:
         found = re.search("[\0\ud800-\udfff]", node.value)
         if found:
-            what = "NUL" if found.group() == "\0" else "half a surrogate pair"
-            self._problem("KG0120", f"an escape stands for {what}, which no text can hold", "remove it", node)
+            character = "NUL" if found.group() == "\0" else "half a surrogate pair"
+            self._problem(
+                "KG0120", f"an escape produces {character}, which is not allowed", "remove it", node
+            )
 
     def _check_tag(self, key: Node) -> None:
         if not key.tag.startswith(_TAGS) or key.tag.removeprefix(_TAGS) not in {
@@ -192,14 +194,17 @@ class Constructor:
         if self._text.startswith("{{", mapping.start_mark.index):
             self._problem(
                 "KG0117",
-                "template text `{{ … }}` is not expanded here, and unquoted it is a mapping",
+                "templates are not expanded here, and unquoted `{{ … }}` is a mapping",
                 'write the value itself, or quote the braces: "{{ … }}"',
                 mapping,
             )
         else:
             what = "a mapping" if isinstance(node, MappingNode) else "a list"
             self._problem(
-                "KG0131", f"{what} cannot be a key", "a key is a word; quote it where it has brackets", node
+                "KG0131",
+                f"{what} cannot be a key",
+                "use a string as key, in quotes where it contains brackets",
+                node,
             )
 
     def _repeated(self, mapping: Node, key: Node) -> None:
@@ -214,19 +219,19 @@ class Constructor:
         hint = "keep one of them"
         if key.value == _MERGE:
             hint = "merge several with a list: `<<: [*one, *two]`"
-        self._problem("KG0130", f"the key `{_short(key.value)}` is given twice", hint, key, first)
+        self._problem("KG0130", f"duplicate key `{_short(key.value)}`", hint, key, first)
 
     def _merged(self, node: Node) -> list[dict[str, JsonValue]]:
         parts = node.value if isinstance(node, SequenceNode) else [node]
         if not all(isinstance(part, MappingNode) for part in parts):
             self._problem(
-                "KG0138", "`<<` merges a mapping or a list of mappings", "give it an alias: `<<: *name`", node
+                "KG0138", "`<<` merges a mapping or a list of mappings", "use an alias: `<<: *name`", node
             )
             return []
         return [self._mapping(part) for part in parts]
 
     def _inspect(self, root: Node) -> None:
-        """Measure what aliases add before anything is copied; find tags that leave no trace in the tree."""
+        """Limit what aliases copy before anything is copied, and find tags that the tree does not keep."""
         sizes: dict[int, tuple[int, int]] = {}
 
         def measure(node: Node, parent: Node | None = None, number: int = 0) -> tuple[int, int]:
@@ -234,7 +239,11 @@ class Constructor:
             if known is not None:
                 if known[0] == 0:
                     raise self._alias(
-                        parent, number, "KG0135", "an alias inside what it stands for", "remove it"
+                        parent,
+                        number,
+                        "KG0135",
+                        "the alias refers to a value that contains it",
+                        "remove the alias",
                     )
                 self._copied += known[0]
                 if self._copied > MAX_COPIED:
@@ -242,8 +251,8 @@ class Constructor:
                         parent,
                         number,
                         "KG0134",
-                        f"aliases make this document larger by more than {MAX_COPIED} values",
-                        "write out what is meant, or put it into fewer levels of aliases",
+                        f"aliases expand this document by more than {MAX_COPIED} values",
+                        "write the values out, or use fewer levels of aliases",
                     )
                 return known
             sizes[id(node)] = (0, 0)
@@ -266,12 +275,12 @@ class Constructor:
                 )
             return sizes[id(node)]
 
-        # An alias only refers to what stands before it, so this goes no deeper than the tree as written.
+        # An alias refers to an earlier node, so the recursion is no deeper than the text.
         measure(root)
 
     def _alias(self, parent: Node | None, number: int, code: str, message: str, hint: str) -> Unreadable:
         assert parent is not None, "a document's root is no alias"
-        start, stop = _alias_place(self._text, parent, number)
+        start, stop = _alias_position(self._text, parent, number)
         return Unreadable(start, code, message, hint, stop - start)
 
 
@@ -281,8 +290,8 @@ def _children(node: Node) -> Iterable[Node]:
     return node.value  # type: ignore[no-any-return]
 
 
-def _alias_place(text: str, parent: Node, number: int) -> tuple[int, int]:
-    """Where the child of that number, an alias, is written: it leaves no node of its own, only neighbours."""
+def _alias_position(text: str, parent: Node, number: int) -> tuple[int, int]:
+    """Return the position of an alias, which has no node of its own, from the children before it."""
     at = parent.start_mark.index
     for place, child in enumerate(_children(parent)):
         if child.start_mark.index >= at and child is not parent and place < number:

@@ -1,4 +1,4 @@
-"""YAML and JSON texts to documents that know where each of their values was written."""
+"""Parse YAML and JSON texts into documents that know the position of each value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNo
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.diagnostics.field_path import dotted
 from kaigen.yaml.compose import PLAIN, Unreadable, compose, compose_parts
-from kaigen.yaml.construct import Constructor, JsonValue, Problem
+from kaigen.yaml.construct import Constructor, JsonValue, NodeProblem
 from kaigen.yaml.sources import Source
 
 __all__ = ["Document", "JsonValue", "parse"]
@@ -25,9 +25,9 @@ class Document:
 
     Attributes:
         source: the text it is in.
-        index: its place among the documents of the source that are not empty, broken ones counted; from 0.
-        data: what it says; nobody else holds it.
-        node: the tree it was read from.
+        index: number of the document in its source, from 0; broken documents count, empty ones do not.
+        data: its value, shared with nothing else.
+        node: the node tree of the text.
     """
 
     source: Source
@@ -37,17 +37,17 @@ class Document:
 
     @property
     def apiVersion(self) -> str | None:
-        """The `apiVersion`, when it is text."""
+        """The `apiVersion`, if it is a string."""
         return self._text("apiVersion")
 
     @property
     def kind(self) -> str | None:
-        """The `kind`, when it is text."""
+        """The `kind`, if it is a string."""
         return self._text("kind")
 
     @property
     def name(self) -> str | None:
-        """The `metadata.name`, when it is text."""
+        """The `metadata.name`, if it is a string."""
         return self._text("metadata", "name")
 
     def _text(self, *path: str) -> str | None:
@@ -59,12 +59,12 @@ class Document:
         return value if isinstance(value, str) else None
 
     def mark(self, path: Sequence[Step] = (), *, key: bool = False) -> Mark:
-        """The place of a value.
+        """Return the mark of a value.
 
         Args:
-            path: keys and list indexes from the root. Where it leads further than the document, the key of
-                the last thing that exists is the place.
-            key: give the place of the value's own key instead.
+            path: keys and list indexes from the root. For a path that does not exist, the mark is that of the last
+                key on it that does.
+            key: return the mark of the value's key instead.
         """
         key_node, node, steps = _walk(self.node, path)
         if (key or steps < len(path) or _is_empty(node)) and key_node is not None:
@@ -73,21 +73,21 @@ class Document:
         return self.source.mark_at(start, _first_line_end(node))
 
     def raw(self, path: Sequence[Step]) -> str | None:
-        """The text of a scalar as written, less its quotes: `1.10` for 1.1; None where there is no scalar."""
+        """Return the text of a scalar as written, without quotes: `1.10` for 1.1; None where there is no scalar."""
         _, node, steps = _walk(self.node, path)
         return node.value if steps == len(path) and isinstance(node, ScalarNode) else None
 
 
 def parse(source: Source, diagnostics: Diagnostics) -> list[Document]:
-    """Read the documents of a text.
+    """Parse the documents of a text.
 
     Args:
-        source: the text; JSON when its path ends in `.json`, else YAML.
-        diagnostics: takes what is wrong.
+        source: the text; JSON if its path ends in `.json`, else YAML.
+        diagnostics: collects errors.
 
     Returns:
-        The documents that are not empty. One that is no YAML, or would be too large, is left out. One that
-        has problems in single values is there, with the text as written, or what came first, in their place.
+        The documents that are not empty. A document that is not YAML or too large is omitted. One with errors in single
+        values is included, with the text or the first of the duplicates as value.
     """
     if source.text.startswith("\ufeff"):
         source = replace(source, text=source.text[1:])
@@ -165,10 +165,10 @@ def _construct(
 
 def _unreadable(source: Source, offset: int, error: Unreadable) -> Diagnostic:
     index = offset + error.index
-    return Diagnostic(error.code, str(error), source.mark_at(index, index + error.length), error.hint)
+    return error.problem.located(source.mark_at(index, index + error.length))
 
 
-def _diagnostic(source: Source, path: tuple[Step, ...], problem: Problem) -> Diagnostic:
+def _diagnostic(source: Source, path: tuple[Step, ...], problem: NodeProblem) -> Diagnostic:
     message = problem.message
     if problem.first is not None:
         message += f", first on line {source.mark_at(problem.first.start_mark.index).line}"
@@ -177,36 +177,36 @@ def _diagnostic(source: Source, path: tuple[Step, ...], problem: Problem) -> Dia
 
 
 def _is_empty(node: Node) -> bool:
-    """Nothing at all, or a comment: not even an anchor or a tag."""
+    """Return whether a node has no text at all, not even an anchor or a tag."""
     return isinstance(node, ScalarNode) and node.start_mark.index == node.end_mark.index and node.tag == PLAIN
 
 
-def _paths(root: Node, wanted: set[int]) -> dict[int, tuple[Step, ...]]:
-    """The paths of some nodes, given by identity, where each stands first; a key's is that of its value."""
+def _paths(root: Node, ids: set[int]) -> dict[int, tuple[Step, ...]]:
+    """Return the first path of each of some nodes, by identity; that of a key is the path of its value."""
     found: dict[int, tuple[Step, ...]] = {}
     seen: set[int] = set()
-    waiting: list[tuple[Node, tuple[Step, ...]]] = [(root, ())]
-    while waiting:
-        node, path = waiting.pop()
+    pending: list[tuple[Node, tuple[Step, ...]]] = [(root, ())]
+    while pending:
+        node, path = pending.pop()
         if id(node) in seen:
             continue
         seen.add(id(node))
-        if id(node) in wanted:
+        if id(node) in ids:
             found[id(node)] = path
         if isinstance(node, MappingNode):
             for key, value in reversed(node.value):
                 name = key.value if isinstance(key, ScalarNode) else None
-                if id(key) in wanted:
+                if id(key) in ids:
                     found[id(key)] = (*path, name) if name else path
                 if name is not None:
-                    waiting.append((value, (*path, name)))
+                    pending.append((value, (*path, name)))
         elif isinstance(node, SequenceNode):
-            waiting.extend((item, (*path, place)) for place, item in reversed([*enumerate(node.value)]))
+            pending.extend((item, (*path, place)) for place, item in reversed([*enumerate(node.value)]))
     return found
 
 
 def _walk(root: Node, path: Sequence[Step]) -> tuple[Node | None, Node, int]:
-    """Follow a path as far as it goes: the last key passed, the node reached, and how many steps it took."""
+    """Follow a path as far as it exists; return the last key, the node reached, and the number of steps."""
     key: Node | None = None
     node = root
     for count, step in enumerate(path):
@@ -239,7 +239,7 @@ def _member(mapping: MappingNode, name: str) -> tuple[Node, Node] | None:
 
 
 def _first_line_end(node: Node) -> int:
-    """Where what a node says on its first line ends, without a comment behind it."""
+    """Return where a node's text ends on its first line, without a trailing comment."""
     start, end = node.start_mark, node.end_mark
     if not isinstance(node, CollectionNode) or node.flow_style or not node.value:
         return int(end.index)

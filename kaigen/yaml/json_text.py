@@ -1,7 +1,7 @@
-"""From JSON text to the node trees that YAML gives, strictly by RFC 8259.
+"""Compose JSON text into the same node trees as YAML, strictly by RFC 8259.
 
-Nearly all JSON is YAML, but not tabs between tokens, keys over 1,024 characters, or escaped surrogate pairs;
-and YAML would take much in a `.json` file that no JSON parser takes.
+Own code because json.loads gives no positions, and a YAML parser accepts text that is not JSON and rejects some JSON:
+tabs between tokens, keys over 1,024 characters, escaped surrogate pairs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BARE = re.compile(r"[^\s,:{}\[\]\"']+")
 
 
 def compose_json(text: str) -> Node | None:
-    """The tree of a JSON text; None when it is empty.
+    """Return the tree of a JSON text; None for an empty one.
 
     Raises:
         Unreadable: for text that is not JSON, and for nesting that is too deep.
@@ -45,13 +45,13 @@ class _Composer:
         root = self._value(1)
         self._skip()
         if self._at < len(self._text):
-            self._refuse(
+            self._reject(
                 "more text after the end of the value",
-                "a JSON file holds one value; a comma may be left over",
+                "a JSON file contains one value; check for a surplus comma",
             )
         return root
 
-    def _refuse(self, message: str, hint: str, index: int | None = None) -> NoReturn:
+    def _reject(self, message: str, hint: str, index: int | None = None) -> NoReturn:
         raise Unreadable(self._at if index is None else index, "KG0121", f"not JSON: {message}", hint)
 
     def _mark(self, index: int) -> Mark:
@@ -59,7 +59,7 @@ class _Composer:
         return Mark("", index, line, index - self._lines[line], None, 0)
 
     def _skip(self) -> str:
-        """Go past white space; the character that follows, empty at the end."""
+        """Skip white space and return the next character; empty at the end."""
         found = _SPACE.match(self._text, self._at)
         assert found
         self._at = found.end()
@@ -81,16 +81,16 @@ class _Composer:
             self._at = found.end()
             return ScalarNode(PLAIN, found.group(), self._mark(start), self._mark(self._at), "")
         if not char:
-            self._refuse("the text ends where a value is expected", "the file may be cut off")
+            self._reject("the text ends where a value is expected", "the file may be cut off")
         if char == "'":
-            self._refuse("text in single quotes", "JSON has double quotes only")
+            self._reject("text in single quotes", "use double quotes")
         if char in "]}":
-            self._refuse(f"a value is expected before `{char}`", "remove the comma before it")
+            self._reject(f"a value is expected before `{char}`", "remove the comma before it")
         if char in "/#":
-            self._refuse("a comment", "JSON has no comments; YAML has")
+            self._reject("a comment", "remove it: only YAML has comments")
         bare = _BARE.match(self._text, start)
         shown = bare.group()[:40] if bare else char
-        self._refuse(f"`{shown}` is no value", f'quote it where text is meant: "{shown}"')
+        self._reject(f"`{shown}` is not a value", f'quote it to make it text: "{shown}"')
 
     def _string(self) -> Node:
         start = self._at
@@ -99,14 +99,16 @@ class _Composer:
         except JSONDecodeError as error:
             message = error.msg.lower()
             if "unterminated" in message:
-                self._refuse("a text without its closing quote", 'close it with `"`', start)
+                self._reject("a string without its closing quote", 'close it with `"`', start)
             if "control character" in message:
-                self._refuse(
-                    "a line end or control character inside a text",
+                self._reject(
+                    "a line end or control character inside a string",
                     "write it as \\n, \\t or \\u00XX",
                     error.pos,
                 )
-            self._refuse("a wrong escape", 'after a backslash JSON has one of " \\ / b f n r t u', error.pos)
+            self._reject(
+                "an invalid escape", 'after a backslash, JSON allows one of " \\ / b f n r t u', error.pos
+            )
         return ScalarNode(TEXT, value, self._mark(start), self._mark(self._at), '"')
 
     def _object(self, level: int) -> Node:
@@ -119,7 +121,7 @@ class _Composer:
                 self._wrong_key(char, start)
             key = self._string()
             if self._skip() != ":":
-                self._refuse("`:` is expected after a key", 'write "key": value')
+                self._reject("`:` is expected after a key", 'write "key": value')
             self._at += 1
             pairs.append((key, self._value(level + 1)))
             char = self._next("}", start)
@@ -138,7 +140,7 @@ class _Composer:
         return SequenceNode(PLAIN, items, self._mark(start), self._mark(self._at), True)
 
     def _next(self, closing: str, start: int) -> str:
-        """Go past the comma after a member; the character that follows, or the closing bracket."""
+        """Skip the comma after a member and return the next character, or the closing bracket."""
         char = self._skip()
         if char == closing:
             return char
@@ -146,15 +148,15 @@ class _Composer:
             self._at += 1
             char = self._skip()
             if char in ("]", "}"):
-                self._refuse(f"a value is expected before `{char}`", "remove the comma before it")
+                self._reject(f"a value is expected before `{char}`", "remove the comma before it")
             return char
         if not char:
-            self._refuse(f"`{self._text[start]}` is never closed", f"add the missing `{closing}`", start)
-        self._refuse(f"`,` or `{closing}` is expected", "a comma may be missing before this")
+            self._reject(f"`{self._text[start]}` is never closed", f"add the missing `{closing}`", start)
+        self._reject(f"`,` or `{closing}` is expected", "check for a missing comma before this")
 
     def _wrong_key(self, char: str, start: int) -> NoReturn:
         if not char:
-            self._refuse("`{` is never closed", "add the missing `}`", start)
+            self._reject("`{` is never closed", "add the missing `}`", start)
         if char in "/#":
-            self._refuse("a comment", "JSON has no comments; YAML has")
-        self._refuse("a key must stand in double quotes", 'write "key": value')
+            self._reject("a comment", "remove it: only YAML has comments")
+        self._reject("a key must be in double quotes", 'write "key": value')

@@ -1,4 +1,4 @@
-"""Texts to compile, and reading them from files, folders and standard input without trusting any of these."""
+"""Read texts to compile from files, folders and standard input, none of which is trusted."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 STDIN = "<stdin>"
 SUFFIXES = (".yaml", ".yml", ".json")
 SKIPPED_FOLDERS = frozenset({"node_modules"})
-"""Never searched, next to those whose name starts with a dot."""
+"""Folders that are not searched, in addition to hidden ones."""
 TREE_INDEX = ".kaigen-index"
-"""A folder below the one named that holds this file was written by kaigen: it is output, not input."""
+"""A subfolder with this file is output of kaigen and is not searched."""
 
 _CONTENT = re.compile(r"^(?!(?:---|\.\.\.)?[ \t\r]*(?:#.*)?$|%)", re.MULTILINE)
 
 
 class Limits(NamedTuple):
-    """What is read at most.
+    """Limits of what is read.
 
     Attributes:
         file_bytes: size of one file or of standard input, in bytes.
@@ -44,7 +44,7 @@ class Source:
 
     Attributes:
         path: as the user would type it, or `<stdin>`.
-        text: what it holds, without a byte order mark.
+        text: its content, without a byte order mark.
     """
 
     path: str
@@ -58,7 +58,7 @@ class Source:
         return sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
     def mark_at(self, start: int, end: int | None = None) -> Mark:
-        """The place of the characters from `start` to before `end`, or to where their first line ends."""
+        """Return the mark of the characters from `start` to before `end`, or to the end of the first line."""
         text = self.text
         start = min(max(start, 0), len(text))
         if "\r" not in text or text.count("\r") == text.count("\r\n"):
@@ -87,22 +87,22 @@ def read_sources(
     limits: Limits | None = None,
     exclude: Collection[Path] = (),
 ) -> tuple[list[Source], Diagnostics]:
-    """Read what the command line names.
+    """Read the paths of a command line.
 
     Args:
         paths: files, folders (searched below for `SUFFIXES`), and `-` for standard input.
         root: the repository; a symbolic link inside it must not lead out of it.
-        stdin: where `-` reads; standard input unless given.
-        limits: the default ones unless given.
+        stdin: what `-` reads; standard input by default.
+        limits: the default limits if None.
         exclude: folders that are not searched, such as the output tree.
 
     Returns:
-        The texts in the order named, each file once, folders by name; and what could not be read.
+        The texts in the order of the paths, each file once, folders sorted by name; and the errors.
     """
     reader = _Reader(root, stdin, limits or Limits(), exclude)
     for path in paths:
         reader.take(path)
-    return reader.sources, reader.found
+    return reader.sources, reader.diagnostics
 
 
 class _Reader:
@@ -110,7 +110,7 @@ class _Reader:
         self, root: Path, stdin: IO[bytes] | None, limits: Limits, exclude: Collection[Path]
     ) -> None:
         self.sources: list[Source] = []
-        self.found = Diagnostics()
+        self.diagnostics = Diagnostics()
         self._root = os.path.realpath(root)
         self._root_as_named = os.path.abspath(root)
         self._stdin = stdin
@@ -122,7 +122,7 @@ class _Reader:
     def _problem(
         self, code: str, message: str, path: str, hint: str = "", severity: Severity = Severity.ERROR
     ) -> None:
-        self.found.add(Diagnostic(code, message, Mark(path), hint, severity))
+        self.diagnostics.add(Diagnostic(code, message, Mark(path), hint, severity))
 
     def take(self, path: str) -> None:
         """Read one argument of the command line."""
@@ -132,29 +132,27 @@ class _Reader:
                 self._take_stdin()
             return
         if not path or "\0" in path:
-            self._problem(
-                "KG0101", "an empty path names nothing" if not path else "a path cannot hold NUL", path
-            )
+            self._problem("KG0101", "the path is empty" if not path else "a path cannot contain NUL", path)
             return
         shown = _shown(path)
         real = os.path.realpath(path)
         named = os.path.abspath(path)
         inside = _within(named, self._root_as_named) or _within(named, self._root)
         if inside and not _within(real, self._root):
-            self._refuse_link(shown)
+            self._reject_link(shown)
         elif os.path.isdir(path):
             if real in self._excluded:
                 self._problem(
                     "KG0109",
-                    "no spec is read from this folder",
+                    "specs are not read from this folder",
                     shown,
-                    "it is the output, or holds kinds or patches: name another",
+                    "use another folder: this one is for output, kinds or patches",
                 )
                 return
-            before = len(self.sources), len(self.found)
+            before = len(self.sources), len(self.diagnostics)
             seen = real in self._seen
             self._search(path, real, self._root if inside else real)
-            if before == (len(self.sources), len(self.found)) and not seen:
+            if before == (len(self.sources), len(self.diagnostics)) and not seen:
                 self._problem(
                     "KG0109",
                     f"no {', '.join(SUFFIXES)} file in this folder",
@@ -164,12 +162,12 @@ class _Reader:
         else:
             self._take_file(path, real, explicit=True)
 
-    def _refuse_link(self, path: str) -> None:
+    def _reject_link(self, path: str) -> None:
         self._problem(
             "KG0103",
             "a symbolic link on this path leads out of the repository",
             path,
-            "copy the file into the repository: what is reviewed there must not depend on the machine",
+            "copy the file into the repository",
         )
 
     def _search(self, folder: str, real_folder: str, base: str) -> None:
@@ -178,7 +176,7 @@ class _Reader:
         self._seen.add(real_folder)
         try:
             with os.scandir(folder) as found:
-                # What has several names is known by its own, not by that of a link to it.
+                # A file that is also linked is read under its own name.
                 entries = sorted(found, key=lambda entry: (entry.is_symlink(), entry.name))
         except OSError as error:
             self._problem("KG0102", f"cannot list this folder: {_reason(error)}", _shown(folder))
@@ -197,12 +195,12 @@ class _Reader:
                 is_file = entry.is_file()
             except OSError:
                 is_folder = is_file = False
-            wanted = name.lower().endswith(SUFFIXES) and not name.startswith("kaigen.")
-            if not (is_folder or wanted):
+            is_spec = name.lower().endswith(SUFFIXES) and not name.startswith("kaigen.")
+            if not (is_folder or is_spec):
                 continue
             real = os.path.realpath(path) if linked else os.path.join(real_folder, name)
             if linked and not _within(real, base):
-                self._refuse_link(_shown(path))
+                self._reject_link(_shown(path))
             elif is_folder:
                 if not os.path.exists(os.path.join(path, TREE_INDEX)):
                     folders.append(path)
@@ -233,7 +231,7 @@ class _Reader:
                 data = file.read(self._limits.file_bytes + 1)
         except FileNotFoundError:
             if os.path.islink(path):
-                self._problem("KG0101", "this symbolic link leads to nothing", shown)
+                self._problem("KG0101", "this symbolic link is broken", shown)
             else:
                 self._problem("KG0101", "no such file or folder", shown, _nearest_path(path))
             return
@@ -247,7 +245,7 @@ class _Reader:
         if len(data) > limits.file_bytes:
             self._problem(
                 "KG0104",
-                f"larger than {_size(limits.file_bytes)}, the most that is read",
+                f"the file is larger than {_size(limits.file_bytes)}",
                 path,
                 "split the file",
             )
@@ -257,18 +255,20 @@ class _Reader:
             return
         if not _CONTENT.search(text) and not _may_contain_secret(text):
             if explicit:
-                self._problem("KG0108", "holds no document", path, "fill it, or leave it out")
+                self._problem(
+                    "KG0108", "the file contains no document", path, "add a document, or remove the file"
+                )
             return
         if _count_documents(text, limits.documents) > limits.documents:
             self._problem(
                 "KG0105",
-                f"more than {limits.documents} documents, the most in one file",
+                f"more than {limits.documents} documents in one file",
                 path,
                 "split the file",
             )
         elif len(self.sources) >= limits.files:
             self._full = True
-            self._problem("KG0105", f"more than {limits.files} files, the most in one run", path)
+            self._problem("KG0105", f"more than {limits.files} files", path)
         else:
             self.sources.append(Source(path, text))
 
@@ -287,7 +287,7 @@ class _Reader:
                 before = data[: error.start]
                 line = before.count(b"\n") + 1
                 start = before.decode().rpartition("\n")[2]
-                self.found.add(
+                self.diagnostics.add(
                     Diagnostic(
                         "KG0107",
                         f"byte 0x{data[error.start]:02x} is not UTF-8",
@@ -299,26 +299,26 @@ class _Reader:
         if "\0" in text:
             hint = "kaigen reads YAML and JSON text"
             if encoding == "utf-8" and data[1::2].count(0) + data[::2].count(0) > len(data) // 3:
-                hint = "it may be UTF-16 or UTF-32 text: save the file as UTF-8"
-            self._problem("KG0106", "a binary file", path, hint)
+                hint = "save the file as UTF-8: it may be UTF-16 or UTF-32"
+            self._problem("KG0106", "this is a binary file", path, hint)
             return None
         return text
 
 
 @lru_cache(maxsize=1)
 def _line(text: str, first: int, stop: int) -> str:
-    """A line without its line end. Problems often share one, which may be the whole of a large file."""
+    """Return a line without its line end. Cached: errors often share a line, which may be a whole large file."""
     return text[first:stop].removesuffix("\r")
 
 
 def _count_documents(text: str, enough: int) -> int:
-    """How many documents are opened by `---`; a quick count from above where that is not over `enough`."""
+    """Return the number of documents; an upper bound where that does not exceed `enough`."""
     quick = text.count("\n---") + 1
     return quick if quick <= enough else len(re.findall(r"^---(?=[ \t\r\n]|\Z)", text, re.MULTILINE))
 
 
 def _may_contain_secret(text: str) -> bool:
-    # Comments alone are no spec, but what stands in them stands in Git.
+    # A file of comments is not a spec, but its comments are in Git too.
     from kaigen.secret_scan.detect import may_contain_secret
 
     return may_contain_secret(text)
@@ -345,7 +345,7 @@ def _size(count: int) -> str:
 
 
 def _ancestors(path: str) -> Iterator[tuple[str, str]]:
-    """Pairs of a folder and the name wanted in it, from the path's end to its start."""
+    """Yield pairs of a folder and the name in it, from the path's end to its start."""
     path = path.rstrip(os.sep)
     while path:
         folder, name = os.path.split(path)

@@ -1,87 +1,87 @@
-"""Mistakes in what holds values together: quotes, colons, brackets and indentation."""
+"""Explain errors in quotes, colons, brackets and indentation."""
 
 from __future__ import annotations
 
 import re
 
-from kaigen.yaml.error_context import CLOSING_OF, MOST_SCANNED, OPENING_OF, QUOTES, Finding, Place
+from kaigen.yaml.error_context import CLOSING_OF, MOST_SCANNED, OPENING_OF, QUOTES, ErrorContext, Explanation
 
 _GLUED = re.compile(r"[ ]*(?:- +)*([A-Za-z_][\w./-]*):(?![ \t\r\n/]|$)(\S.*)")
 _ENTRY = re.compile(r"[ ]*(?:- +)*(?:[^\s\"'#\[{][^#]*?|\"[^\"]*\"|'[^']*'):(?:[ \t]|$)")
 
 
-def unclosed_quote(start: int, place: Place) -> Finding:
-    """A quote that nothing closes."""
-    quote = place.text[start] if place.text[start : start + 1] in QUOTES else '"'
+def unclosed_quote(start: int, error: ErrorContext) -> Explanation:
+    """Explain a quote that is never closed."""
+    quote = error.text[start] if error.text[start : start + 1] in QUOTES else '"'
     hint = f"close it with `{quote}`"
     if quote == "'":
-        hint += "; an apostrophe inside is written twice, or the text stands in double quotes"
-    return Finding("KG0112", f"this {QUOTES[quote]} quote is never closed", hint, start)
+        hint += "; write an apostrophe inside the text twice, or use double quotes"
+    return Explanation("KG0112", f"this {QUOTES[quote]} quote is never closed", hint, start)
 
 
-def directive_at(start: int) -> Finding:
-    """A line that starts with `%`."""
-    return Finding(
+def directive_at(start: int) -> Explanation:
+    """Explain a line that starts with `%`."""
+    return Explanation(
         "KG0116",
         "a line that starts with `%` is a directive to the parser",
-        "quote it where text is meant",
+        "quote it to make it text",
         start,
     )
 
 
-def misplaced_colon(place: Place) -> Finding:
-    """A colon where no key can be."""
-    before = place.before(place.at)
+def misplaced_colon(error: ErrorContext) -> Explanation:
+    """Explain a colon where no key can be."""
+    before = error.before(error.at)
     entry = _ENTRY.match(before)
-    line = place.line(place.at)
+    line = error.line(error.at)
     if entry and before[entry.end() :].strip():
-        start = place.line_start(place.at) + entry.end()
+        start = error.line_start(error.at) + entry.end()
         start += len(before) - len(before[entry.end() :].lstrip()) - entry.end()
-        value = line[start - place.line_start(place.at) :].rstrip()
+        value = line[start - error.line_start(error.at) :].rstrip()
         quoted = f"'{value}'" if '"' in value or "\\" in value else f'"{value}"'
-        return Finding(
+        return Explanation(
             "KG0115",
-            "an unquoted value cannot hold `: `",
+            "an unquoted value cannot contain `: `",
             f"quote it: {quoted}" if len(value) <= 60 else "quote the value",
             start,
         )
-    return _continued(place, place.at) or Finding(
-        "KG0115", "`:` cannot stand here", "quote the value that it belongs to", place.at, place.at + 1
+    return _continued(error, error.at) or Explanation(
+        "KG0115", "unexpected `:`", "quote the value that it belongs to", error.at, error.at + 1
     )
 
 
-def _continued(place: Place, index: int) -> Finding | None:
-    """The mistake when a line was read as the rest of the value above it."""
-    above = place.line_before(index)
+def _continued(error: ErrorContext, index: int) -> Explanation | None:
+    """Explain a line that was parsed as the continuation of the value above it."""
+    above = error.line_before(index)
     if above is None:
         return None
     start, line = above
     glued = _GLUED.match(line)
     if glued and not _ENTRY.match(line):
         return _glued(glued, start)
-    here = place.line(index)
+    here = error.line(index)
     indent = len(here) - len(here.lstrip(" "))
     if _ENTRY.match(line) and indent > len(line) - len(line.lstrip(" ")):
         key = line.split(":", 1)[0].strip().lstrip("- ")
-        at = place.line_start(index) + indent
-        return Finding(
+        at = error.line_start(index) + indent
+        return Explanation(
             "KG0114",
-            f"this line is indented under `{key}`, which has a value already",
+            f"this line is indented under `{key}`, which already has a value",
             "indent it like the line above, or remove that value",
             at,
         )
     if not _ENTRY.match(line) and line.rstrip()[-1:] not in ("]", "}", '"', "'"):
         at = start + len(line) - len(line.lstrip())
-        return Finding(
+        return Explanation(
             "KG0118", "`:` is missing: this is neither a key nor a value", "write `key: value`", at
         )
     return None
 
 
-def _glued(found: re.Match[str], line_start: int) -> Finding:
+def _glued(found: re.Match[str], line_start: int) -> Explanation:
     key, value = found.groups()
     shown = f"{key}: {value.strip()}"
-    return Finding(
+    return Explanation(
         "KG0118",
         f"a space is missing after `{key}:`",
         f"write `{shown}`" if len(shown) <= 60 else f"write `{key}: …`",
@@ -90,26 +90,28 @@ def _glued(found: re.Match[str], line_start: int) -> Finding:
     )
 
 
-def missing_colon(place: Place) -> Finding:
-    """A line that is no key and no value, among keys."""
-    start = place.context if place.context is not None else place.at
-    if place.text[start : start + 1] in CLOSING_OF:
-        return in_brackets(place)
-    line_start = place.line_start(start)
-    glued = _GLUED.match(place.line(start))
+def missing_colon(error: ErrorContext) -> Explanation:
+    """Explain a line between keys that is neither a key nor a value."""
+    start = error.start
+    if error.text[start : start + 1] in CLOSING_OF:
+        return in_brackets(error)
+    line_start = error.line_start(start)
+    glued = _GLUED.match(error.line(start))
     if glued:
         return _glued(glued, line_start)
-    if place.text[start : start + 1] in QUOTES and "\n" in place.text[start : place.at].strip():
-        return unclosed_quote(start, place)
-    return Finding("KG0118", "`:` is missing: this is neither a key nor a value", "write `key: value`", start)
+    if error.text[start : start + 1] in QUOTES and "\n" in error.text[start : error.at].strip():
+        return unclosed_quote(start, error)
+    return Explanation(
+        "KG0118", "`:` is missing: this is neither a key nor a value", "write `key: value`", start
+    )
 
 
-def open_brackets(place: Place) -> list[int]:
-    """Where brackets are open at the place, as far as a look at quotes and comments can tell."""
+def open_brackets(error: ErrorContext) -> list[int]:
+    """Return the positions of the brackets that are open at the error, judging by quotes and comments."""
     open_at: list[int] = []
-    text = place.text
-    index = max(place.first, place.at - MOST_SCANNED)
-    while index < place.at:
+    text = error.text
+    index = max(error.first, error.at - MOST_SCANNED)
+    while index < error.at:
         char = text[index]
         if char in CLOSING_OF:
             if open_at or not text[max(index - 1, 0)].isalnum():
@@ -117,17 +119,17 @@ def open_brackets(place: Place) -> list[int]:
         elif char in OPENING_OF and open_at:
             open_at.pop()
         elif char in QUOTES and text[index - 1 : index] in ("", " ", ",", "[", "{", ":", "\n", "\t"):
-            close = text.find(char, index + 1, place.at)
+            close = text.find(char, index + 1, error.at)
             index = close if close >= 0 else index
         elif char == "#" and text[index - 1 : index] in ("", " ", "\n", "\t"):
-            stop = text.find("\n", index, place.at)
-            index = stop if stop >= 0 else place.at
+            stop = text.find("\n", index, error.at)
+            index = stop if stop >= 0 else error.at
         index += 1
     return open_at
 
 
 def item_of(text: str) -> str:
-    """The first value of a text between brackets: what stands before a comma or bracket that ends it."""
+    """Return the first value of a text between brackets, up to the comma or bracket that ends it."""
     depth = 0
     for found in re.finditer(r"[\[\]{},]", text):
         char = found.group()
@@ -137,11 +139,11 @@ def item_of(text: str) -> str:
     return text
 
 
-def _closed_later(place: Place, closing: str) -> bool:
-    """Whether a bracket closes behind the place that none behind it opens."""
+def _closed_later(error: ErrorContext, closing: str) -> bool:
+    """Return whether a bracket opened before the error is closed after it."""
     depth = 0
     for found in re.compile(r"[\[\]{}]").finditer(
-        place.text, place.at, min(place.last, place.at + MOST_SCANNED)
+        error.text, error.at, min(error.last, error.at + MOST_SCANNED)
     ):
         depth += 1 if found.group() in CLOSING_OF else -1
         if depth < 0:
@@ -149,137 +151,137 @@ def _closed_later(place: Place, closing: str) -> bool:
     return False
 
 
-def in_brackets(place: Place) -> Finding:
-    """Something wrong between brackets."""
-    at = place.at
-    open_at = open_brackets(place)
+def in_brackets(error: ErrorContext) -> Explanation:
+    """Explain an error between brackets."""
+    at = error.at
+    open_at = open_brackets(error)
     if open_at:
         last = open_at[-1]
-    elif place.context is not None and place.text[place.context : place.context + 1] in CLOSING_OF:
-        last = place.context
+    elif error.began is not None and error.text[error.began : error.began + 1] in CLOSING_OF:
+        last = error.began
     else:
-        return Finding("KG0113", f"`{place.char}` cannot stand here", "quote the value", at, at + 1)
-    opening = place.text[last]
+        return Explanation("KG0113", f"unexpected `{error.char}`", "quote the value", at, at + 1)
+    opening = error.text[last]
     closing = CLOSING_OF[opening]
-    new_line = place.line_start(at) != place.line_start(last)
-    looks_block = new_line and (_ENTRY.match(place.line(at)) or place.line(at).lstrip().startswith("- "))
-    if at >= place.last or (looks_block and not _closed_later(place, closing)):
-        return Finding(
+    new_line = error.line_start(at) != error.line_start(last)
+    looks_block = new_line and (_ENTRY.match(error.line(at)) or error.line(at).lstrip().startswith("- "))
+    if at >= error.last or (looks_block and not _closed_later(error, closing)):
+        return Explanation(
             "KG0113", f"this `{opening}` is never closed", f"close it with `{closing}`", last, last + 1
         )
-    if place.char in OPENING_OF and place.char != closing:
-        return Finding(
-            "KG0113", f"`{place.char}` cannot close `{opening}`", f"close it with `{closing}`", at, at + 1
+    if error.char in OPENING_OF and error.char != closing:
+        return Explanation(
+            "KG0113", f"`{error.char}` cannot close `{opening}`", f"close it with `{closing}`", at, at + 1
         )
-    if place.char == ",":
-        return Finding("KG0113", "a value is missing before `,`", "remove the comma", at, at + 1)
-    if place.char == ":" and place.text[at + 1 : at + 2].isspace():
-        before = place.before(at).rstrip()
-        start = at - len(place.before(at)) + max(before.rfind(char) for char in " \t,[{") + 1
-        return Finding(
-            "KG0113", f"`,` or `{closing}` is expected before this", "a comma may be missing", start, at
+    if error.char == ",":
+        return Explanation("KG0113", "a value is missing before `,`", "remove the comma", at, at + 1)
+    if error.char == ":" and error.text[at + 1 : at + 2].isspace():
+        before = error.before(at).rstrip()
+        start = at - len(error.before(at)) + max(before.rfind(char) for char in " \t,[{") + 1
+        return Explanation(
+            "KG0113", f"`,` or `{closing}` is missing before this", "check for a missing comma", start, at
         )
-    if place.char == ":":
-        return Finding(
-            "KG0113", "`:` needs a space behind it here", "write `key: value`, or quote it", at, at + 1
+    if error.char == ":":
+        return Explanation(
+            "KG0113", "a space is missing after `:`", "write `key: value`, or quote it", at, at + 1
         )
-    return Finding(
-        "KG0113", f"`,` or `{closing}` is expected before this", "a comma may be missing", at, at + 1
+    return Explanation(
+        "KG0113", f"`,` or `{closing}` is missing before this", "check for a missing comma", at, at + 1
     )
 
 
-def in_block(place: Place, *, in_list: bool) -> Finding:
-    """Something wrong among indented keys or items."""
-    at = place.at
-    before = place.before(at)
-    said = before.rstrip()
-    if place.char in OPENING_OF or place.char == ",":
-        return stray_bracket(place)
-    if place.char == ":" and not said:
-        return Finding(
+def in_block(error: ErrorContext, *, in_list: bool) -> Explanation:
+    """Explain an error among indented keys or items."""
+    at = error.at
+    before = error.before(at)
+    preceding = before.rstrip()
+    if error.char in OPENING_OF or error.char == ",":
+        return stray_bracket(error)
+    if error.char == ":" and not preceding:
+        return Explanation(
             "KG0131", "a key is missing before `:`", 'write a key, or "" for an empty one', at, at + 1
         )
-    if said[-1:] in QUOTES:
-        return _after_quote(place, said)
-    if said[-1:] in OPENING_OF:
-        return Finding(
+    if preceding[-1:] in QUOTES:
+        return _after_quote(error, preceding)
+    if preceding[-1:] in OPENING_OF:
+        return Explanation(
             "KG0113",
-            f"text behind the closing `{said[-1]}`",
-            "put quotes around all of the value, or remove it",
+            f"text after the closing `{preceding[-1]}`",
+            "quote the whole value, or remove the text",
             at,
         )
-    if said.strip() and not said.endswith("-"):
-        return Finding("KG0110", "this cannot follow the value before it", "quote all of the value", at)
-    return _indentation(place, in_list=in_list)
+    if preceding.strip() and not preceding.endswith("-"):
+        return Explanation("KG0110", "unexpected text after the value", "quote the whole value", at)
+    return _indentation(error, in_list=in_list)
 
 
-def stray_bracket(place: Place) -> Finding:
-    """A closing bracket or a comma that nothing opened."""
+def stray_bracket(error: ErrorContext) -> Explanation:
+    """Explain a closing bracket or comma without an opening bracket."""
     hint = "remove it, or quote the value that it belongs to"
-    return Finding("KG0113", f"`{place.char}` has no opening bracket", hint, place.at, place.at + 1)
+    return Explanation("KG0113", f"`{error.char}` has no opening bracket", hint, error.at, error.at + 1)
 
 
-def _after_quote(place: Place, said: str) -> Finding:
-    quote = said[-1]
-    if said.count(quote) % 2:
-        # The quote that closes here was opened above, where the nearest line with an odd one forgot to.
-        start = place.line_start(place.at)
-        while start > place.first:
-            start = place.line_start(start - 1)
-            line = place.line(start)
+def _after_quote(error: ErrorContext, preceding: str) -> Explanation:
+    quote = preceding[-1]
+    if preceding.count(quote) % 2:
+        # This quote closes one opened above: the nearest line with an odd number of quotes lacks its own.
+        start = error.line_start(error.at)
+        while start > error.first:
+            start = error.line_start(start - 1)
+            line = error.line(start)
             if line.count(quote) % 2:
-                return unclosed_quote(start + line.rindex(quote), place)
-    return Finding(
+                return unclosed_quote(start + line.rindex(quote), error)
+    return Explanation(
         "KG0112",
-        "text behind the closing quote",
-        "put the quotes around all of the value; inside them write \\\" or ''",
-        place.at,
+        "text after the closing quote",
+        "quote the whole value; inside the quotes write \\\" or ''",
+        error.at,
     )
 
 
-def _indentation(place: Place, *, in_list: bool) -> Finding:
-    at = place.at
-    column = len(place.before(at))
-    level = None if place.context is None else len(place.before(place.context))
-    is_item = place.char == "-" and place.text[at + 1 : at + 2] in ("", " ", "\n", "\r")
-    glued = _GLUED.match(place.line(at))
+def _indentation(error: ErrorContext, *, in_list: bool) -> Explanation:
+    at = error.at
+    column = len(error.before(at))
+    level = None if error.began is None else len(error.before(error.began))
+    is_item = error.char == "-" and error.text[at + 1 : at + 2] in ("", " ", "\n", "\r")
+    glued = _GLUED.match(error.line(at))
     if glued:
-        return _glued(glued, place.line_start(at))
+        return _glued(glued, error.line_start(at))
     if level is not None and column == level:
         if is_item:
-            return Finding(
+            return Explanation(
                 "KG0114",
-                "a list item stands among keys",
+                "a list item between keys",
                 "indent the list under the key it belongs to, or remove `- `",
                 at,
             )
         if in_list:
-            return Finding(
+            return Explanation(
                 "KG0114",
-                "a key stands among list items",
+                "a key between list items",
                 "indent it under its item, or start it with `- `",
                 at,
             )
     spaces = f"{column} space" + ("" if column == 1 else "s")
-    levels = _levels_above(place)
+    levels = _levels_above(error)
     near = [
         max((each for each in levels if each < column), default=None),
         min((x for x in levels if x > column), default=None),
     ]
-    wanted = " or ".join(str(each) for each in near if each is not None)
-    return Finding(
+    columns = " or ".join(str(each) for each in near if each is not None)
+    return Explanation(
         "KG0114",
-        f"this line is indented by {spaces}, which fits no line above",
-        f"line it up with one of them: {wanted} spaces" if wanted else "line it up with its neighbours",
+        f"this line is indented by {spaces}, which matches no line above",
+        f"indent it by {columns} spaces" if columns else "align it with the lines around it",
         at,
     )
 
 
-def _levels_above(place: Place) -> set[int]:
-    """The columns at which keys and items of still open blocks stand above a line."""
+def _levels_above(error: ErrorContext) -> set[int]:
+    """Return the columns of keys and items in the blocks that are open above a line."""
     levels: set[int] = set()
     lowest = 1 << 30
-    above = place.line_before(place.at)
+    above = error.line_before(error.at)
     while above is not None and lowest > 0:
         line = above[1]
         indent = len(line) - len(line.lstrip(" "))
@@ -289,24 +291,24 @@ def _levels_above(place: Place) -> set[int]:
             marks = re.match(r" *((?:- +)+)\S", line)
             if marks and marks.end() - 1 > indent:
                 levels.add(marks.end() - 1)
-        place = Place(place.text, place.first, place.last, above[0], None)
-        above = place.line_before(place.at)
+        error = ErrorContext(error.text, error.first, error.last, above[0], None)
+        above = error.line_before(error.at)
     return levels
 
 
-def after_document(place: Place) -> Finding:
-    """Text behind the end of the only value of a document."""
-    if place.char in OPENING_OF:
-        return stray_bracket(place)
-    directive = re.compile(r"^%", re.MULTILINE).search(place.text, place.first, place.at + 1)
+def after_document(error: ErrorContext) -> Explanation:
+    """Explain text after the end of a document's only value."""
+    if error.char in OPENING_OF:
+        return stray_bracket(error)
+    directive = re.compile(r"^%", re.MULTILINE).search(error.text, error.first, error.at + 1)
     if directive:
         return directive_at(directive.start())
-    glued = _continued(place, place.at)
+    glued = _continued(error, error.at)
     if glued and glued.code == "KG0118":
         return glued
-    return Finding(
+    return Explanation(
         "KG0110",
-        "the document's value ended before this",
+        "unexpected text after the end of the document's value",
         "start another document with `---`, or indent this under a key",
-        place.at,
+        error.at,
     )

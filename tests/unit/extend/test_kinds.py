@@ -22,7 +22,7 @@ from tests.unit.extend.repository import KIND, SCHEMA, SPEC, compiled, messages,
             {"kaigen.yaml": "kinds: [knds]\n"},
             "knds e KG1001 folder of kinds not found (correct `kinds` in kaigen.yaml)",
         ),
-        ({"kind/kind.yaml": ""}, "kinds/thing/kind.yaml e KG0108 holds no document"),
+        ({"kind/kind.yaml": ""}, "kinds/thing/kind.yaml e KG0108 the file contains no document"),
         ({"kind/kind.yaml": "[a]\n"}, "kinds/thing/kind.yaml:1:1 e KG1001 kind.yaml must contain a mapping"),
         (
             {"kind/kind.yaml": KIND + "---\n" + KIND},

@@ -90,7 +90,7 @@ def test_an_endless_template_is_stopped(tmp_path: Path, text: str) -> None:
         (HEAD + "  a: {{ spec.text | int + 'x' }}", "6:3 e KG1005 a string and a number cannot be added"),
         (HEAD + "  a: {{ 1 // 0 }}", "6:3 e KG1005 the template failed: integer division or modulo by zero"),
         (HEAD + "  a: [1\n  b: 2", "6:6 e KG0113 this `[` is never closed"),
-        (HEAD + "  a: x\n  a: y", "7:3 e KG0130 the key `a` is given twice, first on line 6"),
+        (HEAD + "  a: x\n  a: y", "7:3 e KG0130 duplicate key `a`, first on line 6"),
         (HEAD + "  a:", "6:3 e KG1006 `data.a` has no value"),
         (HEAD + "  {{ release }}: a", "6:18 e KG1006 a key must be known at render time"),
         (HEAD + "  {{ spec.count }}: a\n  2: b", "duplicate key `2`"),

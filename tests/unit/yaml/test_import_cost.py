@@ -1,4 +1,4 @@
-"""Loading is in the path of every command, so it brings along only what every text needs."""
+"""Every command reads specs, so reading imports only what every text needs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ HEAVY = {
 
 
 def modules_after(statements: str) -> set[str]:
-    """The modules that a fresh interpreter has loaded."""
+    """Return the modules that a new interpreter loads."""
     code = f"import sys, dataclasses\nold = {{*sys.modules}}\n{statements}\nprint(*({{*sys.modules}} - old))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
 
-def test_reading_a_good_spec_loads_nothing_heavy() -> None:
+def test_reading_a_valid_spec_imports_nothing_heavy() -> None:
     loaded = modules_after(
         "from kaigen.diagnostics.diagnostic import Diagnostics\n"
         "from kaigen.yaml.sources import Source\n"
@@ -37,7 +37,7 @@ def test_reading_a_good_spec_loads_nothing_heavy() -> None:
     assert sorted(loaded & HEAVY) == []
 
 
-def test_a_report_loads_only_its_own_form() -> None:
+def test_a_report_imports_only_its_own_reporter() -> None:
     loaded = modules_after(
         "from kaigen.diagnostics.report import render_report\nrender_report([], 'github', files=['a'])"
     )

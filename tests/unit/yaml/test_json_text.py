@@ -12,7 +12,7 @@ from kaigen.diagnostics.diagnostic import Mark
 from tests.unit.yaml.texts import load, problems, read
 
 
-def test_json_is_read_with_its_places() -> None:
+def test_json_is_read_with_positions() -> None:
     text = '{\n\t"kind": "Job",\r\n\t"a": [1, -2.5e3, true, null, "\\ud83d\\ude00\\/"]\n}\n'
     (document,), found = read(text, path="a.JSON")
     assert found == []
@@ -42,8 +42,8 @@ def test_an_empty_file_has_no_document() -> None:
         ("[1, 2,]", "1:7 KG0121 not JSON: a value is expected before `]`"),
         ("[1 2]", "1:4 KG0121 not JSON: `,` or `]` is expected"),
         ('{"a": 1\n "b": 2}', "2:2 KG0121 not JSON: `,` or `}` is expected"),
-        ("{'a': 1}", "1:2 KG0121 not JSON: a key must stand in double quotes"),
-        ("{a: 1}", "1:2 KG0121 not JSON: a key must stand in double quotes"),
+        ("{'a': 1}", "1:2 KG0121 not JSON: a key must be in double quotes"),
+        ("{a: 1}", "1:2 KG0121 not JSON: a key must be in double quotes"),
         ('{"a" 1}', "1:6 KG0121 not JSON: `:` is expected after a key"),
         ("['a']", "1:2 KG0121 not JSON: text in single quotes"),
         ("// x\n{}", "1:1 KG0121 not JSON: a comment"),
@@ -53,21 +53,21 @@ def test_an_empty_file_has_no_document() -> None:
         ('{"a": 1', "1:1 KG0121 not JSON: `{` is never closed"),
         ("{", "1:1 KG0121 not JSON: `{` is never closed"),
         ('{"a":', "1:6 KG0121 not JSON: the text ends where a value is expected"),
-        ('"abc', "1:1 KG0121 not JSON: a text without its closing quote"),
-        ('"a\nb"', "1:3 KG0121 not JSON: a line end or control character inside a text"),
-        ('"\\x"', "1:2 KG0121 not JSON: a wrong escape"),
-        ("[NaN]", "1:2 KG0121 not JSON: `NaN` is no value"),
-        ("[01]", "1:2 KG0121 not JSON: `01` is no value"),
-        ("[True]", "1:2 KG0121 not JSON: `True` is no value"),
+        ('"abc', "1:1 KG0121 not JSON: a string without its closing quote"),
+        ('"a\nb"', "1:3 KG0121 not JSON: a line end or control character inside a string"),
+        ('"\\x"', "1:2 KG0121 not JSON: an invalid escape"),
+        ("[NaN]", "1:2 KG0121 not JSON: `NaN` is not a value"),
+        ("[01]", "1:2 KG0121 not JSON: `01` is not a value"),
+        ("[True]", "1:2 KG0121 not JSON: `True` is not a value"),
         ("{} {}", "1:4 KG0121 not JSON: more text after the end of the value"),
         ("[" * 5000, "1:101 KG0133 more than 100 levels of nesting"),
-        ('{"a": 1, "a": 2}', "1:10 KG0130 the key `a` is given twice, first on line 1"),
-        ('["\\ud800"]', "1:2 KG0120 an escape stands for half a surrogate pair, which no text can hold"),
-        ("[1e999]", "1:2 KG0141 `1e999` is larger than any number"),
+        ('{"a": 1, "a": 2}', "1:10 KG0130 duplicate key `a`, first on line 1"),
+        ('["\\ud800"]', "1:2 KG0120 an escape produces half a surrogate pair, which is not allowed"),
+        ("[1e999]", "1:2 KG0141 `1e999` is too large for a number"),
         ("[18446744073709551616]", "1:2 KG0142 `18446744073709551616` does not fit into 64 bits"),
     ],
 )
-def test_what_is_not_json_is_told_where_it_is_not(text: str, problem: str) -> None:
+def test_invalid_json_is_reported_at_the_mistake(text: str, problem: str) -> None:
     assert problems(text, path="a.json") == [problem]
 
 
@@ -102,7 +102,7 @@ _PIECES = st.sampled_from(
 
 
 @given(st.lists(_PIECES, max_size=12).map("".join))
-def test_the_verdict_is_that_of_the_standard_library(text: str) -> None:
+def test_json_is_accepted_if_the_standard_library_accepts_it(text: str) -> None:
     try:
         expected = json.loads(text, parse_constant=refuse)
     except ValueError:

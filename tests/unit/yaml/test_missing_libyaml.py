@@ -21,5 +21,5 @@ def test_validate_fails_in_one_line_with_a_hint_and_exit_code_3() -> None:
     assert (done.returncode, done.stdout) == (3, "")
     assert done.stderr == (
         "error: PyYAML was built without libyaml, which kaigen needs to read YAML\n"
-        "  = hint: Install a PyYAML wheel: pip install --force-reinstall --only-binary :all: PyYAML\n"
+        "  = hint: install a PyYAML wheel: pip install --force-reinstall --only-binary :all: PyYAML\n"
     )

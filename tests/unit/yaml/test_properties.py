@@ -1,4 +1,4 @@
-"""What holds for every text."""
+"""Properties of every text."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def leaves(
 @given(
     st.binary(max_size=200) | mutated_specs() | YAMLISH.map(str.encode), st.sampled_from(["a.yaml", "a.json"])
 )
-def test_no_bytes_ever_raise_anything(data: bytes, name: str) -> None:
+def test_no_input_raises_an_exception(data: bytes, name: str) -> None:
     sources, found = read_sources(["-"], root=Path(), stdin=io.BytesIO(data))
     for source in sources:
         named = type(source)(name, source.text)
@@ -109,14 +109,12 @@ def test_no_bytes_ever_raise_anything(data: bytes, name: str) -> None:
 
 
 def exact(value: JsonValue) -> str:
-    """A value as text that tells 1 from 1.0 and from true."""
+    """Return a value as text that differs for 1, 1.0 and true."""
     return json.dumps(value, sort_keys=True)
 
 
 @given(JSON, st.sampled_from([None, False, True]), st.booleans(), st.sampled_from([10, 80, 100_000]))
-def test_what_is_dumped_is_what_is_parsed(
-    data: JsonValue, flow: bool | None, unicode: bool, width: int
-) -> None:
+def test_parsing_reverses_dumping(data: JsonValue, flow: bool | None, unicode: bool, width: int) -> None:
     text = dump(data, flow, unicode, width)
     documents, found = read(text)
     assert found == []
@@ -124,7 +122,7 @@ def test_what_is_dumped_is_what_is_parsed(
 
 
 @given(JSON, st.sampled_from([None, False, True]), st.booleans())
-def test_every_place_shows_its_own_text(data: JsonValue, flow: bool | None, unicode: bool) -> None:
+def test_every_mark_covers_the_text_of_its_value(data: JsonValue, flow: bool | None, unicode: bool) -> None:
     text = dump(data, flow, unicode, 100_000)
     (document,), _ = read(text)
     lines = text.split("\n")
@@ -141,7 +139,7 @@ def test_every_place_shows_its_own_text(data: JsonValue, flow: bool | None, unic
 
 
 @given(st.lists(YAMLISH, max_size=4))
-def test_reading_part_by_part_changes_nothing(texts: list[str]) -> None:
+def test_composing_document_by_document_gives_the_same_trees(texts: list[str]) -> None:
     text = "---\n".join(texts)
     found = Diagnostics()
     try:
@@ -158,7 +156,7 @@ def empty(part: object) -> object:
 
 
 def tree(node: yaml.Node) -> object:
-    """A tree as plain values: tags, values and places."""
+    """Return a tree as plain values: tags, values and positions."""
     seen: set[int] = set()
 
     def plain(node: yaml.Node) -> object:
@@ -176,7 +174,7 @@ def tree(node: yaml.Node) -> object:
     return plain(node)
 
 
-def test_a_document_shows_little_of_itself() -> None:
+def test_the_repr_of_a_document_omits_its_tree() -> None:
     documents, _ = read(SPEC)
     assert isinstance(documents[0], Document)
     assert "ScalarNode" not in repr(documents[0])

@@ -1,4 +1,4 @@
-"""Documents of a text, what they hold, and where it stands."""
+"""Documents of a text: their data and the positions of their values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kaigen.diagnostics.diagnostic import Mark
 from tests.unit.yaml.texts import SPEC, load, problems, read
 
 
-def test_a_text_may_hold_several_documents_and_empty_ones_do_not_count() -> None:
+def test_empty_documents_of_a_text_do_not_count() -> None:
     documents, found = read("---\n---\n# nothing\n---\na: 1\n---\n~\n---\nb: 2\n...\n")
     assert found == []
     assert [(document.index, document.data) for document in documents] == [
@@ -35,7 +35,7 @@ def test_a_broken_document_does_not_hide_the_others() -> None:
     assert [(item.mark and item.mark.line, item.code) for item in found] == [(3, "KG0113"), (7, "KG0112")]
 
 
-def test_places_behind_a_broken_document_are_right() -> None:
+def test_marks_after_a_broken_document_are_correct() -> None:
     documents, _ = read("a: [\n---\n# one\nb:\n  c: &x here\n  d: *x\n")
     assert documents[0].mark(["b", "c"]) == Mark("a.yaml", 5, 6, 7, "  c: &x here")
     assert documents[0].node.start_mark.line == 3
@@ -47,7 +47,7 @@ def test_directives_belong_to_the_document_that_follows() -> None:
     assert [item.code for item in found] == ["KG0113"]
 
 
-def test_a_document_tells_what_it_is() -> None:
+def test_a_document_has_an_api_version_kind_and_name() -> None:
     (document,), _ = read(SPEC)
     assert (document.apiVersion, document.kind, document.name) == ("kaigen.dev/v1alpha1", "Job", "finetune")
 
@@ -55,7 +55,7 @@ def test_a_document_tells_what_it_is() -> None:
 @pytest.mark.parametrize(
     "text", ["x", "[1]", "{}", "apiVersion: 1\nkind: [a]\nmetadata: {name: 1}", "metadata: x"]
 )
-def test_a_document_that_is_something_else_tells_nothing(text: str) -> None:
+def test_other_data_has_no_api_version_kind_or_name(text: str) -> None:
     (document,), _ = read(text)
     assert (document.apiVersion, document.kind, document.name) == (None, None, None)
 
@@ -86,26 +86,26 @@ def test_a_document_that_is_something_else_tells_nothing(text: str) -> None:
         (("spec", 0), False, "5:1 spec"),
     ],
 )
-def test_a_path_leads_to_what_is_written(path: tuple[str | int, ...], key: bool, place: str) -> None:
+def test_a_path_leads_to_the_value_in_the_text(path: tuple[str | int, ...], key: bool, place: str) -> None:
     (document,), _ = read(SPEC)
     mark = document.mark(path, key=key)
     assert mark.text == SPEC.splitlines()[mark.line - 1]
     assert f"{mark.line}:{mark.column} {mark.text[mark.column - 1 :][: mark.length]}" == place
 
 
-def test_a_value_that_is_empty_is_where_its_key_is() -> None:
+def test_an_empty_value_is_marked_at_its_key() -> None:
     (document,), _ = read("a:\n  image:\n  x: 1\n")
     assert document.mark(["a", "image"]) == Mark("a.yaml", 2, 3, 5, "  image:")
 
 
-def test_a_value_of_several_lines_is_marked_on_its_first() -> None:
+def test_a_value_of_several_lines_is_marked_on_its_first_line() -> None:
     (document,), _ = read("a: |-  # note\n  one\n  two\nb: 'x\n  y'\nc: [1,\n  2]\n")
     assert document.mark(["a"]) == Mark("a.yaml", 1, 4, 10, "a: |-  # note")
     assert document.mark(["b"]) == Mark("a.yaml", 4, 4, 2, "b: 'x")
     assert document.mark(["c"]) == Mark("a.yaml", 6, 4, 3, "c: [1,")
 
 
-def test_windows_line_ends_do_not_move_places_or_stand_in_excerpts() -> None:
+def test_windows_line_ends_change_neither_marks_nor_excerpts() -> None:
     (document,), found = read(SPEC.replace("\n", "\r\n"))
     assert found == []
     assert document.data == load(SPEC)
@@ -128,7 +128,7 @@ def test_a_byte_order_mark_does_not_count() -> None:
     assert document.mark(["a"], key=True) == Mark("a.yaml", 1, 1, 1, "a: 1")
 
 
-def test_a_scalar_can_be_had_as_written() -> None:
+def test_the_written_text_of_a_scalar_is_available() -> None:
     (document,), _ = read("a: 1.10\nb: [0x1F, 'q']\nc: {d: ~}\n")
     assert document.raw(["a"]) == "1.10"
     assert document.raw(["b", 0]) == "0x1F"
@@ -147,7 +147,7 @@ def test_aliases_are_copies() -> None:
     assert data["one"]["env"] is not data["two"]["env"]  # type: ignore[index,call-overload]
 
 
-def test_merge_keys_fill_in_what_is_not_said() -> None:
+def test_merge_keys_add_missing_fields() -> None:
     text = "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc:\n  <<: [*a, *b]\n  z: 3\nd: {<<: *a, x: 9}\n"
     (document,), found = read(text)
     assert found == []
@@ -162,12 +162,12 @@ def test_a_quoted_merge_key_is_a_key() -> None:
     assert load('"<<": 1\n') == {"<<": 1}
 
 
-def test_merge_keys_of_merged_mappings_count_too() -> None:
+def test_merge_keys_of_merged_mappings_are_followed() -> None:
     data = load("a: &a {x: 1}\nb: &b {<<: *a, y: 2}\nc: {<<: *b}\n")
     assert isinstance(data, dict)
     assert data["c"] == {"x": 1, "y": 2}
 
 
-def test_no_more_problems_are_told_than_anyone_reads() -> None:
+def test_at_most_200_errors_are_reported() -> None:
     found = problems("".join(f"k{number}: yes\n" for number in range(1000)))
     assert len(found) == 200

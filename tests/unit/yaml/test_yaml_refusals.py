@@ -1,4 +1,4 @@
-"""Texts that are YAML and are refused all the same."""
+"""Valid YAML that kaigen rejects: duplicate keys, endless aliases, deep nesting, forbidden characters."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import pytest
 from tests.unit.yaml.texts import load, problems, read
 
 
-def test_a_key_given_twice_is_an_error_at_the_second() -> None:
+def test_a_duplicate_key_is_reported_at_the_second() -> None:
     (document,), (found,) = read("a:\n  size: 1\n  # more\n  'size': 2\n")
     assert (str(found.mark), found.code, found.path) == ("a.yaml:4:3", "KG0130", "a.size")
-    assert found.message == "the key `size` is given twice, first on line 2"
+    assert found.message == "duplicate key `size`, first on line 2"
     assert document.data == {"a": {"size": 1}}
 
 
-def test_every_repetition_is_told() -> None:
+def test_every_duplicate_is_reported() -> None:
     assert problems("{a: 1, a: 2, b: 1, a: 3, <<: {}, <<: {}}") == [
-        "1:8 KG0130 the key `a` is given twice, first on line 1",
-        "1:20 KG0130 the key `a` is given twice, first on line 1",
-        "1:34 KG0130 the key `<<` is given twice, first on line 1",
+        "1:8 KG0130 duplicate key `a`, first on line 1",
+        "1:20 KG0130 duplicate key `a`, first on line 1",
+        "1:34 KG0130 duplicate key `<<`, first on line 1",
     ]
 
 
@@ -30,24 +30,24 @@ def test_every_repetition_is_told() -> None:
         ("? [a]\n: b\n", "1:3 KG0131 a list cannot be a key"),
         (
             "{{a: b}: c}\n",
-            "1:1 KG0117 template text `{{ … }}` is not expanded here, and unquoted it is a mapping",
+            "1:1 KG0117 templates are not expanded here, and unquoted `{{ … }}` is a mapping",
         ),
         ("? {a: b}\n: c\n", "1:3 KG0131 a mapping cannot be a key"),
         (
             "name: {{ app }}\n",
-            "1:7 KG0117 template text `{{ … }}` is not expanded here, and unquoted it is a mapping",
+            "1:7 KG0117 templates are not expanded here, and unquoted `{{ … }}` is a mapping",
         ),
         ("a:\n  ? \n  : c\n", "2:4 KG0131 a key is missing before `:`"),
         ("<<: 1\n", "1:5 KG0138 `<<` merges a mapping or a list of mappings"),
         ("a: &a [1]\nb:\n  <<: [*a, {}]\n", "3:7 KG0138 `<<` merges a mapping or a list of mappings"),
     ],
 )
-def test_keys_must_be_text(text: str, problem: str) -> None:
+def test_keys_must_be_strings(text: str, problem: str) -> None:
     assert problems(text) == [problem]
 
 
 @pytest.mark.parametrize("text", ["a: &a [*a]", "&a {b: {c: *a}}", "a: &a {b: &b [*a, *b]}", "&a {? *a : 1}"])
-def test_an_alias_inside_itself_is_refused(text: str) -> None:
+def test_an_alias_inside_its_own_value_is_rejected(text: str) -> None:
     documents, (found,) = read(text)
     assert documents == []
     assert found.code == "KG0135"
@@ -63,7 +63,7 @@ def test_an_alias_inside_itself_is_refused(text: str) -> None:
         ("a: &a {? *a : 1}", "1:10 *a"),
     ],
 )
-def test_the_alias_itself_is_the_place(text: str, place: str) -> None:
+def test_the_mark_is_that_of_the_alias(text: str, place: str) -> None:
     _, (found,) = read(text)
     mark = found.mark
     assert mark is not None
@@ -71,7 +71,7 @@ def test_the_alias_itself_is_the_place(text: str, place: str) -> None:
     assert f"{mark.line}:{mark.column} {shown}" == place
 
 
-def test_a_bomb_is_marked_where_it_goes_over_the_limit() -> None:
+def test_an_alias_bomb_is_marked_where_it_exceeds_the_limit() -> None:
     _, (found,) = read(bomb(6, 10))
     assert found.mark is not None
     before = found.mark.text[: found.mark.column - 1]
@@ -86,27 +86,27 @@ def bomb(levels: int, width: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def test_an_alias_bomb_is_refused_before_it_goes_off() -> None:
+def test_an_alias_bomb_is_rejected_before_it_is_expanded() -> None:
     started = time.perf_counter()
     documents, (found,) = read(bomb(90, 10))
     assert (documents, found.code) == ([], "KG0134")
     assert time.perf_counter() - started < 2
 
 
-def test_many_small_bombs_are_one_bomb() -> None:
+def test_the_limit_of_aliases_covers_all_documents_of_a_text() -> None:
     documents, found = read("---\n".join([bomb(4, 20)] * 30))
     assert {item.code for item in found} == {"KG0134"}
     assert 0 < len(documents) < 30
 
 
-def test_a_merge_bomb_is_refused() -> None:
+def test_a_merge_key_bomb_is_rejected() -> None:
     lines = ["a0: &a0 {x: 1}"] + [
         f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 40)
     ]
     assert read("\n".join(lines))[1][0].code == "KG0134"
 
 
-def test_ordinary_sharing_is_far_from_the_limit() -> None:
+def test_ordinary_aliases_stay_below_the_limit() -> None:
     text = "base: &base {" + ", ".join(f"k{n}: {n}" for n in range(50)) + "}\n"
     text += "".join(f"use{n}: *base\n" for n in range(500))
     data = load(text)
@@ -125,17 +125,17 @@ def test_ordinary_sharing_is_far_from_the_limit() -> None:
         "[[" * 5_000 + "\n---\n",
     ],
 )
-def test_deep_nesting_is_refused_and_never_recursed_into(text: str) -> None:
+def test_deep_nesting_is_rejected_without_recursion(text: str) -> None:
     documents, found = read(text)
     assert documents == []
     assert found[0].code == "KG0133"
 
 
-def test_ninety_nine_levels_are_fine() -> None:
+def test_ninety_nine_levels_are_allowed() -> None:
     assert load("[" * 99 + "]" * 99) is not None
 
 
-def test_depth_by_aliases_counts() -> None:
+def test_nesting_through_aliases_counts() -> None:
     text = "a: &a " + "[" * 60 + "]" * 60 + "\nb: &b " + "[" * 60 + "*a" + "]" * 60 + "\n"
     assert [item.code for item in read(text)[1]] == ["KG0133"]
 

@@ -1,4 +1,4 @@
-"""What a person is told about text that is not YAML: the same with libyaml and without."""
+"""Errors of text that is not YAML are explained at the mistake, with a hint."""
 
 from __future__ import annotations
 
@@ -8,27 +8,31 @@ from tests.unit.yaml.texts import read
 
 BROKEN = [
     # Tabs
-    ("a: 1\n\tb: 2\n", "2:1 KG0111 a tab indents this line", "YAML takes spaces only: two a level"),
-    ("a:\n\tb: 2\n", "2:1 KG0111 a tab indents this line", "YAML takes spaces only: two a level"),
-    ("a:\n  b: 1\n \tc: 2\n", "3:2 KG0111 a tab indents this line", "YAML takes spaces only: two a level"),
-    ("a:\n\t- b\n", "2:1 KG0111 a tab indents this line", "YAML takes spaces only: two a level"),
+    ("a: 1\n\tb: 2\n", "2:1 KG0111 this line is indented with a tab", "use spaces, two for each level"),
+    ("a:\n\tb: 2\n", "2:1 KG0111 this line is indented with a tab", "use spaces, two for each level"),
+    (
+        "a:\n  b: 1\n \tc: 2\n",
+        "3:2 KG0111 this line is indented with a tab",
+        "use spaces, two for each level",
+    ),
+    ("a:\n\t- b\n", "2:1 KG0111 this line is indented with a tab", "use spaces, two for each level"),
     # Quotes
     ('a: "foo\nb: 1\n', "1:4 KG0112 this double quote is never closed", 'close it with `"`'),
     ('a: "foo\nb: "bar"\nc: 1\n', "1:4 KG0112 this double quote is never closed", 'close it with `"`'),
     (
         "a: 1\nb: 'y\n",
         "2:4 KG0112 this single quote is never closed",
-        "close it with `'`; an apostrophe inside is written twice, or the text stands in double quotes",
+        "close it with `'`; write an apostrophe inside the text twice, or use double quotes",
     ),
     (
         'a: "b" c\n',
-        "1:8 KG0112 text behind the closing quote",
-        "put the quotes around all of the value; inside them write \\\" or ''",
+        "1:8 KG0112 text after the closing quote",
+        "quote the whole value; inside the quotes write \\\" or ''",
     ),
     (
         "a: 'it's'\n",
-        "1:8 KG0112 text behind the closing quote",
-        "put the quotes around all of the value; inside them write \\\" or ''",
+        "1:8 KG0112 text after the closing quote",
+        "quote the whole value; inside the quotes write \\\" or ''",
     ),
     # Brackets
     ("a: [1, 2\nb: 3\n", "1:4 KG0113 this `[` is never closed", "close it with `]`"),
@@ -39,21 +43,21 @@ BROKEN = [
     ("a: [1,, 2]\n", "1:7 KG0113 a value is missing before `,`", "remove the comma"),
     (
         "a: [1] c\n",
-        "1:8 KG0113 text behind the closing `]`",
-        "put quotes around all of the value, or remove it",
+        "1:8 KG0113 text after the closing `]`",
+        "quote the whole value, or remove the text",
     ),
     ("a: ]\n", "1:4 KG0113 `]` has no opening bracket", "remove it, or quote the value that it belongs to"),
     (
         '{"a": 1,\n "b": 2\n "c": 3}\n',
-        "3:2 KG0113 `,` or `}` is expected before this",
-        "a comma may be missing",
+        "3:2 KG0113 `,` or `}` is missing before this",
+        "check for a missing comma",
     ),
-    ('["a" "b"]\n', "1:6 KG0113 `,` or `]` is expected before this", "a comma may be missing"),
+    ('["a" "b"]\n', "1:6 KG0113 `,` or `]` is missing before this", "check for a missing comma"),
     # Colons
-    ("image: foo: bar\n", "1:8 KG0115 an unquoted value cannot hold `: `", 'quote it: "foo: bar"'),
+    ("image: foo: bar\n", "1:8 KG0115 an unquoted value cannot contain `: `", 'quote it: "foo: bar"'),
     (
         'a:\n  - msg: say "x": y\n',
-        "2:10 KG0115 an unquoted value cannot hold `: `",
+        "2:10 KG0115 an unquoted value cannot contain `: `",
         "quote it: 'say \"x\": y'",
     ),
     ("spec:\n  name:foo\n  x: 1\n", "2:3 KG0118 a space is missing after `name:`", "write `name: foo`"),
@@ -74,42 +78,42 @@ BROKEN = [
     # Indentation
     (
         "a:\n  b: 1\n   c: 2\n",
-        "3:4 KG0114 this line is indented under `b`, which has a value already",
+        "3:4 KG0114 this line is indented under `b`, which already has a value",
         "indent it like the line above, or remove that value",
     ),
     (
         "key: value\n  other: 1\n",
-        "2:3 KG0114 this line is indented under `key`, which has a value already",
+        "2:3 KG0114 this line is indented under `key`, which already has a value",
         "indent it like the line above, or remove that value",
     ),
     (
         "a:\n  b: 1\n c: 2\n",
-        "3:2 KG0114 this line is indented by 1 space, which fits no line above",
-        "line it up with one of them: 0 or 2 spaces",
+        "3:2 KG0114 this line is indented by 1 space, which matches no line above",
+        "indent it by 0 or 2 spaces",
     ),
     (
         "a:\n    b:\n      c: 1\n   d: 2\n",
-        "4:4 KG0114 this line is indented by 3 spaces, which fits no line above",
-        "line it up with one of them: 0 or 4 spaces",
+        "4:4 KG0114 this line is indented by 3 spaces, which matches no line above",
+        "indent it by 0 or 4 spaces",
     ),
     (
         "- a: 1\n  b: 2\n - c: 3\n",
-        "3:2 KG0114 this line is indented by 1 space, which fits no line above",
-        "line it up with one of them: 0 or 2 spaces",
+        "3:2 KG0114 this line is indented by 1 space, which matches no line above",
+        "indent it by 0 or 2 spaces",
     ),
     (
         "- a\nb: 1\n",
-        "2:1 KG0114 a key stands among list items",
+        "2:1 KG0114 a key between list items",
         "indent it under its item, or start it with `- `",
     ),
     (
         "a: 1\n- b\n",
-        "2:1 KG0114 a list item stands among keys",
+        "2:1 KG0114 a list item between keys",
         "indent the list under the key it belongs to, or remove `- `",
     ),
     (
         "a: - b\n",
-        "1:4 KG0114 `- ` cannot stand on the line of its key",
+        "1:4 KG0114 a list cannot start on the line of its key",
         "put each item on a line of its own, indented under the key",
     ),
     # Characters that mean something else
@@ -127,74 +131,74 @@ BROKEN = [
     (
         "%foo\na: 1\n",
         "1:1 KG0116 a line that starts with `%` is a directive to the parser",
-        "quote it where text is meant",
+        "quote it to make it text",
     ),
     (
         "a: |x\n  y\n",
         "1:5 KG0110 only `+`, `-`, an indentation from 1 to 9 and a comment may follow `|` or `>`",
-        "start the text on the next line, or quote the value where it is one line",
+        "start the text on the next line, or quote a value of one line",
     ),
     (
         "memory: >16Gi\n",
         "1:11 KG0110 only `+`, `-`, an indentation from 1 to 9 and a comment may follow `|` or `>`",
-        "start the text on the next line, or quote the value where it is one line",
+        "start the text on the next line, or quote a value of one line",
     ),
     # Template text
     (
         "a: {{ x }}-b\n",
-        "1:4 KG0117 template text is not expanded here, and unquoted it is not YAML",
-        "write the value itself, or put quotes around all of it",
+        "1:4 KG0117 templates are not expanded here, and without quotes this is not YAML",
+        "write the value itself, or quote the whole value",
     ),
     (
         "{% if x %}\na: 1\n",
-        "1:1 KG0117 template text is not expanded here, and unquoted it is not YAML",
-        "write the value itself, or put quotes around all of it",
+        "1:1 KG0117 templates are not expanded here, and without quotes this is not YAML",
+        "write the value itself, or quote the whole value",
     ),
     # Anchors, aliases, tags, escapes
     (
         "a: &x 1\nb: &x 2\n",
-        "2:4 KG0137 the anchor `&x` is given twice, first on line 1",
-        "give each anchor a name of its own",
+        "2:4 KG0137 duplicate anchor `&x`, first defined on line 1",
+        "rename one of the anchors",
     ),
-    ("a: *y\n", "1:4 KG0136 `*y` refers to no anchor", 'quote it where text is meant: "*y"'),
-    ("a: &base 1\nb: *bsae\n", "2:4 KG0136 `*bsae` refers to no anchor", "did you mean `*base`?"),
+    ("a: *y\n", "1:4 KG0136 `*y` refers to an unknown anchor", 'quote it to make it text: "*y"'),
+    ("a: &base 1\nb: *bsae\n", "2:4 KG0136 `*bsae` refers to an unknown anchor", "did you mean `*base`?"),
     ("a: !foo!bar x\n", "1:4 KG0132 this tag is not supported", "remove it, or quote the value"),
     (
         'a: "\\d"\n',
-        "1:5 KG0120 `\\d` is no escape in double quotes",
-        "write a backslash twice, or use single quotes",
+        "1:5 KG0120 `\\d` is not a valid escape in double quotes",
+        "write the backslash twice, or use single quotes",
     ),
     (
         'a: "\\ud83d"\n',
-        "1:5 KG0120 `\\u` needs hex digits of a character that exists",
-        "write a backslash twice, or use single quotes",
+        "1:5 KG0120 `\\u` requires the hex digits of an existing character",
+        "write the backslash twice, or use single quotes",
     ),
     (
         'a: "\\UFFFFFFFF"\n',
-        "1:5 KG0120 `\\U` needs hex digits of a character that exists",
-        "write a backslash twice, or use single quotes",
+        "1:5 KG0120 `\\U` requires the hex digits of an existing character",
+        "write the backslash twice, or use single quotes",
     ),
     # The end of a document
     (
         "[a]\nb: 1\n",
-        "2:1 KG0110 the document's value ended before this",
+        "2:1 KG0110 unexpected text after the end of the document's value",
         "start another document with `---`, or indent this under a key",
     ),
 ]
 
 
 @pytest.mark.parametrize(("text", "problem", "hint"), BROKEN)
-def test_a_mistake_is_told_where_it_was_made(text: str, problem: str, hint: str) -> None:
+def test_a_mistake_is_reported_where_it_was_made(text: str, problem: str, hint: str) -> None:
     for written in (text, text.replace("\n", "\r\n")):
         documents, found = read(written)
-        told = [
+        messages = [
             f"{item.mark.line}:{item.mark.column} {item.code} {item.message}" for item in found if item.mark
         ]
-        assert (documents, told, [item.hint for item in found]) == ([], [problem], [hint])
+        assert (documents, messages, [item.hint for item in found]) == ([], [problem], [hint])
 
 
 @pytest.mark.parametrize(("text", "problem", "hint"), BROKEN)
-def test_a_mistake_is_told_behind_other_documents_too(text: str, problem: str, hint: str) -> None:
+def test_a_mistake_is_reported_after_other_documents(text: str, problem: str, hint: str) -> None:
     if text.startswith("%"):
         text = "...\n" + text
     documents, found = read(f"first: é\n---\n{text}---\nlast: 1\n")
@@ -202,6 +206,6 @@ def test_a_mistake_is_told_behind_other_documents_too(text: str, problem: str, h
     assert [(item.code, item.hint) for item in found] == [(problem.split()[1], hint)]
 
 
-def test_what_is_told_of_a_long_value_is_short() -> None:
+def test_the_message_about_a_long_value_is_short() -> None:
     (_, found) = read("a: " + "x" * 10_000 + ": y\n")
     assert len(found[0].message + found[0].hint) < 200

@@ -1,4 +1,4 @@
-"""What a scalar is read as."""
+"""Types and values of scalars."""
 
 from __future__ import annotations
 
@@ -80,26 +80,26 @@ def test_a_plain_scalar_has_the_type_of_the_core_schema(written: str, value: obj
         "١٢",
     ],
 )
-def test_what_only_looks_like_another_type_is_text(written: str) -> None:
+def test_text_that_resembles_another_type_is_text(written: str) -> None:
     assert load(f"a: {written}\n") == {"a": written}
 
 
 @pytest.mark.parametrize(
     ("word", "meant"), [("yes", "true"), ("Yes", "true"), ("ON", "true"), ("no", "false"), ("Off", "false")]
 )
-def test_yes_and_its_kin_must_be_quoted_or_said_as_a_boolean(word: str, meant: str) -> None:
+def test_unquoted_yes_no_on_and_off_are_rejected(word: str, meant: str) -> None:
     (found,) = read(f"a:\n  - b: {word} # why\n")[1]
     assert (str(found.mark), found.code, found.path) == ("a.yaml:2:8", "KG0140", "a[0].b")
     assert (
-        found.message == f"unquoted `{word}` is the boolean {meant} to Kubernetes' parsers and text to others"
+        found.message == f"unquoted `{word}` is the boolean {meant} to Kubernetes and text to other parsers"
     )
-    assert found.hint == f'write `{meant}`, or quote it where text is meant: "{word}"'
+    assert found.hint == f'write `{meant}`, or quote it to make it text: "{word}"'
     assert found.mark is not None
     assert found.mark.length == len(word)
     assert load(f'a: "{word}"\n') == {"a": word}
 
 
-def test_yes_and_its_kin_are_fine_as_keys() -> None:
+def test_yes_no_on_and_off_are_allowed_as_keys() -> None:
     assert load("on: 1\nno: {yes: 2}\n") == {"on": 1, "no": {"yes": 2}}
 
 
@@ -120,7 +120,7 @@ def test_keys_are_text_as_written() -> None:
 @pytest.mark.parametrize(
     "written", [".inf", "-.Inf", "+.INF", ".nan", ".NaN", "1e999", "-1" + "0" * 400 + ".0"]
 )
-def test_numbers_that_json_cannot_hold_are_refused(written: str) -> None:
+def test_infinity_and_nan_are_rejected(written: str) -> None:
     (found,) = problems(f"a: {written}\n")
     assert found.startswith("1:4 KG0141 ")
 
@@ -129,13 +129,13 @@ def test_numbers_that_json_cannot_hold_are_refused(written: str) -> None:
     "written",
     ["9223372036854775808", "-9223372036854775809", "0xFFFFFFFFFFFFFFFF", "0o7" + "7" * 30, "9" * 10_000],
 )
-def test_integers_beyond_64_bits_are_refused(written: str) -> None:
+def test_integers_beyond_64_bits_are_rejected(written: str) -> None:
     (found,) = problems(f"a: {written}\n")
     assert found.startswith("1:4 KG0142 ")
     assert len(found) < 100
 
 
-def test_standard_tags_say_what_a_scalar_is() -> None:
+def test_standard_tags_set_the_type_of_a_scalar() -> None:
     written = (
         'a: !!str 12\nb: !!int "12"\nc: !!float 1\nd: !!bool "true"\ne: !!null ""\nf: !!map {}\ng: !!seq []\n'
     )
@@ -148,7 +148,7 @@ def test_standard_tags_say_what_a_scalar_is() -> None:
 @pytest.mark.parametrize(
     "written", ["!!int x", "!!int 1.5", "!!int true", "!!bool 1", "!!null x", "!!float yes"]
 )
-def test_a_standard_tag_must_fit(written: str) -> None:
+def test_a_standard_tag_must_match_its_value(written: str) -> None:
     assert len(problems(f"a: {written}\n")) == 1
 
 
@@ -168,18 +168,18 @@ def test_a_standard_tag_must_fit(written: str) -> None:
         "{!custom k: 1}",
     ],
 )
-def test_other_tags_are_refused(written: str) -> None:
+def test_other_tags_are_rejected(written: str) -> None:
     (found,) = problems(f"a: {written}\n")
     assert " KG0132 " in found
 
 
 @pytest.mark.parametrize("written", [r'"\0"', r'"a\u0000b"', r'!!str "\x00"'])
-def test_an_escape_cannot_stand_for_nul(written: str) -> None:
+def test_an_escape_cannot_produce_nul(written: str) -> None:
     (found,) = problems(f"a: {written}\n")
     assert found.startswith("1:4 KG0120 ")
 
 
-def test_other_escapes_stand_for_their_characters() -> None:
+def test_other_escapes_produce_their_characters() -> None:
     assert load(r'a: "\x1b\t\u263A\U0001F600\n\/"') == {"a": "\x1b\t☺😀\n/"}
 
 

@@ -1,4 +1,4 @@
-"""How these tests read a text."""
+"""Helpers that read a text."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ spec:
 
 
 def read(text: str, *, path: str = "a.yaml") -> tuple[list[Document], list[Diagnostic]]:
-    """The documents of a text, and what is wrong with it."""
+    """Return the documents of a text and its errors."""
     found = Diagnostics()
     documents = parse(Source(path, text), found)
     return documents, found.sorted()
 
 
 def load(text: str, *, path: str = "a.yaml") -> JsonValue:
-    """The data of the only document of a text that is right."""
+    """Return the data of the only document of a valid text."""
     documents, found = read(text, path=path)
     assert found == []
     assert len(documents) == 1
@@ -40,7 +40,7 @@ def load(text: str, *, path: str = "a.yaml") -> JsonValue:
 
 
 def problems(text: str, *, path: str = "a.yaml") -> list[str]:
-    """What is wrong with a text, as `line:column code message`."""
+    """Return the errors of a text as `line:column code message`."""
     return [
         f"{item.mark.line}:{item.mark.column} {item.code} {item.message}"
         for item in read(text, path=path)[1]
