@@ -1,1 +1,1 @@
-"""Kinds to apps: one module a kind, built from the bricks they share."""
+"""Compilers of kinds: each turns a spec into an app of objects, made by the builders that all kinds share."""

@@ -11,7 +11,7 @@ from kaigen.compile.field_expressions import HashedName
 from kaigen.diagnostics.diagnostic import Mark
 
 Place = Callable[[SpecPath], Mark | None]
-"""Tells where a part of an object was written; None where kaigen made it."""
+"""Returns where a field of an object was written; None where kaigen made it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +19,14 @@ class Object:
     """One Kubernetes object of an app, with expressions in it.
 
     Attributes:
-        role: file name without its ending, unique in the app and stable: `job-run`, `pvc-output`.
-        body: the object; key order is the order in which it is written.
-        wave: 0 config, 1 acquisition, 2 conversion, 3 workloads, 4 routes; a claim that of its first pod.
-        when: the object exists only while this setting is true.
-        test: part of `helm test`; in the chart only.
-        verbatim: its file's text, which must stay as it is, byte for byte; such an object is in no chart.
-        ending: of its file's name.
-        place: where its parts were written, when a user's template or patch did.
+        role: file name without its extension, unique in the app and stable: `job-run`, `pvc-output`.
+        body: the object; its keys are written in their order.
+        wave: 0 config, 1 acquisition, 2 conversion, 3 workloads, 4 routes; a claim has that of its first pod.
+        when: setting that must be true for the object to exist; None for always.
+        test: whether it belongs to `helm test`, and so to the chart only.
+        verbatim: the text of its file, which is copied byte for byte; such an object is in no chart.
+        ending: extension of its file.
+        place: where its fields were written by a user's template or patch; None for an object of kaigen's.
     """
 
     role: str
@@ -45,7 +45,7 @@ class Object:
 
     @property
     def hashed(self) -> HashedName | None:
-        """The object's name when it ends in a hash of its spec."""
+        """The object's name if it ends in a hash of its spec, else None."""
         name = self.body["metadata"]["name"]  # type: ignore[index, call-overload]
         return name if isinstance(name, HashedName) else None
 
@@ -63,19 +63,19 @@ class App:
     """What one spec becomes: written, reviewed, synced and deleted together.
 
     Attributes:
-        name: of the app, and of its Helm release in plain manifests.
-        namespace: where it goes.
-        kind: the kind or dialect kind that the spec was written in, as in `Model` or `AI Operator Job`.
+        name: name of the app, and of its Helm release in plain manifests.
+        namespace: namespace of the app.
+        kind: the kind that the spec was written in: `Model`, or a dialect's.
         source: the spec's file, relative to the repository; empty for specs that were not read from one.
-        objects: in the order of their waves.
+        objects: the objects, in the order of their waves.
         settings: every setting that the objects use, in the order of `values.yaml`.
-        pod_security: the level its pods must satisfy.
-        summary: what the app is, one sentence.
-        version: of the chart (SemVer).
-        app_version: commit of the model when it is known.
-        notes: for readers.
+        pod_security: Pod Security level that its pods must satisfy.
+        summary: one sentence about the app.
+        version: version of the chart (SemVer).
+        app_version: commit of the model; empty when unknown.
+        notes: what kaigen decided, for readers.
         labels: common labels of every object.
-        selector_labels: those by which its pods are found.
+        selector_labels: labels that select its pods.
         external_objects: kind and name of objects that it refers to but does not make.
     """
 
@@ -95,7 +95,7 @@ class App:
     external_objects: tuple[tuple[str, str], ...] = ()
 
     def default_values(self) -> dict[str, Json]:
-        """The settings' defaults as the nested mapping that `values.yaml` holds."""
+        """Return the settings' defaults as the nested mapping of `values.yaml`."""
         values: dict[str, Any] = {}
         for setting in self.settings:
             here = values
@@ -112,12 +112,12 @@ class App:
         release: str | None = None,
         tests: bool = False,
     ) -> list[Rendered]:
-        """The app's objects as plain dicts.
+        """Return the app's objects as plain dicts.
 
         Args:
             values: settings with overrides applied; the defaults when None.
             release: a release name other than the app's.
-            tests: those of `helm test`, too.
+            tests: whether to include the objects of `helm test`.
         """
         scope = Scope(
             release or self.name, self.namespace, self.default_values() if values is None else values
@@ -126,7 +126,7 @@ class App:
         for item in self.objects:
             if (item.test and not tests) or (item.when is not None and not item.when.value(scope)):
                 continue
-            # The metadata come first, so a spec that the name was hashed from is there already.
+            # The metadata are resolved first, and with them a spec that the name is a hash of.
             body = {
                 key: scope.shared.get(id(node)) or resolve(node, scope) for key, node in item.body.items()
             }
@@ -136,17 +136,17 @@ class App:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """An object as it will be written, beside where it came from."""
+    """An object as it will be written, with the object that it was made from."""
 
     object: Object
     body: dict[str, Any] = field(hash=False)
 
 
 def collect_settings(objects: Sequence[Object], order: Sequence[str] = ()) -> tuple[Setting, ...]:
-    """Each setting once, grouped by the first part of its path in `order`, then as first used.
+    """Return each setting once, grouped by the first key of its path in `order`, then as first used.
 
     Raises:
-        AssertionError: when two objects mean different things by one path.
+        AssertionError: two settings with one path have different defaults.
     """
     found: dict[str, Setting] = {}
     for item in objects:

@@ -21,25 +21,25 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 
 Tree: TypeAlias = "bool | int | float | str | Expr | Sequence[Tree] | Mapping[str, Tree] | None"
-"""An object or a part of it: JSON with expressions in it; its mappings are dicts, its sequences lists or tuples."""
+"""An object or a subtree of it: JSON with expressions in it; mappings are dicts, sequences are lists or tuples."""
 
 
 SpecPath = tuple[str | int, ...]
 
 
 DIGEST_LENGTH = 8
-"""Hex digits of a content hash in a name: 32 bits, compared only within one app's history."""
+"""Hex digits of a content hash in a name: 32 bits suffice, since only versions of one app must differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What expressions are evaluated against.
+    """The values that expressions are evaluated with.
 
     Attributes:
-        release: the Helm release's name; the app's own name in plain manifests.
-        namespace: where the app goes.
+        release: name of the Helm release; the app's name in plain manifests.
+        namespace: namespace of the app.
         values: the settings as a nested mapping, overrides applied.
-        shared: mappings that stand in several places, resolved already; by identity.
+        shared: resolved mappings that several objects share, by the identity of their source.
     """
 
     release: str
@@ -48,7 +48,7 @@ class Scope:
     shared: dict[int, dict[str, Json]] = field(default_factory=dict)
 
     def resolve_shared(self, tree: Mapping[str, Tree]) -> dict[str, Json]:
-        """A mapping that others use too: resolved once, and the same object each time."""
+        """Return a shared mapping, resolved once and the same object each time."""
         known = self.shared.get(id(tree))
         if known is None:
             known = self.shared[id(tree)] = resolve(tree, self)  # type: ignore[assignment]
@@ -58,7 +58,7 @@ class Scope:
 class Expr:
     """A leaf or subtree whose value is known only when the app is rendered.
 
-    Not an abstract base class: `isinstance` is asked of every expression of every object, and would take longer.
+    Not an abstract base class, since `isinstance` runs for every expression of every object and would be slower.
     """
 
     __slots__ = ()
@@ -71,21 +71,21 @@ class Expr:
         raise NotImplementedError
 
     def pipeline(self) -> str:
-        """Go template pipeline, without braces, of the same value."""
+        """Return the Go template pipeline of the same value, without braces."""
         raise NotImplementedError
 
     def inline(self) -> str:
-        """YAML text of the value in a template, on one line."""
+        """Return the YAML text of the value in a template, on one line."""
         return f"{{{{ {self.pipeline()} | toJson }}}}"
 
     def settings(self) -> Iterator[Setting]:
-        """Every setting that it reads."""
+        """Yield every setting that it reads."""
         return iter(())
 
 
 @dataclass(frozen=True, slots=True)
 class Release(Expr):
-    """The release's name with a fixed ending: `finetune` or `finetune-output`."""
+    """The release's name with a fixed suffix: `finetune` or `finetune-output`."""
 
     suffix: str = ""
 
@@ -102,7 +102,7 @@ class Release(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Namespace(Expr):
-    """The namespace that the app goes to."""
+    """The namespace of the app."""
 
     def value(self, scope: Scope) -> str:
         return scope.namespace
@@ -119,12 +119,12 @@ class Setting(Expr):
     """A leaf or subtree that a user may override at deploy time.
 
     Attributes:
-        path: where it stands in `values.yaml`, dotted.
+        path: its path in `values.yaml`, dotted.
         default: its value unless overridden.
         doc: one sentence for `values.yaml` and the chart's README.
         schema: JSON Schema of its value.
-        optional: the field that holds it is left out while its value is empty (`""`, 0, false, `[]`, `{}`).
-        origin: the spec's field it came from, for diagnostics; empty when kaigen chose it.
+        optional: the object's field is left out while its value is empty (`""`, 0, false, `[]`, `{}`).
+        origin: the spec's field that it came from, for diagnostics; empty when kaigen chose it.
     """
 
     path: str
@@ -136,14 +136,14 @@ class Setting(Expr):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The path, split."""
+        """The path as keys."""
         return tuple(self.path.split("."))
 
     def value(self, scope: Scope) -> Json:
         return self.within(scope.values)
 
     def within(self, values: Mapping[str, Json]) -> Json:
-        """Its value among nested values; None when it is not there."""
+        """Return its value among nested values; None when it is missing."""
         here: Any = values
         try:
             for key in self.path.split("."):
@@ -161,7 +161,7 @@ class Setting(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Item(Expr):
-    """One entry of a setting that holds a mapping; the key must be an identifier."""
+    """One entry of a setting that is a mapping; the key must be an identifier."""
 
     of: Setting
     key: str
@@ -183,7 +183,7 @@ class Text(Expr):
 
     Attributes:
         of: the value.
-        verbatim: Kubernetes shall not replace `$(NAME)` in it: each `$` is doubled, as it wants it.
+        verbatim: whether to double each `$`, so that Kubernetes does not expand `$(NAME)` in it.
     """
 
     of: Expr
@@ -240,7 +240,7 @@ class Joined(Expr):
 
 
 def shortened(text: str, most: int) -> str:
-    """A name of `most` characters at most: its beginning and a hash of all of it when it is longer."""
+    """Return a name of at most `most` characters: a longer one becomes its beginning and a hash of the whole."""
     if len(text) <= most:
         return text
     return f"{text[: most - DIGEST_LENGTH - 1].rstrip('-.')}-{sha256_hex(text)[:DIGEST_LENGTH]}"
@@ -248,11 +248,11 @@ def shortened(text: str, most: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shortened(Expr):
-    """A name that may become too long; see `shortened`.
+    """A name that may be too long; see `shortened`.
 
     Attributes:
         of: the name.
-        most: how many characters it may have.
+        most: greatest number of characters.
     """
 
     of: Expr
@@ -275,7 +275,7 @@ _LEAVES = frozenset({str, int, float, bool, type(None)})
 
 
 def resolve(tree: Tree, scope: Scope) -> Json:
-    """The tree with every expression replaced by its value; empty optional settings leave their field out."""
+    """Return the tree with every expression replaced by its value; empty optional settings leave their field out."""
     kind = type(tree)
     if kind is dict:
         result: dict[str, Json] = {}
@@ -300,7 +300,7 @@ def resolve(tree: Tree, scope: Scope) -> Json:
 
 
 def find_settings(tree: Tree) -> list[Setting]:
-    """Every setting in a tree, in order, repeated as often as it is used."""
+    """Return every setting in a tree, in order, repeated as often as it is used."""
     found: list[Setting] = []
     _find((tree,), found)
     return found

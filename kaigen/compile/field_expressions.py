@@ -16,16 +16,16 @@ MUTABLE_JOB_FIELDS = (
     "suspend",
     "ttlSecondsAfterFinished",
 )
-"""Fields of a Job's spec that the API server lets change in place; they do not make a new run."""
+"""Mutable fields of a Job's spec; a change to them does not start a new run."""
 
 
 @dataclass(frozen=True, slots=True)
 class HashedName(Expr):
-    """The release's name with a hash of a spec that the API server lets no one change in place.
+    """The release's name with a hash of an immutable spec.
 
     Attributes:
         spec: the Job's spec.
-        helper: the named template that gives the hash in a chart.
+        helper: the chart's named template that returns the hash.
     """
 
     spec: Mapping[str, Tree] = field(hash=False)
@@ -42,7 +42,7 @@ class HashedName(Expr):
 
 
 def spec_digest(spec: Mapping[str, Json]) -> str:
-    """The hash that a Job's name ends in: of all that the API server would not let change in place.
+    """Return the hash at the end of a Job's name: of all fields that are immutable.
 
     The chart computes the same from the rendered template: `omit … | toJson | sha256sum | trunc 8`.
     """
@@ -52,7 +52,7 @@ def spec_digest(spec: Mapping[str, Json]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Labels(Expr):
-    """The labels of an object: the app's common ones, then some of its own."""
+    """The labels of an object: those of the app, then its own."""
 
     common: Mapping[str, Tree] = field(hash=False)
     own: Mapping[str, Tree] = field(default_factory=dict, hash=False)
@@ -66,7 +66,7 @@ class Labels(Expr):
     def pipeline(self) -> str:
         common = f'include "{self.helper}" .'
         taken = " ".join(go_json(key) for key in self.own if key in self.common)
-        # No key may be there twice: a label of the user's gives way to the object's own.
+        # No key may appear twice: the object's own label overrides the user's.
         return f"omit ({common} | fromYaml) {taken} | toYaml" if taken else common
 
     def settings(self) -> Iterator[Setting]:
@@ -75,13 +75,13 @@ class Labels(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Spread(Expr):
-    """Topology spread constraints; those that name no pods mean the app's own.
+    """Topology spread constraints; those without a selector get the app's.
 
-    Kubernetes would let them mean none, and so spread nothing. Left out when there are no constraints.
+    Kubernetes would apply them to no pods. The field is left out when there are no constraints.
 
     Attributes:
         of: the constraints, as in a pod.
-        selector: the labels that tell the app's pods.
+        selector: labels of the app's pods.
     """
 
     omit_empty: ClassVar[bool] = True
@@ -102,7 +102,7 @@ class Spread(Expr):
         ]
 
     def pipeline(self) -> str:
-        """The pipeline of one constraint, where `.` is what was given for it and `$` the chart's scope."""
+        """Return the pipeline of one constraint, where `.` is the user's constraint and `$` the chart's scope."""
         default = f'dict "matchLabels" (include "{self.selector.helper}" $ | fromYaml)'
         selector = f'kindIs "invalid" .labelSelector | ternary ({default}) .labelSelector'
         return f'set (omit . "labelSelector") "labelSelector" ({selector})'
@@ -116,11 +116,11 @@ def _flag_value(value: Json) -> str:
 
 
 def flags(given: Json) -> list[Json]:
-    """Arguments from a list, which is taken as it is, or from a map of flags, sorted by name.
+    """Return a list of arguments unchanged, or the arguments of a map of flags, sorted by name.
 
-    True gives the flag alone and false its `--no-` form; a list gives the flag and its entries as further arguments;
-    everything else one argument `--name=value`, where what is no text is JSON. A name with a dot in it is a part of
-    such JSON, so that its true and false are values too.
+    True becomes the flag alone and false its `--no-` form. A list becomes the flag, then its items as further
+    arguments. Everything else becomes one argument `--name=value`, as JSON unless it is a string. A name with a dot
+    sets a field of a JSON value, so true and false are values too.
     """
     if not isinstance(given, dict):
         return list(given) if isinstance(given, list) else []
@@ -137,11 +137,11 @@ def flags(given: Json) -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class Arguments(Expr):
-    """The arguments of a container: kaigen's own, then those of a setting.
+    """The arguments of a container: kaigen's, then those of a setting.
 
     Attributes:
-        fixed: kaigen's own.
-        more: a list of arguments, or a map of flags; see `flags`.
+        fixed: the arguments that kaigen sets.
+        more: setting of further arguments, a list or a map of flags; see `flags`.
     """
 
     fixed: Sequence[Tree] = field(hash=False)
@@ -153,7 +153,7 @@ class Arguments(Expr):
         return [*own, *flags(self.more.value(scope))]
 
     def lines(self) -> list[str]:
-        """The template's lines that give the setting's arguments as entries of a sequence, not indented."""
+        """Return the template's lines that add the setting's arguments to a sequence, not indented."""
         name = self.more.pipeline()
         if not isinstance(self.more.default, dict):
             return [f"{{{{- range {name} }}}}", "- {{ toJson . }}", "{{- end }}"]

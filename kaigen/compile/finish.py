@@ -1,4 +1,4 @@
-"""What every kind's compiler begins and ends with: the app's frame, and the app itself."""
+"""The first and the last step of every compiler: the app's frame, and the app."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kaigen.compile.app import App, Object
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, Tree
-from kaigen.compile.helm_values import report_uncarried
+from kaigen.compile.helm_values import report_unsupported_values
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
 
@@ -37,7 +37,7 @@ def frame_of(
 
 
 def chart_version(metadata: Metadata, problems: Problems) -> str:
-    """The chart's version: that of the annotation `kaigen.dev/version`, which Helm wants to be a SemVer."""
+    """Return the chart's version, from the annotation `kaigen.dev/version`; Helm requires a SemVer."""
     given = metadata.annotations.get("kaigen.dev/version")
     if given is not None and not _SEMVER.fullmatch(given):
         problems.error(
@@ -58,19 +58,19 @@ def finish(
     problems: Problems,
     **more: Any,
 ) -> App:
-    """The app of a spec.
+    """Return the app of a spec.
 
     Args:
-        kind: of the spec.
-        metadata: its metadata.
-        frame: of its objects.
+        kind: kind of the spec.
+        metadata: metadata of the spec.
+        frame: names and labels of its objects.
         context: what it was compiled for.
-        objects: what it comes to.
-        settings: what may be overridden in them.
-        problems: takes what is wrong with the settings and the version.
-        more: fields of `App` that differ from kind to kind.
+        objects: the objects.
+        settings: the settings that the objects use.
+        problems: collects what is wrong with the settings and the version.
+        more: further fields of `App`.
     """
-    report_uncarried(settings, problems)
+    report_unsupported_values(settings, problems)
     return App(
         name=metadata.name,
         namespace=metadata.namespace or context.namespace,

@@ -15,7 +15,7 @@ from json.encoder import ESCAPE_DCT, JSONEncoder
 from typing import Any
 
 EXACT_MAX = 2**53
-"""Largest whole number up to which a 64-bit float holds each one exactly."""
+"""Largest integer up to which 64-bit floats represent every integer exactly."""
 
 _SPECIAL = re.compile('[\x00-\x1f"\\\\<>&\u2028\u2029]')
 _ESCAPES: dict[str, str] = {
@@ -62,11 +62,11 @@ _DELICATE = re.compile(r"[:,\[]-?[0-9]+(?:\.[0-9]+(?:e[-+]?[0-9]+)?|e[-+]?[0-9]+
 
 
 def go_json(value: Any) -> str:
-    """JSON text of `value` as Go would write it.
+    """Return `value` as JSON, as Go would write it.
 
     Raises:
-        TypeError: for what JSON cannot hold.
-        ValueError: for infinity and NaN.
+        TypeError: JSON has no such type.
+        ValueError: the value is infinite or NaN.
     """
     if isinstance(value, dict | list):
         text = _encode(value)
@@ -93,7 +93,7 @@ def _go_json(value: Any) -> str:
         return "{" + ",".join(f"{_text(key)}:{_go_json(value[key])}" for key in sorted(value)) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(_go_json, value)) + "]"
-    raise TypeError(f"JSON cannot hold a {type(value).__name__}")
+    raise TypeError(f"JSON has no type for a {type(value).__name__}")
 
 
 def sha256_hex(text: str) -> str:

@@ -1,6 +1,6 @@
-"""What a chart's values cannot carry: Helm would drop, round or refuse it, and the two forms would differ.
+"""Values that a chart cannot contain: Helm would drop, round or reject them, and the two forms would differ.
 
-Found by experiment with Helm 3 and 4, which read YAML as 64-bit floats and text without control characters, and
+Found by experiments with Helm 3 and 4, which read YAML as 64-bit floats and text without control characters, and
 write JSON and YAML that they then read again.
 """
 
@@ -16,20 +16,20 @@ from kaigen.compile.expressions import Setting, SpecPath
 from kaigen.compile.go_json import EXACT_MAX
 from kaigen.compile.problems import Problems
 
-# Go writes all of these raw. It reads U+0085 back as a space, takes U+2028 and U+2029 for line ends that it then
-# fails to indent, and refuses the rest. Half of a surrogate pair is no text in any encoding.
-_UNCARRIED = re.compile("[\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
+# Go writes all of these raw. It reads U+0085 back as a space, treats U+2028 and U+2029 as line ends that it then
+# fails to indent, and rejects the others. Half of a surrogate pair is invalid in every encoding.
+_UNSUPPORTED = re.compile("[\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Uncarried:
-    """One value that Helm cannot carry.
+class UnsupportedValue:
+    """One value that Helm changes or rejects.
 
     Attributes:
-        path: where it is, from the value that was looked at.
+        path: its path in the value that was searched.
         code: diagnostic code.
-        message: what Helm would do to it.
-        hint: what to do about it.
+        message: what Helm would do.
+        hint: how to fix it.
     """
 
     path: SpecPath
@@ -38,48 +38,48 @@ class Uncarried:
     hint: str
 
 
-def uncarried(node: Any, path: SpecPath = ()) -> Iterator[Uncarried]:
-    """Everything in a value that Helm cannot carry, but for nulls."""
+def unsupported_values(node: Any, path: SpecPath = ()) -> Iterator[UnsupportedValue]:
+    """Yield everything in a value that Helm changes or rejects, except nulls."""
     if isinstance(node, str):
-        found = _UNCARRIED.search(node)
+        found = _UNSUPPORTED.search(node)
         if found:
             char = f"U+{ord(found[0]):04X}"
-            yield Uncarried(path, "KG0315", f"Helm cannot carry the character {char}", "take it out")
+            yield UnsupportedValue(path, "KG0315", f"Helm does not support the character {char}", "delete it")
     elif isinstance(node, Mapping):
         for key, value in node.items():
-            yield from uncarried(key, (*path, key))
+            yield from unsupported_values(key, (*path, key))
             if key == "<<":
-                yield Uncarried(
+                yield UnsupportedValue(
                     (*path, key), "KG0315", "Helm would merge what is under the key `<<`", "rename it"
                 )
-            yield from uncarried(value, (*path, key))
+            yield from unsupported_values(value, (*path, key))
     elif isinstance(node, list | tuple):
         for index, value in enumerate(node):
-            yield from uncarried(value, (*path, index))
+            yield from unsupported_values(value, (*path, index))
     elif isinstance(node, int) and abs(node) > EXACT_MAX:
-        yield Uncarried(path, "KG0312", f"Helm would round {node}", "quote it")
+        yield UnsupportedValue(path, "KG0312", f"Helm would round {node}", "quote it")
     elif isinstance(node, float) and node == 0 and math.copysign(1, node) < 0:
-        yield Uncarried(path, "KG0312", f"Helm would round {node}", "write 0")
+        yield UnsupportedValue(path, "KG0312", f"Helm would round {node}", "write 0")
 
 
-def _is_carried(node: Any) -> bool:
-    """A fast look, by exact type: True only when `uncarried` finds nothing."""
+def _is_supported(node: Any) -> bool:
+    """Return True only if `unsupported_values` finds nothing; fast, by exact type."""
     kind = type(node)
     if kind is str:
-        return _UNCARRIED.search(node) is None
+        return _UNSUPPORTED.search(node) is None
     if kind is dict:
-        return "<<" not in node and all(map(_is_carried, node)) and all(map(_is_carried, node.values()))
+        return "<<" not in node and all(map(_is_supported, node)) and all(map(_is_supported, node.values()))
     if kind is list:
-        return all(map(_is_carried, node))
+        return all(map(_is_supported, node))
     if kind is int:
         return bool(abs(node) <= EXACT_MAX)
     return kind is bool or node is None or (kind is float and bool(node))
 
 
-def report_uncarried(settings: Iterable[Setting], problems: Problems) -> None:
-    """Tell of every default that Helm cannot carry, at the field of the spec that it came from."""
+def report_unsupported_values(settings: Iterable[Setting], problems: Problems) -> None:
+    """Report every default that Helm changes or rejects, at the spec's field that it came from."""
     for setting in settings:
-        if _is_carried(setting.default):
+        if _is_supported(setting.default):
             continue
-        for item in uncarried(setting.default):
+        for item in unsupported_values(setting.default):
             problems.error(item.code, item.message, (*setting.origin, *item.path), item.hint)

@@ -5,7 +5,7 @@ A compiler is four functions, called in this order:
 1. `resolve` decides everything that a spec leaves open, and returns it as a frozen dataclass, the resolution;
 2. `check` reports decisions that contradict each other;
 3. `objects` returns the objects; it decides and reports nothing;
-4. `describe` returns what the app tells its readers.
+4. `describe` returns the summary and the notes for readers.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ ResolutionT = TypeVar("ResolutionT", bound=Resolution)
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What an app tells its readers and the checks.
+    """Information about an app for its readers and for the checks.
 
     Attributes:
         summary: one sentence.

@@ -1,4 +1,4 @@
-"""Kubernetes objects among the specs: let through as they are, an app for each file."""
+"""Kubernetes objects among the specs: copied unchanged, one app for each file."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import Any
 from kaigen.compile.app import App, Object
 from kaigen.yaml.document_secrets import is_sops_secret
 
-SECRET_WAYS: Mapping[tuple[str, str], str] = {
+SECRET_SOURCES: Mapping[tuple[str, str], str] = {
     ("external-secrets.io/v1", "ExternalSecret"): "ExternalSecret",
     ("bitnami.com/v1alpha1", "SealedSecret"): "SealedSecret",
 }
-"""Kinds that bring Secrets into a cluster and hold none."""
+"""Kinds that make Secrets in a cluster and contain no secret values."""
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _NAME_MAX = 53
 
 
-def is_secret_way(data: Mapping[str, Any]) -> bool:
-    """Whether an object is one of the ways in which a Secret may stand in Git; these are always let through."""
-    return (data.get("apiVersion"), data.get("kind")) in SECRET_WAYS or is_sops_secret(data)
+def is_secret_source(data: Mapping[str, Any]) -> bool:
+    """Return whether an object may bring a Secret into Git; such objects are always allowed."""
+    return (data.get("apiVersion"), data.get("kind")) in SECRET_SOURCES or is_sops_secret(data)
 
 
 def app_name(source: str, folders: Sequence[str] = (), taken: Collection[str] = ()) -> str:
-    """Name of the app that holds a file's plain objects: the file's own with its folders, as a DNS label.
+    """Return the name of the app of a file's plain objects: the file's name with its folders, as a DNS label.
 
     Args:
         source: the file, relative to the repository.
-        folders: those that specs are read from; what stands below them is the name.
-        taken: names of the other apps of the namespace.
+        folders: folders of specs; the name is the path below them.
+        taken: names of the namespace's other apps.
     """
     for folder in sorted(folders, key=len, reverse=True):
         prefix = f"{folder.rstrip('/')}/"
@@ -45,7 +45,7 @@ def app_name(source: str, folders: Sequence[str] = (), taken: Collection[str] = 
 
 
 def plain_namespace(bodies: Sequence[Mapping[str, Any]], namespace: str) -> str:
-    """The namespace that all of a file's objects name, where they agree on one; else `namespace`."""
+    """Return the namespace of all objects of a file if they have the same, else `namespace`."""
     named = {str(body["metadata"].get("namespace") or "") for body in bodies}
     only = named.pop() if len(named) == 1 else ""
     return only if _LABEL.fullmatch(only) else namespace
@@ -54,14 +54,14 @@ def plain_namespace(bodies: Sequence[Mapping[str, Any]], namespace: str) -> str:
 def passthrough_app(
     name: str, source: str, bodies: Sequence[dict[str, Any]], namespace: str, text: str
 ) -> App:
-    """The app of one file's plain objects.
+    """Return the app of one file's plain objects.
 
     Args:
-        name: the app's.
+        name: name of the app.
         source: the file.
-        bodies: the objects, which are not changed.
-        namespace: the folder they go to in the output tree.
-        text: the file's text, which stays as it is for a Secret that SOPS encrypted: its checksum is over that.
+        bodies: the objects, which stay unchanged.
+        namespace: their folder in the output tree.
+        text: the file's text, which is copied for Secrets that SOPS encrypted, since their checksum covers it.
     """
     objects = []
     roles: dict[str, int] = {}

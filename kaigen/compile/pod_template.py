@@ -1,4 +1,4 @@
-"""A pod template of the user's, taken as it is in place of what kaigen would make."""
+"""Pod templates that users write, in place of pods that kaigen makes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kaigen.compile.problems import Problems
 
 
 def check_pod_template(template: Mapping[str, Any], problems: Problems) -> None:
-    """Tell of what is not in a pod template, and of what no pod template has."""
-    for part in sorted(template.keys() - {"metadata", "spec"}):
-        at = ("spec", "template", part)
-        problems.error("KG0340", f"a pod template has no field `{part}`", at, "it has `metadata` and `spec`")
+    """Report a missing `spec`, and fields that a pod template does not have."""
+    for field in sorted(template.keys() - {"metadata", "spec"}):
+        at = ("spec", "template", field)
+        problems.error("KG0340", f"a pod template has no field `{field}`", at, "it has `metadata` and `spec`")
     if not isinstance(template.get("spec"), dict):
         at_all = ("spec", "template")
         problems.error("KG0341", "the template has no `spec`", at_all, "add it, with `containers`")
@@ -31,15 +31,15 @@ def pod_template(
     defaults: Mapping[str, Any],
     doc: str,
 ) -> dict[str, Tree]:
-    """The template with the app's labels, by which its pods are found, and kaigen's annotations.
+    """Return the template with the app's selector labels and kaigen's annotations.
 
     Args:
-        template: as the spec has it.
-        frame: of the app.
+        template: the spec's template.
+        frame: the app.
         component: value of the pods' component label.
-        annotations: kaigen's own.
-        defaults: fields of the pod where the template does not say them.
-        doc: what the setting is, for `values.yaml`.
+        annotations: kaigen's annotations.
+        defaults: fields of the pod that the template may override.
+        doc: the setting's comment in `values.yaml`.
     """
     metadata, spec = template.get("metadata"), template.get("spec")
     given = metadata if isinstance(metadata, Mapping) else {}
@@ -56,5 +56,5 @@ def pod_template(
 
 
 def _texts(value: object) -> dict[str, str]:
-    """A mapping of texts, as labels and annotations are; the schema speaks of other values."""
+    """Return the string entries of labels or annotations; the schema check reports the others."""
     return {str(key): text for key, text in value.items()} if isinstance(value, Mapping) else {}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kaigen.compile.app import App
 from kaigen.compile.expressions import Json
-from kaigen.compile.helm_values import uncarried
+from kaigen.compile.helm_values import unsupported_values
 from kaigen.config.assignments import merge_overrides
 from kaigen.config.value_layers import Layer, Overrides
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
@@ -85,7 +85,7 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
         else:
             say("KG0706", path, *_wrong(error))
     if not found:
-        for item in uncarried(values):
+        for item in unsupported_values(values):
             say("KG0706", tuple(item.path), f": {item.message}", item.hint)
         for place in _nulls(values, ()):
             say("KG0706", place, ": there is no default that null could take away", "delete it")

@@ -147,7 +147,7 @@ def _read_other(document: Document, config: Config, added: Sequence[KindEntry] =
         config: the repository's settings.
         added: the kinds that users add.
     """
-    from kaigen.compile.passthrough import is_secret_way
+    from kaigen.compile.passthrough import is_secret_source
     from kaigen.dialects.registry import KINDS
     from kaigen.yaml.document_secrets import has_secret_values
 
@@ -159,7 +159,7 @@ def _read_other(document: Document, config: Config, added: Sequence[KindEntry] =
         return _invalid(*(_missing(document, name, known) for name in missing))
     if not is_kubernetes_object(document):
         return _invalid(_unknown_kind(document, api_version, kind, known))
-    if config.passthrough or is_secret_way(document.data):
+    if config.passthrough or is_secret_source(document.data):
         return DocumentResult(plain=(document,))
     if has_secret_values(document.data):
         return DocumentResult()  # Reported already, and passing it through would not help.

@@ -1,4 +1,4 @@
-"""What an app's pods may ask of the API server."""
+"""Permissions of an app's pods on the API server."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kaigen.compile.expressions import Namespace, Release, Tree
 
 
 def facts_access(frame: Frame, annotations: Mapping[str, str]) -> list[Object]:
-    """The service account of the downloader: it may write the one ConfigMap that holds what it measured.
+    """Return the downloader's service account, which may write the one ConfigMap with its measurements.
 
     Args:
         frame: the app.
-        annotations: of the account, by which a cloud knows it.
+        annotations: annotations by which a cloud identifies the account.
     """
     component = "download"
     account: Tree = Release("-download")

@@ -1,7 +1,7 @@
-"""Buckets as volumes: a PersistentVolume that names the folder, and the one claim that may have it.
+"""Buckets as volumes: a PersistentVolume of the folder, and the one claim that may bind it.
 
-The fields of a PersistentVolume that say where it is can never change, nor can a claim's volume. So both names end
-in a hash of them: another place is another volume, and pods move to it as they roll.
+The source of a PersistentVolume is immutable, and so is a claim's volume. So both names end in a hash of the source:
+another location is another volume, and a rollout moves the pods to it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SIDECAR: Mapping[str, str] = {"gke-gcsfuse/volumes": "true"}
 """Annotation of pods into which GKE puts the container that mounts for them (source: Cloud Storage FUSE CSI driver)."""
 
 GOOGLE = "https://storage.googleapis.com"
-"""Where Google's object storage speaks S3's protocol (source: Cloud Storage, XML API interoperability)."""
+"""Google's endpoint for the S3 protocol (source: Cloud Storage, XML API interoperability)."""
 
 _NAMES = {
     "mountpoint-s3": "s3.csi.aws.com",
@@ -29,19 +29,19 @@ _NAMES = {
     "gcsfuse": "gcsfuse.csi.storage.gke.io",
 }
 _SIZE = "1Ti"
-"""Volumes and claims must state a size; none of the drivers looks at it."""
+"""Volumes and claims require a size; the drivers ignore it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Mount:
-    """What a driver is told.
+    """The configuration of a driver.
 
     Attributes:
-        options: of the mount.
-        attributes: of the volume.
+        options: mount options.
+        attributes: volume attributes.
         secrets: references to Secrets.
         handle: what identifies the volume; empty for the name of the PersistentVolume.
-        before: what stands before that name then.
+        before: prefix of that name.
     """
 
     options: list[str]
@@ -52,7 +52,7 @@ class _Mount:
 
 
 def driver_of(bucket: Bucket) -> str:
-    """The driver that mounts a bucket: the spec's, or the one that fits."""
+    """Return the driver that mounts a bucket: the spec's, else the default for its provider."""
     if bucket.mount.driver:
         return bucket.mount.driver
     if bucket.scheme == "gs":
@@ -61,7 +61,7 @@ def driver_of(bucket: Bucket) -> str:
 
 
 def volume_suffix(bucket: Bucket) -> str:
-    """Ending of the names of a bucket's volume and claim: a hash of all that cannot change."""
+    """Return the end of the names of a bucket's volume and claim: a hash of all immutable fields."""
     mount = _mount(bucket)
     meaning = [location(bucket), _name(bucket), mount.options, mount.attributes, mount.secrets]
     return f"-weights-{sha256_hex(go_json(meaning))[:DIGEST_LENGTH]}"
@@ -72,18 +72,18 @@ def _name(bucket: Bucket) -> str:
 
 
 def location(bucket: Bucket) -> str:
-    """A bucket's folder as one text, the same for all ways of writing it."""
+    """Return a bucket's folder as one string, the same however the spec writes it."""
     server = bucket.endpoint.rstrip("/").partition("://")[2] if bucket.endpoint else ""
     return f"{bucket.scheme}://{_path(bucket)}" + (f" at {server}" if server else "")
 
 
 def check_bucket(bucket: Bucket, origin: SpecPath, problems: Problems) -> None:
-    """Tell of a mount that cannot work, and of a bucket into which nothing may write.
+    """Report a mount that cannot work, and a bucket that the downloader cannot write to.
 
     Args:
-        bucket: what the spec says.
-        origin: where it stands there.
-        problems: takes what is wrong with it.
+        bucket: the spec's block.
+        origin: the spec's field of the block.
+        problems: collects the errors.
     """
     driver, mount = driver_of(bucket), bucket.mount
     if (driver == "gcsfuse") != (bucket.scheme == "gs"):
@@ -100,35 +100,35 @@ def check_bucket(bucket: Bucket, origin: SpecPath, problems: Problems) -> None:
     if mount.secret and driver != "csi-s3":
         problems.error(
             "KG0340",
-            f"`secret` has no effect on `{driver}`, which mounts as the cloud knows it or its pods",
+            f"`secret` has no effect on `{driver}`, which uses the cloud's identity of the node or the pod",
             (*origin, "mount", "secret"),
             "leave it out",
         )
     if bucket.credentials is None and bucket.scheme == "gs":
         problems.error(
             "KG0317",
-            "the downloader writes to Google's buckets with HMAC keys, and has none",
+            "the downloader requires HMAC keys to write to Google's buckets",
             origin,
-            "make HMAC keys for a service account and name their Secret in `credentials.secret`",
+            "create HMAC keys for a service account, and set `credentials.secret` to their Secret",
         )
     elif bucket.credentials is None and bucket.endpoint:
         problems.error(
             "KG0317",
-            f"nothing lets the downloader write at {bucket.endpoint}",
+            f"the downloader has no credentials for {bucket.endpoint}",
             origin,
-            "name the Secret with its access keys in `credentials.secret`",
+            "set `credentials.secret` to the Secret with its access keys",
         )
     if bucket.credentials and bucket.credentials.service_account and bucket.scheme == "gs":
         problems.error(
             "KG0317",
-            "Google's S3 protocol knows HMAC keys only, no identities of service accounts",
+            "Google's S3 protocol supports HMAC keys only, not identities of service accounts",
             (*origin, "credentials", "serviceAccount"),
-            "name a Secret with HMAC keys in `credentials.secret`",
+            "set `credentials.secret` to a Secret with HMAC keys",
         )
 
 
 def bucket_volume(frame: Frame, bucket: Bucket) -> list[Object]:
-    """The PersistentVolume and its claim; read-only, since pods only read."""
+    """Return the PersistentVolume and its claim; read-only, since pods only read."""
     suffix = volume_suffix(bucket)
     claim: Expr = Release(suffix)
     volume = Joined((Namespace(), "-", Release(suffix)))
@@ -181,7 +181,7 @@ def bucket_volume(frame: Frame, bucket: Bucket) -> list[Object]:
 
 
 def _mount(bucket: Bucket) -> _Mount:
-    """What each driver wants to be told.
+    """Return the configuration of the driver.
 
     Sources: Mountpoint's CONFIGURATION.md and the static provisioning of its CSI driver; k8s-csi-s3's mounter for
     GeeseFS and its example of a manual claim; the Cloud Storage FUSE CSI driver's example of a folder.
@@ -200,7 +200,7 @@ def _mount(bucket: Bucket) -> _Mount:
         options = ["implicit-dirs", *([f"only-dir={bucket.prefix}"] if bucket.prefix else [])]
         # Two volumes of one handle cannot be in one pod. What follows the colon is not the bucket's name any more.
         return _Mount([*options, *given.options], dict(given.attributes), before=f"{bucket.name}:")
-    # Its processes run as nobody: without modes, nobody else could read.
+    # Its processes run as the user `nobody`: without modes, no other user could read.
     text = " ".join(["--memory-limit=1000", "--dir-mode=0555", "--file-mode=0444", *given.options])
     secret = given.secret or SecretPlace(name="csi-s3-secret", namespace="kube-system")
     reference = {"name": secret.name, "namespace": secret.namespace}
@@ -217,7 +217,7 @@ def _path(bucket: Bucket) -> str:
 
 
 def transfer_arguments(bucket: Bucket) -> tuple[list[str], list[Tree]]:
-    """What the downloader is told of the bucket that it fills: arguments, and variables with its keys."""
+    """Return the downloader's arguments about the bucket, and variables with its keys."""
     endpoint = bucket.endpoint or (GOOGLE if bucket.scheme == "gs" else None)
     region = bucket.region or ("auto" if bucket.scheme == "gs" else None)
     arguments = [
@@ -250,10 +250,10 @@ def transfer_arguments(bucket: Bucket) -> tuple[list[str], list[Tree]]:
 
 
 def destination(bucket: Bucket) -> str:
-    """Where the downloader puts the files, as it is told."""
+    """Return the downloader's `--dest`."""
     return destination_of(location(bucket))
 
 
 def destination_of(place: str) -> str:
-    """What the downloader is told of a `location`: it speaks S3's protocol, whoever's bucket it is."""
+    """Return the `--dest` of a `location`; the downloader uses the S3 protocol with every provider."""
     return "s3://" + place.partition("://")[2].partition(" ")[0]

@@ -7,7 +7,7 @@ from kaigen.compile.builders.frame import Frame
 
 
 def claim_template(frame: Frame, device_class: str, count: int, component: str = "run") -> Object:
-    """The template from which each pod gets its claim of `count` devices of a class."""
+    """Return the template of each pod's claim for `count` devices of a class."""
     return Object(
         role="resourceclaimtemplate",
         body={

@@ -1,4 +1,4 @@
-"""ExternalSecrets: what the External Secrets operator makes Secrets from."""
+"""ExternalSecrets, which the External Secrets operator makes Secrets from."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ def external_secret(
     values: Sequence[tuple[str, str, str]],
     everything: str = "",
 ) -> dict[str, Tree]:
-    """An ExternalSecret.
+    """Return an ExternalSecret.
 
     Args:
         metadata: its metadata.
-        secret: name of the Secret that it makes.
+        secret: name of the Secret that the operator makes.
         kind: type of that Secret.
         store: name of the store.
         store_kind: kind of the store.
-        refresh: how often the store is read again.
+        refresh: how often the operator reads the store.
         values: key in the Secret, key in the store, and property there, empty for none.
-        everything: key in the store of which every property becomes a key; empty for none.
+        everything: key in the store whose properties all become keys; empty for none.
     """
     spec: dict[str, Tree] = {
         "refreshInterval": refresh,
         "secretStoreRef": {"kind": store_kind, "name": store},
         # With a template, even an empty one, the operator does not copy this object's labels and annotations to the
-        # Secret, among them those by which Argo CD knows what is its own.
+        # Secret, including those by which Argo CD recognises its own objects.
         "target": {
             "name": secret,
             "creationPolicy": "Owner",
@@ -52,7 +52,7 @@ def external_secret(
 
 
 def _remote(place: str, prop: str) -> dict[str, Tree]:
-    # The defaults of its CRD, written out: in a list, Argo CD would take them for a difference.
+    # The CRD's defaults are written out, since Argo CD reports defaulted fields in lists as differences.
     return {
         "key": place,
         **({"property": prop} if prop else {}),

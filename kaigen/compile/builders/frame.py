@@ -1,4 +1,4 @@
-"""What all objects of one app have in common: names, labels, annotations."""
+"""Names, labels and annotations that all objects of an app share."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ KEEP: Mapping[str, str] = {
     "helm.sh/resource-policy": "keep",
     "kustomize.toolkit.fluxcd.io/prune": "disabled",
 }
-"""Annotations that make Argo CD, Helm and Flux leave an object alone when its app goes."""
+"""Annotations that make Argo CD, Helm and Flux keep an object when its app is deleted."""
 
 POD_SECURITY = "kaigen.dev/pod-security"
-"""Annotation on pods that ask for a level looser than restricted, so that every diff shows it."""
+"""Annotation of pods with a level below restricted, so that every diff shows it."""
 
 LOCATION = "kaigen.dev/location"
-"""Annotation of a volume that tells the folder of a bucket that one app fills, and no other may."""
+"""Annotation of a volume with the bucket's folder, which only one app may fill."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Who the app is. Its labels stand in every object, so each mapping is made once and shared by all.
+    """The identity of an app. Every object has its labels, so each mapping is made once and shared.
 
     Attributes:
-        name: the app's.
-        labels: what the user wants on every object; not on pods, where a new label would be a new run.
-        annotations: likewise; those that direct kaigen are left out.
+        name: name of the app.
+        labels: the user's labels of every object; not of pods, where a new label would start a new run.
+        annotations: the user's annotations, without those that direct kaigen.
         pod_labels: further labels of the app's pods, which their selectors require as well.
         headless_suffix: end of the headless Service's name.
     """
@@ -51,11 +51,11 @@ class Frame:
 
     @cached_property
     def selector_labels(self) -> dict[str, Tree]:
-        """The labels that tell this release's pods from all others."""
+        """The labels that select this release's pods."""
         return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/instance": Release()}
 
     def all_labels(self, component: str, own: Mapping[str, Tree] | None = None) -> Labels:
-        """The labels of one object."""
+        """Return the labels of one object."""
         return Labels(
             self.common_labels,
             {"app.kubernetes.io/component": component, **(own or {})},
@@ -89,7 +89,7 @@ class Frame:
 
     @property
     def _first_wave(self) -> int:
-        """A wave among the user's annotations moves all of the app's, so that their order stays."""
+        """The user's wave, which is added to those of all objects, so that their order stays the same."""
         given = self.annotations.get(WAVE, "")
         return int(given) if re.fullmatch(r"[-+]?[0-9]{1,9}", given) else 0
 
@@ -103,7 +103,7 @@ class Frame:
         annotations: Mapping[str, str] | None = None,
         name: Expr | None = None,
     ) -> dict[str, Tree]:
-        """An object's metadata; its name is the release's with `suffix` unless `name` is given."""
+        """Return an object's metadata; its name is the release's with `suffix` unless `name` is given."""
         notes: dict[str, Tree] = {**self.annotations, **(annotations or {})}
         if wave:
             notes[WAVE] = str(self._first_wave + wave)

@@ -1,4 +1,4 @@
-"""Jobs that Git may hold: no TTL, a name that ends in a hash of what they run, retries that know when to stop."""
+"""Jobs that are safe in Git: no TTL, a hash in the name, no retries that cannot succeed."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from kaigen.compile.expressions import Joined, Namespace, Release, Setting, Spec
 from kaigen.compile.field_expressions import HashedName
 
 TEST_HOOK = {"helm.sh/hook": "test", "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"}
-"""Annotations of what `helm test` runs."""
+"""Annotations of the objects of `helm test`."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 def seconds(duration: str | None) -> int:
-    """A duration such as `1h30m` in seconds; 0 for None."""
+    """Return a duration such as `1h30m` in seconds; 0 for None."""
     return sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"([0-9]+)([smhd])", duration or ""))
 
 
 def failure_policy(permanent: Mapping[str, tuple[int, ...]]) -> dict[str, Tree]:
-    """Do not count evictions as failures; give up at once where trying again cannot help.
+    """Return the policy that ignores evictions, and fails the Job where a retry cannot succeed.
 
     Args:
-        permanent: exit codes, by container, after which a retry is pointless.
+        permanent: exit codes after which a retry cannot succeed, by container.
     """
     rules: list[Tree] = [
         {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
@@ -62,24 +62,24 @@ def job(
     hashed: bool = True,
     template: Mapping[str, Tree] | None = None,
 ) -> Object:
-    """A Job.
+    """Return a Job.
 
     Args:
         frame: the app.
-        pod: the pod's spec.
-        role: the object's role, and start of its helpers' names in the chart.
+        pod: spec of the pod.
+        role: the object's role, and the beginning of its helpers' names in the chart.
         component: value of the component label.
         wave: its sync wave.
-        retries: how many failed pods are replaced.
-        deadline: longest time it may take.
-        prefix: of its settings' paths.
-        origin: where the block that holds `retries` and `deadline` stands in the spec.
-        permanent: exit codes, by container, after which a retry is pointless.
-        nodes: pods that work together; more than one makes an Indexed Job.
-        labels: more labels of the Job itself.
-        pod_annotations: of its pods.
-        hashed: False keeps the app's name as it is; an edit is then refused by the API server.
-        template: the pods' whole template, in place of `pod` and what belongs to it.
+        retries: number of failed pods that are replaced.
+        deadline: longest duration.
+        prefix: prefix of its settings' paths.
+        origin: the spec's block with `retries` and `deadline`.
+        permanent: exit codes after which a retry cannot succeed, by container.
+        nodes: number of pods that work together; several need an Indexed Job.
+        labels: further labels of the Job itself.
+        pod_annotations: annotations of its pods.
+        hashed: whether its name ends in a hash; without one, the API server rejects changes.
+        template: the whole pod template, in place of `pod`, `pod_annotations` and labels.
     """
     own: dict[str, Tree] = {
         "metadata": {
@@ -120,20 +120,20 @@ def job(
 
 
 def completion_test(frame: Frame, watched: Object, context: Context) -> list[Object]:
-    """What `helm test` runs for a Job: wait until it is complete, with the right to read that Job alone."""
+    """Return the objects of `helm test` that wait until a Job is complete, with access to that Job only."""
     name = watched.body["metadata"]["name"]  # type: ignore[index, call-overload]
     command: list[Tree] = ["wait", "--for=condition=complete", _timeout("1h", "the Job"), "job", name]
     return watching_test(frame, context, group="batch", resource="jobs", name=name, command=command)
 
 
 def readiness_test(frame: Frame, watched: Object, context: Context, *, minutes: int) -> list[Object]:
-    """What `helm test` runs for what serves: wait until it is ready, with the right to read that object alone.
+    """Return the objects of `helm test` that wait until a workload is ready, with access to that workload only.
 
     Args:
         frame: the app.
-        watched: a Deployment, StatefulSet or LeaderWorkerSet.
-        context: whose images hold kubectl.
-        minutes: how long it may take.
+        watched: the Deployment, StatefulSet or LeaderWorkerSet.
+        context: has the image of kubectl.
+        minutes: longest time to wait.
     """
     name = watched.body["metadata"]["name"]  # type: ignore[index, call-overload]
     timeout = _timeout(f"{minutes}m", "what serves")
@@ -155,19 +155,19 @@ def _timeout(default: str, what: str) -> Tree:
 def watching_test(
     frame: Frame, context: Context, *, group: str, resource: str, name: Tree, command: list[Tree]
 ) -> list[Object]:
-    """A pod that `helm test` runs, which watches one object with kubectl and may read no other.
+    """Return a pod of `helm test` that watches one object with kubectl, and its access to that object only.
 
     Args:
         frame: the app.
-        context: whose images hold kubectl.
+        context: has the image of kubectl.
         group: API group of the object.
-        resource: its kind as the API server's rules name it, in the plural.
-        name: of the object.
-        command: kubectl's arguments.
+        resource: plural name of its kind.
+        name: name of the object.
+        command: arguments of kubectl.
     """
     account = Release("-test")
 
-    def part(role: str, weight: str, **body: Tree) -> Object:
+    def test_object(role: str, weight: str, **body: Tree) -> Object:
         metadata = frame.metadata("-test", "test", annotations={**TEST_HOOK, "helm.sh/hook-weight": weight})
         api_version, kind = body.pop("apiVersion"), body.pop("kind")
         return Object(
@@ -178,10 +178,10 @@ def watching_test(
 
     rbac = "rbac.authorization.k8s.io"
     return [
-        part(
+        test_object(
             "serviceaccount", "-2", apiVersion="v1", kind="ServiceAccount", automountServiceAccountToken=False
         ),
-        part(
+        test_object(
             "role",
             "-2",
             apiVersion=f"{rbac}/v1",
@@ -195,7 +195,7 @@ def watching_test(
                 }
             ],
         ),
-        part(
+        test_object(
             "rolebinding",
             "-1",
             apiVersion=f"{rbac}/v1",
@@ -203,7 +203,7 @@ def watching_test(
             roleRef={"apiGroup": rbac, "kind": "Role", "name": account},
             subjects=[{"kind": "ServiceAccount", "name": account, "namespace": Namespace()}],
         ),
-        part("pod", "0", apiVersion="v1", kind="Pod", spec=_test_pod(account, context, command)),
+        test_object("pod", "0", apiVersion="v1", kind="Pod", spec=_test_pod(account, context, command)),
     ]
 
 
@@ -232,7 +232,7 @@ def _test_pod(account: Tree, context: Context, command: list[Tree]) -> dict[str,
 
 
 def test_hook(frame: Frame, pod: Mapping[str, Any], annotations: Mapping[str, str]) -> Object:
-    """A pod that `helm test` runs; `annotations` are further ones of it."""
+    """Return a pod of `helm test`, with further annotations."""
     return Object(
         role="tests/pod",
         test=True,

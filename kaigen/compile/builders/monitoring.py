@@ -1,4 +1,4 @@
-"""What has an engine's metrics read."""
+"""Monitoring of an engine's metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kaigen.kinds.operation import Monitoring
 
 
 def pod_monitor(frame: Frame, component: str, monitoring: Monitoring, path: str) -> Object:
-    """A PodMonitor of the pods of a component, by their port `http`."""
+    """Return a PodMonitor of a component's pods, by their port `http`."""
     endpoint: dict[str, Tree] = {"port": "http", "path": path}
     if monitoring.interval:
         endpoint["interval"] = monitoring.interval

@@ -1,4 +1,4 @@
-"""Who may reach an app's pods, and by which names."""
+"""Network access to an app's pods, and their Services."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kaigen.compile.expressions import Setting, SpecPath, Tree
 
 
 def network_switch() -> Setting:
-    """Whether the app's NetworkPolicy exists."""
+    """Return the setting that decides whether the NetworkPolicy exists."""
     return settings.flag(
         "networkPolicy.enabled", True, "Refuse connections to the app's pods from elsewhere."
     )
@@ -26,14 +26,14 @@ def network_policy(
     allow_from: Sequence[Mapping[str, Any]] = (),
     origin: SpecPath = (),
 ) -> Object:
-    """Refuse connections to the app's pods, but for those that are named.
+    """Return the policy that denies connections to the app's pods, except those named here.
 
     Args:
         frame: the app.
-        among_themselves: its pods work together, and may reach each other on every port.
-        port: one that others may reach too; None for none.
-        allow_from: who may reach it, as a policy's peers; everyone when empty.
-        origin: where `allow_from` stands in the spec.
+        among_themselves: whether its pods may connect to each other on every port.
+        port: port that others may connect to; None for none.
+        allow_from: peers that may connect to it; everyone when empty.
+        origin: the spec's field of `allow_from`.
     """
     rules: list[Tree] = []
     if among_themselves:
@@ -56,7 +56,7 @@ def network_policy(
             "spec": {
                 "podSelector": {"matchLabels": frame.selector()},
                 "policyTypes": ["Ingress"],
-                # No empty list: the API server does not keep one, and would take each apply for a change.
+                # No empty list: the API server drops it, so each apply would look like a change.
                 **({"ingress": rules} if rules else {}),
             },
         },
@@ -74,15 +74,15 @@ def service(
     further_ports: Mapping[str, int] | None = None,
     more: Mapping[str, Tree] | None = None,
 ) -> Object:
-    """The address of what serves: the ready pods of a component.
+    """Return the Service of a component's ready pods.
 
     Args:
         frame: the app.
         component: value of the pods' component label.
-        type: of the Service.
-        port: of the Service.
+        type: type of the Service.
+        port: port of the Service.
         target: port of the pods, by name or number.
-        annotations: of the Service, beside the app's.
+        annotations: further annotations of the Service.
         further_ports: numbers of further ports by name.
         more: further fields of its spec.
     """
@@ -108,14 +108,14 @@ def service(
 def headless_service(
     frame: Frame, component: str | None, port: int, *, role: str = "service", name: str = "rendezvous"
 ) -> Object:
-    """Stable host names for pods that work together, before they are ready too.
+    """Return the Service that gives pods stable host names, even before they are ready.
 
     Args:
         frame: the app.
         component: value of the pods' component label; None for all pods of the app.
-        port: by which they meet.
+        port: port that they connect to.
         role: the object's role.
-        name: of the port.
+        name: name of the port.
     """
     return Object(
         role=role,

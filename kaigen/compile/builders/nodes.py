@@ -14,7 +14,7 @@ from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.provisioning import Karpenter
 
 NODES_LABEL = "kaigen.dev/nodes"
-"""Label and taint of nodes that are made for one app."""
+"""Label and taint of nodes that belong to one app."""
 
 _CLASSES: Mapping[str, tuple[str, str]] = {
     "aks": ("karpenter.azure.com", "AKSNodeClass"),
@@ -25,7 +25,7 @@ _ORIGIN = ("spec", "provisioning")
 
 
 def nodes_value(namespace: str, name: str) -> str:
-    """Value of the label and taint of an app's nodes."""
+    """Return the value of the label and taint of an app's nodes."""
     return shortened(f"{namespace}.{name}", _LABEL_MAX)
 
 
@@ -136,7 +136,7 @@ def _limits(request: NodePoolRequest, nodes: int) -> dict[str, Tree]:
 
 
 def _go_duration(duration: str | None) -> str:
-    """A duration as Karpenter reads it: without days."""
+    """Return a duration in Karpenter's format, without days."""
     from kaigen.compile.builders.routes import gateway_duration
 
     return gateway_duration(duration) if duration else ""

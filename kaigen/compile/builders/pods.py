@@ -1,4 +1,4 @@
-"""Pods: hardened by default, with room to write and resources that the scheduler can see."""
+"""Pods: hardened by default, with scratch space and resource requests."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import GpuShare, Image, ImageBlock, Placement, Resources, Security
 
 DEFAULT_USER = 65532
-"""User id of processes whose spec names none: the "nonroot" of the distroless images."""
+"""Default user id: the "nonroot" of the distroless images."""
 
 SCRATCH = "scratch"
 
 
 def image_ref(image: Image) -> str:
-    """The reference, from either form."""
+    """Return the image's reference, from either form."""
     return image.ref if isinstance(image, ImageBlock) else image
 
 
 def image_fields(image: Image, prefix: str, origin: SpecPath) -> dict[str, Tree]:
-    """`image` and `imagePullPolicy` of a container, as settings under `prefix`."""
+    """Return `image` and `imagePullPolicy` of a container, as settings under `prefix`."""
     block = image if isinstance(image, ImageBlock) else None
     return {
         "image": settings.text(
@@ -48,13 +48,13 @@ def image_fields(image: Image, prefix: str, origin: SpecPath) -> dict[str, Tree]
 
 
 def pull_secrets(*images: Image) -> list[Mapping[str, str]]:
-    """`imagePullSecrets` of a pod with these images."""
+    """Return `imagePullSecrets` of a pod with these images."""
     names = [name for image in images if isinstance(image, ImageBlock) for name in image.pull_secrets]
     return [{"name": name} for name in dict.fromkeys(names)]
 
 
 def container_security(*, read_only: bool) -> dict[str, Tree]:
-    """A container's security context, as Pod Security "restricted" wants it."""
+    """Return a container's security context, as Pod Security "restricted" requires it."""
     return {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": read_only,
@@ -63,10 +63,10 @@ def container_security(*, read_only: bool) -> dict[str, Tree]:
 
 
 def pod_security(security: Security) -> dict[str, Tree]:
-    """A pod's security context. With `baseline` and no user named, the image's own user runs.
+    """Return a pod's security context. With `baseline` and no user, the image's own user runs.
 
     Raises:
-        ProblemError: when root is asked for under `restricted`.
+        ProblemError: the user is root under `restricted`.
     """
     user, group = security.run_as_user, security.fs_group
     if security.pod_security == "restricted":
@@ -75,7 +75,7 @@ def pod_security(security: Security) -> dict[str, Tree]:
                 "KG0305",
                 "user id 0 is root, which Pod Security `restricted` forbids",
                 ("spec", "security", "runAsUser"),
-                "name another user, or ask for `podSecurity: baseline`",
+                "set another user, or `podSecurity: baseline`",
             )
         user = DEFAULT_USER if user is None else user
     context: dict[str, Tree] = (
@@ -132,15 +132,15 @@ def resolve_resources(
     """Return a `resources` block in the terms of Kubernetes.
 
     Args:
-        resources: what the spec asks for.
-        context: whose profile says how nodes tell their GPU.
-        cpu: request when the spec names none.
-        memory: request and limit when the spec names none.
-        origin: where the block stands in the spec.
-        resource: extended resource of the GPUs when no `gpuType` tells it; NVIDIA's when empty.
+        resources: the spec's block.
+        context: its profile has the GPU labels of nodes.
+        cpu: default CPU request.
+        memory: default memory request and limit.
+        origin: the spec's field of the block.
+        resource: extended resource of GPUs without a `gpuType`; NVIDIA's when empty.
 
     Raises:
-        ProblemError: for a GPU type that is unknown, or that the profile's nodes do not tell.
+        ProblemError: the GPU type is unknown, or the profile's nodes have no label for it.
     """
     profile = context.profile
     selector: dict[str, str] = {}
@@ -155,7 +155,7 @@ def resolve_resources(
         if label is None:
             raise ProblemError(
                 "KG0307",
-                f"nodes of profile `{profile.name}` have no label that tells {gpu.name}",
+                f"nodes of profile `{profile.name}` have no label for {gpu.name}",
                 where,
                 "leave `gpuType` out and select the nodes with `placement.nodeSelector`",
             )
@@ -204,17 +204,17 @@ def placement_fields(
     resources: ResolvedResources | None,
     origin: SpecPath = ("spec", "placement"),
 ) -> dict[str, Tree]:
-    """A pod's scheduling fields, as settings.
+    """Return a pod's scheduling fields, as settings.
 
     Args:
         frame: the app.
-        placement: what the spec asks for.
-        context: whose profile says how spot nodes are told.
+        placement: the spec's block.
+        context: its profile has labels and taints of spot nodes.
         resources: resources of the pod; None for a pod without devices.
-        origin: where the block stands in the spec.
+        origin: the spec's field of the block.
 
     Raises:
-        ProblemError: when spot nodes are asked for and the profile knows none.
+        ProblemError: the profile has no spot nodes.
     """
     selector = dict(resources.node_selector) if resources else {}
     tolerations = list(resources.tolerations) if resources else []
@@ -223,9 +223,9 @@ def placement_fields(
         if spot is None:
             raise ProblemError(
                 "KG0308",
-                f"profile `{context.profile.name}` knows no spot nodes",
+                f"profile `{context.profile.name}` has no spot nodes",
                 (*origin, "spot"),
-                "name your spot nodes with `nodeSelector` and `tolerations`, or choose aks, eks or gke in kaigen.yaml",
+                "select spot nodes with `nodeSelector` and `tolerations`, or choose aks, eks or gke in kaigen.yaml",
             )
         selector |= spot.node_selector
         tolerations += spot.tolerations
@@ -276,7 +276,7 @@ def placement_fields(
 
 
 def entry_point(command: Sequence[str] | None, args: Sequence[str] | None) -> dict[str, Tree]:
-    """What a container runs, as the spec says it; the image's own where it does not."""
+    """Return `command` and `args` of a container; the image's own where the spec has none."""
     words = {
         "command": (command, "Entry point; empty for the image's."),
         "args": (args, "Arguments of the entry point; empty for the image's."),
@@ -288,10 +288,10 @@ def entry_point(command: Sequence[str] | None, args: Sequence[str] | None) -> di
 
 
 def scratch_volume(limit: str = "", name: str = SCRATCH) -> dict[str, Tree]:
-    """A volume of the pod's own to write to."""
+    """Return a scratch volume of the pod."""
     return {"name": name, "emptyDir": {"sizeLimit": limit} if limit else {}}
 
 
 def shared_memory_volume(size: str) -> dict[str, Tree]:
-    """`/dev/shm` of a size."""
+    """Return the volume of `/dev/shm` with a size."""
     return {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}}

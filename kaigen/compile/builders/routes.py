@@ -1,4 +1,4 @@
-"""How requests from outside of the cluster come in: Gateway API, Ingress, and pools for inference."""
+"""Routes from outside the cluster: Gateway API, Ingress and inference pools."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _ORIGIN = ("spec", "route")
 
 
 def route_objects(frame: Frame, route: Route, *, service_port: Tree, pool: bool) -> list[Object]:
-    """What leads requests for a host to the app.
+    """Return the objects that route requests for a host to the app.
 
     Args:
         frame: the app.
-        route: what is asked for.
+        route: the spec's block.
         service_port: port of the app's Service.
-        pool: lead them to the app's InferencePool instead of its Service.
+        pool: whether to route to the app's InferencePool instead of its Service.
     """
     if route.ingress is not None:
         return [_ingress(frame, route, service_port)]
@@ -55,7 +55,7 @@ def _http_route(frame: Frame, route: Route, service_port: Tree, pool: bool) -> O
         if pool
         else {"group": "", "kind": "Service", "name": Release(), "port": service_port, "weight": 1}
     )
-    # The defaults of its CRD are written out: in a list, Argo CD would take them for a difference.
+    # The CRD's defaults are written out, since Argo CD reports defaulted fields in lists as differences.
     rule: dict[str, Tree] = {
         "matches": [{"path": {"type": "PathPrefix", "value": route.path}}],
         "backendRefs": [backend],
@@ -75,7 +75,7 @@ def _http_route(frame: Frame, route: Route, service_port: Tree, pool: bool) -> O
 
 
 def gateway_duration(duration: str) -> str:
-    """A duration as Gateway API writes it: no days, each unit once and of five digits at most (GEP-2257)."""
+    """Return a duration in Gateway API's format: no days, each unit once with at most five digits (GEP-2257)."""
     left = seconds(duration)
     text = ""
     for unit, size in (("h", 3600), ("m", 60), ("s", 1)):
@@ -153,7 +153,7 @@ def _ingress(frame: Frame, route: Route, service_port: Tree) -> Object:
 
 
 def inference_pool(frame: Frame, component: str, pool: InferencePool, port: int) -> Object:
-    """The pool of pods from which an endpoint picker chooses."""
+    """Return the pool of pods that an endpoint picker chooses from."""
     return Object(
         role="inferencepool",
         wave=WAVE,

@@ -143,12 +143,12 @@ def _trigger(autoscaling: Autoscaling) -> dict[str, Tree]:
 
 
 def disruption_budget(frame: Frame, disruption: Disruption | None, nodes: int) -> Object:
-    """How many pods may be away when nodes are drained.
+    """Return the budget of pods that may be unavailable while nodes are drained.
 
     Args:
         frame: the app.
-        disruption: what the spec asks for, in copies; one copy may be away for None.
-        nodes: pods of one copy. When one of them goes, the others of its copy go too.
+        disruption: the spec's block, in replicas; None for one replica.
+        nodes: pods of one replica; when one stops, all of them stop.
     """
     field, path, amount = "maxUnavailable", "maxUnavailable", 1
     doc = "Pods that may be away when nodes are drained."
@@ -159,7 +159,7 @@ def disruption_budget(frame: Frame, disruption: Disruption | None, nodes: int) -
         value = value * nodes if isinstance(value, int) else value
     elif disruption is not None and disruption.max_unavailable is not None:
         value = disruption.max_unavailable
-        # The first pod of a copy takes the rest of it along.
+        # The first pod of a replica that stops also stops the others.
         value = max(0, (value - 1) * nodes + 1) if isinstance(value, int) else value
     return Object(
         role="poddisruptionbudget",

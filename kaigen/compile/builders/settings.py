@@ -1,4 +1,4 @@
-"""Settings of the shapes that recur, each with the JSON Schema of its value."""
+"""Settings of common types, each with the JSON Schema of its value."""
 
 from __future__ import annotations
 
@@ -32,37 +32,37 @@ PULL_POLICY: Mapping[str, Any] = {"enum": ["", "Always", "IfNotPresent", "Never"
 
 
 def text(path: str, default: str, doc: str, *, optional: bool = False, origin: SpecPath = ()) -> Setting:
-    """A string."""
+    """Return a setting: a string."""
     return Setting(path, default, doc, STRING if optional else TEXT, optional, origin)
 
 
 def count(path: str, default: int, doc: str, *, optional: bool = False, origin: SpecPath = ()) -> Setting:
-    """A whole number, 0 or more."""
+    """Return a setting: an integer, 0 or more."""
     return Setting(path, default, doc, COUNT, optional, origin)
 
 
 def flag(path: str, default: bool, doc: str) -> Setting:
-    """True or false."""
+    """Return a setting: a boolean."""
     return Setting(path, default, doc, FLAG)
 
 
 def quantity(path: str, default: str, doc: str, *, origin: SpecPath = ()) -> Setting:
-    """A Kubernetes quantity."""
+    """Return a setting: a Kubernetes quantity."""
     return Setting(path, default, doc, QUANTITY_SCHEMA, False, origin)
 
 
 def strings(
     path: str, default: Sequence[str], doc: str, *, optional: bool = False, origin: SpecPath = ()
 ) -> Setting:
-    """A list of strings."""
+    """Return a setting: a list of strings."""
     return Setting(path, list(default), doc, STRINGS, optional, origin)
 
 
 def string_map(path: str, default: Mapping[str, str], doc: str, *, origin: SpecPath = ()) -> Setting:
-    """A map of strings that is left out when empty."""
+    """Return a setting: a map of strings, left out when empty."""
     return Setting(path, dict(default), doc, STRING_MAP, True, origin)
 
 
 def objects(path: str, default: Sequence[Mapping[str, Any]], doc: str, *, origin: SpecPath = ()) -> Setting:
-    """A list of Kubernetes fragments that is left out when empty."""
+    """Return a setting: a list of Kubernetes fragments, left out when empty."""
     return Setting(path, [dict(item) for item in default], doc, OBJECTS, True, origin)

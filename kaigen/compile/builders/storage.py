@@ -1,4 +1,4 @@
-"""Volumes that an app makes."""
+"""Volume claims of an app."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def claim(
     role: str,
     wave: int,
 ) -> Object:
-    """A PersistentVolumeClaim.
+    """Return a PersistentVolumeClaim.
 
-    It stands in the wave of the first pod that mounts it: most storage classes bind a claim when such a pod is
-    scheduled, and Argo CD begins no wave before the claims of those before it are bound.
+    Its wave is that of the first pod that mounts it: most storage classes bind a claim when such a pod is scheduled,
+    and Argo CD starts a wave only when all claims of earlier waves are bound.
 
     Args:
         frame: the app.
-        context: whose profile names the class when the volume does not.
-        volume: what is asked for.
-        what: prefix of the settings' paths, and the component.
-        suffix: ending of the claim's name.
-        retain: keep it when the app goes.
-        origin: where the volume stands in the spec.
+        context: its profile has the storage class for volumes without one.
+        volume: the spec's block.
+        what: prefix of the settings' paths, and the component label.
+        suffix: end of the claim's name.
+        retain: whether it outlives the app.
+        origin: the spec's field of the volume.
         role: the object's role.
         wave: the wave of the first pod that mounts it.
     """

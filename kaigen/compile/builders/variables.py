@@ -12,11 +12,11 @@ def _text(value: str | int | bool) -> str:
 
 
 def variables_of(env: Env, origin: SpecPath = ("spec", "env")) -> list[Tree]:
-    """The variables that a spec names, each value a setting, in its order.
+    """Return the variables of a spec in its order, each value a setting.
 
     Args:
         env: variables by name.
-        origin: where they stand in the spec.
+        origin: the spec's field of the variables.
     """
     variables: list[Tree] = []
     for name, value in env.items():

@@ -13,13 +13,13 @@ IMAGE_VOLUMES_SINCE = (1, 35)
 
 
 def image_volume(name: str, image: ImageVolume, setting: str, origin: SpecPath) -> dict[str, Tree]:
-    """A volume of an image's files.
+    """Return a volume of an image's files.
 
     Args:
-        name: of the volume.
-        image: what is mounted.
-        setting: path of the setting that holds the image's reference; empty for none.
-        origin: where the image stands in the spec.
+        name: name of the volume.
+        image: the spec's block.
+        setting: path of the setting for the image's reference; empty for none.
+        origin: the spec's field of the image.
     """
     reference: Tree = (
         settings.text(setting, image.ref, "Image whose files are mounted.", origin=(*origin, "ref"))
@@ -31,18 +31,18 @@ def image_volume(name: str, image: ImageVolume, setting: str, origin: SpecPath) 
 
 
 def read_only_mount(name: str, folder: str, path: str | None) -> dict[str, Tree]:
-    """A volume, or the folder `path` of it, mounted where nobody can write to it."""
+    """Return a read-only mount of a volume, or of the folder `path` in it."""
     below = (path or "").strip("/")
     sub: dict[str, Tree] = {"subPath": below} if below and below != "." else {}
     return {"name": name, "mountPath": folder, "readOnly": True, **sub}
 
 
 def check_image_volumes(context: Context, problems: Problems, origin: SpecPath) -> None:
-    """Tell when the target version has image volumes only behind a feature gate."""
+    """Warn when the target version has image volumes only behind a feature gate."""
     if tuple(map(int, context.target.split("."))) < IMAGE_VOLUMES_SINCE:
         problems.warning(
             "KG0346",
             f"Kubernetes {context.target} has image volumes only behind the feature gate ImageVolume",
             origin,
-            "turn it on in the cluster, or use Kubernetes 1.35",
+            "enable it in the cluster, or use Kubernetes 1.35",
         )

@@ -1,4 +1,4 @@
-"""Weights: fetched by the downloader, proven by a marker, waited for by whoever reads them."""
+"""Containers that download weights, verify them by a marker, and wait for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kaigen.kinds.job import Input
 
 PERMANENT_EXIT_CODES = (10, 13)
-"""What the downloader ends with when trying again cannot help: no access or not found; wrong arguments."""
+"""Exit codes of the downloader after which a retry cannot succeed: no access or not found; wrong arguments."""
 
 WAIT_TIMEOUT = "24h"
 
@@ -29,10 +29,10 @@ _SMALL: Mapping[str, Any] = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limi
 
 
 def identity(source: Source) -> str:
-    """What tells one set of files from another: 16 hex digits of the source's hash.
+    """Return the identity of a set of files: 16 hex digits of the source's hash.
 
-    The marker that the downloader writes bears it, and those who wait look for it, so that files of an older
-    revision are never taken for the new ones. How they are moved, and with which token, does not matter.
+    The downloader writes it to the marker, and gates wait for it, so that files of an older revision are never used in
+    place of the new ones. Transfer settings and tokens do not change it.
     """
     hub, http = source.hugging_face, source.http
     meaning: dict[str, Any] = {}
@@ -53,37 +53,37 @@ def _short_hash(meaning: Any) -> str:
 
 
 def file_path(file: HttpFile | Input) -> str:
-    """Where a file goes in its folder; empty when nothing says so."""
+    """Return the path of a file in its folder; empty when the spec does not decide it."""
     last = urlsplit(file.url or "").path.rpartition("/")[2]
     return file.path or (last if re.fullmatch(FILE_PATH, last) else "")
 
 
 def check_paths(files: Sequence[HttpFile | Input], origin: SpecPath, problems: Problems) -> None:
-    """Tell of files that have no name, or that would stand in each other's place."""
+    """Report files without a name, and files that would overwrite each other."""
     taken: dict[str, int] = {}
     for number, file in enumerate(files):
         path, at = file_path(file), (*origin, number)
         if not path:
-            message = "the address does not end in a name for the file"
-            problems.error("KG0329", message, at, "say where it goes in `path`")
+            message = "the URL does not end in a file name"
+            problems.error("KG0329", message, at, "set `path`")
             continue
         clash = next((other for other in taken if _overlap(path, other)), None)
         if clash is not None:
             problems.error(
-                "KG0329", f"`{path}` is the place of file {taken[clash] + 1} too", at, "set another `path`"
+                "KG0329", f"`{path}` is the path of file {taken[clash] + 1} as well", at, "set another `path`"
             )
         taken.setdefault(path, number)
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether one path is the other, or a folder above it."""
+    """Return whether one path is the other, or a folder that contains it."""
     return f"{one}/".startswith(f"{other}/") or other.startswith(f"{one}/")
 
 
 def downloader_image(
     context: Context, transfer: Transfer, origin: SpecPath, prefix: str = "download"
 ) -> dict[str, Tree]:
-    """Image fields of kaigen's downloader, or of the one that the spec names."""
+    """Return the image fields of kaigen's downloader, or of the image that the spec names."""
     image = transfer.image if transfer.image is not None else context.images["downloader"]
     return image_fields(image, f"{prefix}.", (*origin, "image") if origin else ())
 
@@ -103,21 +103,21 @@ def fetch_container(
     arguments: Sequence[str] = (),
     own_token: bool = True,
 ) -> dict[str, Tree]:
-    """The container that fetches weights into `destination`.
+    """Return the container that downloads weights into `destination`.
 
     Args:
-        source: what to fetch.
-        transfer: how.
-        context: whose images hold the downloader.
-        name: the container's.
+        source: files to download.
+        transfer: settings of the downloader.
+        context: has the image of the downloader.
+        name: name of the container.
         destination: folder in the container, or `s3://…`.
         mounts: its volume mounts.
-        origin: where `source` stands in the spec.
-        transfer_origin: where `transfer` stands.
-        facts: name of the ConfigMap that it writes what it measured to; None for none.
+        origin: the spec's field of `source`.
+        transfer_origin: the spec's field of `transfer`.
+        facts: name of the ConfigMap for its measurements; None for none.
         env: further variables.
-        arguments: further ones, about the destination.
-        own_token: its token is the setting `download.tokenSecret`; False where an app has several.
+        arguments: further arguments about the destination.
+        own_token: whether its token is the setting `download.tokenSecret`; False where an app has several.
     """
     hub, http = source.hugging_face, source.http
     at = (*origin, "huggingFace")
@@ -157,9 +157,9 @@ def fetch_container(
 
 
 def _streaming_memory(transfer: Transfer) -> str:
-    """Memory of a downloader that fills a bucket, where each connection holds a part (source: its README)."""
-    part = max(units(transfer.part_size or "16Mi") or 0, 5 << 20)
-    needed = (256 << 20) + (transfer.concurrency or 4) * part
+    """Return the memory of a downloader that fills a bucket, one buffer per connection (source: its README)."""
+    buffer = max(units(transfer.part_size or "16Mi") or 0, 5 << 20)
+    needed = (256 << 20) + (transfer.concurrency or 4) * buffer
     return f"{max(512, -(-needed >> 20))}Mi"
 
 
@@ -173,23 +173,23 @@ def inputs_container(
     mounts: list[Tree],
     origin: SpecPath,
 ) -> dict[str, Tree]:
-    """The container that fetches the files a run needs into `destination`.
+    """Return the container that downloads the files of a run into `destination`.
 
     Args:
-        files: which; each has a path of its own (see `file_path`).
-        transfer: how.
-        context: whose images hold the downloader.
-        name: the container's.
+        files: files to download, each with a path of its own (see `file_path`).
+        transfer: settings of the downloader.
+        context: has the image of the downloader.
+        name: name of the container.
         destination: folder in the container.
         mounts: its volume mounts.
-        origin: where `transfer` stands in the spec.
+        origin: the spec's field of `transfer`.
     """
-    meaning = [[file_path(file), file.url or file.secret, file.sha256] for file in files]
-    said = [
+    sources = [[file_path(file), file.url or file.secret, file.sha256] for file in files]
+    content = [
         [path, where.model_dump() if isinstance(where, KeyRef) else where, proof]
-        for path, where, proof in meaning
+        for path, where, proof in sources
     ]
-    arguments = [*_web_arguments(files), f"--dest={destination}", f"--identity={_short_hash(said)}"]
+    arguments = [*_web_arguments(files), f"--dest={destination}", f"--identity={_short_hash(content)}"]
     variables: list[Tree] = [
         {
             "name": _variable(number),
@@ -237,7 +237,7 @@ def _downloader(
     prefix: str,
     memory: str,
 ) -> dict[str, Tree]:
-    """A container of the downloader's image; its settings begin with `prefix`."""
+    """Return a container of the downloader's image, with settings under `prefix`."""
     if transfer.concurrency:
         arguments.append(f"--connections={transfer.concurrency}")
     if transfer.part_size:
@@ -277,17 +277,17 @@ def marker_container(
     arguments: tuple[str, ...] = (),
     transfer: Transfer | None = None,
 ) -> dict[str, Tree]:
-    """A container that looks at a marker: `wait` holds a pod until it is there, `verify` judges it.
+    """Return a container that reads a marker: `wait` blocks until it exists, `verify` checks the files.
 
     Args:
         command: `wait` or `verify`.
-        context: whose images hold the downloader.
-        name: the container's.
-        folder: where the weights are mounted.
+        context: has the image of the downloader.
+        name: name of the container.
+        folder: mount path of the weights.
         expected: identity of the weights.
         mounts: its volume mounts.
-        arguments: more of the command's own.
-        transfer: how the weights are moved, when this very app moves them: its image then looks at them too.
+        arguments: further arguments of the command.
+        transfer: settings of the downloader, where this app downloads the weights with an image of its own.
     """
     origin: SpecPath = ("spec", "transfer") if transfer else ()
     return {

@@ -97,7 +97,7 @@ def _template(resolution: JobResolution, annotations: Mapping[str, str]) -> dict
     template = resolution.spec.template
     if template is None:
         return None
-    # Its pods are not restarted in place unless it says so.
+    # Failed pods are replaced, not restarted in place, unless the template sets another policy.
     defaults = {"restartPolicy": "Never"}
     return pod_template(
         template, resolution.frame, _COMPONENT, annotations, defaults=defaults, doc="Spec of the pod."
@@ -105,7 +105,7 @@ def _template(resolution: JobResolution, annotations: Mapping[str, str]) -> dict
 
 
 def describe_job(resolution: JobResolution) -> Description:
-    """Return what the app tells its readers."""
+    """Return the summary."""
     return Description(
         summary="Runs to completion once for each content of its spec.",
         pod_security=resolution.spec.security.pod_security,

@@ -1,1 +1,1 @@
-"""The kind `Model`."""
+"""The compiler of the kind `Model`."""

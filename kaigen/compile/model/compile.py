@@ -43,7 +43,7 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
 
 
 def describe_model(resolution: ModelResolution) -> Description:
-    """Return what the app tells its readers."""
+    """Return summary and version."""
     source, store = _title(resolution.spec.source), resolution.store.title
     return Description(
         summary=f"Fetches {source} into {store} and proves it complete.",

@@ -76,8 +76,8 @@ def _commit(hub: HuggingFace, problems: Problems) -> str:
         return hub.revision
     problems.warning(
         "KG0310",
-        f"`{hub.revision}` is not a commit, so what it stands for may change without review",
+        f"`{hub.revision}` is not a commit, so its content may change without review",
         ("spec", "source", "huggingFace", "revision" if "revision" in hub.model_fields_set else "repo"),
-        "name the commit, 40 hex digits, in `revision`",
+        "set `revision` to a commit, 40 hex digits",
     )
     return ""

@@ -1,4 +1,4 @@
-"""Volumes of Models, as others mount them: shared, read-only, behind a gate."""
+"""Volumes of Models as other apps mount them: shared, read-only, after the download is complete."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 
 
 def find_model(context: Context, namespace: str, name: str, origin: SpecPath) -> Model:
-    """The Model of that name.
+    """Return the Model of a name.
 
     Args:
-        context: with the specs of the run.
-        namespace: the asking spec's.
-        name: of the Model.
-        origin: where it is named.
+        context: contains the specs of the run.
+        namespace: namespace of the spec that refers to it.
+        name: name of the Model.
+        origin: the spec's field that names it.
 
     Raises:
-        ProblemError: when there is none in the namespace.
+        ProblemError: the namespace has no such Model.
     """
     specs = context.specs
     model = specs.get("Model", namespace, name)
@@ -43,24 +43,24 @@ def find_model(context: Context, namespace: str, name: str, origin: SpecPath) ->
 
 
 def claim_suffix(model: Model) -> str:
-    """Ending of the name of the claim that a Model rests in."""
+    """Return the end of the name of the claim that stores a Model."""
     bucket = model.spec.store.bucket
     return volume_suffix(bucket) if bucket else "-weights"
 
 
 def claim_name(model: Model) -> str:
-    """Name of the claim that a Model rests in."""
+    """Return the name of the claim that stores a Model."""
     return model.metadata.name + claim_suffix(model)
 
 
 def mount_annotations(model: Model) -> Mapping[str, str]:
-    """Annotations that pods need to mount a Model's volume."""
+    """Return the annotations that pods need to mount a Model's volume."""
     bucket = model.spec.store.bucket
     return SIDECAR if bucket and driver_of(bucket) == "gcsfuse" else {}
 
 
 def is_shared(model: Model) -> bool:
-    """Whether pods on several nodes can mount a Model's volume."""
+    """Return whether pods on several nodes can mount a Model's volume."""
     volume = model.spec.store.volume
     return volume is None or bool(SHARED & set(volume.access_modes))
 
@@ -68,15 +68,15 @@ def is_shared(model: Model) -> bool:
 def check_sharing(
     model: Model, problems: Problems, *, pods: int, what: str, origin: SpecPath, certain: bool = True
 ) -> None:
-    """Tell when pods on several nodes cannot share a Model's volume.
+    """Report that pods on several nodes cannot share a Model's volume.
 
     Args:
         model: the Model.
-        problems: takes what is wrong.
-        pods: how many there may be.
-        what: stands for them in the message: `3 nodes`.
-        origin: where the Model is named.
-        certain: they are on several nodes; else they may be.
+        problems: collects the error or warning.
+        pods: greatest number of pods.
+        what: the pods in the message, such as `3 nodes`.
+        origin: the spec's field that names the Model.
+        certain: whether they are on several nodes for certain.
     """
     volume = model.spec.store.volume
     if pods > 1 and volume and not is_shared(model):
@@ -93,15 +93,15 @@ def check_sharing(
 def warn_of_pinned_volume(
     model: Model, problems: Problems, *, has_gpu: bool, consumer: str, origin: SpecPath
 ) -> None:
-    """Tell when a volume of one node may bind where the consumer's GPU is not.
+    """Warn that a volume of one node may bind on a node without the consumer's GPU.
 
-    Such a volume binds where the downloader happens to run, and whoever mounts it must follow it there.
+    Such a volume binds on the node of the downloader, and every pod that mounts it must run there.
     """
     if not is_shared(model) and has_gpu and not model.spec.placement.model_fields_set:
         name = model.metadata.name
         problems.warning(
             "KG0311",
-            f"Model `{name}` rests in a volume of one node, and its downloader may run on a node without a GPU",
+            f"Model `{name}` is stored in a volume of one node, and its downloader may run on a node without a GPU",
             origin,
             f"give Model `{name}` the same `placement` as this {consumer}, or a ReadWriteMany volume",
         )
@@ -110,7 +110,7 @@ def warn_of_pinned_volume(
 def gate(
     model: Model, context: Context, *, name: str, folder: str, mounts: Sequence[Tree]
 ) -> dict[str, Tree]:
-    """The init container that waits until a Model's weights are complete."""
+    """Return the init container that waits until a Model's weights are complete."""
     return marker_container(
         "wait",
         context,

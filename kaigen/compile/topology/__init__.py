@@ -1,1 +1,1 @@
-"""The parts of a Topology: weights, the engine's command line, pods, and what holds them together."""
+"""The compiler of the kind `Topology`."""

@@ -23,14 +23,14 @@ from kaigen.kinds.serving import Adapter
 
 
 def adapter_weights(adapters: Sequence[Adapter], consumer: Consumer, problems: Problems) -> list[Weights]:
-    """The LoRA adapters of a spec; the reference of each is `NAME=FOLDER`."""
+    """Return the LoRA adapters of a spec; the reference of each is `NAME=FOLDER`."""
     taken: dict[str, int] = {}
     found = []
     for index, adapter in enumerate(adapters):
         at: SpecPath = ("spec", "adapters", index)
         if taken.setdefault(adapter.name, index) != index:
             problems.error(
-                "KG0342", f"two adapters are called `{adapter.name}`", (*at, "name"), "rename one of them"
+                "KG0342", f"two adapters have the name `{adapter.name}`", (*at, "name"), "rename one of them"
             )
             continue
         empty = Weights()
@@ -96,9 +96,9 @@ def _adapter(adapter: Adapter, at: SpecPath, consumer: Consumer, problems: Probl
     if not COMMIT.fullmatch(hub.revision):
         problems.warning(
             "KG0310",
-            f"`{hub.revision}` is not a commit, so what it stands for may change without review",
+            f"`{hub.revision}` is not a commit, so its content may change without review",
             (*at, "huggingFace", "revision" if "revision" in hub.model_fields_set else "repo"),
-            "name the commit, 40 hex digits, in `revision`",
+            "set `revision` to a commit, 40 hex digits",
         )
     init = fetch_container(
         Source(hugging_face=hub),

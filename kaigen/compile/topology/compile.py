@@ -41,7 +41,7 @@ def topology_objects(resolution: TopologyResolution) -> list[Object]:
 
 
 def describe_topology(resolution: TopologyResolution) -> Description:
-    """Return what the app tells its readers."""
+    """Return summary, version, notes, and the objects that the app refers to."""
     return Description(
         summary=summary(resolution),
         pod_security=resolution.spec.security.pod_security,

@@ -94,7 +94,7 @@ def _preset(spec: TopologySpec) -> Preset:
             "KG1101",
             f"unknown preset `{spec.preset}`",
             ("spec", "preset"),
-            hint or "`kaigen presets` lists them; any other model goes into `model`",
+            hint or "list the presets with `kaigen presets`, or set `model` for any other model",
         )
     return preset
 

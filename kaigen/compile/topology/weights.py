@@ -139,16 +139,16 @@ def _preset_weights(spec: TopologySpec, preset: Preset, consumer: Consumer, prob
 
 
 def _known_bytes(repo: str) -> int | None:
-    """Bytes of the weights of a Hub repository; None when the catalogue does not have it."""
+    """Return the bytes of a Hub repository's weights; None when the catalogue does not have it."""
     preset = find_preset(repo)
     return int(preset.weights_gib * 2**30) if preset is not None else None
 
 
 def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problems) -> Weights:
-    """Weights of the model that a spec names.
+    """Return the weights of the model that a spec names.
 
     Raises:
-        ProblemError: when they cannot be had.
+        ProblemError: the engine cannot load them.
     """
     at: SpecPath = ("spec", "model")
     if isinstance(use, str):
@@ -200,7 +200,7 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer, pr
         volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
         annotations=mount_annotations(model),
         source="volume" if volume else "bucket",
-        # Of a model that is in no catalogue: the volume is not smaller than what it holds.
+        # Without an entry in the catalogue, the size of the volume is an upper bound.
         size=(_known_bytes(hub.repo) if hub else None) or (units(volume.size) or 0 if volume else None),
         revision=hub.revision if hub and COMMIT.fullmatch(hub.revision) else "",
         pinned=not is_shared(model),
@@ -216,33 +216,33 @@ def _pulled(
     size: int | None = None,
     chosen: bool = True,
 ) -> Weights:
-    """Weights from the Hub, pulled when the engine starts.
+    """Return weights from the Hub, which the engine pulls when it starts.
 
     Args:
         hub: the repository.
-        origin: where it stands in the spec.
-        consumer: who reads them.
-        size: bytes, when they are known.
-        chosen: the spec names the repository, not a catalogue.
+        origin: the spec's field of the repository.
+        consumer: the pods that read them.
+        size: bytes; None when unknown.
+        chosen: whether the spec names the repository, rather than a catalogue.
 
     Raises:
-        ProblemError: for a container, of which nobody knows how it pulls.
+        ProblemError: kaigen does not know how the container pulls weights.
     """
     size = _known_bytes(hub.repo) if size is None else size
     commit = hub.revision if COMMIT.fullmatch(hub.revision) else ""
     if not commit and chosen:
         problems.warning(
             "KG0310",
-            f"`{hub.revision}` is not a commit, so what it stands for may change without review",
+            f"`{hub.revision}` is not a commit, so its content may change without review",
             (*origin, "revision") if "revision" in hub.model_fields_set else (*origin, "repo"),
-            "name the commit, 40 hex digits, in `revision`",
+            "set `revision` to a commit, 40 hex digits",
         )
     if consumer.engine.hub_access is HubAccess.UNKNOWN:
         raise ProblemError(
             "KG0341",
-            "a container pulls its weights in a way of its own",
+            "kaigen does not know how a container pulls weights",
             origin,
-            "make them a Model and name it, or say in `env` and `args` what it shall pull",
+            "create a Model and set `model` to its name, or configure the pull in `env` and `args`",
         )
     if consumer.engine.hub_access is HubAccess.DOWNLOADER:
         return _fetched(hub, origin, consumer, commit, size, chosen=chosen)
@@ -283,7 +283,7 @@ def _token(secret: TokenSecret, origin: SpecPath) -> Tree:
 def _fetched(
     hub: PulledModel, origin: SpecPath, consumer: Consumer, commit: str, size: int | None, *, chosen: bool
 ) -> Weights:
-    """For an engine that reads a folder: kaigen's downloader fills one before it starts."""
+    """Return weights that kaigen's downloader fetches into a folder before the engine starts."""
     source = Source(
         hugging_face=HuggingFace(
             repo=hub.repo,

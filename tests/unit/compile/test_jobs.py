@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.compile.helm_values import uncarried
+from kaigen.compile.helm_values import unsupported_values
 from kaigen.kinds.model import Model
 from tests.unit.compile.specs import SOURCE, context, job, model, objects, pod, said
 
@@ -85,11 +85,11 @@ def test_what_is_wrong_is_told_at_its_field(spec: dict[str, Any], expected: list
     "value", ["\n\t\r é 🚀 \u200b\ufeff", 2**53, -(2**53), 0.0, 1e300, [None], {"": ""}, True]
 )
 def test_whatever_helm_carries_is_let_through(value: Any) -> None:
-    assert list(uncarried(value)) == []
+    assert list(unsupported_values(value)) == []
 
 
 def test_a_zero_with_a_sign_is_told() -> None:
-    assert [item.code for item in uncarried({"a": -0.0})] == ["KG0312"]
+    assert [item.code for item in unsupported_values({"a": -0.0})] == ["KG0312"]
 
 
 def test_several_nodes_find_each_other() -> None:
