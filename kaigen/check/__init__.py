@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kaigen.check.objects import check_object
 from kaigen.check.policy import check_policy
+from kaigen.check.schema_check import check_object
 
 if TYPE_CHECKING:
     from kaigen.check.app_references import check_references

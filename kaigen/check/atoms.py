@@ -1,6 +1,6 @@
 """Checks of single values: the atoms of a schema node.
 
-Each check takes a value and returns None when it fits, else a list of one `Mismatch`.
+Each check takes a value and returns None when it is valid, or else a list of one `Mismatch`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from kaigen.check import codes
-from kaigen.kubernetes.quantities import QUANTITY
+from kaigen.kubernetes.quantities import is_quantity
 
 if TYPE_CHECKING:
     from kaigen.kubernetes.schema_nodes import Scalar
@@ -19,7 +19,7 @@ INT32 = 2**31
 INT64 = 2**63
 # Compiled by `re` at its first use: at import it would cost more than the module.
 TIME = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
-# Regular expressions that stand in many schemas, in words.
+# Descriptions of regular expressions that many schemas share.
 KNOWN_PATTERNS = {
     r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$": "a duration such as 1h30m",
     r"^([0-9]+(\.[0-9]+)?(ms|s|m))+$": "a duration such as 30s or 5m",
@@ -48,7 +48,7 @@ Check = Callable[[object], "list[Mismatch] | None"]
 
 
 def describe(value: object) -> str:
-    """A value in words, shortened: `the number 3`, `a list`."""
+    """Describe a value in short: `the number 3`, `a list`."""
     match value:
         case None:
             return "null"
@@ -65,47 +65,47 @@ def describe(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-def wrong_type(wanted: str, value: object) -> list[Mismatch]:
-    """The problem of a value that is of another type."""
+def wrong_type(expected: str, value: object) -> list[Mismatch]:
+    """Return the mismatch of a value of another type."""
     hint = ""
-    if wanted == "a string" and isinstance(value, (bool, int, float)):
+    if expected == "a string" and isinstance(value, (bool, int, float)):
         hint = f'write it in quotes: "{str(value).lower() if isinstance(value, bool) else value}"'
-    elif wanted.startswith("an integer") and isinstance(value, str) and value.lstrip("-").isdecimal():
+    elif expected.startswith("an integer") and isinstance(value, str) and value.lstrip("-").isdecimal():
         hint = f"write it without quotes: {value}"
-    elif wanted == "true or false" and isinstance(value, str) and value.lower() in ("true", "false"):
+    elif expected == "true or false" and isinstance(value, str) and value.lower() in ("true", "false"):
         hint = f"write it without quotes: {value.lower()}"
-    return [Mismatch(codes.WRONG_TYPE, f"must be {wanted}, not {describe(value)}", hint)]
+    return [Mismatch(codes.WRONG_TYPE, f"must be {expected}, not {describe(value)}", hint)]
 
 
 def anything(value: object) -> list[Mismatch] | None:
-    """Every value fits."""
+    """Accept every value."""
     return None
 
 
 def string(value: object) -> list[Mismatch] | None:
-    """A string."""
+    """Check for a string."""
     return None if isinstance(value, str) else wrong_type("a string", value)
 
 
 def boolean(value: object) -> list[Mismatch] | None:
-    """True or false."""
+    """Check for true or false."""
     return None if value.__class__ is bool else wrong_type("true or false", value)
 
 
 def number(value: object) -> list[Mismatch] | None:
-    """An integer or a float."""
+    """Check for an integer or a float."""
     return None if value.__class__ in (int, float) else wrong_type("a number", value)
 
 
 def int32(value: object) -> list[Mismatch] | None:
-    """An integer of 32 bits."""
+    """Check for a 32-bit integer."""
     if value.__class__ is int and -INT32 <= value < INT32:
         return None
     return _integer(value, "32 bits")
 
 
 def int64(value: object) -> list[Mismatch] | None:
-    """An integer of 64 bits."""
+    """Check for a 64-bit integer."""
     if value.__class__ is int and -INT64 <= value < INT64:
         return None
     return _integer(value, "64 bits")
@@ -113,12 +113,12 @@ def int64(value: object) -> list[Mismatch] | None:
 
 def _integer(value: object, size: str) -> list[Mismatch]:
     if value.__class__ is int:
-        return [Mismatch(codes.OUT_OF_RANGE, f"{value} does not fit into {size}")]
+        return [Mismatch(codes.OUT_OF_RANGE, f"{value} exceeds {size}")]
     return wrong_type("an integer", value)
 
 
 def int_or_string(value: object) -> list[Mismatch] | None:
-    """An integer of 32 bits, or a string such as a port's name or a percentage."""
+    """Check for a 32-bit integer, or a string such as a port name or a percentage."""
     if isinstance(value, str):
         return None
     if value.__class__ is int:
@@ -126,17 +126,10 @@ def int_or_string(value: object) -> list[Mismatch] | None:
     return wrong_type("an integer or a string", value)
 
 
-_good_quantities: set[str] = set()
-
-
 def quantity(value: object) -> list[Mismatch] | None:
-    """An amount in the notation of Kubernetes, as a string or a number."""
+    """Check for a quantity, as a string or a number."""
     if value.__class__ is str:
-        if value in _good_quantities:
-            return None
-        if re.fullmatch(QUANTITY, value):
-            if len(_good_quantities) < 10_000:
-                _good_quantities.add(value)
+        if is_quantity(value):
             return None
         hint = ""
         if re.fullmatch(r"[0-9.]+ ?([KMGTPE]i?B|[kgt]i?b?|mi|[KMGTPE]I)", value):
@@ -148,14 +141,14 @@ def quantity(value: object) -> list[Mismatch] | None:
 
 
 def whole_quantity(value: object) -> list[Mismatch] | None:
-    """A quantity of a custom resource: as a number it must be an integer."""
+    """Check for a quantity of a custom resource, where a number must be an integer."""
     if value.__class__ is float:
         return wrong_type("an integer or a string such as 500m", value)
     return quantity(value)
 
 
 def time(value: object) -> list[Mismatch] | None:
-    """A point in time of RFC 3339."""
+    """Check for a time of RFC 3339."""
     if not isinstance(value, str):
         return wrong_type("a time such as 2026-11-21T10:00:00Z in quotes", value)
     if re.fullmatch(TIME, value):
@@ -164,7 +157,7 @@ def time(value: object) -> list[Mismatch] | None:
 
 
 def base64(value: object) -> list[Mismatch] | None:
-    """Bytes in base64; what SOPS encrypted is let through."""
+    """Check for base64; values that SOPS encrypted are accepted."""
     import binascii
 
     if not isinstance(value, str):
@@ -174,12 +167,12 @@ def base64(value: object) -> list[Mismatch] | None:
     try:
         binascii.a2b_base64("".join(value.split()), strict_mode=True)
     except ValueError:
-        return [Mismatch(codes.BAD_VALUE, "is not base64")]
+        return [Mismatch(codes.BAD_VALUE, "is not valid base64")]
     return None
 
 
 def ip_address(version: int) -> Check:
-    """The check of an address of IP version 4 or 6."""
+    """Return the check for an address of IP version 4 or 6."""
 
     def check(value: object) -> list[Mismatch] | None:
         import ipaddress
@@ -212,7 +205,7 @@ ATOMS: dict[str, Check] = {
 
 
 def one_of(allowed: Collection[Scalar]) -> Check:
-    """The check of a value against the allowed ones."""
+    """Return the check for one of the allowed values."""
     strings = frozenset(a for a in allowed if isinstance(a, str))
 
     def check(value: object) -> list[Mismatch] | None:
@@ -232,7 +225,7 @@ def one_of(allowed: Collection[Scalar]) -> Check:
 
 
 def matching(pattern: str) -> Check:
-    """The check of a string against a regular expression of RE2, compiled when first needed."""
+    """Return the check for an RE2 regular expression, compiled at its first use."""
     compiled: list[re.Pattern[str]] = []
 
     def check(value: object) -> list[Mismatch] | None:
@@ -243,14 +236,14 @@ def matching(pattern: str) -> Check:
         if compiled[0].search(value):
             return None
         form = KNOWN_PATTERNS.get(pattern)
-        wanted = f"is not {form}" if form else f"does not match {pattern}"
-        return [Mismatch(codes.BAD_VALUE, f"{describe(value)} {wanted}")]
+        problem = f"is not {form}" if form else f"does not match {pattern}"
+        return [Mismatch(codes.BAD_VALUE, f"{describe(value)} {problem}")]
 
     return check
 
 
 def from_re2(pattern: str) -> str:
-    """The same regular expression for Python, where `$` would let a line end pass."""
+    """Return an RE2 regular expression for Python, where `$` would also match before a line end."""
     out = []
     in_class = escaped = False
     for char in pattern:
@@ -269,33 +262,33 @@ def from_re2(pattern: str) -> str:
 
 
 def between(least: float | None, most: float | None) -> Check:
-    """The check of a number against its least and most; strings pass, as of an int-or-string."""
+    """Return the check for the range of a number; strings pass, as in an int-or-string."""
 
     def check(value: object) -> list[Mismatch] | None:
         if value.__class__ is not int and value.__class__ is not float:
             return None
         if (least is None or value >= least) and (most is None or value <= most):
             return None
-        return [Mismatch(codes.OUT_OF_RANGE, f"{value} is not {bounds(least, most)}")]
+        return [Mismatch(codes.OUT_OF_RANGE, f"must be {bounds(least, most)}, not {value}")]
 
     return check
 
 
 def long_enough(least: int | None, most: int | None) -> Check:
-    """The check of a string against its least and most characters."""
+    """Return the check for the length of a string."""
 
     def check(value: object) -> list[Mismatch] | None:
         if not isinstance(value, str) or (least or 0) <= len(value) <= (len(value) if most is None else most):
             return None
         if not value:
             return [Mismatch(codes.OUT_OF_RANGE, "must not be empty")]
-        return [Mismatch(codes.OUT_OF_RANGE, f"has {len(value)} characters, not {bounds(least, most)}")]
+        return [Mismatch(codes.OUT_OF_RANGE, f"must have {bounds(least, most)} characters, not {len(value)}")]
 
     return check
 
 
 def bounds(least: float | None, most: float | None) -> str:
-    """A range in words."""
+    """Describe a range."""
     if most is None:
         return f"at least {least:g}"
     if least is None:

@@ -1,4 +1,4 @@
-"""The codes of the checks of objects; what each stands for is in `kaigen/diagnostics/codes.yaml`."""
+"""The codes of the checks of objects; their descriptions are in `kaigen/diagnostics/codes.yaml`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forms of strings that the API server demands of single fields: names, paths, ports, amounts of storage.
+"""Checks of the form of single fields: names, paths, ports, amounts of storage.
 
 Sources: the validation code of k8s.io/apimachinery and k8s.io/kubernetes v1.36.3.
 """
@@ -19,37 +19,37 @@ FIELD_PATH = (
 CRON = r"@(?:yearly|annually|monthly|weekly|daily|midnight|hourly)|@every \S+|\S+(?:\s+\S+){4}"
 
 
-def text_of(pattern: str, most: int, words: str, *, empty: bool = False) -> Check:
-    """The check of a string against a form, or none; what it found good it remembers."""
-    good: set[object] = set()
+def text_of(pattern: str, most: int, form: str, *, empty: bool = False) -> Check:
+    """Return the check for the form of a string. It remembers valid values."""
+    valid: set[object] = set()
 
     def check(value: object) -> list[Mismatch] | None:
-        if value.__class__ is str and value in good:
+        if value.__class__ is str and value in valid:
             return None
         if not isinstance(value, str):
             return string(value)
         if not value:
             return None if empty else [Mismatch(codes.OUT_OF_RANGE, "must not be empty")]
         if len(value) > most:
-            return [Mismatch(codes.OUT_OF_RANGE, f"has {len(value)} characters, not at most {most}")]
+            return [Mismatch(codes.OUT_OF_RANGE, f"must have at most {most} characters, not {len(value)}")]
         if not re.fullmatch(pattern, value):
-            return [Mismatch(codes.BAD_VALUE, f"{describe(value)} is not {words}")]
-        if len(good) < 10_000:
-            good.add(value)
+            return [Mismatch(codes.BAD_VALUE, f"{describe(value)} is not {form}")]
+        if len(valid) < 10_000:
+            valid.add(value)
         return None
 
     return check
 
 
 def text(value: object) -> list[Mismatch] | None:
-    """Any string but the empty one."""
+    """Check for a string that is not empty."""
     if value == "":
         return [Mismatch(codes.OUT_OF_RANGE, "must not be empty")]
     return string(value)
 
 
 def qualified_name(value: object) -> list[Mismatch] | None:
-    """The key of a label, with or without a prefix."""
+    """Check for the key of a label, with or without a prefix."""
     if not isinstance(value, str):
         return string(value)
     if is_qualified(value):
@@ -58,10 +58,10 @@ def qualified_name(value: object) -> list[Mismatch] | None:
 
 
 def percent(value: object) -> list[Mismatch] | None:
-    """A count, or a percentage such as 25%."""
+    """Check for a count, or a percentage such as 25%."""
     if value.__class__ is int:
         if value < 0:
-            return [Mismatch(codes.OUT_OF_RANGE, f"{value} is not at least 0")]
+            return [Mismatch(codes.OUT_OF_RANGE, f"must be at least 0, not {value}")]
         return int32(value)
     if not isinstance(value, str):
         return wrong_type("an integer or a percentage such as 25%", value)
@@ -74,26 +74,26 @@ _port_name = text_of(PORT_NAME, 15, "a port name: lower-case letters, digits and
 
 
 def port(value: object) -> list[Mismatch] | None:
-    """The number of a port, or its name."""
+    """Check for the number or name of a port."""
     if value.__class__ is int:
         if 1 <= value <= 65535:
             return None
-        return [Mismatch(codes.OUT_OF_RANGE, f"{value} is not between 1 and 65535")]
+        return [Mismatch(codes.OUT_OF_RANGE, f"must be between 1 and 65535, not {value}")]
     if not isinstance(value, str):
         return wrong_type("the number or name of a port", value)
     return _port_name(value)
 
 
 def amount(value: object) -> list[Mismatch] | None:
-    """A quantity above zero."""
-    found = quantity(value)
-    if found is None and (nano(value) or 0) <= 0:
-        return [Mismatch(codes.OUT_OF_RANGE, f"{value} is not more than 0")]
-    return found
+    """Check for a quantity above zero."""
+    mismatch = quantity(value)
+    if mismatch is None and (nano(value) or 0) <= 0:
+        return [Mismatch(codes.OUT_OF_RANGE, f"must be more than 0, not {value}")]
+    return mismatch
 
 
 def network(value: object) -> list[Mismatch] | None:
-    """A range of IP addresses."""
+    """Check for a range of IP addresses."""
     import ipaddress
 
     if not isinstance(value, str):
@@ -104,7 +104,7 @@ def network(value: object) -> list[Mismatch] | None:
             return None
     except ValueError:
         pass
-    return [Mismatch(codes.BAD_VALUE, f"{describe(value)} is not a range of addresses such as 10.0.0.0/8")]
+    return [Mismatch(codes.BAD_VALUE, f"{describe(value)} is not an address range such as 10.0.0.0/8")]
 
 
 FORMS: dict[str, Check] = {

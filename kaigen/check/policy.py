@@ -1,17 +1,16 @@
-"""Is this an object that kaigen wants to see in Git?
+"""Policies for objects in Git: Pod Security, names and labels, resources, and no secrets.
 
-Pod Security, names and labels, resources, and nothing secret. Whether the API server would take the object is
-`kaigen.check.objects`.
+`kaigen.check.schema_check` checks whether the API server accepts an object.
 """
 
 from __future__ import annotations
 
 from kaigen.check import codes
-from kaigen.check.kinds import kind_findings
+from kaigen.check.kind_policies import kind_findings
 from kaigen.check.names import metadata_findings, object_name_findings, pod_name_findings
 from kaigen.check.pod_security_findings import security_findings
 from kaigen.check.resources import resource_findings
-from kaigen.check.secrets import literal_findings, secret_findings
+from kaigen.check.secret_values import literal_findings, secret_findings
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.manifest import Object, mapping
@@ -19,17 +18,19 @@ from kaigen.kubernetes.pod_security import LEVELS
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.kubernetes.schemas import is_cluster_scoped
 
+_NAMESPACE = ("metadata", "namespace")
+
 
 def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Problem]:
     """Check an object against the policies.
 
     Args:
-        obj: one Kubernetes object of plain values; parts of the wrong type are passed over.
-        pod_security: the level of the Pod Security Standards its pods must keep: `privileged`, `baseline` or
-            `restricted`.
+        obj: one Kubernetes object of plain values; values of the wrong type are ignored.
+        pod_security: the level of the Pod Security Standards that its pods must meet: `privileged`, `baseline`
+            or `restricted`.
 
     Returns:
-        All findings; missing requests and the like are warnings.
+        All problems; missing requests and the like are warnings.
 
     Raises:
         ValueError: there is no such level.
@@ -44,11 +45,18 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Probl
         *secret_findings(obj),
     ]
     if "namespace" in metadata and is_cluster_scoped(str(obj.get("apiVersion")), str(obj.get("kind"))):
-        message = f"a {obj.get('kind')} stands outside of namespaces"
-        findings.append(Problem(codes.NAMESPACE_ON_CLUSTER_KIND, message, ("metadata", "namespace")))
+        message = f"a {obj.get('kind')} belongs to no namespace"
+        findings.append(
+            Problem(
+                codes.NAMESPACE_ON_CLUSTER_KIND,
+                message,
+                ("metadata", "namespace"),
+                "remove metadata.namespace",
+            )
+        )
     if obj.get("status"):
-        message = "the status is written by a controller"
-        findings.append(Problem(codes.STATUS_PRESENT, message, ("status",), "leave it out", Severity.WARNING))
+        message = "the status field is written by a controller"
+        findings.append(Problem(codes.STATUS_PRESENT, message, ("status",), "remove it", Severity.WARNING))
     for template in pod_templates(obj):
         if template.path:
             findings += metadata_findings(template.metadata, (*template.path, "metadata"))

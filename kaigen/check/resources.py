@@ -1,8 +1,9 @@
-"""Requests and limits of containers: there, in agreement, and meant."""
+"""Checks of requests and limits of containers: present, consistent and plausible."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from kaigen.check import codes
 from kaigen.diagnostics.diagnostic import Severity
@@ -13,15 +14,13 @@ from kaigen.kubernetes.pods import Container, PodTemplate
 from kaigen.kubernetes.quantities import NANO, nano
 
 STANDARD = frozenset({"cpu", "ephemeral-storage", "memory"})
-_good: set[tuple[str, str]] = set()
 BYTES = ("memory", "ephemeral-storage", "storage")
 
 
 def resource_findings(template: PodTemplate, container: Container) -> Iterator[Problem]:
-    """What is wrong with the resources of one container.
+    """Check the resources of one container.
 
-    A limit without a request is a request too, and so is one of the whole pod; ephemeral containers have
-    none.
+    A limit without a request counts as a request, and so does one of the whole pod. Ephemeral containers have none.
     """
     if container.field == "ephemeralContainers":
         return
@@ -42,61 +41,62 @@ def resource_findings(template: PodTemplate, container: Container) -> Iterator[P
                 codes.REQUEST_MISSING,
                 f"the container `{container.name}` requests no {' and no '.join(missing)}",
                 (*container.path, "resources") if "resources" in container.body else container.path,
-                "the scheduler places it as if it needed nothing",
+                "set them in resources.requests; without them the scheduler assumes that the container needs nothing",
                 Severity.WARNING,
             )
     path = (*container.path, "resources")
     for field, amounts in (("requests", requests), ("limits", limits)):
         for name, value in amounts.items():
-            if value.__class__ is str and (name, value) in _good:
-                continue
-            found = list(_amount(name, value, (*path, field, name)))
-            yield from found
-            if not found and isinstance(value, str) and len(_good) < 10_000:
-                _good.add((name, value))
+            if isinstance(value, (str, int, float)):
+                for code, message, hint in _amount_problems(name, value):
+                    yield Problem(code, message, (*path, field, name), hint)
     yield from _agreement(requests, limits, path)
 
 
 def _amounts(value: object) -> Object:
-    """A mapping of amounts; the schema speaks of keys that are no names."""
+    """Return the amounts of a mapping; the schema check reports keys that are not strings."""
     return {k: v for k, v in mapping(value).items() if isinstance(k, str)}
 
 
-def _amount(name: str, value: object, path: Path) -> Iterator[Problem]:
+@lru_cache(maxsize=10_000, typed=True)
+def _amount_problems(name: str, value: str | float) -> tuple[tuple[str, str, str], ...]:
+    """Return code, message and hint of each problem of one amount."""
     amount = nano(value)
     if amount is None:
-        return
+        return ()
+    problems = []
     if amount < 0:
-        yield Problem(codes.AMOUNT_DOUBTFUL, f"{name} {value} is negative", path)
+        problems.append((codes.AMOUNT_DOUBTFUL, f"{name} must not be negative: {value}", ""))
     elif name in BYTES and amount % NANO:
         hint = f"did you mean {str(value).removesuffix('m')}Mi?" if str(value).endswith("m") else ""
-        yield Problem(codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of bytes", path, hint)
+        problems.append((codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of bytes", hint))
     if name in STANDARD or name.startswith("hugepages-"):
-        return
+        return tuple(problems)
     if "/" not in name or not is_qualified(name):
-        hint = "devices are named by their vendor, as in nvidia.com/gpu" if "/" not in name else ""
-        yield Problem(codes.RESOURCE_NAME_INVALID, f"there is no resource `{name}`", path, hint)
+        hint = "use the full name of the device, such as nvidia.com/gpu" if "/" not in name else ""
+        problems.append((codes.RESOURCE_NAME_INVALID, f"unknown resource `{name}`", hint))
     elif amount % NANO:
-        yield Problem(codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of devices", path)
+        problems.append((codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of devices", ""))
+    return tuple(problems)
 
 
 def _agreement(requests: Object, limits: Object, path: Path) -> Iterator[Problem]:
-    """Requests above their limits, and devices whose request and limit are not the same."""
+    """Check that requests do not exceed limits, and that both are equal for devices."""
     for name, value in requests.items():
         if name not in STANDARD and name not in limits:
-            message = f"{name} is requested without a limit"
-            hint = f"set limits: {{{name}: {value}}}; the two must be equal"
+            message = f"{name} has a request but no limit"
+            hint = f"set limits: {{{name}: {value}}}; request and limit must be equal"
             yield Problem(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name), hint)
             continue
         limit = limits.get(name)
         if limit is None or limit == value:
             continue
-        asked, most = nano(value), nano(limit)
-        if asked is None or most is None or asked == most:
+        request, maximum = nano(value), nano(limit)
+        if request is None or maximum is None or request == maximum:
             continue
         if name not in STANDARD:
-            message = f"{name} is requested as {value} and limited to {limit}; the two must be equal"
+            message = f"{name} has the request {value} and the limit {limit}; both must be equal"
             yield Problem(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name))
-        elif asked > most:
-            message = f"the request of {name}, {value}, is above its limit, {limit}"
+        elif request > maximum:
+            message = f"the {name} request of {value} exceeds the limit of {limit}"
             yield Problem(codes.REQUEST_AND_LIMIT_DISAGREE, message, (*path, "requests", name))

@@ -21,6 +21,12 @@ _MAX_POWER = 60
 """Longer texts and larger decimal exponents exceed every real quantity; the API server caps them as well."""
 
 
+@lru_cache(maxsize=10_000)
+def is_quantity(text: str) -> bool:
+    """Whether a text is a quantity."""
+    return re.fullmatch(QUANTITY, text) is not None
+
+
 def nano(value: object) -> int | None:
     """Return a quantity in billionths of its unit (cores, bytes, devices), rounded up as the API server does.
 
@@ -40,7 +46,7 @@ def units(value: object) -> int | None:
 
 @lru_cache(maxsize=10_000)
 def _nano(text: str) -> int | None:
-    if len(text) > _MAX_LENGTH or not re.fullmatch(QUANTITY, text):
+    if len(text) > _MAX_LENGTH or not is_quantity(text):
         return None
     number = text.rstrip("numkMGTPEi")
     mantissa, _, exponent = number.lower().partition("e")

@@ -78,7 +78,7 @@ def test_a_kind_of_another_group_is_told_where_it_lives() -> None:
             "resource.k8s.io/v1",
             "ResourceClaim",
             "1.33",
-            "it came with 1.34",
+            "it was added in 1.34",
             "use apiVersion resource.k8s.io/v1beta",
         ),
     ],
@@ -102,8 +102,8 @@ def test_a_deprecated_version_is_a_warning_that_names_the_new_one() -> None:
 @pytest.mark.parametrize(
     ("obj", "message"),
     [
-        ({}, "lacks the field `apiVersion`"),
-        ({"apiVersion": "v1"}, "lacks the field `kind`"),
+        ({}, "missing field `apiVersion`"),
+        ({"apiVersion": "v1"}, "missing field `kind`"),
         ({"apiVersion": 1, "kind": "Pod"}, "must be a string, not the number 1"),
         ({"apiVersion": "v1", "kind": ["Pod"]}, "must be a string, not a list"),
     ],
@@ -143,8 +143,8 @@ def test_all_findings_of_an_object_come_at_once_in_its_order() -> None:
         (("spec",), "replicas", "2", "must be an integer, not `2`", "write it without quotes: 2"),
         (("spec",), "replicas", 2.0, "must be an integer, not the number 2.0", ""),
         (("spec",), "replicas", True, "must be an integer, not true", ""),
-        (("spec",), "replicas", 2**31, "2147483648 does not fit into 32 bits", ""),
-        (("spec",), "replicas", -1, "-1 is not at least 0", ""),
+        (("spec",), "replicas", 2**31, "2147483648 exceeds 32 bits", ""),
+        (("spec",), "replicas", -1, "must be at least 0, not -1", ""),
         (("spec",), "paused", "true", "must be true or false, not `true`", "write it without quotes: true"),
         (POD, "hostname", 8, "must be a string, not the number 8", 'write it in quotes: "8"'),
         (POD, "restartPolicy", "always", "must be one of Always, Never, OnFailure, not `always`",
@@ -154,13 +154,13 @@ def test_all_findings_of_an_object_come_at_once_in_its_order() -> None:
         (POD, "containers", [], "must not be empty", ""),
         (POD, "containers", {"name": "x"}, "must be a list, not a mapping", ""),
         (POD, "securityContext", [], "must be a mapping, not a list", ""),
-        (POD, "terminationGracePeriodSeconds", -1, "-1 is not at least 0", ""),
+        (POD, "terminationGracePeriodSeconds", -1, "must be at least 0, not -1", ""),
         ((*SERVER, "resources", "limits"), "memory", "8GB",
          "`8GB` is not a quantity such as 500m or 16Gi", "the units are "),
         ((*SERVER, "resources", "limits"), "memory", "", "`` is not a quantity such as 500m or 16Gi", ""),
         ((*SERVER, "resources", "limits"), "memory", True,
          "must be a quantity such as 500m or 16Gi, not true", ""),
-        ((*SERVER, "ports", 0), "containerPort", 70000, "70000 is not between 1 and 65535", ""),
+        ((*SERVER, "ports", 0), "containerPort", 70000, "must be between 1 and 65535, not 70000", ""),
         ((*SERVER, "livenessProbe", "tcpSocket"), "port", [1],
          "must be the number or name of a port, not a list", ""),
         (("metadata",), "creationTimestamp", "yesterday",
@@ -233,7 +233,7 @@ def test_a_finalizer_given_twice_is_found() -> None:
     ("place", "value", "message"),
     [
         ((*POD, "volumes", 1), {"name": "shm", "emptyDir": {}, "configMap": {"name": "x"}},
-         "gives configMap and emptyDir, which exclude each other"),
+         "configMap and emptyDir are mutually exclusive"),
         ((*SERVER, "env", 2, "valueFrom"), {},
          "needs one of configMapKeyRef, fieldRef, fileKeyRef, resourceFieldRef, secretKeyRef"),
         ((*SERVER, "livenessProbe"), {"periodSeconds": 3}, "needs one of exec, grpc, httpGet, tcpSocket"),
@@ -315,25 +315,25 @@ def test_a_mount_needs_its_volume_and_a_probe_its_port() -> None:
 @pytest.mark.parametrize(
     ("kind", "place", "value", "message"),
     [
-        ("Service", "spec.ports", None, "lacks the field `ports`"),
-        ("Role", "rules[0].apiGroups", None, "gives rights to nothing without apiGroups"),
-        ("Role", "rules[0].resources", [], "gives rights to nothing without resources"),
+        ("Service", "spec.ports", None, "missing field `ports`"),
+        ("Role", "rules[0].apiGroups", None, "the rule grants nothing without apiGroups"),
+        ("Role", "rules[0].resources", [], "the rule grants nothing without resources"),
         ("HorizontalPodAutoscaler", "spec.metrics[0].type", "Resource",
          "a metric of type Resource needs the field `resource`"),
         ("HorizontalPodAutoscaler", "spec.metrics[0].pods.target.averageValue", None,
          "a target of type AverageValue needs the field `averageValue`"),
-        ("HTTPRoute", "spec.rules[0].matches[0].path.value", "v1", "`v1` is not a path that starts with /"),
-        ("HTTPRoute", "spec.rules[0].backendRefs[1].port", None, "a Service needs the field `port`"),
-        ("InferencePool", "spec.endpointPickerRef.port", None, "a Service needs the field `port`"),
-        ("HelmRelease", "spec.chartRef", None, "needs exactly one of chart, chartRef"),
-        ("ScaledObject", "spec.minReplicaCount", 5, "minReplicaCount 5 is more than maxReplicaCount 4"),
+        ("HTTPRoute", "spec.rules[0].matches[0].path.value", "v1", "`v1` is not a path: it must start with /"),
+        ("HTTPRoute", "spec.rules[0].backendRefs[1].port", None, "a reference to a Service needs the field `port`"),
+        ("InferencePool", "spec.endpointPickerRef.port", None, "a reference to a Service needs the field `port`"),
+        ("HelmRelease", "spec.chartRef", None, "set exactly one of chart and chartRef"),
+        ("ScaledObject", "spec.minReplicaCount", 5, "minReplicaCount 5 exceeds maxReplicaCount 4"),
         ("Job", "spec.completions", None, "completionMode Indexed needs completions"),
         ("Job", "spec.podFailurePolicy.rules[1].onExitCodes.containerName", "tuner",
          "no container `tuner` in the pod"),
         ("Job", "spec.template.spec.containers[0].resources.claims[0].name", "gpus",
          "no resource claim `gpus` in the pod"),
         ("Deployment", "spec.template.spec.containers[0].lifecycle.preStop.sleep.seconds", 61,
-         "sleeps 61 seconds of the 60 that the pod has to end"),
+         "preStop sleeps 61 seconds, but the grace period of the pod is 60"),
     ],
 )  # fmt: skip
 def test_fields_that_ask_for_others_are_held_to_it(
@@ -400,7 +400,7 @@ def test_what_sops_encrypted_is_an_object_still() -> None:
     }
     assert check_object(secret) == []
     secret["data"] = {"token": "not base64!"}
-    assert only(check_object(secret)).message == "is not base64"
+    assert only(check_object(secret)).message == "is not valid base64"
 
 
 def test_the_status_is_left_to_the_controllers() -> None:

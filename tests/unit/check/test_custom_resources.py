@@ -48,7 +48,7 @@ def test_a_longer_field_name_is_refused_with_its_path_and_the_right_name(obj: di
         ("Kustomization", "spec.sourceRef.kind", "Git", BAD,
          "must be one of OCIRepository, GitRepository, Bucket"),
         ("HelmRelease", "spec.upgrade.crds", "Replace", BAD, "must be one of Skip, Create, CreateReplace"),
-        ("LeaderWorkerSet", "spec.leaderWorkerTemplate.size", 2**40, RANGE, "does not fit into 32 bits"),
+        ("LeaderWorkerSet", "spec.leaderWorkerTemplate.size", 2**40, RANGE, "exceeds 32 bits"),
         ("LeaderWorkerSet", "spec.startupPolicy", "leaderReady", BAD,
          "must be one of LeaderCreated, LeaderReady"),
         ("LeaderWorkerSet",
@@ -61,12 +61,12 @@ def test_a_longer_field_name_is_refused_with_its_path_and_the_right_name(obj: di
         ("ScaledObject", "spec.minReplicaCount", "0", TYPE, "must be an integer"),
         ("HTTPRoute", "spec.rules[0].matches[0].path.type", "Glob", BAD,
          "must be one of Exact, PathPrefix, RegularExpression"),
-        ("HTTPRoute", "spec.rules[0].backendRefs[1].port", 70000, RANGE, "70000 is not between 1 and 65535"),
+        ("HTTPRoute", "spec.rules[0].backendRefs[1].port", 70000, RANGE, "must be between 1 and 65535, not 70000"),
         ("HTTPRoute", "spec.hostnames[0]", "Chat.example.com", BAD, "does not match"),
         ("HTTPRoute", "spec.rules[0].timeouts.request", "ten", BAD, "is not a duration such as 1h30m"),
         ("Gateway", "spec.addresses[0].value", "here", BAD, "`here` is not an IPv4 address"),
         ("Gateway", "spec.listeners", [], RANGE, "must not be empty"),
-        ("InferencePool", "spec.targetPorts[0].number", 0, RANGE, "0 is not between 1 and 65535"),
+        ("InferencePool", "spec.targetPorts[0].number", 0, RANGE, "must be between 1 and 65535, not 0"),
         ("NodePool", "spec.template.spec.requirements[0].operator", "in", BAD,
          "must be one of Gte, Lte, In, NotIn"),
         ("NodePool", "spec.template.spec.expireAfter", "30d", BAD,
@@ -107,7 +107,7 @@ def test_a_missing_field_is_named_at_the_mapping_that_lacks_it(
     obj = example(kind)
     del at(obj, holder)[field]
     findings = [f for f in check_object(obj) if f.code == codes.MISSING_FIELD]
-    assert [(f.path, f.message) for f in findings] == [(holder, f"lacks the field `{field}`")]
+    assert [(f.path, f.message) for f in findings] == [(holder, f"missing field `{field}`")]
 
 
 def test_a_required_field_with_a_default_may_be_left_out() -> None:

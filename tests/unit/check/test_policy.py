@@ -55,20 +55,20 @@ def test_a_name_may_be(api_version: str, kind: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("api_version", "kind", "name", "code", "hint"),
     [
-        ("v1", "ConfigMap", "Chat_Params", codes.NAME_INVALID, "`chat-params` would do"),
+        ("v1", "ConfigMap", "Chat_Params", codes.NAME_INVALID, "use `chat-params`"),
         ("v1", "ConfigMap", "a..b", codes.NAME_INVALID, ""),
-        ("v1", "ConfigMap", "-a", codes.NAME_INVALID, "`a` would do"),
-        ("v1", "ConfigMap", "a\n", codes.NAME_INVALID, "`a` would do"),
+        ("v1", "ConfigMap", "-a", codes.NAME_INVALID, "use `a`"),
+        ("v1", "ConfigMap", "a\n", codes.NAME_INVALID, "use `a`"),
         ("v1", "ConfigMap", "ä", codes.NAME_INVALID, ""),
         ("v1", "ConfigMap", "a" * 254, codes.NAME_TOO_LONG, ""),
         ("v1", "Service", "4chat", codes.NAME_INVALID, ""),
-        ("v1", "Service", "chat.v1", codes.NAME_INVALID, "`chat-v1` would do"),
+        ("v1", "Service", "chat.v1", codes.NAME_INVALID, "use `chat-v1`"),
         ("v1", "Service", "a" * 64, codes.NAME_TOO_LONG, ""),
-        ("v1", "Namespace", "ai.prod", codes.NAME_INVALID, "`ai-prod` would do"),
+        ("v1", "Namespace", "ai.prod", codes.NAME_INVALID, "use `ai-prod`"),
         ("batch/v1", "Job", "a" * 64, codes.NAME_TOO_LONG, ""),
         ("batch/v1", "CronJob", "a" * 53, codes.NAME_TOO_LONG, ""),
         ("apps/v1", "StatefulSet", "a" * 53, codes.NAME_TOO_LONG, ""),
-        ("rbac.authorization.k8s.io/v1", "Role", "a/b", codes.NAME_INVALID, "`a-b` would do"),
+        ("rbac.authorization.k8s.io/v1", "Role", "a/b", codes.NAME_INVALID, "use `a-b`"),
         ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "a" * 49, codes.NAME_TOO_LONG, ""),
         ("ray.io/v1", "RayCluster", "a" * 54, codes.NAME_TOO_LONG, ""),
         ("keda.sh/v1alpha1", "ScaledObject", "a" * 55, codes.NAME_TOO_LONG, ""),
@@ -84,7 +84,7 @@ def test_a_length_is_explained() -> None:
     finding = only(check_policy(named("batch/v1", "CronJob", "a" * 60)))
     assert (
         finding.message
-        == "the name has 60 characters, a CronJob's may have 52: its Jobs add 11 characters to it"
+        == "the name has 60 characters; the limit for a CronJob is 52: its Jobs add 11 characters to it"
     )
 
 

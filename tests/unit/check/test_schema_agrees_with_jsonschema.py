@@ -1,6 +1,6 @@
 """The core schemas against an independent validator: jsonschema on the schemas of kubernetes-validate.
 
-Ours is stricter by what `tools/core_rules.yaml` and `kaigen.check.rules` add, in nothing else, never looser.
+Ours is stricter by what `tools/core_rules.yaml` and `kaigen.check.object_rules` add, in nothing else, never looser.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ STRICTER = {
 }
 RULES = yaml.safe_load((Path(__file__).parents[3] / "tools" / "core_rules.yaml").read_text())
 REQUIRED = {field for fields in RULES["required"].values() for field in fields} | {"ports", "storage"}
-REQUIRED_BY_RULES = {f"lacks the field `{field}`" for field in REQUIRED}
-# How the rules of kaigen.check.conditions say that a field is missing.
-CONDITIONS = ("a metric of type", "a target of type", "gives rights to nothing")
+REQUIRED_BY_RULES = {f"missing field `{field}`" for field in REQUIRED}
+# How the rules of kaigen.check.kind_rules say that a field is missing.
+CONDITIONS = ("a metric of type", "a target of type", "the rule grants nothing")
 CORE = objects("cluster.yaml", "workloads.yaml")
 
 

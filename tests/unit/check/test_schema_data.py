@@ -14,7 +14,7 @@ import pytest
 
 from kaigen.check import codes
 from kaigen.check.atoms import from_re2
-from kaigen.check.schema import CHECKS, Schemas
+from kaigen.check.schema_compiler import CHECKS, Schemas
 from kaigen.diagnostics.codes import codes as all_codes
 from kaigen.kubernetes import schemas, versions
 from tools.make_schemas import CRDS, RULES, TARGETS, make_all

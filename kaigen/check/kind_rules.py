@@ -1,6 +1,7 @@
-"""Which fields of one object ask for which others, in kinds without pods.
+"""Rules between the fields of one object, for kinds without pods.
 
-The API server has these in code, custom resources in CEL; of the latter only what kaigen writes is here.
+The API server has these rules in code, custom resources in CEL. Of the latter only those that matter for objects that
+kaigen writes are here.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ def _service(obj: Object) -> Iterator[Problem]:
         and spec.get("type") != "ExternalName"
         and spec.get("clusterIP") != "None"
     ):
-        hint = "give it ports, or make it headless with clusterIP: None"
-        yield Problem(codes.MISSING_FIELD, "lacks the field `ports`", ("spec",), hint)
+        hint = "set spec.ports, or make the Service headless with clusterIP: None"
+        yield Problem(codes.MISSING_FIELD, "missing field `ports`", ("spec",), hint)
 
 
 def _role(obj: Object) -> Iterator[Problem]:
@@ -29,7 +30,7 @@ def _role(obj: Object) -> Iterator[Problem]:
         if not rule.get("nonResourceURLs"):
             for field in ("apiGroups", "resources"):
                 if not rule.get(field):
-                    message = f"gives rights to nothing without {field}"
+                    message = f"the rule grants nothing without {field}"
                     yield Problem(codes.MISSING_FIELD, message, ("rules", number))
 
 
@@ -44,8 +45,8 @@ def _autoscaler(obj: Object) -> Iterator[Problem]:
             yield Problem(codes.MISSING_FIELD, f"a metric of type {kind} needs the field `{field}`", path)
             continue
         target = mapping(mapping(metric[field]).get("target"))
-        wanted = {"Utilization": "averageUtilization", "AverageValue": "averageValue", "Value": "value"}
-        value = wanted.get(str(target.get("type")))
+        fields = {"Utilization": "averageUtilization", "AverageValue": "averageValue", "Value": "value"}
+        value = fields.get(str(target.get("type")))
         if value and target.get(value) is None:
             message = f"a target of type {target['type']} needs the field `{value}`"
             yield Problem(codes.MISSING_FIELD, message, (*path, field, "target"))
@@ -60,18 +61,18 @@ def _route(obj: Object) -> Iterator[Problem]:
             free = way.get("type") == "RegularExpression"
             if not free and isinstance(value, str) and not value.startswith("/"):
                 where = (*path, "matches", place, "path", "value")
-                yield Problem(codes.BAD_VALUE, f"`{value}` is not a path that starts with /", where)
+                yield Problem(codes.BAD_VALUE, f"`{value}` is not a path: it must start with /", where)
         for place, backend in entries(rule.get("backendRefs")):
             is_service = backend.get("kind", "Service") == "Service" and not backend.get("group")
             if is_service and backend.get("port") is None:
-                message = "a Service needs the field `port`"
+                message = "a reference to a Service needs the field `port`"
                 yield Problem(codes.MISSING_FIELD, message, (*path, "backendRefs", place))
 
 
 def _inference_pool(obj: Object) -> Iterator[Problem]:
     picker = mapping(mapping(obj.get("spec")).get("endpointPickerRef"))
     if picker and picker.get("kind", "Service") == "Service" and picker.get("port") is None:
-        message = "a Service needs the field `port`"
+        message = "a reference to a Service needs the field `port`"
         yield Problem(codes.MISSING_FIELD, message, ("spec", "endpointPickerRef"))
 
 
@@ -79,18 +80,18 @@ def _helm_release(obj: Object) -> Iterator[Problem]:
     spec = mapping(obj.get("spec"))
     given = [field for field in ("chart", "chartRef") if spec.get(field) is not None]
     if spec and len(given) != 1:
-        yield Problem(codes.FIELD_CONFLICT, "needs exactly one of chart, chartRef", ("spec",))
+        yield Problem(codes.FIELD_CONFLICT, "set exactly one of chart and chartRef", ("spec",))
 
 
 def _scaled_object(obj: Object) -> Iterator[Problem]:
     spec = mapping(obj.get("spec"))
     least, most = spec.get("minReplicaCount"), spec.get("maxReplicaCount", 100)
     if isinstance(least, int) and isinstance(most, int) and least > most:
-        message = f"minReplicaCount {least} is more than maxReplicaCount {most}"
+        message = f"minReplicaCount {least} exceeds maxReplicaCount {most}"
         yield Problem(codes.FIELD_CONFLICT, message, ("spec", "minReplicaCount"))
 
 
-OTHER_KINDS: dict[str, Callable[[Object], Iterator[Problem]]] = {
+KIND_RULES: dict[str, Callable[[Object], Iterator[Problem]]] = {
     "Service": _service,
     "HorizontalPodAutoscaler.autoscaling": _autoscaler,
     "HTTPRoute.gateway.networking.k8s.io": _route,

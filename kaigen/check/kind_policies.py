@@ -1,4 +1,4 @@
-"""What single kinds must keep to beyond their schema: Service, ConfigMap, JobSet."""
+"""Policies for single kinds beyond their schema: Service, ConfigMap, JobSet."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CLIENT_APPLY_MAX = 256 * 1024
 
 
 def kind_findings(obj: Object) -> Iterator[Problem]:
-    """What is wrong with an object for the kind it is of; nothing for the kinds that have no rules here."""
-    check = CHECKS.get(type_of(obj))
+    """Check an object against the policies of its kind, if there are any."""
+    check = POLICIES.get(type_of(obj))
     return check(obj) if check else iter(())
 
 
 def service_findings(obj: Object) -> Iterator[Problem]:
-    """The port names of a Service, which it needs as soon as it has two."""
+    """Check the port names of a Service, which are required when it has several ports."""
     spec = mapping(obj.get("spec"))
     yield from label_findings(spec.get("selector"), ("spec", "selector"))
     ports = entries(spec.get("ports"))
@@ -33,15 +33,13 @@ def service_findings(obj: Object) -> Iterator[Problem]:
         name = port.get("name")
         path: Path = ("spec", "ports", number)
         if name is None and len(ports) > 1:
-            message = "each port of a Service with several needs a name"
+            message = "a Service with several ports needs a name for each"
             yield Problem(codes.PORT_NAME_INVALID, message, path)
         if isinstance(name, str):
             if name in seen:
-                yield Problem(
-                    codes.PORT_NAME_INVALID, f"the port name `{name}` is given twice", (*path, "name")
-                )
+                yield Problem(codes.PORT_NAME_INVALID, f"duplicate port name `{name}`", (*path, "name"))
             elif len(name) > 63 or not re.fullmatch(LABEL_1123, name):
-                message = f"`{name}` is not a port name: {LABEL_FORM}"
+                message = f"`{name}` is not a valid port name: {LABEL_FORM}"
                 yield Problem(codes.PORT_NAME_INVALID, message, (*path, "name"))
             seen.add(name)
         target = port.get("targetPort")
@@ -50,31 +48,31 @@ def service_findings(obj: Object) -> Iterator[Problem]:
 
 
 def config_map_findings(obj: Object) -> Iterator[Problem]:
-    """The keys of a ConfigMap, and its size, at most 1 MiB."""
+    """Check the keys and the size of a ConfigMap."""
     size = 0
     data, binary = mapping(obj.get("data")), mapping(obj.get("binaryData"))
     for field, values in (("data", data), ("binaryData", binary)):
         for key, value in values.items():
             size += len(str(value).encode()) if field == "data" else len(str(value)) * 3 // 4
             if not re.fullmatch(DATA_KEY, str(key)) or key in (".", "..") or str(key).startswith(".."):
-                message = f"`{key}` is not a key: up to 253 letters, digits, '-', '_' and '.'"
+                message = f"`{key}` is not a valid key: up to 253 letters, digits, '-', '_' and '.'"
                 yield Problem(codes.DATA_KEY_INVALID, message, (field, str(key)))
             elif field == "binaryData" and key in data:
-                message = f"the key `{key}` is in data as well"
+                message = f"the key `{key}` is also in data"
                 yield Problem(codes.DATA_KEY_INVALID, message, (field, key))
     if size > DATA_MAX:
-        message = f"the ConfigMap holds {size} bytes, at most {DATA_MAX} are stored"
-        yield Problem(codes.TOO_LARGE, message, (), "put the data into a volume or an image")
+        message = f"the ConfigMap has {size} bytes; the limit is {DATA_MAX}"
+        yield Problem(codes.TOO_LARGE, message, (), "store the data in a volume or an image")
     elif size > CLIENT_APPLY_MAX:
         message = (
-            f"the ConfigMap holds {size} bytes, client-side apply keeps a copy of at most {CLIENT_APPLY_MAX}"
+            f"the ConfigMap has {size} bytes; client-side apply stores a copy of at most {CLIENT_APPLY_MAX}"
         )
         hint = "sync it with server-side apply"
         yield Problem(codes.TOO_LARGE, message, (), hint, Severity.WARNING)
 
 
 def job_set_findings(obj: Object) -> Iterator[Problem]:
-    """The longest names of the Jobs and pods that a JobSet makes, at most 63 characters."""
+    """Check the longest names of the Jobs and pods that a JobSet makes."""
     name = mapping(obj.get("metadata")).get("name")
     if not isinstance(name, str):
         return
@@ -83,18 +81,18 @@ def job_set_findings(obj: Object) -> Iterator[Problem]:
         replicas = replicated.get("replicas", 1)
         job = f"{name}-{replicated.get('name')}-{max(replicas - 1, 0) if isinstance(replicas, int) else 0}"
         if len(job) > 63:
-            message = f"its Jobs get names of {len(job)} characters, as {job}; they may have 63"
+            message = f"its Jobs get names of {len(job)} characters, such as {job}; the limit is 63"
             yield Problem(codes.NAME_TOO_LONG, message, path)
             continue
         job_spec = mapping(mapping(replicated.get("template")).get("spec"))
         completions = job_spec.get("completions", job_spec.get("parallelism", 1))
         pod = f"{job}-{max(completions - 1, 0) if isinstance(completions, int) else 0}-xxxxx"
         if len(pod) > 63:
-            message = f"its pods get names of {len(pod)} characters, as {pod}; they may have 63"
+            message = f"its pods get names of {len(pod)} characters, such as {pod}; the limit is 63"
             yield Problem(codes.NAME_TOO_LONG, message, path)
 
 
-CHECKS: dict[str, Callable[[Object], Iterator[Problem]]] = {
+POLICIES: dict[str, Callable[[Object], Iterator[Problem]]] = {
     "ConfigMap": config_map_findings,
     "Service": service_findings,
     "JobSet.jobset.x-k8s.io": job_set_findings,

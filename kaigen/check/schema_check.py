@@ -1,13 +1,14 @@
-"""Is this an object that the API server of a target version takes?"""
+"""Checks whether the API server of a Kubernetes version accepts an object."""
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from kaigen.check import codes
 from kaigen.check.atoms import Check, describe
-from kaigen.check.rules import rule_findings
-from kaigen.check.schema import Schemas
+from kaigen.check.object_rules import rule_findings
+from kaigen.check.schema_compiler import Schemas
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.schemas import definition, index
@@ -16,33 +17,29 @@ from kaigen.kubernetes.versions import DEFAULT_VERSION, SUPPORTED_VERSIONS
 if TYPE_CHECKING:
     from kaigen.kubernetes.schema_nodes import Kind
 
-_schemas: dict[str, Schemas] = {}
-_checks: dict[tuple[str, object, object], Check] = {}
-
 
 def check_object(obj: dict[str, object], *, target: str = DEFAULT_VERSION) -> list[Problem]:
-    """Check an object against the schema of its kind, and against the rules that no schema can say.
+    """Check an object against the schema of its kind, and against the rules that no schema contains.
 
     Args:
         obj: one Kubernetes object of plain values.
         target: one of `SUPPORTED_VERSIONS`.
 
     Returns:
-        All findings, in the order of the object.
+        All problems, in the order of the object.
 
     Raises:
         ValueError: the target is not supported.
     """
     api_version, kind = obj.get("apiVersion"), obj.get("kind")
-    try:
-        check = _checks[target, api_version, kind]
-    except (KeyError, TypeError):
-        found = _find_check(target, api_version, kind)
-        if isinstance(found, Problem):
-            return [found]
-        check = _checks[target, api_version, kind] = found
+    if isinstance(api_version, str) and isinstance(kind, str):
+        check = _find_check(target, api_version, kind)
+    else:
+        check = _missing_type(api_version, kind)
+    if isinstance(check, Problem):
+        return [check]
     findings: list[Problem] = []
-    if "sops" in obj:  # SOPS adds its own block beside the encrypted values and takes it out again
+    if "sops" in obj:  # SOPS adds this block next to the encrypted values and removes it when it decrypts
         obj = {key: value for key, value in obj.items() if key != "sops"}
     problems = check(obj)
     if problems is not None:
@@ -54,18 +51,20 @@ def check_object(obj: dict[str, object], *, target: str = DEFAULT_VERSION) -> li
     return findings
 
 
-def _find_check(target: str, api_version: object, kind: object) -> Check | Problem:
-    """The check of a kind, or why there is none."""
+def _missing_type(api_version: object, kind: object) -> Problem:
+    """Return the problem of an object whose apiVersion or kind is not a string."""
+    name, value = ("kind", kind) if isinstance(api_version, str) else ("apiVersion", api_version)
+    if value is None:
+        return Problem(codes.MISSING_FIELD, f"missing field `{name}`", ())
+    return Problem(codes.WRONG_TYPE, f"must be a string, not {describe(value)}", (name,))
+
+
+@lru_cache(maxsize=1024)
+def _find_check(target: str, api_version: str, kind: str) -> Check | Problem:
+    """Return the check of a kind, or the problem when there is none."""
     if target not in SUPPORTED_VERSIONS:
         raise ValueError(f"no schemas of Kubernetes {target}; there are {', '.join(SUPPORTED_VERSIONS)}")
     kinds = index()["kinds"]
-    for name, value in (("apiVersion", api_version), ("kind", kind)):
-        if value is None:
-            return Problem(codes.MISSING_FIELD, f"lacks the field `{name}`", ())
-        if not isinstance(value, str):
-            return Problem(codes.WRONG_TYPE, f"must be a string, not {describe(value)}", (name,))
-    assert isinstance(api_version, str)
-    assert isinstance(kind, str)
     versions = kinds.get(kind)
     if versions is None:
         from kaigen.diagnostics.suggest import did_you_mean
@@ -80,12 +79,9 @@ def _find_check(target: str, api_version: object, kind: object) -> Check | Probl
             ("apiVersion",),
             _served_by(versions, target),
         )
-    schemas = _schemas.get(target)
-    if schemas is None:
-        schemas = _schemas[target] = Schemas(target)
     try:
         if "ref" in entry:
-            return schemas.check_of(entry["ref"])
+            return _schemas(target).check_of(entry["ref"])
     except KeyError:
         pass
     return Problem(
@@ -96,23 +92,28 @@ def _find_check(target: str, api_version: object, kind: object) -> Check | Probl
     )
 
 
+@cache
+def _schemas(target: str) -> Schemas:
+    return Schemas(target)
+
+
 def _when(entry: Kind) -> str:
-    """From when to when a kind was served, where that is known."""
+    """Describe when a kind was served, where that is known."""
     if "until" in entry:
         return f": it was removed after {entry['until']}"
     if "since" in entry:
-        return f": it came with {entry['since']}"
+        return f": it was added in {entry['since']}"
     return ""
 
 
 def _served_by(versions: dict[str, Kind], target: str) -> str:
-    """A hint that names the API versions in which a target serves a kind."""
+    """Return a hint with the API versions in which a target serves a kind."""
     served = [
         name
         for name, entry in versions.items()
         if "ref" in entry and definition(entry["ref"], target) is not None and "deprecated" not in entry
     ]
-    # The most settled ones: v1 before v1beta2 before v1alpha1.
+    # The most stable ones: v1 before v1beta2 before v1alpha1.
     mature = [name for name in served if "alpha" not in name and "beta" not in name]
     stable = mature or [name for name in served if "alpha" not in name] or served
     return f"use apiVersion {' or '.join(sorted(stable))}" if stable else ""

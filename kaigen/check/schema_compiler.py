@@ -1,8 +1,7 @@
 """Compiles the nodes of `kaigen.kubernetes.schemas` to functions that check values.
 
-A node is compiled when a value of it is first met and kept for good, so that a process pays only for the
-fields it sees. The functions return None when nothing is wrong; paths are put together on the way up, so
-that a valid object costs no bookkeeping.
+A node is compiled at its first value and kept, so a process compiles only the fields that it meets. The functions
+return None for a valid value. Paths are built on the way up, so that a valid object costs no bookkeeping.
 """
 
 from __future__ import annotations
@@ -29,21 +28,21 @@ from kaigen.kubernetes.schemas import definition
 if TYPE_CHECKING:
     from kaigen.kubernetes.schema_nodes import Mapping, Node, Scalar
 
-# A leaf without limits is kept as the type itself: the commonest check is then one comparison without a call.
+# A leaf without limits is the type itself: the most frequent check is then one comparison without a call.
 Field = Check | type
 LEAVES: dict[str, type] = {"s": str, "b": bool}
 CHECKS = {**ATOMS, **FORMS}
 
 
 class Schemas:
-    """The compiled schemas of one target version."""
+    """The compiled schemas of one Kubernetes version."""
 
     def __init__(self, target: str) -> None:
         self.target = target
         self._known: dict[str, Check] = {}
 
     def check_of(self, ref: str) -> Check:
-        """The check of a definition, named `SHARD/NAME`.
+        """Return the check of a definition, named `SHARD/NAME`.
 
         Raises:
             KeyError: the target has no such definition.
@@ -77,7 +76,7 @@ class Schemas:
         return or_else(None, check) if node.get("null") else check
 
     def _call(self, field: Field) -> Check:
-        """A field's check as a function."""
+        """Return the check of a field as a function."""
         return ATOMS["s" if field is str else "b"] if isinstance(field, type) else field
 
     def _object(self, node: Mapping) -> Check:
@@ -115,7 +114,7 @@ class Schemas:
                     problems += found
             for key in required:
                 if key not in value:
-                    problems.append(Mismatch(codes.MISSING_FIELD, f"lacks the field `{key}`"))
+                    problems.append(Mismatch(codes.MISSING_FIELD, f"missing field `{key}`"))
             if union is not None:
                 given = members & value.keys()
                 if len(given) != 1 or value[next(iter(given))] is None:
@@ -198,7 +197,7 @@ class Schemas:
 
 
 def scalar(node: Mapping) -> Check:
-    """The check of a scalar with its limits."""
+    """Return the check of a scalar with its limits."""
     checks: list[Check] = []
     if "enum" in node:
         checks.append(one_of(node["enum"]))
@@ -214,7 +213,7 @@ def scalar(node: Mapping) -> Check:
 
 
 def every(checks: Sequence[Check]) -> Check:
-    """All checks in turn; the first that finds something ends it."""
+    """Return a check that runs all checks until one fails."""
 
     def check(value: object) -> list[Mismatch] | None:
         for part in checks:
@@ -227,29 +226,29 @@ def every(checks: Sequence[Check]) -> Check:
 
 
 def or_else(passes: str | None, check: Check) -> Check:
-    """The check, with one more value let through."""
+    """Return a check that accepts one more value."""
     return lambda value: None if value == passes else check(value)
 
 
 def fitting(parts: Sequence[Check], most: int | None, defaults: dict[str, Scalar]) -> Check:
-    """The check that at least one, or exactly one, of several forms fits a value with its defaults."""
+    """Return the check that a value with its defaults matches at least one, or exactly one, of several forms."""
 
     def check(value: object) -> list[Mismatch] | None:
         if defaults and isinstance(value, dict):
             value = {**defaults, **{key: child for key, child in value.items() if child is not None}}
         found = [part(value) for part in parts]
-        fits = sum(problems is None for problems in found)
-        if fits == 0:
+        matches = sum(problems is None for problems in found)
+        if matches == 0:
             return next(problems for problems in found if problems is not None)
-        if most is not None and fits > most:
-            return [Mismatch(codes.BAD_VALUE, f"fits {fits} forms that exclude each other")]
+        if most is not None and matches > most:
+            return [Mismatch(codes.BAD_VALUE, f"matches {matches} mutually exclusive forms")]
         return None
 
     return check
 
 
 def not_fitting(part: Check) -> Check:
-    """The check that a form does not fit."""
+    """Return the check that a value does not match a form."""
 
     def check(value: object) -> list[Mismatch] | None:
         return [Mismatch(codes.BAD_VALUE, f"must not be {describe(value)}")] if part(value) is None else None
@@ -258,12 +257,12 @@ def not_fitting(part: Check) -> Check:
 
 
 def leaf_problem(leaf: type, value: object) -> list[Mismatch] | None:
-    """What is wrong with a value that is not exactly of a leaf's type; subclasses of str are strings."""
+    """Check a value that is not exactly of the type of a leaf; subclasses of str are strings."""
     return ATOMS["s" if leaf is str else "b"](value)
 
 
 def unknown_field(key: object, nodes: dict[str, Node], value: dict[str, object]) -> Mismatch:
-    """The problem of a field that the schema does not have."""
+    """Return the mismatch of a field that the schema does not have."""
     from kaigen.diagnostics.suggest import did_you_mean
 
     hint = did_you_mean(str(key), [name for name in nodes if name not in value])
@@ -273,30 +272,30 @@ def unknown_field(key: object, nodes: dict[str, Node], value: dict[str, object])
 
 
 def union_problems(union: tuple[int, list[str]], value: dict[str, object]) -> list[Mismatch]:
-    """The problem of too few or too many of the fields that exclude each other."""
+    """Return the mismatch of too few or too many of mutually exclusive fields."""
     least, members = union
     given = [name for name in members if value.get(name) is not None]
     if least <= len(given) <= 1:
         return []
     if given:
-        return [Mismatch(codes.FIELD_CONFLICT, f"gives {' and '.join(given)}, which exclude each other")]
+        return [Mismatch(codes.FIELD_CONFLICT, f"{' and '.join(given)} are mutually exclusive")]
     few = f"needs one of {', '.join(members)}" if len(members) <= 8 else "needs a source"
     return [Mismatch(codes.FIELD_CONFLICT, few)]
 
 
 def count_problems(count: int, what: str, least: float | None, most: float | None) -> list[Mismatch]:
-    """The problem of too few or too many entries or items."""
+    """Return the mismatch of too few or too many entries or items."""
     if (least is None or count >= least) and (most is None or count <= most):
         return []
     if count == 0:
         return [Mismatch(codes.OUT_OF_RANGE, "must not be empty")]
-    return [Mismatch(codes.OUT_OF_RANGE, f"has {count} {what}, not {bounds(least, most)}")]
+    return [Mismatch(codes.OUT_OF_RANGE, f"must have {bounds(least, most)} {what}, not {count}")]
 
 
 def repeated_keys(
     items: Sequence[dict[str, object]], keys: Sequence[str], defaults: dict[str, Scalar]
 ) -> list[Mismatch]:
-    """The problems of list items that share the keys by which the server tells items apart."""
+    """Return the mismatches of list items that share the keys by which the server distinguishes them."""
     if len(keys) == 1:
         key = keys[0]
         names: list[object] = [item.get(key) for item in items]
@@ -306,22 +305,22 @@ def repeated_keys(
         return []
     problems = []
     first: dict[object, int] = {}
-    for place, name in enumerate(names):
-        if first.setdefault(name, place) != place:
+    for index, name in enumerate(names):
+        if first.setdefault(name, index) != index:
             shown = " and ".join(
                 f"{key} {describe(part)}"
                 for key, part in zip(keys, name if isinstance(name, tuple) else [name], strict=True)
             )
             message = f"has the same {shown} as item {first[name]}"
-            problems.append(Mismatch(codes.DUPLICATE_ENTRY, message, path=[place]))
+            problems.append(Mismatch(codes.DUPLICATE_ENTRY, message, path=[index]))
     return problems
 
 
 def repeated_items(items: Sequence[object]) -> list[Mismatch]:
-    """The problems of items of a set that are equal."""
+    """Return the mismatches of equal items of a set."""
     problems = []
     for place, item in enumerate(items):
         if item in items[:place]:
-            message = f"{describe(item)} is in the list twice"
+            message = f"duplicate item {describe(item)}"
             problems.append(Mismatch(codes.DUPLICATE_ENTRY, message, path=[place]))
     return problems

@@ -1,11 +1,11 @@
-"""Rules inside one object that the API server has and no schema says: what contradicts what."""
+"""Rules between the fields of one object that the API server enforces and no schema contains."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from kaigen.check import codes
-from kaigen.check.conditions import OTHER_KINDS
+from kaigen.check.kind_rules import KIND_RULES
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Object, Path, entries, mapping, names_of
@@ -16,10 +16,10 @@ _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 
 
 def rule_findings(obj: Object) -> list[Problem]:
-    """Every broken rule of an object; parts of the wrong type are left to the schema."""
+    """Check an object against all rules; the schema check reports values of the wrong type."""
     row = kind_of(obj)
-    if row.type in OTHER_KINDS:
-        return list(OTHER_KINDS[row.type](obj))
+    if row.type in KIND_RULES:
+        return list(KIND_RULES[row.type](obj))
     templates = pod_templates(obj)
     findings: list[Problem] = []
     claimed = _claimed_volumes(obj, row)
@@ -46,8 +46,8 @@ def _restart_policy(template: PodTemplate, row: ObjectKind) -> list[Problem]:
     path = (*template.path, "spec")
     if "restartPolicy" in template.spec:
         path = (*path, "restartPolicy")
-    wanted = " or ".join(allowed)
-    message = f"a {row.kind}'s pods need restartPolicy {wanted}, not {policy}"
+    listed = " or ".join(allowed)
+    message = f"a {row.kind}'s pods need restartPolicy {listed}, not {policy}"
     return [Problem(codes.FIELD_CONFLICT, message, path, f"set restartPolicy: {allowed[0]}")]
 
 
@@ -63,7 +63,7 @@ def _claimed_volumes(obj: Object, row: ObjectKind) -> set[str]:
 
 
 def _mounts(template: PodTemplate, found: list[Container], claimed: set[str]) -> Iterator[Problem]:
-    """Mounts of volumes that the pod does not have, and two volumes of one pod on one path."""
+    """Check that each mounted volume is in the pod."""
     volumes = names_of(template.spec.get("volumes")) | claimed
     for container in found:
         for field in ("volumeMounts", "volumeDevices"):
@@ -84,7 +84,7 @@ def _mounts(template: PodTemplate, found: list[Container], claimed: set[str]) ->
 
 
 def _probe_ports(container: Container) -> Iterator[Problem]:
-    """Probes of named ports that the container does not have."""
+    """Check that each port that a probe names is in the container."""
     body = container.body
     for probe_name in PROBES:
         probe = body.get(probe_name)
@@ -100,7 +100,7 @@ def _probe_ports(container: Container) -> Iterator[Problem]:
 
 
 def _claims(template: PodTemplate, container: Container) -> Iterator[Problem]:
-    """Device claims of a container that its pod does not have."""
+    """Check that each device claim of a container is in its pod."""
     resources = container.body.get("resources")
     if isinstance(resources, dict) and "claims" in resources:
         known = names_of(template.spec.get("resourceClaims"))
@@ -112,7 +112,7 @@ def _claims(template: PodTemplate, container: Container) -> Iterator[Problem]:
 
 
 def _sleep(template: PodTemplate, container: Container) -> Iterator[Problem]:
-    """A sleep before the end that takes longer than the end may take."""
+    """Check that a preStop sleep fits into the grace period."""
     if "lifecycle" not in container.body:
         return
     hook = mapping(mapping(container.body["lifecycle"]).get("preStop"))
@@ -121,12 +121,12 @@ def _sleep(template: PodTemplate, container: Container) -> Iterator[Problem]:
     grace = 30 if grace is None else grace
     if isinstance(seconds, int) and isinstance(grace, int) and seconds > grace >= 0:
         path = (*container.path, "lifecycle", "preStop", "sleep", "seconds")
-        message = f"sleeps {seconds} seconds of the {grace} that the pod has to end"
+        message = f"preStop sleeps {seconds} seconds, but the grace period of the pod is {grace}"
         yield Problem(codes.FIELD_CONFLICT, message, path, "raise terminationGracePeriodSeconds")
 
 
 def _job(obj: Object, templates: list[PodTemplate]) -> Iterator[Problem]:
-    """What the parts of a Job ask of each other."""
+    """Check the fields of a Job against each other."""
     path: Path = ("spec",)
     spec = mapping(obj.get("spec"))
     if obj.get("kind") == "CronJob":
@@ -152,13 +152,13 @@ def _unknown(message: str, path: Path, name: str, known: set[str]) -> Problem:
 
 
 def _own_selector(obj: Object, template: PodTemplate) -> Iterator[Problem]:
-    """Labels that a controller selects and its own pods do not have."""
+    """Check that the pods of a controller have the labels that it selects."""
     selector = mapping(mapping(obj.get("spec")).get("selector"))
     labels = mapping(template.metadata.get("labels"))
-    wanted = mapping(selector.get("matchLabels"))
-    for key, value in wanted.items():
+    selected = mapping(selector.get("matchLabels"))
+    for key, value in selected.items():
         if labels.get(key) != value:
             message = f"the pods of the template lack the label {key}: {value}"
             yield Problem(codes.SELECTOR_MISMATCH, message, ("spec", "selector", "matchLabels", key))
-    if not selector.get("matchExpressions") and not wanted and "selector" in mapping(obj.get("spec")):
-        yield Problem(codes.SELECTOR_MISMATCH, "the selector selects nothing by name", ("spec", "selector"))
+    if not selector.get("matchExpressions") and not selected and "selector" in mapping(obj.get("spec")):
+        yield Problem(codes.SELECTOR_MISMATCH, "the selector is empty", ("spec", "selector"))
