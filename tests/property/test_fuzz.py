@@ -25,7 +25,7 @@ GOOD = [
     for path in sorted((ROOT / folder).rglob("*.yaml"))
     if not {"rendered", "kinds", "patches", "kaigen.yaml"} & set(path.parts)
 ]
-WORDS = [
+TOKENS = [
     *(
         "~",
         "null",
@@ -132,7 +132,7 @@ def test_any_bytes_are_handled(repository: Path, content: bytes, name: str) -> N
 
 
 @settings(max_examples=80)
-@given(parts=st.lists(st.sampled_from([*WORDS, "\n", "\n", "\n  ", ": ", ": ", " "]), max_size=25))
+@given(parts=st.lists(st.sampled_from([*TOKENS, "\n", "\n", "\n  ", ": ", ": ", " "]), max_size=25))
 def test_any_yaml_tokens_are_handled(repository: Path, parts: list[str]) -> None:
     check(repository, "a.yaml", "".join(parts).encode())
 
@@ -144,7 +144,7 @@ def edited_texts(draw: st.DrawFn) -> str:
     for _ in range(draw(st.integers(1, 4))):
         here, there = (draw(st.integers(0, len(lines) - 1)) for _ in range(2))
         line, at = lines[here], draw(st.integers(0, len(lines[here])))
-        word = draw(st.sampled_from(WORDS))
+        word = draw(st.sampled_from(TOKENS))
         match draw(
             st.sampled_from(["delete", "duplicate", "swap", "insert", "replace", "indent", "value", "cut"])
         ):
@@ -179,7 +179,7 @@ VALUES = st.one_of(
     st.integers(-(2**70), 2**70),
     st.floats(),
     st.text(max_size=20),
-    st.sampled_from(WORDS),
+    st.sampled_from(TOKENS),
     st.just([]),
     st.just({}),
 )
@@ -205,7 +205,7 @@ def edited_data(draw: st.DrawFn) -> str:
             case "value":
                 holder[key] = draw(VALUES)
             case "nest":
-                holder[key] = {draw(st.sampled_from(WORDS)): holder[key]}
+                holder[key] = {draw(st.sampled_from(TOKENS)): holder[key]}
             case "list":
                 holder[key] = [holder[key], holder[key]]
             case "take":

@@ -1,4 +1,4 @@
-"""What `.ci/run` says of its parts: everything that reads it looks at the last line and the exit status."""
+"""`.ci/run` reports its result in the last line and the exit status."""
 
 from __future__ import annotations
 

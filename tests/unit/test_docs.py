@@ -1,4 +1,4 @@
-"""Documentation says what is: generated pages are current, examples run, links lead somewhere."""
+"""Generated pages are current, examples in the documentation run, and links resolve."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kaigen.diagnostics.codes import codes
 from tools import docs
 
 ROOT = Path(__file__).parent.parent.parent
-LEFT_OUT = {".venv", ".git", "rendered", "golden", "scenario", "node_modules", "files"}
+SKIPPED_FOLDERS = {".venv", ".git", "rendered", "golden", "scenario", "node_modules", "files"}
 PAGES = [
     path.relative_to(ROOT).as_posix()
     for path in sorted(ROOT.rglob("*.md"))
-    if LEFT_OUT.isdisjoint(path.relative_to(ROOT).parts) and not path.is_relative_to(ROOT / "shared")
+    if SKIPPED_FOLDERS.isdisjoint(path.relative_to(ROOT).parts) and not path.is_relative_to(ROOT / "shared")
 ]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -37,13 +37,13 @@ def test_generated_files_are_current(generated: dict[str, str]) -> None:
     assert stale == [], "run `make docs`"
 
 
-def test_no_schema_is_left_of_a_kind_that_is_gone(generated: dict[str, str]) -> None:
+def test_no_schema_of_a_deleted_kind_remains(generated: dict[str, str]) -> None:
     there = {path.relative_to(ROOT).as_posix() for path in (ROOT / "schemas").glob("*.json")}
     assert there == {path for path in generated if path.startswith("schemas/")}
 
 
 def code_blocks(page: str, language: str) -> list[str]:
-    """The blocks of a language in a page."""
+    """Return the code blocks of a language in a page."""
     return [
         code for found, code in FENCE.findall((ROOT / page).read_text(encoding="utf-8")) if found == language
     ]
@@ -68,9 +68,9 @@ def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    said = done.stdout.split("---\n")[1].splitlines()
-    assert [line.split(" ")[0] for line in said] == ["evaluate", "qwen"]
-    assert "'Job'" in said[0]
+    printed = done.stdout.split("---\n")[1].splitlines()
+    assert [line.split(" ")[0] for line in printed] == ["evaluate", "qwen"]
+    assert "'Job'" in printed[0]
     assert not (tmp_path / "rendered").exists()
 
 
@@ -84,22 +84,22 @@ def test_the_specs_of_the_readme_render_without_a_warning(tmp_path: Path) -> Non
     assert [item.app.kind for item in compilation.apps] == ["Topology", "Job", "Model"]
 
 
-WRITTEN = [
+SPEC_BLOCKS = [
     (page, number)
     for page in PAGES
     for number, block in enumerate(code_blocks(page, "yaml"))
     if re.search(r"^apiVersion: (kaigen\.dev|kaito\.sh|ai\.re-cinq\.com)/", block, re.MULTILINE)
     and "kind: KindDefinition" not in block
 ]
-"""Blocks of YAML that a reader may copy into a repository: each is a page, and which of its blocks."""
+"""Blocks of YAML that a reader may copy into a repository: page and number of the block."""
 
 
-def test_there_are_blocks_to_copy() -> None:
-    assert len(WRITTEN) > 10
+def test_blocks_to_copy_are_found() -> None:
+    assert len(SPEC_BLOCKS) > 10
 
 
-@pytest.mark.parametrize(("page", "number"), WRITTEN)
-def test_what_a_reader_may_copy_is_valid(tmp_path: Path, page: str, number: int) -> None:
+@pytest.mark.parametrize(("page", "number"), SPEC_BLOCKS)
+def test_blocks_to_copy_are_valid(tmp_path: Path, page: str, number: int) -> None:
     from kaigen import load_config, load_specs
     from kaigen.diagnostics.diagnostic import Severity
 
@@ -115,13 +115,13 @@ def test_what_a_reader_may_copy_is_valid(tmp_path: Path, page: str, number: int)
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as code hosts make them."""
+    """Return the anchors of a page's headings, as GitHub and GitLab generate them."""
     headings = re.findall(r"^#+ +(.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_relative_link_leads_somewhere(page: str) -> None:
+def test_every_relative_link_resolves(page: str) -> None:
     text = FENCE.sub("", (ROOT / page).read_text(encoding="utf-8"))
     text = re.sub(r"`[^`\n]*`", "", text)
     broken = []
@@ -140,7 +140,7 @@ def test_pages_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_list_of_commands_says_what_each_command_says(name: str) -> None:
+def test_the_list_of_commands_shows_the_help_of_each_command(name: str) -> None:
     command = cli.get_command(cli.make_context("kaigen", ["--help"], resilient_parsing=True), name)
     assert command is not None
     assert command.name == name
@@ -148,7 +148,7 @@ def test_the_list_of_commands_says_what_each_command_says(name: str) -> None:
     assert command.help.split("\n\n")[0].replace("\n", " ") == COMMANDS[name]
 
 
-def test_every_command_and_option_is_on_the_page_of_commands() -> None:
+def test_the_page_of_commands_lists_every_command_and_option() -> None:
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
     context = cli.make_context("kaigen", ["--help"], resilient_parsing=True)
     for name in COMMANDS:
@@ -159,7 +159,7 @@ def test_every_command_and_option_is_on_the_page_of_commands() -> None:
             assert all(option in page for option in parameter.opts if option.startswith("-"))
 
 
-def test_every_code_that_the_pages_name_exists() -> None:
+def test_every_diagnostic_code_in_the_pages_exists() -> None:
     named = {
         code for page in PAGES for code in re.findall(r"KG\d{4}", (ROOT / page).read_text(encoding="utf-8"))
     }

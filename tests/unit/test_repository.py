@@ -1,4 +1,4 @@
-"""What holds for the repository itself."""
+"""The lock files, the dependencies and the Makefile of the repository."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ LOCKS = sorted(ROOT.glob("requirements/*.txt"))
 
 
 def pins(lock: Path) -> dict[str, str]:
-    """Version by package name."""
+    """Return versions by package name."""
     return dict(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", lock.read_text(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.stem)
-def test_every_locked_package_has_a_hash_and_no_line_names_a_place(lock: Path) -> None:
+def test_every_locked_package_has_a_hash_and_no_line_names_a_host(lock: Path) -> None:
     text = lock.read_text()
     entries = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
     assert len(entries) == len(pins(lock)) > 0
@@ -35,10 +35,10 @@ def test_locks_that_are_installed_together_agree() -> None:
     }
 
 
-def test_what_kaigen_runs_on_is_few_and_light() -> None:
+def test_kaigen_has_few_dependencies() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = {re.split(r"[<>=!~ ]", each)[0].lower() for each in project["dependencies"]}
-    assert wanted == {"click", "jinja2", "jsonschema", "pydantic", "pyyaml"}
+    names = {re.split(r"[<>=!~ ]", each)[0].lower() for each in project["dependencies"]}
+    assert names == {"click", "jinja2", "jsonschema", "pydantic", "pyyaml"}
     assert len(pins(ROOT / "requirements" / "base.txt")) < 20
 
 

@@ -35,8 +35,9 @@ def only(findings: list[Problem]) -> Problem:
     return findings[0]
 
 
-def test_the_targets_are_the_last_five_minor_versions_oldest_first() -> None:
-    assert SUPPORTED_VERSIONS == ("1.33", "1.34", "1.35", "1.36", "1.37")
+def test_supported_versions_are_five_consecutive_minor_versions_oldest_first() -> None:
+    minors = [int(version.removeprefix("1.")) for version in SUPPORTED_VERSIONS]
+    assert minors == list(range(minors[0], minors[0] + 5))
 
 
 def test_an_unsupported_target_is_an_error_of_the_caller() -> None:

@@ -49,8 +49,9 @@ def test_api_key_secret_is_read_only_by_leaders(shape: str) -> None:
 
 @every_shape
 def test_no_pod_reads_a_secret_the_spec_does_not_name(shape: str) -> None:
-    for pod in pods(SHAPES[shape]).values():
-        assert secret_names(pod) == set()
+    made = pods(SHAPES[shape])
+    assert made
+    assert {name for name, pod in made.items() if secret_names(pod)} == set()
 
 
 @every_shape
@@ -86,7 +87,9 @@ def test_pods_of_a_stateful_set_start_in_parallel(shape: str) -> None:
 
 @every_shape
 def test_serving_pods_run_unprivileged(shape: str) -> None:
-    for pod in pods(SHAPES[shape]).values():
+    made = pods(SHAPES[shape])
+    assert made
+    for pod in made.values():
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         for container in [*pod.get("initContainers", []), *pod["containers"]]:
@@ -95,10 +98,11 @@ def test_serving_pods_run_unprivileged(shape: str) -> None:
             assert context["capabilities"] == {"drop": ["ALL"]}
 
 
-@every_shape
+@pytest.mark.parametrize("shape", ["deployment", "statefulset", "sets"])
 def test_selectors_match_only_the_pods_of_their_own_workload(shape: str) -> None:
     objects = objects_of(HEADER + SHAPES[shape])
     workloads = [*of_kind(objects, "Deployment"), *of_kind(objects, "StatefulSet")]
+    assert workloads
     for each in workloads:
         selector = each["spec"]["selector"]["matchLabels"].items()
         selected = [
