@@ -1,1 +1,1 @@
-"""Apps to bytes: manifests, charts, and the YAML both are written in."""
+"""Write apps as plain manifests and Helm charts."""

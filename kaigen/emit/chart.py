@@ -1,4 +1,4 @@
-"""An app as a Helm chart that renders to the app's plain manifests, object for object."""
+"""Write an app as a Helm chart that renders to the app's plain manifests, object for object."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from kaigen.emit.readme import notes, readme
 from kaigen.yaml.dump import dump, entry_lines
 
 KUBE_VERSION = ">=1.31.0-0"
-"""Oldest Kubernetes that the objects work on: podFailurePolicy is stable since 1.31."""
+"""Oldest supported Kubernetes: podFailurePolicy is stable since 1.31."""
 
 
 def chart_files(app: App, values: Mapping[str, Json] | None = None) -> dict[str, bytes]:
-    """The app's chart by path in the output tree.
+    """Return the files of an app's chart by path in the output tree.
 
     Args:
-        app: what to write.
+        app: the app.
         values: settings with overrides applied; they become the chart's defaults.
     """
     folder = f"{app_folder(app)}/chart"
@@ -59,7 +59,7 @@ def _chart_yaml(app: App) -> dict[str, Json]:
 
 
 def template(app: App, item: Object) -> str:
-    """One object's template."""
+    """Return the template of one object."""
     name = item.hashed
     text = dump_template(item.body) if name is None else _hashed_template(app, item, name)
     if item.when is not None:
@@ -95,14 +95,14 @@ def _helpers(app: App) -> str:
 
 
 def values_yaml(app: App, values: Mapping[str, Json]) -> str:
-    """`values.yaml`: every setting with its value, under a comment that says what it is."""
+    """Return `values.yaml`: every setting with its value, under a comment that describes it."""
     lines: list[str] = []
     _value_lines(_nested(app.settings), values, "", lines)
     return "\n".join(lines) + "\n"
 
 
 def _nested(settings: Sequence[Setting]) -> dict[str, Any]:
-    """The settings as the nested mapping that `values.yaml` is."""
+    """Return the settings nested as in `values.yaml`."""
     tree: dict[str, Any] = {}
     for setting in settings:
         here = tree
@@ -129,9 +129,9 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def values_schema(settings: Sequence[Setting]) -> str:
-    """JSON Schema of `values.yaml`, as text.
+    """Return the JSON Schema of `values.yaml` as text.
 
-    It is closed, so that a mistyped key is an error; `global` stays open for parents.
+    Unknown keys are errors, except in `global`, which parent charts use.
     """
     head = '{\n  "$schema": "http://json-schema.org/draft-07/schema#",\n'
     last = f'"global": {_indented(_encode(_GLOBAL), "    ")}'
@@ -139,7 +139,7 @@ def values_schema(settings: Sequence[Setting]) -> str:
 
 
 def _closed(tree: Mapping[str, Any], indent: str, more: tuple[str, ...] = ()) -> str:
-    """The members of the JSON of a closed object; all of its properties are required, but not `more`."""
+    """Return the members of a closed object's schema; all properties are required, except `more`."""
     inner = indent + "  "
     names = [_encode(key) for key in tree]
     properties = []
@@ -161,5 +161,5 @@ def _closed(tree: Mapping[str, Any], indent: str, more: tuple[str, ...] = ()) ->
 
 @lru_cache(maxsize=10_000)
 def _indented(text: str, indent: str) -> str:
-    """JSON with a line for each member. Remembered: the encoder that indents is slow, and apps share most settings."""
+    """Return indented JSON. Cached: the indenting encoder is slow, and apps share most settings."""
     return json.dumps(json.loads(text), indent=2, ensure_ascii=False).replace("\n", "\n" + indent)

@@ -1,4 +1,4 @@
-"""An app as plain manifests: one object a file, and a kustomization that lists them."""
+"""Write an app as plain manifests: one file for each object, and a kustomization that lists them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from kaigen.yaml.dump import dump
 def manifest_files(
     app: App, values: Mapping[str, Json] | None = None, *, rendered: list[Rendered] | None = None
 ) -> dict[str, bytes]:
-    """The app's files by path in the output tree.
+    """Return the files of an app's manifests by path in the output tree.
 
     Args:
-        app: what to write.
+        app: the app.
         values: settings with overrides applied; the defaults when None.
-        rendered: the app's objects when the caller has them already.
+        rendered: the app's objects, if the caller already has them.
     """
     folder = f"{app_folder(app)}/manifests"
     head = header(app) + "---\n"
@@ -36,7 +36,7 @@ def manifest_files(
 
 
 def manifest_stream(items: list[Rendered]) -> str:
-    """Objects as one YAML stream, in the order in which they are to be applied."""
+    """Return objects as one YAML stream in apply order."""
     ordered = sorted(items, key=lambda item: item.object.wave)
     return "".join(_document(item.object.verbatim or dump(item.body)) for item in ordered)
 

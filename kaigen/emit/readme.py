@@ -1,6 +1,6 @@
-"""What a chart says to people: its README, and the notes that Helm prints after an install.
+"""Write a chart's README and NOTES.txt.
 
-Written by hand: a template engine would take longer to import than a small render takes.
+Own templates because importing a template engine takes longer than a small render.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def readme(app: App, values: Mapping[str, Json]) -> str:
-    """The README: what the app is, its objects, and every setting with its value."""
+    """Return the README: the app's summary, its objects, and every setting with its value."""
     source = shown_source(app)
     rows = []
     for setting in app.settings:
@@ -78,7 +78,7 @@ def readme(app: App, values: Mapping[str, Json]) -> str:
 
 
 def notes(app: App) -> str:
-    """`NOTES.txt`, itself a template: the names that no one can guess, and how to look at what runs."""
+    """Return `NOTES.txt`, itself a template: names with hashes, and commands to watch and test the release."""
     names = [
         f'  {{{{ .Release.Name }}}}-{{{{ include "{item.hashed.helper}" . }}}} ({item.kind})\n'
         for item in app.objects

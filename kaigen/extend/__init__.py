@@ -1,6 +1,6 @@
-"""Kinds of the user's own, from folders of templates or installed packages, and patches over what kinds make.
+"""User-defined kinds, from folders of templates or installed packages, and patches of objects.
 
-A package offers a kind as a `PythonKind` under the entry point group `kaigen.kinds`; see docs/extending.md.
+A package provides a kind as a `PythonKind` under the entry point group `kaigen.kinds`; see docs/extending.md.
 """
 
 from __future__ import annotations

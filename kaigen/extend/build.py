@@ -1,4 +1,4 @@
-"""An app of objects that a user's kind makes: what every app of kaigen has is added to them."""
+"""Build an app from the objects of a user's kind, with everything that all apps of kaigen have."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Part:
     """One object that a kind makes.
 
     Attributes:
-        role: file name without its ending, unique in the app.
-        body: the object, with expressions; `metadata` needs a name and no more.
-        place: tells where a part of it was written; None where that is not known.
+        role: file name without its suffix, unique in the app.
+        body: the object, with expressions; `metadata` needs only a name.
+        place: returns the mark of a path in the object; None where that is unknown.
     """
 
     role: str
@@ -51,15 +51,15 @@ def build_app(
     summary: str = "",
     pod_security: str = "restricted",
 ) -> App:
-    """The app of some objects. Namespace, common labels, the user's annotations and sync waves are added.
+    """Return the app of some objects, with namespace, common labels, the user's annotations and sync waves.
 
     Args:
         kind: of the document.
         metadata: the document's.
-        context: what it is compiled for.
-        problems: takes what is wrong.
+        context: the target of the compilation.
+        problems: collects problems.
         parts: the objects.
-        summary: what the app is, one sentence.
+        summary: one sentence about the app.
         pod_security: the level its pods must satisfy.
     """
     from kaigen.kubernetes.schemas import is_cluster_scoped
@@ -153,7 +153,7 @@ def _settings(objects: Sequence[Object], problems: Problems) -> tuple[Setting, .
 
 
 def joined(parts: Sequence[str | Expr]) -> str | Expr:
-    """Text and expressions as the simplest expression that means the same."""
+    """Return text and expressions as the simplest equivalent expression."""
     flat: list[str | Expr] = []
     for part in parts:
         if isinstance(part, str):
@@ -177,7 +177,7 @@ def joined(parts: Sequence[str | Expr]) -> str | Expr:
 
 
 def plain(tree: Tree, app: str, namespace: str) -> Any:
-    """A tree with the values that its expressions have by default."""
+    """Return a tree with its expressions resolved to their defaults."""
     from kaigen.compile.expressions import find_settings, resolve
 
     values: dict[str, Any] = {}

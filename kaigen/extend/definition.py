@@ -1,4 +1,4 @@
-"""Folders that define kinds: `kind.yaml`, `schema.yaml` and `templates/`, read as data."""
+"""Read folders that define kinds: `kind.yaml`, `schema.yaml` and `templates/`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILE = "kind.yaml"
 SCHEMAS = ("schema.yaml", "schema.json")
 TEMPLATES = "templates"
 SUFFIX = ".yaml.jinja"
-"""Of templates that make objects; other files ending in `.jinja` are there to be included."""
+"""Suffix of templates that make objects; other `.jinja` files are for inclusion."""
 
 GROUP_VERSION = (
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/v[0-9]+((alpha|beta)[0-9]+)?$"
@@ -30,7 +30,7 @@ GROUP_VERSION = (
 
 
 class Defined(Block):
-    """How documents of the kind begin."""
+    """The apiVersion and kind of the documents."""
 
     api_version: Annotated[str, Field(pattern=GROUP_VERSION, max_length=253)] = Field(
         description="Group and version, as in `acme.example/v1`.", examples=["acme.example/v1"]
@@ -41,7 +41,7 @@ class Defined(Block):
 
 
 class KindFile(Block):
-    """A kind of the user's own: what documents of it are called and what it is for."""
+    """The definition of a kind: its name and its purpose."""
 
     api_version: Literal["kaigen.dev/v1alpha1"] = Field(description="Version of kaigen's kinds.")
     kind: Literal["KindDefinition"] = Field(description="The kind.")
@@ -64,15 +64,15 @@ class Definition:
     """A kind that a folder defines.
 
     Attributes:
-        folder: as shown in messages.
+        folder: as messages show it.
         api_version: of its documents.
         kind: of its documents.
-        summary: what it is for.
-        pod_security: the level its pods must satisfy.
+        summary: its purpose.
+        pod_security: the level that its pods must satisfy.
         schema: JSON Schema of `spec`.
         templates: source by name, the path below `templates/`.
-        mark: where it says what it defines.
-        signature: what tells this text of it from any other.
+        mark: of the name that it defines.
+        signature: digest of all of its files.
     """
 
     folder: str
@@ -86,12 +86,12 @@ class Definition:
     signature: str
 
     def objects(self) -> list[str]:
-        """Names of the templates that make objects, in order."""
+        """Return the names of the templates that make objects, in order."""
         return [name for name in self.templates if name.endswith(SUFFIX)]
 
 
 def files_of(root: Path, folders: tuple[str, ...]) -> list[Path]:
-    """Every file below some folders, sorted; links to folders are not followed."""
+    """Return every file below some folders, sorted; links to folders are not followed."""
     found: list[Path] = []
     for folder in folders:
         for base, inner, names in os.walk(root / folder):
@@ -107,23 +107,22 @@ Name = tuple[str, str]
 def read_definitions(
     root: Path, folders: tuple[str, ...]
 ) -> tuple[list[Definition], list[Diagnostic], set[Name | None]]:
-    """The kinds that folders define.
+    """Read the kinds that folders define.
 
     Args:
         root: the repository.
-        folders: each holds `kind.yaml`, or folders that do.
+        folders: each contains `kind.yaml`, or folders that do.
 
     Returns:
-        Those that are right, what is wrong with the others, and what these define; None for one that does not
-        say it.
+        The valid definitions, the errors, and the names of the invalid ones; None for a name that cannot be read.
     """
-    found = Diagnostics()
+    diagnostics = Diagnostics()
     definitions = []
     broken: set[Name | None] = set()
     for folder in folders:
         base = root / folder
         if not base.is_dir():
-            found.add(
+            diagnostics.add(
                 Diagnostic(
                     "KG1001",
                     "folder of kinds not found",
@@ -133,13 +132,13 @@ def read_definitions(
             )
             broken.add(None)
             continue
-        for place in _kind_folders(base):
-            definition, name = _read(place, root, found)
+        for kind_folder in _kind_folders(base):
+            definition, name = _read(kind_folder, root, diagnostics)
             if definition is not None:
                 definitions.append(definition)
             else:
                 broken.add(name)
-    return definitions, found.sorted(), broken
+    return definitions, diagnostics.sorted(), broken
 
 
 def _shown(path: Path) -> str:
@@ -155,7 +154,7 @@ def _kind_folders(base: Path) -> Iterator[Path]:
             yield inner
 
 
-def _read(folder: Path, root: Path, found: Diagnostics) -> tuple[Definition | None, Name | None]:
+def _read(folder: Path, root: Path, diagnostics: Diagnostics) -> tuple[Definition | None, Name | None]:
     from kaigen.extend.schemas import check_schema
     from kaigen.kinds.validate import validate_document
 
@@ -174,7 +173,7 @@ def _read(folder: Path, root: Path, found: Diagnostics) -> tuple[Definition | No
         from kaigen.extend.templates import check_templates
 
         own.extend(check_templates(templates))
-    found.extend(own)
+    diagnostics.extend(own)
     name = (file.defines.api_version, file.defines.kind) if file else None
     if own.has_errors or head is None or schema is None:
         return None, name
@@ -196,39 +195,41 @@ def _read(folder: Path, root: Path, found: Diagnostics) -> tuple[Definition | No
     return definition, name
 
 
-def _document(path: Path, root: Path, found: Diagnostics) -> Document | None:
+def _document(path: Path, root: Path, diagnostics: Diagnostics) -> Document | None:
     from kaigen.yaml.document import parse
     from kaigen.yaml.sources import read_sources
 
     sources, problems = read_sources([str(path)], root=root)
-    found.extend(problems)
-    documents = [document for source in sources for document in parse(source, found)]
+    diagnostics.extend(problems)
+    documents = [document for source in sources for document in parse(source, diagnostics)]
     if not documents or problems.has_errors:
         return None
     if len(documents) > 1:
-        found.add(Diagnostic("KG1001", f"{path.name} must contain only one document", documents[1].mark(())))
+        diagnostics.add(
+            Diagnostic("KG1001", f"{path.name} must contain only one document", documents[1].mark(()))
+        )
     if not isinstance(documents[0].data, dict):
-        found.add(Diagnostic("KG1001", f"{path.name} must contain a mapping", documents[0].mark(())))
+        diagnostics.add(Diagnostic("KG1001", f"{path.name} must contain a mapping", documents[0].mark(())))
         return None
     return documents[0]
 
 
-def _templates(folder: Path, root: Path, found: Diagnostics) -> dict[str, Source]:
+def _templates(folder: Path, root: Path, diagnostics: Diagnostics) -> dict[str, Source]:
     from kaigen.yaml.sources import read_sources
 
     templates: dict[str, Source] = {}
-    before = len(found)
+    before = len(diagnostics)
     for path in files_of(folder, (".",)):
         name = path.relative_to(folder).as_posix()
         if not name.endswith(".jinja"):
             hint = f"rename it to `{name}.jinja`, or move it out of this folder"
-            found.add(Diagnostic("KG1004", "this file is not a template", Mark(_shown(path)), hint))
+            diagnostics.add(Diagnostic("KG1004", "this file is not a template", Mark(_shown(path)), hint))
             continue
         sources, problems = read_sources([str(path)], root=root)
-        found.extend(problems)
+        diagnostics.extend(problems)
         if sources:
             templates[name] = sources[0]
-    if len(found) == before and not any(name.endswith(SUFFIX) for name in templates):
+    if len(diagnostics) == before and not any(name.endswith(SUFFIX) for name in templates):
         hint = f"add a template for each object, for example `{TEMPLATES}/deployment{SUFFIX}`"
-        found.add(Diagnostic("KG1004", f"no file name ends in `{SUFFIX}`", Mark(_shown(folder)), hint))
+        diagnostics.add(Diagnostic("KG1004", f"no file name ends in `{SUFFIX}`", Mark(_shown(folder)), hint))
     return templates

@@ -1,4 +1,4 @@
-"""What tells one state of a repository's kinds and patches from another."""
+"""Compute a digest of a repository's kinds and patches, for the cache."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def extension_digest(config: Config) -> str:
-    """Digest of every file of the repository's kinds and patches; empty when it has neither."""
+    """Return the digest of all files of the repository's kinds and patches; empty when it has neither."""
     folders = (*config.kinds, *config.patch_files)
     if not folders:
         return ""

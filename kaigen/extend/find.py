@@ -1,4 +1,4 @@
-"""The kinds that users add: which there are for a repository, and what is wrong with those that cannot be used."""
+"""Find the kinds that a repository and installed packages define, and the errors of those that cannot be used."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FolderKind(CompiledKind):
     """The entry of a folder's kind.
 
     Attributes:
-        definition: what the folder says.
+        definition: the definition in the folder.
     """
 
     definition: Definition | None = field(default=None)
@@ -41,13 +41,13 @@ class FolderKind(CompiledKind):
         return read_by_schema(self, document, self.definition.schema)
 
     def spec_schema(self) -> Mapping[str, Any] | None:
-        """The folder's schema."""
+        """Return the folder's schema."""
         assert self.definition is not None
         schema: dict[str, Any] = embedded(dict(self.definition.schema))
         return schema
 
     def compiler(self) -> Callable[..., Any]:
-        """Renders the folder's templates."""
+        """Return the function that renders the folder's templates."""
         return self._compile
 
     def _compile(self, block: Any, context: Context, problems: Problems) -> App | None:
@@ -59,12 +59,12 @@ class FolderKind(CompiledKind):
 
 @dataclass(frozen=True, slots=True)
 class UserKinds:
-    """Kinds that users add.
+    """User-defined kinds.
 
     Attributes:
-        entries: those that can be used.
-        diagnostics: what is wrong with the others.
-        broken: apiVersion and kind of the others; None for one that does not say it.
+        entries: the valid kinds.
+        diagnostics: errors of the invalid ones.
+        broken: apiVersion and kind of the invalid ones; None where they cannot be read.
     """
 
     entries: tuple[CompiledKind, ...] = ()
@@ -73,7 +73,7 @@ class UserKinds:
 
 
 def folder_kinds(config: Config) -> UserKinds:
-    """The kinds of a repository's own folders."""
+    """Return the kinds of a repository's folders."""
     if not config.kinds:
         return UserKinds()
     files = []
@@ -103,26 +103,26 @@ def _folder_kinds(root: Path, place: str, folders: tuple[str, ...], files: objec
         )
         for item in definitions
     ]
-    kinds = _free(entries, problems)
+    kinds = _with_free_names(entries, problems)
     return replace(kinds, broken=kinds.broken | broken)
 
 
 def all_kinds(config: Config) -> UserKinds:
-    """The kinds of a repository's folders and of installed packages; what a folder defines goes first."""
+    """Return the kinds of folders and installed packages; folders take precedence."""
     own = folder_kinds(config)
     plugins, problems = plugin_kinds()
-    taken = _free([(entry, None) for entry in plugins], problems, own.entries)
+    taken = _with_free_names([(entry, None) for entry in plugins], problems, own.entries)
     return UserKinds(
         (*own.entries, *taken.entries), (*own.diagnostics, *taken.diagnostics), own.broken | taken.broken
     )
 
 
-def _free(
+def _with_free_names(
     entries: Sequence[tuple[CompiledKind, Mark | None]],
     problems: Sequence[Diagnostic],
     known: Sequence[CompiledKind] = (),
 ) -> UserKinds:
-    """Those whose names nobody else has."""
+    """Return the kinds whose names are not taken."""
     from kaigen.kubernetes.schemas import is_cluster_scoped
 
     kept: list[CompiledKind] = list(known)
@@ -155,13 +155,13 @@ def _free(
 def find_user_kind(
     api_version: str | None, kind: str | None, config: Config, found: Diagnostics
 ) -> tuple[CompiledKind | None, UserKinds]:
-    """The user's kind of a document, or None; and what kinds there are.
+    """Return the user-defined kind of a document, or None, and all user-defined kinds.
 
     Args:
-        api_version: as the document says it.
-        kind: likewise.
+        api_version: of the document.
+        kind: of the document.
         config: the repository's settings.
-        found: takes what is wrong with kinds that cannot be used, when it may be one of them.
+        found: collects the errors of invalid kinds if the kind is not found.
     """
     own = folder_kinds(config)
     entry = find_entry(api_version, kind, own.entries)

@@ -1,4 +1,4 @@
-"""Kinds of installed packages: objects under the entry point group `kaigen.kinds`."""
+"""Load kinds of installed packages from the entry point group `kaigen.kinds`."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ GROUP = "kaigen.kinds"
 
 @dataclass(frozen=True, slots=True)
 class PythonKind:
-    """A kind that a package offers.
+    """A kind that a package provides.
 
     Attributes:
         api_version: of its documents.
         kind: of its documents.
-        summary: what it is for, a few words.
-        compile: makes the app of a document: `compile(document, context, problems) -> App`. The document is
+        summary: its purpose, a few words.
+        compile: compiles a document to an app: `compile(document, context, problems) -> App`. The document is
             the model's, or with `schema` a `kaigen.kinds.user.UserDocument`.
         model: pydantic model of a whole document, a `kaigen.kinds.base.Block` with `metadata: Metadata`.
         schema: JSON Schema (2020-12) of `spec`, instead of a model.
@@ -49,7 +49,7 @@ class PythonKind:
     schema: Mapping[str, Any] | None = None
 
     def problem(self) -> str:
-        """What is wrong with it; empty for nothing."""
+        """Return why the kind cannot be used; empty if it can."""
         import re
 
         from kaigen.extend.definition import GROUP_VERSION
@@ -80,7 +80,7 @@ def _schema_problem(schema: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Unplaced:
-    """Data of a package, which has no places."""
+    """Data of a package, which has no positions."""
 
     data: Any
 
@@ -96,7 +96,7 @@ class PluginKind(CompiledKind):
     """The entry of a package's kind.
 
     Attributes:
-        offered: what the package offers.
+        offered: the kind in the package.
         package: its name and version.
     """
 
@@ -104,14 +104,14 @@ class PluginKind(CompiledKind):
     package: str = ""
 
     def model(self) -> type[Block]:
-        """The model of a whole document."""
+        """Return the model of a whole document."""
         from kaigen.kinds.user import UserDocument
 
         assert self.offered is not None
         return self.offered.model or UserDocument
 
     def spec_schema(self) -> Mapping[str, Any] | None:
-        """JSON Schema of `spec`, when the package gives one instead of a model."""
+        """Return the JSON Schema of `spec` if the package provides one instead of a model."""
         assert self.offered is not None
         schema = self.offered.schema
         return None if schema is None else embedded(dict(schema))
@@ -122,7 +122,7 @@ class PluginKind(CompiledKind):
         return read_by_schema(self, document, self.offered.schema)
 
     def compiler(self) -> Callable[..., Any]:
-        """The package's function, guarded."""
+        """Return the package's function, with its exceptions handled."""
         return self._compile
 
     def _compile(self, block: Any, context: Context, problems: Problems) -> App | None:
@@ -150,14 +150,14 @@ class PluginKind(CompiledKind):
 
     @property
     def volatile(self) -> bool:
-        """A package may be replaced by another version at any time."""
+        """Whether the kind can change without a change in the repository: a package can be upgraded at any time."""
         return True
 
 
 def read_by_schema(
     entry: CompiledKind, document: Positioned, schema: Mapping[str, Any] | None
 ) -> tuple[Any, list[Diagnostic]]:
-    """A document by the entry's model and then the schema of its `spec`, whose defaults are filled in."""
+    """Validate a document by its model and the schema of its `spec`; return it with defaults filled in, and errors."""
     from kaigen.kinds.validate import validate_document
 
     block, found = validate_document(document, entry)
@@ -167,8 +167,8 @@ def read_by_schema(
     data = document.data.get("spec")
     if isinstance(data, dict):
         wrong = spec_errors(document, root, data)
-        told = {item.path for item in found}
-        found += [item for item in wrong if item.path not in told]
+        reported = {item.path for item in found}
+        found += [item for item in wrong if item.path not in reported]
     if block is None or found:
         return None, found
     filled = with_defaults(root, root, data)
@@ -176,7 +176,7 @@ def read_by_schema(
 
 
 def failure(error: BaseException, what: str, code: str) -> Diagnostic:
-    """An error of somebody else's code: what it says, and the line that raised it."""
+    """Return the diagnostic of an exception in a package's code, at the line that raised it."""
     own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -194,7 +194,7 @@ def failure(error: BaseException, what: str, code: str) -> Diagnostic:
 
 
 def plugin_kinds() -> tuple[list[PluginKind], list[Diagnostic]]:
-    """The kinds of all installed packages, and what is wrong with those that cannot be used."""
+    """Return the kinds of all installed packages and the errors of those that cannot be used."""
     return _plugin_kinds(tuple(sys.path))
 
 
