@@ -39,9 +39,9 @@ LAYERS: tuple[str, ...] = (
     "kaigen.pipeline",
     "kaigen.explain",
     "kaigen.plan",
-    "kaigen.promote",
     "kaigen.graph",
     "kaigen.publish",
+    "kaigen.promote",
     "kaigen.scaffold",
     "kaigen.cli",
 )
@@ -49,14 +49,6 @@ LAYERS: tuple[str, ...] = (
 
 FRONT_DOOR = ("kaigen", "kaigen.__main__")
 """Modules outside the layers: both name what the library and the command offer."""
-
-EXCEPTIONS = {
-    ("kaigen.promote.promotion", "kaigen.publish.sbom"),
-}
-"""Imports that still point up: importing and imported module. Each goes away; none is added."""
-
-KNOWN: set[tuple[str, str]] = set()
-"""Cycles that still exist: the folder, and those of its modules and folders that import each other."""
 
 
 def modules() -> dict[str, Path]:
@@ -166,26 +158,12 @@ def test_every_package_has_a_layer_of_its_own() -> None:
 
 
 def test_imports_point_down() -> None:
-    assert sorted(upward() - EXCEPTIONS) == []
-
-
-def test_every_exception_is_needed() -> None:
-    assert sorted(EXCEPTIONS - upward()) == [], "remove it from EXCEPTIONS"
+    assert sorted(upward()) == []
 
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_modules_or_folders_of_a_package_import_each_other(package: str) -> None:
-    known = [set(names.split()) for folder, names in KNOWN if folder == package]
-    assert [group for group in cycles_inside(package) if not any(set(group) <= each for each in known)] == []
-
-
-def test_every_known_cycle_exists() -> None:
-    gone = [
-        (package, names)
-        for package, names in KNOWN
-        if not any(set(group) <= set(names.split()) for group in cycles_inside(package))
-    ]
-    assert gone == [], "remove it from KNOWN"
+    assert cycles_inside(package) == []
 
 
 @pytest.mark.parametrize(
