@@ -1,3 +1,3 @@
-"""Brings a model snapshot onto a volume or into a bucket, proves it complete, and says so with a marker file."""
+"""Downloads a model snapshot to a volume or bucket, verifies it, and writes a completion marker."""
 
 __version__ = "0.1.0"

@@ -112,7 +112,7 @@ class Bucket:
         except Absent:
             return None
         found = head.get("Metadata")
-        # Some servers write the names of headers as they like them.
+        # Some servers use other capitalization for header names.
         sums = {name.lower(): value for name, value in found.items()} if isinstance(found, dict) else {}
         sha256 = text(sums, "sha256")
         right = sha256 == file.sha256 if file.sha256 else text(sums, "git-sha1") == file.git_sha1
@@ -196,7 +196,7 @@ class Bucket:
         sums = {"sha256": file.sha256} if file.sha256 is not None else {}
         upload = text(self._client.call("CreateMultipartUpload", file.path, Metadata=sums), "UploadId")
         if not upload:
-            raise Unavailable(f"{self._client.server} does not answer as S3 does")
+            raise Unavailable(f"{self._client.server} does not respond like an S3 server")
         return upload
 
     def part(self, file: RemoteFile, upload: str, number: int, content: memoryview) -> str:

@@ -1,4 +1,4 @@
-"""The command line: parses, calls, prints, and turns every outcome into an exit code."""
+"""The command line: parses, runs, prints, and returns an exit code for every outcome."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _argument(parse: Callable[[str], T]) -> Callable[[str], T]:
-    """Lets argparse print what a parser of ours says is wrong."""
+    """Make argparse print the error of one of our parsers."""
 
     def convert(text: str) -> T:
         try:
@@ -75,7 +75,7 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def _add_common(source: argparse.ArgumentParser) -> None:
-    """What the fetch from any source is told."""
+    """Add the options of every source."""
     source.add_argument("--dest", required=True, metavar="DIR", help="the folder, or s3://BUCKET[/PREFIX]")
     source.add_argument("--s3-endpoint", metavar="URL", help="the server of the bucket (Amazon's)")
     source.add_argument("--s3-region", type=_argument(_word), metavar="REGION", help="of the bucket")
@@ -96,7 +96,7 @@ def _add_common(source: argparse.ArgumentParser) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+    """Return the parser of the command line."""
     top = _Parser(
         prog="kaigen-downloader",
         description="Brings a model onto a volume or into a bucket and proves it complete.",
@@ -146,7 +146,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def _dest(arguments: argparse.Namespace) -> str | Address:
-    """The folder, or where in which bucket."""
+    """Return the destination: a folder, or a location in a bucket."""
     options = {
         name: getattr(arguments, f"s3_{name}") or None for name in ("endpoint", "region", "addressing")
     }
@@ -165,9 +165,9 @@ def _in_bucket(dest: str) -> bool:
 
 
 def _folder(arguments: argparse.Namespace) -> str:
-    """The folder that `wait` and `verify` look at."""
+    """Return the folder of `wait` and `verify`."""
     if _in_bucket(arguments.dest):
-        raise BadInput(f"{arguments.command} looks at a folder: mount {arguments.dest} and name the mount")
+        raise BadInput(f"{arguments.command} needs a folder: mount {arguments.dest} and give the mount path")
     return str(arguments.dest)
 
 
@@ -182,13 +182,15 @@ def _setting(env: Mapping[str, str], name: str, default: float) -> float:
 
 
 def _hub(arguments: argparse.Namespace, env: Mapping[str, str]) -> tuple[Source, str]:
-    """A repository of the Hub, and the token for it or nothing."""
+    """Return a repository of the Hub and its token, if any."""
     from kaigen_downloader.hub import Repository
 
     token = env.get("HF_TOKEN", "").strip()
     hide(token)
     if not token.isascii() or not token.isprintable() or " " in token:
-        raise BadInput("HF_TOKEN is not a token: it has spaces, line ends or other characters in it")
+        raise BadInput(
+            "HF_TOKEN is not a valid token: it contains spaces, line ends or other invalid characters"
+        )
     endpoint = arguments.endpoint or env.get("HF_ENDPOINT", "").strip() or DEFAULT_ENDPOINT
     repository = Repository(
         endpoint=endpoint.rstrip("/"),
@@ -201,7 +203,7 @@ def _hub(arguments: argparse.Namespace, env: Mapping[str, str]) -> tuple[Source,
 
 
 def _web(arguments: argparse.Namespace, env: Mapping[str, str]) -> Source:
-    """The files that were named, with their addresses."""
+    """Return the files of the command line with their URLs."""
     from kaigen_downloader.web import Web, WebFile
 
     addresses = list(arguments.file)
@@ -209,10 +211,10 @@ def _web(arguments: argparse.Namespace, env: Mapping[str, str]) -> Source:
         url = env.get(variable, "").strip()
         hide(url)
         if not url:
-            raise BadInput(f"{path}: the variable {variable} holds no address")
+            raise BadInput(f"{path}: the variable {variable} has no URL")
         addresses.append((path, url))
     if not addresses:
-        raise BadInput("nothing to fetch: name files with --file or --file-from")
+        raise BadInput("nothing to fetch: add --file or --file-from")
     sums = dict(arguments.sha256)
     strange = [path for path in sums if path not in dict(addresses)]
     strange += [path for path, text in sums.items() if not _SHA256.fullmatch(text)]
@@ -249,7 +251,7 @@ def _fetch(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
         try:
             say(facts.write(arguments.facts, marker, env))
         except facts.FactsNotWritten as error:
-            say(f"warning: the facts are not written: {error}")
+            say(f"warning: facts not written: {error}")
     return 0
 
 
@@ -276,7 +278,7 @@ def _verify(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
 
 
 def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
-    """Runs one command.
+    """Run one command.
 
     Args:
         argv: the arguments without the program's name.
@@ -305,7 +307,7 @@ def _end(number: int, _: FrameType | None) -> NoReturn:
 
 
 def run() -> NoReturn:
-    """Entry point of the program."""
+    """Run the program."""
     os.umask(0o022)  # pods of other users read the model
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, _end)

@@ -1,4 +1,4 @@
-"""Threads that do one piece of work together, and end together."""
+"""Worker threads that share one task and stop together."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kaigen_downloader.progress import Meter
 
 
 class Crew:
-    """The threads. `change` guards what they share and is notified when some of it changes."""
+    """The threads. `change` guards their shared state and is notified of changes."""
 
     def __init__(self, net: Net, meter: Meter, stop: threading.Event) -> None:
-        """Prepares.
+        """Initialize.
 
         Args:
             net: the client, whose connections are cut when the work ends.
             meter: prints its line now and then.
-            stop: set when the work ends, by itself or by a failure.
+            stop: set when the work ends, normally or by a failure.
         """
         self._net = net
         self._meter = meter
@@ -30,7 +30,7 @@ class Crew:
         self._failure: BaseException | None = None
 
     def run(self, count: int, work: Callable[[], None], tidy: Callable[[], None] | None = None) -> None:
-        """Lets the threads work until none has anything more to do.
+        """Run the threads until no work is left.
 
         Args:
             count: how many.
@@ -66,7 +66,7 @@ class Crew:
             raise self._failure
 
     def notify(self) -> None:
-        """Wakes those who wait for a change."""
+        """Wake the threads that wait for a change."""
         with self.change:
             self.change.notify_all()
 

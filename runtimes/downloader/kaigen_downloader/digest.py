@@ -1,4 +1,4 @@
-"""Checksums of a file while its bytes go by."""
+"""Computes the checksums of a file while it is fetched."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ FETCHES_OF_A_BAD_FILE = 3
 
 
 class Digest:
-    """sha256, and for files that the Hub names by git's blob id that one too."""
+    """The sha256, and for files that the Hub identifies by Git's blob id also that."""
 
     def __init__(self, remote: RemoteFile) -> None:
-        """Begins with no bytes seen."""
+        """Start with no bytes."""
         self._remote = remote
         self._sha256 = hashlib.sha256()
         self._git = hashlib.sha1(usedforsecurity=False) if remote.git_sha1 is not None else None
@@ -21,7 +21,7 @@ class Digest:
             self._git.update(b"blob %d\0" % remote.size)
 
     def copy(self) -> Digest:
-        """The same state, to go on from separately."""
+        """Return a copy of the state."""
         other = Digest.__new__(Digest)
         other._remote = self._remote
         other._sha256 = self._sha256.copy()
@@ -29,18 +29,18 @@ class Digest:
         return other
 
     def update(self, view: memoryview) -> None:
-        """Takes the next bytes."""
+        """Add the next bytes."""
         self._sha256.update(view)
         if self._git is not None:
             self._git.update(view)
 
     @property
     def sha256(self) -> str:
-        """Hex, for the marker."""
+        """Return the sha256 in hex, for the marker."""
         return self._sha256.hexdigest()
 
     def matches(self) -> bool:
-        """Whether the bytes are those that the source names; any are, when it names none."""
+        """Return whether the bytes match the source's checksum; always True if the source has none."""
         if not self._remote.provable:
             return True
         if self._git is not None:

@@ -1,4 +1,4 @@
-"""A folder of a volume as a store: one writer by a lock, and files that are moved to their place when whole."""
+"""A folder of a volume as a store: a lock for one writer, and files that are moved into place when complete."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from kaigen_downloader.text import say, size
 from kaigen_downloader.transfer import Transfer
 
 LOCK = f"{STATE}/lock"
-# What directories, journals and the marker may need beside the files.
+# Space for directories, journals and the marker, in addition to the files.
 _SPARE = 4 << 20
 _BLOCK = 4096
 
 
 @contextlib.contextmanager
 def opened(path: str, every: float) -> Iterator[Disk]:
-    """The store that a folder is, for as long as this process alone writes to it.
+    """A folder as a store, while this process is its only writer.
 
     Args:
         path: the folder; made when it is not there.
@@ -52,18 +52,18 @@ def opened(path: str, every: float) -> Iterator[Disk]:
 
 @contextlib.contextmanager
 def _only_writer(folder: Folder, every: float) -> Iterator[None]:
-    """Holds the folder's lock. Waits for it without limit; the kernel frees it when its holder dies."""
+    """Lock the folder. Waits without limit; the kernel frees the lock when its owner dies."""
     fd = folder.open(LOCK, os.O_RDWR | os.O_CREAT, create=True)
     try:
-        said = -every
+        printed_at = -every
         while True:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if time.monotonic() - said >= every:
-                    say("another download writes to this folder, waiting for it to end")
-                    said = time.monotonic()
+                if time.monotonic() - printed_at >= every:
+                    say("another download is writing to this folder, waiting for it")
+                    printed_at = time.monotonic()
                 time.sleep(0.2)
             except OSError as error:
                 say(f"warning: this file system has no locks ({error.strerror}): run one download only")
@@ -77,7 +77,7 @@ class Disk:
     """See `Store` for the methods."""
 
     def __init__(self, folder: Folder, every: float) -> None:
-        """Takes an open folder, and the seconds between two lines about what takes long."""
+        """Initialize with an open folder, and the seconds between two lines about long operations."""
         self._folder = folder
         self._every = every
         self.read = folder.read
@@ -85,14 +85,14 @@ class Disk:
         self.file_size = folder.file_size
 
     def owned(self) -> set[str]:
-        """A list of paths, which a run wrote before it changed anything."""
+        """The list of paths that a run writes before it changes anything."""
         try:
             return {str(path) for path in json.loads(self._folder.read(OWNED) or b"[]")}
         except ValueError:
             return set()
 
     def intact(self, listing: Snapshot) -> dict[str, str]:
-        """Reads every file that has the right size."""
+        """Read every file that has the right size."""
         folder = self._folder
         candidates = [
             file for file in listing.files if file.provable and folder.file_size(file.path) == file.size
@@ -115,13 +115,13 @@ class Disk:
             return dict(filter(None, pool.map(check, candidates)))
 
     def _first(self, plan: Plan) -> list[str]:
-        """What is removed before anything is fetched, deepest first."""
-        # What stands in the place of a file to fetch goes too: the volume need not hold both.
+        """Remove obsolete files before anything is fetched, deepest first."""
+        # An entry at the path of a file to fetch is removed too: the volume need not hold both.
         blocked = {file.path for file in plan.missing if self._folder.file_size(file.path) is not None}
         return sorted(blocked.union(plan.gone), reverse=True)
 
     def check_space(self, plan: Plan) -> None:
-        """Compares with what the file system has left."""
+        """Compare the needed space with the free space."""
         folder = self._folder
         free, whole = folder.free()
         need = sum(file.size - partial.kept_bytes(folder, file) for file in plan.missing)
@@ -136,7 +136,7 @@ class Disk:
             )
 
     def clear(self, plan: Plan) -> None:
-        """Also makes the folders of the files to come."""
+        """Also create the folders of the new files."""
         folder, first = self._folder, self._first(plan)
         partial.forget_others(folder, plan.missing)
         folder.write(OWNED, json.dumps(sorted(plan.owned)).encode())
@@ -147,11 +147,11 @@ class Disk:
             folder.make_way(file.path)
 
     def kept_bytes(self, file: RemoteFile) -> int:
-        """What the disk holds of its partial file."""
+        """Return the bytes of its partial file on disk."""
         return partial.kept_bytes(self._folder, file)
 
     def fill(self, files: Sequence[RemoteFile], work: Work) -> dict[str, str]:
-        """Writes each part to its place in a partial file."""
+        """Write each part to its position in a partial file."""
         transfer = Transfer(
             self._folder,
             files,
@@ -165,9 +165,9 @@ class Disk:
         return transfer.run()
 
     def tidy(self) -> None:
-        """Removes every partial file."""
+        """Remove every partial file."""
         partial.forget_others(self._folder, ())
 
     def disown(self) -> None:
-        """Removes the list."""
+        """Remove the list."""
         self._folder.remove(OWNED)

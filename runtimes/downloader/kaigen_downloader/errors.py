@@ -1,10 +1,10 @@
-"""What may go wrong, each with the exit code that a Job's `podFailurePolicy` can act on."""
+"""Failures, each with an exit code for a Job's `podFailurePolicy`."""
 
 from __future__ import annotations
 
 
 class Failure(Exception):
-    """Root of what the user is told in one line, without a traceback.
+    """Base class of failures that are printed in one line, without a traceback.
 
     Attributes:
         code: exit code of the process.
@@ -14,13 +14,13 @@ class Failure(Exception):
 
 
 class Refused(Failure):
-    """Not found, gated, or no access: trying again with the same spec changes nothing."""
+    """Not found, gated, or no access: retrying with the same spec does not help."""
 
     code = 10
 
 
 class Corrupt(Failure):
-    """The bytes do not have the checksum or size that the source names, also after fetching them again."""
+    """Wrong checksum or size, even after fetching again."""
 
     code = 11
 
@@ -32,19 +32,19 @@ class NoSpace(Failure):
 
 
 class BadInput(Failure):
-    """An argument, a file name from the server, or the state of the folder cannot be accepted."""
+    """An argument, a file name from the server, or the state of the folder is invalid."""
 
     code = 13
 
 
 class Unavailable(Failure):
-    """The network or the server failed, and went on failing while we tried again."""
+    """The network or the server failed, and all retries failed too."""
 
     code = 20
 
 
 class Transient(Failure):
-    """One attempt failed in a way that may pass. Caught where attempts are counted.
+    """One attempt failed with an error that may be temporary. Caught where attempts are counted.
 
     Attributes:
         retry_after: seconds the server asked us to wait, or None.
@@ -58,4 +58,4 @@ class Transient(Failure):
 
 
 class Stopped(Exception):
-    """A worker was told to end because another one failed. Never reaches the user."""
+    """A worker was stopped because another one failed. Never reaches the user."""

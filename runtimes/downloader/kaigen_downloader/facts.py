@@ -1,4 +1,4 @@
-"""Measured facts for people and tools: a ConfigMap that the download Job writes when it is done."""
+"""Facts about a finished download: a ConfigMap that the download Job writes."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Json = dict[str, object]
 
 
 class FactsNotWritten(Exception):
-    """Why the ConfigMap is not there. Never fails the download."""
+    """The ConfigMap could not be written. Never fails the download."""
 
 
 def check_name(name: str) -> str:
-    """The name of a ConfigMap.
+    """Return the name of a ConfigMap after checking it.
 
     Raises:
         BadInput: Kubernetes would not take it.
     """
     if not _NAME.fullmatch(name):
-        raise BadInput(f"{name!r} cannot be the name of a ConfigMap")
+        raise BadInput(f"{name!r} is not a valid name of a ConfigMap")
     return name
 
 
@@ -45,7 +45,7 @@ def _source(facts: Mapping[str, str]) -> str:
 
 
 def data(marker: Marker) -> dict[str, str]:
-    """What the ConfigMap says; all of it follows from the marker."""
+    """Return the data of the ConfigMap, derived from the marker."""
     started, finished = (datetime.datetime.fromisoformat(when) for when in (marker.started, marker.finished))
     seconds = max((finished - started).total_seconds(), 0.001)
     return {
@@ -60,7 +60,7 @@ def data(marker: Marker) -> dict[str, str]:
 
 
 def config_map(name: str, marker: Marker, env: Mapping[str, str]) -> Json:
-    """The object. The Job that `JOB_NAME` and `JOB_UID` name owns it, so that it goes when the Job does."""
+    """Return the ConfigMap. The Job of `JOB_NAME` and `JOB_UID` owns it, so that it is deleted with the Job."""
     labels = {"app.kubernetes.io/managed-by": "kaigen"}
     if env.get("KAIGEN_APP"):
         labels["app.kubernetes.io/instance"] = env["KAIGEN_APP"]
@@ -73,11 +73,11 @@ def config_map(name: str, marker: Marker, env: Mapping[str, str]) -> Json:
 
 
 def write(name: str, marker: Marker, env: Mapping[str, str]) -> str:
-    """Creates the ConfigMap, or brings it up to date when it says something else.
+    """Create the ConfigMap, or update it if it differs.
 
     Args:
         name: of the ConfigMap, in the pod's own namespace.
-        marker: what it tells about.
+        marker: the marker of the download.
         env: `KUBERNETES_SERVICE_HOST` and `_PORT`, `KAIGEN_SA_DIR`, `KAIGEN_APP`, `JOB_NAME`, `JOB_UID`.
 
     Returns:
@@ -107,7 +107,7 @@ def write(name: str, marker: Marker, env: Mapping[str, str]) -> str:
 
 
 def _agrees(found: object, wanted: object) -> bool:
-    """Whether merging `wanted` into `found` changes nothing. Owner references are compared by uid."""
+    """Return whether merging `wanted` into `found` changes nothing. Owner references are compared by uid."""
     if isinstance(wanted, dict):
         return isinstance(found, dict) and all(
             _agrees(found.get(key), value) for key, value in wanted.items()
@@ -127,7 +127,7 @@ def _refused(verb: str, status: int, answer: Json) -> str:
 
 
 class _Api:
-    """As much of the Kubernetes API as one ConfigMap needs."""
+    """The part of the Kubernetes API that one ConfigMap needs."""
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._mount = env.get("KAIGEN_SA_DIR") or SERVICE_ACCOUNT
@@ -149,7 +149,7 @@ class _Api:
             raise FactsNotWritten(f"no service account token is mounted ({error})") from None
 
     def call(self, method: str, path: str, body: Json | None = None, kind: str = "") -> tuple[int, Json]:
-        """Status and JSON answer; a few attempts when the server does not answer or is busy."""
+        """Return status and JSON response, with a few retries when the server does not respond or is busy."""
         for left in reversed(range(_ATTEMPTS)):
             try:
                 status, answer = self._once(method, path, body, kind)

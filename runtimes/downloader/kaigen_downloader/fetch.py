@@ -1,4 +1,4 @@
-"""From what is asked for to a complete store with its marker."""
+"""Fetches an order into a store and writes its marker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What `fetch` is told.
+    """The options of `fetch`.
 
     Attributes:
         source: where from and which files.
@@ -50,7 +50,7 @@ class Order:
 
 
 def fetch(order: Order) -> Marker:
-    """Makes the folder or bucket hold exactly what the order says, and marks it.
+    """Make the folder or bucket match the order, and write the marker.
 
     Args:
         order: what to fetch and where to.
@@ -127,7 +127,7 @@ def _plan(store: Store, listing: Snapshot, found: Marker | None) -> Plan:
 
 
 def _transfer(store: Store, order: Order, plan: Plan, net: Net, retry: Retry) -> tuple[dict[str, str], int]:
-    """Fetches what is missing.
+    """Fetch missing files.
 
     Returns:
         sha256 of all files by path, and the bytes that came over the network.

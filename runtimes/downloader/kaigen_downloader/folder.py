@@ -154,14 +154,14 @@ class Folder:
 
     def write(self, path: str, data: bytes) -> None:
         """Writes a small file so that after a crash either the old or the whole new one is there."""
-        beside = path + ".new"
-        fd = self.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, create=True)
+        temporary = path + ".new"
+        fd = self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, create=True)
         with os.fdopen(fd, "wb") as file:
             file.write(data)
             file.flush()
             os.fchmod(fd, 0o644)
             os.fsync(fd)
-        self.move(beside, path)
+        self.move(temporary, path)
 
     def move(self, source: str, target: str) -> None:
         """Renames a file over another and makes the new name durable."""
@@ -190,7 +190,7 @@ class Folder:
         """Makes the folders above a file that is going to be there.
 
         Raises:
-            BadInput: something stands in the way that is not ours to remove.
+            BadInput: a foreign file or folder is in the way.
         """
         with self._parent(path, create=True):
             found = self.stat(path)

@@ -1,4 +1,4 @@
-"""What the Hub says a repository holds. huggingface_hub asks and understands, our own client carries it."""
+"""Lists the files of a repository on the Hub. huggingface_hub makes the requests, our HTTP client sends them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEX = re.compile(r"[0-9a-f]+")
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A repository of a Hub, and which of its files.
+    """A repository of a Hub, and the selection of its files.
 
     Attributes:
         endpoint: URL of the Hub.
@@ -47,7 +47,7 @@ class Repository:
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """For the marker."""
+        """Return the source for the marker."""
         return {"type": "huggingface", "repo": self.repo, "revision": self.revision}
 
     def snapshot(self, net: Net, retry: Retry, token: bool) -> Snapshot:
@@ -60,7 +60,10 @@ class Repository:
 
 
 def chosen(path: str, source: Repository) -> bool:
-    """Whether the globs choose a file. As in huggingface_hub, `*` crosses slashes, `folder/` is all in it."""
+    """Return whether the globs select a file.
+
+    As in huggingface_hub, `*` crosses slashes and `folder/` selects everything in it.
+    """
 
     def matches(glob: str) -> bool:
         return fnmatch.fnmatchcase(path, glob + "*" if glob.endswith("/") else glob)
@@ -71,7 +74,7 @@ def chosen(path: str, source: Repository) -> bool:
 
 
 def refusal(source: Repository, status: int, code: str, message: str, token: bool) -> Refused:
-    """The permanent failure that a status of the Hub and its `X-Error-Code` mean."""
+    """Return the permanent failure for a status of the Hub and its `X-Error-Code`."""
     where = f"{source.repo}@{source.revision}"
     if code == "GatedRepo":
         hint = "HF_TOKEN has no access" if token else "set HF_TOKEN"
@@ -89,7 +92,7 @@ def refusal(source: Repository, status: int, code: str, message: str, token: boo
 
 
 def snapshot(source: Repository, net: Net, retry: Retry, token: bool) -> Snapshot:
-    """Asks the Hub what the revision stands for and which files it has.
+    """Ask the Hub for the commit of the revision and its files.
 
     Args:
         source: the repository and the choice of files.
@@ -108,7 +111,7 @@ def snapshot(source: Repository, net: Net, retry: Retry, token: bool) -> Snapsho
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     class Transport(httpx2.BaseTransport):
-        """Carries huggingface_hub's requests: our proxies, deadlines, patience and rule for the token."""
+        """Send huggingface_hub's requests with our proxies, timeouts, retries and token rules."""
 
         def handle_request(self, request: httpx2.Request) -> httpx2.Response:
             if request.method != "GET":
@@ -131,7 +134,7 @@ def snapshot(source: Repository, net: Net, retry: Retry, token: bool) -> Snapsho
     try:
         commit = api.model_info(source.repo, revision=source.revision).sha
         if not commit or not _HEX.fullmatch(commit):
-            raise Unavailable(f"{source.endpoint} names no commit for {source.repo}@{source.revision}")
+            raise Unavailable(f"{source.endpoint} returns no commit for {source.repo}@{source.revision}")
         entries = [
             entry
             for entry in api.list_repo_tree(source.repo, recursive=True, revision=commit)
@@ -164,13 +167,11 @@ def snapshot(source: Repository, net: Net, retry: Retry, token: bool) -> Snapsho
             token,
         ) from None
     except (httpx2.HTTPError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Unavailable(
-            f"{source.endpoint} does not answer as a Hub does ({type(error).__name__})"
-        ) from None
+        raise Unavailable(f"{source.endpoint} does not respond like a Hub ({type(error).__name__})") from None
     if not files:
         some = ", ".join(entry.path for entry in entries[:5])
         raise BadInput(
-            f"the globs choose none of the {plural(len(entries), 'file')} of {source.repo}@{source.revision}"
+            f"the globs select none of the {plural(len(entries), 'file')} of {source.repo}@{source.revision}"
             + (f", which has {some}, …" if some else "")
         )
     check(files)
@@ -181,7 +182,7 @@ _KEPT = {"content-type", "link", "location", "x-error-code", "x-error-message", 
 
 
 def check(files: Sequence[RemoteFile]) -> None:
-    """Refuses a listing that could do harm or could not be verified.
+    """Reject a listing that is dangerous or cannot be verified.
 
     Raises:
         BadInput: names that could do harm.
@@ -191,4 +192,4 @@ def check(files: Sequence[RemoteFile]) -> None:
     for file in files:
         length = 64 if file.sha256 is not None else 40
         if len(file.oid) != length or not _HEX.fullmatch(file.oid) or file.size < 0:
-            raise Corrupt(f"the Hub gives no checksum that can be verified for {file.path!r}")
+            raise Corrupt(f"the Hub has no usable checksum for {file.path!r}")

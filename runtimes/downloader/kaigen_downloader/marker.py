@@ -1,4 +1,4 @@
-"""The completion marker: `.kaigen/model.json`, written last, the one thing that other pods wait for."""
+"""The completion marker, `.kaigen/model.json`: it is written last, and other pods wait for it."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """What a complete folder says of itself.
+    """The description of a complete folder.
 
     Attributes:
         identity: the compiler's name for the source spec; opaque here.
-        source: what it was fetched from: `type`, and what else tells it, such as `repo` and `revision`.
-        commit: what that stood for.
+        source: where it was fetched from: `type` and other fields, such as `repo` and `revision`.
+        commit: the commit of that revision.
         files: sorted by path.
         started: RFC 3339, when the run that completed the folder began.
         finished: RFC 3339, when it ended.
@@ -50,18 +50,18 @@ class Marker:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all files."""
+        """The bytes of all files."""
         return sum(file.size for file in self.files)
 
     @property
     def summary(self) -> str:
-        """One phrase for logs: source, commit, files, size."""
+        """Return source, commit, files and size in one phrase, for logs."""
         name = self.source.get("repo", self.source["type"])
         return f"{name}@{self.commit[:12]}, {plural(len(self.files), 'file')}, {size(self.bytes)}"
 
 
 def read(files: Files) -> Marker | None:
-    """The marker of a folder or bucket; None when there is none or it is not one we can read."""
+    """Return the marker of a folder or bucket; None when it does not exist or is invalid."""
     data = files.read(PATH)
     if data is None:
         return None
@@ -88,7 +88,7 @@ def read(files: Files) -> Marker | None:
 
 
 def write(files: Files, marker: Marker) -> None:
-    """Writes the marker durably and in one step."""
+    """Write the marker durably and atomically."""
     document = {
         "schema": SCHEMA,
         "identity": marker.identity,
@@ -103,7 +103,7 @@ def write(files: Files, marker: Marker) -> None:
 
 
 def wrong_sizes(files: Files, marker: Marker) -> list[str]:
-    """What is not as the marker says, going by names and sizes only; empty when all is well."""
+    """Return the differences from the marker, by names and sizes only; empty when there are none."""
     wrong = []
     for file in marker.files:
         found = files.file_size(file.path)

@@ -1,4 +1,4 @@
-"""One HTTP client for all that comes from the Hub or its CDN.
+"""The HTTP client for the Hub, its CDN and other servers.
 
 It keeps connections, goes through proxies, has a deadline for every read, leaves redirects to its caller, and
 sends the token to the Hub's own origin and nowhere else.
@@ -32,7 +32,7 @@ _RESET = re.compile(r"\bt\s*=\s*(\d+)")
 
 
 def origin(url: str) -> Origin:
-    """Scheme, host and port: what a browser would call the same site.
+    """Return scheme, host and port of a URL.
 
     Raises:
         BadInput: not an http or https URL.
@@ -53,7 +53,7 @@ def _parse(url: str) -> SplitResult:
 
 
 def retry_after(headers: HTTPMessage | Mapping[str, str], now: float) -> float | None:
-    """Seconds that `Retry-After` asks for, as a number or a date; else those of the Hub's `RateLimit`."""
+    """Return the seconds of `Retry-After`, a number or a date; if it is missing, those of the Hub's `RateLimit`."""
     value = (headers.get("Retry-After") or "").strip()
     if value.isdigit():
         return float(value)
@@ -65,7 +65,7 @@ def retry_after(headers: HTTPMessage | Mapping[str, str], now: float) -> float |
 
 
 class Answer:
-    """The head of an answer, and its body to be read. Use as a context manager."""
+    """The headers of a response, and its body as a stream. Use as a context manager."""
 
     def __init__(
         self, net: Net, connection: http.client.HTTPConnection, response: http.client.HTTPResponse
@@ -85,7 +85,7 @@ class Answer:
             self._connection.close()
 
     def readinto(self, view: memoryview) -> int:
-        """Fills the view as far as the body goes; 0 at its end.
+        """Read the body into the view; return 0 at its end.
 
         Raises:
             Transient: the connection was cut or gave nothing for the time allowed.
@@ -107,7 +107,7 @@ class Answer:
 
 
 class Net:
-    """Connections of all threads; each thread has its own to each origin."""
+    """The connections of all threads; each thread has its own connection to each origin."""
 
     def __init__(self, hub: str, token: str | None, *, timeout: float, stop: threading.Event) -> None:
         """Prepares; connects to nothing yet.
@@ -158,7 +158,7 @@ class Net:
         if answer.status in _PASSING:
             wait = retry_after(answer.headers, time.time())
             if wait is not None:
-                self._hold(where, wait)
+                self._pause_origin(where, wait)
             with answer:
                 text = f"{where[1]} answers {answer.status} {answer._response.reason}".rstrip()
             raise Transient(text + (f", wait {duration(wait)}" if wait else ""), wait)
@@ -167,7 +167,7 @@ class Net:
     def _send(
         self, connection: http.client.HTTPConnection, target: str, headers: Mapping[str, str], host: str
     ) -> Answer:
-        # The server may have closed a kept connection meanwhile. That is no failure: connect anew, once.
+        # The server may have closed a kept connection meanwhile. That is not a failure: reconnect, once.
         for kept in (connection.sock is not None, False):
             try:
                 with self.guard(f"asking {host}"):
@@ -229,7 +229,7 @@ class Net:
                 self._all.add(connection)
         return mine[where]
 
-    def _hold(self, where: Origin, seconds: float) -> None:
+    def _pause_origin(self, where: Origin, seconds: float) -> None:
         with self._lock:
             self._held[where] = max(self._held.get(where, 0.0), time.monotonic() + seconds)
 

@@ -1,4 +1,4 @@
-"""A file on its way: the bytes that are there, and the journal that says which.
+"""A partially fetched file: its bytes, and a journal of the complete parts.
 
 The journal gets one line for each part that is wholly in the file, with its CRC-32. A kill of the process
 loses only the parts under way. After a crash of the node, parts whose line was saved and whose bytes were not
@@ -19,33 +19,33 @@ WHERE = f"{STATE}/partial"
 
 
 def key(remote: RemoteFile) -> str:
-    """The name under which a file's bytes are kept: its path and content, not the commit."""
+    """Return the name of a partial file: it depends on path and content, not on the commit."""
     return hashlib.sha256(f"{remote.path}\0{remote.oid}".encode()).hexdigest()[:40]
 
 
 def kept_bytes(folder: Folder, remote: RemoteFile) -> int:
-    """Bytes of the disk that an earlier run has already filled for this file."""
+    """Return the bytes on disk that an earlier run allocated for this file."""
     found = folder.stat(f"{WHERE}/{key(remote)}.part")
     return min(remote.size, found.st_blocks * 512) if found is not None else 0
 
 
 def others(folder: Folder, files: tuple[RemoteFile, ...]) -> list[str]:
-    """What earlier runs left of files that are not wanted any more."""
+    """Yield partial files of earlier runs that are no longer needed."""
     keep = {f"{key(remote)}{end}" for remote in files for end in (".part", ".journal")}
     return [f"{WHERE}/{name}" for name in folder.names(WHERE) if name not in keep]
 
 
 def forget_others(folder: Folder, files: tuple[RemoteFile, ...]) -> None:
-    """Removes it."""
+    """Remove it."""
     for path in others(folder, files):
         folder.remove(path)
 
 
 class Partial:
-    """The partial file and its journal. The caller locks."""
+    """A partial file and its journal. The caller locks."""
 
     def __init__(self, folder: Folder, remote: RemoteFile, part_size: int) -> None:
-        """Opens what an earlier run left, or begins anew.
+        """Open the partial file of an earlier run, or start a new one.
 
         Args:
             folder: the model folder.
@@ -86,7 +86,7 @@ class Partial:
         }
 
     def _load(self) -> tuple[int, list[int | None]] | None:
-        """Part size and CRC of each part that is there, by an earlier run's journal."""
+        """Return part size and CRC of each complete part, from an earlier run's journal."""
         if self._folder.file_size(self._path) != self.remote.size:
             return None
         data = self._folder.read(self._journal_path)
@@ -125,12 +125,12 @@ class Partial:
             os.write(self._journal, (json.dumps(self._header()) + "\n").encode())
 
     def bounds(self, index: int) -> tuple[int, int]:
-        """First byte of a part and the one after its last."""
+        """Return the first byte of a part and the one after its last."""
         start = index * self.part_size
         return start, min(start + self.part_size, self.remote.size)
 
     def write(self, view: memoryview, offset: int) -> None:
-        """Puts bytes in their place.
+        """Write bytes at their position.
 
         Raises:
             NoSpace: the disk is full.
@@ -143,14 +143,14 @@ class Partial:
             raise explain(error, self.remote.path) from error
 
     def read(self, view: memoryview, offset: int) -> int:
-        """Reads bytes back; 0 at the end of the file."""
+        """Read bytes back; 0 at the end of the file."""
         try:
             return os.preadv(self.fd, [view], offset)
         except OSError as error:
             raise explain(error, self.remote.path) from error
 
     def complete(self, index: int, crc: int) -> None:
-        """Records a part that is wholly written."""
+        """Record a complete part."""
         try:
             if self._journal is not None:
                 os.write(self._journal, b"%d %08x\n" % (index, crc))
@@ -160,23 +160,23 @@ class Partial:
         self.resumed.discard(index)
 
     def complete_parts(self) -> list[int]:
-        """The parts that are wholly written."""
+        """Return the complete parts."""
         return [index for index, crc in enumerate(self.done) if crc is not None]
 
     def forget(self, index: int) -> None:
-        """Takes back that a part is there."""
+        """Mark a part as missing."""
         self.done[index] = None
         self.resumed.discard(index)
 
     def restart(self, part_size: int) -> None:
-        """Throws all bytes away."""
+        """Discard all bytes."""
         try:
             self._begin(part_size)
         except OSError as error:
             raise explain(error, self.remote.path) from error
 
     def publish(self) -> None:
-        """Moves the finished file to its place, durably."""
+        """Move the complete file to its destination, durably."""
         try:
             os.fchmod(self.fd, 0o644)
             sync(self.fd)
@@ -187,7 +187,7 @@ class Partial:
         self.close()
 
     def close(self) -> None:
-        """Gives the descriptors back; the bytes stay for the next run."""
+        """Close the descriptors; the bytes stay for the next run."""
         for fd in (self.fd, self._journal):
             if fd is not None:
                 with contextlib.suppress(OSError):

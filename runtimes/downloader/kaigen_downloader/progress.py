@@ -1,4 +1,4 @@
-"""Counts bytes and now and then says how far they are."""
+"""Counts bytes and prints the progress periodically."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Meter:
     """A counter that many threads add to and one thread prints."""
 
     def __init__(self, verb: str, total: int, done: int = 0, *, every: float = 10.0) -> None:
-        """Starts counting.
+        """Start counting.
 
         Args:
             verb: first word of the lines.
@@ -30,26 +30,26 @@ class Meter:
         self._last = (time.monotonic(), 0)
 
     def add(self, count: int) -> None:
-        """Counts bytes that were just fetched."""
+        """Count bytes that were just fetched."""
         with self._lock:
             self._added += count
 
     def lose(self, count: int) -> None:
-        """Counts bytes that were there and turned out bad, so that they are fetched again."""
+        """Count bytes that were damaged and are fetched again."""
         with self._lock:
             self._lost += count
 
     @property
     def added(self) -> int:
-        """Bytes counted with `add`, those fetched twice included."""
+        """Return the bytes counted with `add`, including those fetched twice."""
         return self._added
 
     def wait(self) -> float:
-        """Seconds until the next line is due."""
+        """Return the seconds until the next line is due."""
         return max(0.0, self._last[0] + self._every - time.monotonic())
 
     def line(self) -> None:
-        """Prints a line when one is due."""
+        """Print a line when one is due."""
         with self._lock:
             now = time.monotonic()
             then, before = self._last

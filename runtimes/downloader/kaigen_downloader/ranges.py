@@ -29,7 +29,7 @@ class Served:
     """One file at its source. Threads may fetch parts of it together."""
 
     def __init__(self, remote: RemoteFile, net: Net, meter: Meter, retry: Retry, refusal: Refusal) -> None:
-        """Prepares.
+        """Initialize.
 
         Args:
             remote: the file.
@@ -108,7 +108,7 @@ class Served:
                 target = urljoin(url, answer.headers.get("Location", ""))
                 answer.small_body(1 << 20)
             if url.startswith("https:") and not target.startswith("https:"):
-                raise Transient("the server redirects from https to an unprotected address")
+                raise Transient("the server redirects from https to http")
             if origin(url) == self._home and origin(target) != self._home:
                 self._signed_url = target
             url = target

@@ -1,4 +1,4 @@
-"""Files that a source offers, and what is wrong with a list of them."""
+"""The files of a source, and the validation of its listing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kaigen_downloader.retry import Retry
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file that a source offers.
+    """A file of a source.
 
     Attributes:
         path: relative, checked to stay inside the folder.
@@ -22,7 +22,7 @@ class RemoteFile:
         sha256: where it is known, else None.
         git_sha1: git's name of the blob, for small files of the Hub, else None.
         url: where it is served or redirected.
-        version: what its server tells one content from another by, an `ETag`; for files without a checksum.
+        version: the server's identifier of the content, an `ETag`; for files without a checksum.
     """
 
     path: str
@@ -34,18 +34,18 @@ class RemoteFile:
 
     @property
     def oid(self) -> str:
-        """What tells this content from another: a checksum, or the server's own word."""
+        """The identity of the content: a checksum, or the server's version."""
         return self.sha256 or self.git_sha1 or self.version
 
     @property
     def provable(self) -> bool:
-        """Whether its bytes can be told from others of the same number."""
+        """Whether its content can be verified."""
         return self.sha256 is not None or self.git_sha1 is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a source holds at one moment: the files chosen from it.
+    """The selected files of a source at one moment.
 
     Attributes:
         commit: the source's name for that moment, or a hash of what the files are.
@@ -57,27 +57,27 @@ class Snapshot:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all files."""
+        """The bytes of all files."""
         return sum(file.size for file in self.files)
 
 
 class Source(Protocol):
-    """Where files come from."""
+    """A source of files."""
 
     @property
     def endpoint(self) -> str:
-        """URL whose origin alone gets the token."""
+        """The only URL whose origin gets the token."""
 
     @property
     def name(self) -> str:
-        """Short, for messages: `OWNER/NAME@main`."""
+        """A short name for messages: `OWNER/NAME@main`."""
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """What the marker says of it beside the commit: its `type`, and what else tells it."""
+        """The source for the marker, without the commit: its `type` and other identifying fields."""
 
     def snapshot(self, net: Net, retry: Retry, token: bool) -> Snapshot:
-        """Asks what there is.
+        """List the files.
 
         Args:
             net: the client, which adds the token.
@@ -89,19 +89,19 @@ class Source(Protocol):
         """
 
     def refusal(self, path: str, status: int, code: str, message: str, token: bool) -> Failure:
-        """The permanent failure that an answer for a file means."""
+        """Return the permanent failure for a response about a file."""
 
 
 def check_names(listed: Sequence[str]) -> None:
-    """Refuses a listing that could do harm.
+    """Reject a dangerous listing.
 
     Raises:
-        BadInput: a name that leads out of the folder, is our own, stands twice, or is at once a file and a folder.
+        BadInput: a name is outside the folder, is reserved, is listed twice, or is both a file and a folder.
     """
     paths: set[str] = set()
     for path in listed:
         if split(path)[0] == STATE:
-            raise BadInput(f"the source has a file {path!r}, a name that this program keeps for itself")
+            raise BadInput(f"the source has a file {path!r}, which is a reserved name")
         if path in paths:
             raise BadInput(f"the source lists {path!r} twice")
         paths.add(path)

@@ -1,4 +1,4 @@
-"""How often and how long to try again."""
+"""Retries: how many and how long."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kaigen_downloader.text import duration, say
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """The rule.
+    """The retry policy.
 
     Attributes:
         attempts: failures in a row, without any progress between them, that end the run.
@@ -29,44 +29,44 @@ class Patience:
 
 
 class Retry:
-    """The rule as one run applies it, with all its threads."""
+    """The retry policy of one run, shared by its threads."""
 
     def __init__(self, patience: Patience, stop: threading.Event) -> None:
-        """Begins; `stop` is set when work is to end."""
+        """Initialize; `stop` is set when the work must end."""
         self.patience = patience
         self.stop = stop
-        self._last_said = float("-inf")
+        self._last_printed = float("-inf")
         self._lock = threading.Lock()
 
     def attempts(self, what: str) -> Attempts:
-        """The count for one piece of work, named as messages shall name it."""
+        """Return the counter of one task, with its name for messages."""
         return Attempts(self, what)
 
     def say(self, text: str) -> None:
-        """Prints, unless it did so within the last second: many connections fail together."""
+        """Print a message, at most one per second, because many connections fail together."""
         with self._lock:
             now = time.monotonic()
-            if now - self._last_said < 1.0:
+            if now - self._last_printed < 1.0:
                 return
-            self._last_said = now
+            self._last_printed = now
         say(text)
 
 
 class Attempts:
-    """Counts the failures of one piece of work."""
+    """Counts the failures of one task."""
 
     def __init__(self, retry: Retry, what: str) -> None:
-        """Begins with none."""
+        """Start with no failure."""
         self._retry = retry
         self._what = what
         self._failed = 0
 
     def failed(self, error: Transient, *, progress: bool = False) -> None:
-        """Sleeps until the next attempt.
+        """Sleep until the next attempt.
 
         Args:
             error: why this one failed.
-            progress: it brought something all the same, so the count begins anew.
+            progress: the attempt made progress, so the count starts again.
 
         Raises:
             Unavailable: that was the last attempt, or the server asks for too long a wait.

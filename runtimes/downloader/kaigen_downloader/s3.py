@@ -1,4 +1,4 @@
-"""A client of S3, or of what speaks its protocol: one attempt counter, one line for each failure.
+"""A client for S3 and compatible servers: one retry counter, one line for each failure.
 
 boto3 signs and sends; trying again, and saying what went wrong, is done here, as for everything else that this
 program asks of a network.
@@ -22,13 +22,13 @@ from kaigen_downloader.text import hide, size
 
 SCHEME = "s3://"
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-_")
-# What the server says; its shape is told by the operation.
+# The response of the server; its shape depends on the operation.
 Reply = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where in which bucket.
+    """A location in a bucket.
 
     Attributes:
         bucket: its name.
@@ -46,14 +46,14 @@ class Address:
 
     @property
     def name(self) -> str:
-        """For messages: `s3://BUCKET/PREFIX`."""
+        """Return `s3://BUCKET/PREFIX`, for messages."""
         return f"{SCHEME}{self.bucket}/{self.prefix}".rstrip("/")
 
 
 def address(
     url: str, endpoint: str | None = None, region: str | None = None, addressing: str | None = None
 ) -> Address:
-    """Reads `s3://BUCKET[/PREFIX]`; slashes at its end change nothing.
+    """Parse `s3://BUCKET[/PREFIX]`; trailing slashes are ignored.
 
     Raises:
         BadInput: it is not one, or the endpoint is no URL of a server.
@@ -62,15 +62,13 @@ def address(
     if not url.startswith(SCHEME):
         raise BadInput(f"{url}: a bucket is s3://BUCKET[/PREFIX]")
     if not 3 <= len(bucket) <= 222 or not _LETTERS.issuperset(bucket):
-        raise BadInput(f"{url}: {bucket!r} cannot be the name of a bucket")
+        raise BadInput(f"{url}: {bucket!r} is not a valid bucket name")
     prefix = prefix.rstrip("/")
     if prefix:
         try:
             split(prefix)
         except BadInput:
-            raise BadInput(
-                f"{url}: {prefix!r} cannot be a prefix: it must look like a relative path"
-            ) from None
+            raise BadInput(f"{url}: {prefix!r} is not a valid prefix: it must be a relative path") from None
         prefix += "/"
     if len(prefix.encode()) > 512:
         raise BadInput(f"{url}: a prefix longer than 512 bytes")
@@ -90,7 +88,7 @@ def _check_endpoint(url: str) -> None:
 
 
 class _Body(io.RawIOBase):
-    """Bytes to send, without a copy of them. Sent in small pieces, each with the time that one write may take."""
+    """Bytes to send without copying, in small pieces, each with its own write timeout."""
 
     def __init__(self, view: memoryview, stop: threading.Event) -> None:
         self._bytes = view
@@ -124,10 +122,10 @@ class _Body(io.RawIOBase):
 
 
 class Client:
-    """The objects below one prefix of one bucket. Threads may use it together."""
+    """The objects below one prefix of one bucket. Safe for threads."""
 
     def __init__(self, where: Address, retry: Retry, *, timeout: float, connections: int) -> None:
-        """Finds the credentials; connects to nothing else yet.
+        """Find the credentials; no other connection is made yet.
 
         Args:
             where: the bucket and the prefix.
@@ -153,7 +151,7 @@ class Client:
             if credentials is None:
                 raise Refused(
                     f"{where.name}: no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
-                    "or give the service account an identity"
+                    "or give the service account a cloud identity"
                 )
             frozen = credentials.get_frozen_credentials()
             hide(frozen.secret_key)
@@ -180,12 +178,12 @@ class Client:
             )
         except (BotoCoreError, ClientError, OSError, ValueError) as error:
             raise explain(error, "", where, self.server) from None
-        # boto3 would follow a bucket into another region by itself. The user shall know where it is.
+        # boto3 would follow a bucket to another region automatically. Report the region to the user instead.
         self._client.meta.events.register_last("before-parameter-build.s3", _stay)
 
     @contextlib.contextmanager
     def used_with(self, retry: Retry) -> Iterator[None]:
-        """For a time counts and ends with the attempts of others."""
+        """Use the retry counter of another task for a while."""
         mine, self._retry = self._retry, retry
         try:
             yield
@@ -194,13 +192,13 @@ class Client:
 
     @property
     def server(self) -> str:
-        """The server's name, for messages."""
+        """Return the server's name, for messages."""
         client = getattr(self, "_client", None)
         url: str = client.meta.endpoint_url if client is not None else self.where.endpoint or "s3"
         return urlsplit(url).netloc.rpartition("@")[2] or url
 
     def key(self, path: str) -> str:
-        """The key of a file.
+        """Return the key of a file.
 
         Raises:
             BadInput: it would be too long, or is no name for a file.
@@ -214,7 +212,7 @@ class Client:
     def call(
         self, operation: str, path: str | None = None, *, body: memoryview | None = None, **more: object
     ) -> Reply:
-        """Asks the server, and again when the failure may pass.
+        """Call the server, with retries for temporary failures.
 
         Args:
             operation: as the API calls it, such as `PutObject`.
@@ -267,7 +265,7 @@ class Client:
             raise explain(error, operation, self.where, self.server) from None
 
     def read(self, path: str, limit: int = 64 << 20) -> bytes | None:
-        """The content of a small object, or None when it is not there.
+        """Return the content of a small object, or None when it does not exist.
 
         Raises:
             BadInput: it is larger than `limit` bytes.
@@ -294,7 +292,7 @@ class Client:
                 return data
 
     def pages(self, operation: str) -> Iterator[Reply]:
-        """All pages of a listing of what is below the prefix."""
+        """Yield all pages of a listing below the prefix."""
         tokens = {
             "ListObjectsV2": {"ContinuationToken": "NextContinuationToken"},
             "ListMultipartUploads": {"KeyMarker": "NextKeyMarker", "UploadIdMarker": "NextUploadIdMarker"},
@@ -305,13 +303,13 @@ class Client:
             reply = self._retried(operation, None, None, {"Prefix": self.where.prefix, **more})
             if operation == "ListObjectsV2" and not text(reply, "Name"):
                 # Such as a web page, which has no objects either.
-                raise Unavailable(f"{self.server} does not answer as S3 does")
+                raise Unavailable(f"{self.server} does not respond like an S3 server")
             yield reply
             found = tuple(reply.get(name) for name in tokens.values())
             if not reply.get("IsTruncated"):
                 return
             if found in seen or not found[0]:
-                raise Unavailable(f"{self.server} lists {self.where.name} without an end")
+                raise Unavailable(f"{self.server} returns an endless listing of {self.where.name}")
             seen.add(found)
             more = more | {
                 name: value for name, value in zip(tokens, found, strict=True) if value is not None
@@ -319,11 +317,11 @@ class Client:
 
 
 def _stay(context: dict[str, dict[str, object]], **_: object) -> None:
-    """Tells boto3 that it has followed a redirect already, after which it follows no other."""
+    """Make boto3 believe that it has already followed a redirect, so that it follows no other."""
     context.setdefault("s3_redirect", {})["redirected"] = True
 
 
 def text(reply: Mapping[str, object], name: str) -> str:
-    """A text of a reply; empty when it has none."""
+    """Return a text of a response; empty when it has none."""
     value = reply.get(name)
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""What S3 and its client say against a request, as one line and an exit code."""
+"""Turns errors of S3 and its client into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ _PERMISSIONS = {
 
 
 class Absent(Failure):
-    """The object or the upload is not there. Caught where that may be."""
+    """The object or the upload does not exist. Caught where that is expected."""
 
     code = 10
 
 
 def explain(error: Exception, operation: str, where: Address, server: str) -> Failure:
-    """The failure that an error of boto3 means for the user.
+    """Return the failure for an error of boto3.
 
     Args:
         error: what it raised.
@@ -97,18 +97,18 @@ def explain(error: Exception, operation: str, where: Address, server: str) -> Fa
 
 
 def _answered(error: ClientError, operation: str, where: Address, server: str) -> Failure:
-    said = error.response.get("Error", {})
+    details = error.response.get("Error", {})
     about = error.response.get("ResponseMetadata", {})
     status = int(about.get("HTTPStatusCode", 0))
     headers = {name.title(): str(value) for name, value in about.get("HTTPHeaders", {}).items()}
-    code, message = str(said.get("Code", "")), str(said.get("Message", "")).rstrip(".")
+    code, message = str(details.get("Code", "")), str(details.get("Message", "")).rstrip(".")
     if error.operation_name != operation and status < 500:
         # Such as AssumeRoleWithWebIdentity, which boto3 sends to get credentials at all.
         return Refused(f"{where.name}: no credentials: {error.operation_name} is refused: {code} {message}")
     if code == "NoSuchBucket" or (code in _ABSENT and operation in _OF_BUCKETS):
-        return Refused(f"there is no bucket {where.bucket} on {server}")
+        return Refused(f"bucket {where.bucket} does not exist on {server}")
     if code in _SKEWED:
-        return Unavailable(f"{server} does not accept the time of this node{_skew(headers)}: set its clock")
+        return Unavailable(f"{server} rejects the time of this node{_skew(headers)}: fix its clock")
     if code in _PASSING or status in (408, 429) or (status >= 500 and code not in (*_FULL, "NotImplemented")):
         wait = retry_after(headers, time.time())
         name = f" {code}" if code and code != str(status) else ""
@@ -116,31 +116,29 @@ def _answered(error: ClientError, operation: str, where: Address, server: str) -
             f"{server} answers {status}{name}" + (f", wait {duration(wait)}" if wait else ""), wait
         )
     if code in _BAD_KEYS:
-        return Refused(f"{server} does not accept the credentials: {code}")
+        return Refused(f"{server} rejects the credentials: {code}")
     # An answer without a body, as to HeadObject, says no more than 400.
-    region = headers.get("X-Amz-Bucket-Region") or str(said.get("Region", ""))
+    region = headers.get("X-Amz-Bucket-Region") or str(details.get("Region", ""))
     if code in _ELSEWHERE or 300 <= status < 400 or (region and code == "400"):
         if region:
-            return BadInput(f"bucket {where.bucket} is in region {region}: give --s3-region={region}")
-        target = str(said.get("Endpoint", "")) or headers.get("Location", "")
+            return BadInput(f"bucket {where.bucket} is in region {region}: set --s3-region={region}")
+        target = str(details.get("Endpoint", "")) or headers.get("Location", "")
         hint = f" to {target}" if target else ""
-        return BadInput(
-            f"{server} sends us elsewhere{hint} ({status}): give the right --s3-endpoint and region"
-        )
+        return BadInput(f"{server} redirects{hint} ({status}): set the right --s3-endpoint and region")
     if code in _DENIED or status in (401, 403):
         action = _PERMISSIONS.get(operation, f"s3:{operation}")
         return Refused(f"access denied: the credentials lack {action} on {where.name}")
     if code in _FULL or status == 507:
         return NoSpace(f"{where.name}: the server has no space left ({code})")
     if code in _BAD_NAMES:
-        return BadInput(f"{where.name}: {server} does not accept the name: {code}")
+        return BadInput(f"{where.name}: {server} rejects the name: {code}")
     if code in _ABSENT:
-        return Absent(f"{where.name}: {operation}: not there ({code})")
+        return Absent(f"{where.name}: {operation}: does not exist ({code})")
     return Refused(f"{where.name}: {server} answers {status} to {operation}: {code} {message}".rstrip())
 
 
 def _skew(headers: dict[str, str]) -> str:
-    """How far the clocks are apart, by the server's `Date`."""
+    """Return the difference of the clocks, from the server's `Date`."""
     import email.utils
 
     try:
@@ -152,43 +150,49 @@ def _skew(headers: dict[str, str]) -> str:
 
 
 def _unanswered(error: Exception, operation: str, where: Address, server: str) -> Failure:
-    from botocore import exceptions as said
+    from botocore import exceptions
     from botocore.parsers import ResponseParserError
 
     name = where.name
     text = _cause(error)
-    if isinstance(error, (said.NoCredentialsError, said.PartialCredentialsError, said.NoAuthTokenError)):
+    if isinstance(
+        error,
+        (exceptions.NoCredentialsError, exceptions.PartialCredentialsError, exceptions.NoAuthTokenError),
+    ):
         return Refused(f"{name}: no credentials found: {text}")
     if isinstance(error, OSError) and not operation:
         # Such as the file of a web identity's token.
         return Refused(f"{name}: no credentials found: {text}")
-    if isinstance(error, said.SSLError):
+    if isinstance(error, exceptions.SSLError):
         if "CERTIFICATE_VERIFY_FAILED" in text:
             return Unavailable(
-                f"{server}: the certificate is not trusted; name a CA bundle in SSL_CERT_FILE if the server "
+                f"{server}: the certificate is not trusted; set SSL_CERT_FILE to a CA bundle if the server "
                 "or a proxy has its own authority"
             )
         return Transient(f"{server}: TLS failed ({text})")
-    if isinstance(error, (said.ReadTimeoutError, said.ConnectTimeoutError)) or "timed out" in text:
-        return Transient(f"{server}: nothing moved in the time allowed")
-    if isinstance(error, said.EndpointConnectionError):
+    if (
+        isinstance(error, (exceptions.ReadTimeoutError, exceptions.ConnectTimeoutError))
+        or "timed out" in text
+    ):
+        return Transient(f"{server}: no data within the timeout")
+    if isinstance(error, exceptions.EndpointConnectionError):
         return Transient(f"{server}: cannot connect")
-    if isinstance(error, said.ConnectionClosedError):
+    if isinstance(error, exceptions.ConnectionClosedError):
         return Transient(f"{server}: the connection was cut")
     if isinstance(error, ResponseParserError):
-        return Unavailable(f"{server} does not answer as S3 does")
-    if isinstance(error, (said.HTTPClientError, said.IncompleteReadError, OSError)):
+        return Unavailable(f"{server} does not respond like an S3 server")
+    if isinstance(error, (exceptions.HTTPClientError, exceptions.IncompleteReadError, OSError)):
         return Transient(f"{server}: {text}")
-    if isinstance(error, (said.InvalidRegionError, said.NoRegionError)):
+    if isinstance(error, (exceptions.InvalidRegionError, exceptions.NoRegionError)):
         return BadInput(f"--s3-region: {text}")
     if isinstance(
         error,
         (
-            said.ParamValidationError,
-            said.InvalidConfigError,
-            said.ProfileNotFound,
-            said.ConfigNotFound,
-            said.ConfigParseError,
+            exceptions.ParamValidationError,
+            exceptions.InvalidConfigError,
+            exceptions.ProfileNotFound,
+            exceptions.ConfigNotFound,
+            exceptions.ConfigParseError,
             ValueError,
         ),
     ):
@@ -198,6 +202,6 @@ def _unanswered(error: Exception, operation: str, where: Address, server: str) -
 
 
 def _cause(error: Exception) -> str:
-    """What boto3 wraps in a sentence with the whole URL, where it does."""
+    """Return the cause inside an error of boto3, whose message contains the whole URL."""
     inner = getattr(error, "kwargs", {}).get("error")
     return " ".join(str(inner or error).split())[:300] or type(error).__name__

@@ -1,4 +1,4 @@
-"""What a place must do to be filled with a model: a folder does it, and so does a bucket."""
+"""The interface of a destination: a folder or a bucket."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Plan:
     """What is to be done to a store.
 
     Attributes:
-        listing: what it shall hold.
-        kept: sha256 by path of the files that it holds already.
+        listing: the files that it must have.
+        kept: sha256 by path of the files that it already has.
         missing: the others.
         gone: files that are ours and not wanted any more.
         owned: all files that are ours, of this model and of those before.
@@ -42,7 +42,7 @@ class Work:
     Attributes:
         net: the client.
         meter: gets every byte that arrives.
-        retry: for failures that pass; its `stop` is set when the work ends, by itself or by a failure.
+        retry: for failures that pass; its `stop` is set when the work ends, normally or by a failure.
         refusal: for those that do not.
         connections: threads, each with one connection to the server of the bytes.
         part_size: bytes asked for at once.

@@ -1,4 +1,4 @@
-"""What is printed and parsed: sizes, durations, times, and messages that never hold a secret."""
+"""Formats and parses sizes, durations and times, and prints messages without secrets."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 
 def hide(secret: str) -> None:
-    """Makes `redact` replace this text wherever it turns up."""
+    """Make `redact` replace this text everywhere."""
     if secret:
         _secrets.add(secret)
 
 
 def redact(text: str) -> str:
-    """The text without tokens, signed queries and user names in URLs."""
+    """Return the text without tokens, signed queries and user names in URLs."""
     for secret in _secrets:
         text = text.replace(secret, "***")
     text = _USERINFO.sub(r"\1", text)
@@ -36,7 +36,7 @@ def redact(text: str) -> str:
 
 
 def say(message: str) -> None:
-    """Prints one line on standard error."""
+    """Print one line on standard error."""
     line = " ".join(redact(message).split()) + "\n"
     with _printing:
         sys.stderr.write(line)
@@ -44,7 +44,7 @@ def say(message: str) -> None:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a Kubernetes quantity such as `16Mi`, `64M` or `1048576`.
+    """Return the bytes of a Kubernetes quantity such as `16Mi`, `64M` or `1048576`.
 
     Raises:
         ValueError: the text is not one.
@@ -59,7 +59,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of `2h`, `1h30m`, `90s` or a bare number of seconds.
+    """Return the seconds of `2h`, `1h30m`, `90s` or a bare number of seconds.
 
     Raises:
         ValueError: the text is not one, or not more than zero.
@@ -80,7 +80,7 @@ def parse_duration(text: str) -> float:
 
 
 def size(count: float) -> str:
-    """A number of bytes for people, in binary units."""
+    """Return a number of bytes as text, in binary units."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -89,7 +89,7 @@ def size(count: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time span for people: `0.5s`, `45s`, `12m30s`, `2h05m`."""
+    """Return a time span as text: `0.5s`, `45s`, `12m30s`, `2h05m`."""
     whole = round(seconds)
     if seconds < 10:
         return f"{seconds:.1f}".removesuffix(".0") + "s"
@@ -101,7 +101,7 @@ def duration(seconds: float) -> str:
 
 
 def timestamp(when: float) -> str:
-    """RFC 3339 in UTC with milliseconds, of a Unix time."""
+    """Return a Unix time in RFC 3339, in UTC with milliseconds."""
     millis = round(when * 1000)
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(millis // 1000)) + f".{millis % 1000:03d}Z"
 

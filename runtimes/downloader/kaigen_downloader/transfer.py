@@ -1,4 +1,4 @@
-"""The download: a few connections, each taking the next part of the next file, and the checksum behind them.
+"""The download: a few connections, each fetching the next part of the next file, followed by the checksum.
 
 Memory is one buffer a connection, whatever the size of file or part. A file is hashed in order, from what was
 written to disk, by whichever connection has just finished a part, as far as the front is complete. So the end
@@ -28,7 +28,7 @@ from kaigen_downloader.text import say
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part that one connection fetches: its number, first byte, and the one after its last."""
+    """A part that one connection fetches: its number, first byte, and the byte after its last."""
 
     index: int
     start: int
@@ -36,7 +36,7 @@ class _Part:
 
 
 class _File:
-    """One file under way. `lock` guards the bookkeeping, `hashing` the checksum."""
+    """One file in progress. `lock` guards the bookkeeping, `hashing` the checksum."""
 
     def __init__(self, folder: Folder, served: Served, part_size: int) -> None:
         remote = served.remote
@@ -57,7 +57,7 @@ class _File:
         self._todo = deque(index for index, crc in enumerate(self.partial.done) if crc is None)
 
     def claim(self) -> _Part | None:
-        """The next part for one connection, which must `leave` the file when done with it."""
+        """Return the next part for one connection, which must `leave` the file when it is done."""
         with self.lock:
             if self._whole or not self._todo:
                 return None
@@ -66,7 +66,7 @@ class _File:
             return _Part(index, *self.partial.bounds(index))
 
     def leave(self) -> int:
-        """Ends a connection's work on its part.
+        """End a connection's work on its part.
 
         Returns:
             Bytes thrown away, because the file now has to be fetched as a whole.
@@ -75,7 +75,7 @@ class _File:
             self._users -= 1
             if not self._whole or self._users:
                 return 0
-        # Nobody else can come in now: `claim` gives nothing out while `_whole` stands.
+        # No other connection can start now: `claim` gives nothing out while `_whole` stands.
         with self.hashing, self.lock:
             self._whole = False
             lost = sum(end - start for start, end in map(self.partial.bounds, self.partial.complete_parts()))
@@ -84,30 +84,30 @@ class _File:
             return lost
 
     def fetch_whole(self) -> None:
-        """Gives out no more parts; when the last one has left, the file begins anew as a single part."""
+        """Stop handing out parts; when the last connection has left, fetch the file again as a single part."""
         with self.lock:
             self._whole = True
 
     def hashable(self) -> bool:
-        """Whether the checksum can go on, or the file can be settled."""
+        """Return whether the checksum can continue, or the file can be completed."""
         with self.lock:
             if self.frontier < len(self.partial.done):
                 return self.partial.done[self.frontier] is not None
             return not self.settled and not self._users
 
     def complete(self, part: _Part, crc: int) -> None:
-        """Records a part that is wholly written."""
+        """Record a complete part."""
         with self.lock:
             self.partial.complete(part.index, crc)
 
     def damaged(self, index: int) -> None:
-        """Puts a part back among those to fetch."""
+        """Return a part to the parts to fetch."""
         with self.lock:
             self.partial.forget(index)
             self._todo.append(index)
 
     def restart(self) -> None:
-        """Begins anew. The caller holds `hashing` and no part is out."""
+        """Start again. The caller has locked `hashing`, and no connection has a part."""
         with self.lock:
             self.fetches += 1
             self.served.forget_url()
@@ -130,17 +130,17 @@ class Transfer:
         part_size: int,
         retry: Retry,
     ) -> None:
-        """Prepares.
+        """Initialize.
 
         Args:
             folder: where to.
             files: what to fetch, in this order.
             serve: each of them at its source.
             crew: the threads.
-            meter: is told what is fetched for nothing.
+            meter: counts bytes that are fetched in vain.
             connections: threads, each with one connection to the server of the bytes.
             part_size: bytes asked for at once.
-            retry: for failures that pass; its `stop` is set when the work ends, by itself or by a failure.
+            retry: for failures that pass; its `stop` is set when the work ends, normally or by a failure.
         """
         self._folder = folder
         self._serve = serve
@@ -154,7 +154,7 @@ class Transfer:
         self._sha256: dict[str, str] = {}
 
     def run(self) -> dict[str, str]:
-        """Fetches all.
+        """Fetch all files.
 
         Returns:
             sha256 of each file by path.
@@ -184,7 +184,7 @@ class Transfer:
             self._advance(file, buffer)
 
     def _next(self) -> tuple[_File, _Part | None] | None:
-        """The next part to fetch; a file without a part is one whose checksum can go on; None at the end."""
+        """Return the next part to fetch, a file without a part if its checksum can continue, or None at the end."""
         with self._crew.change:
             while not self._stop.is_set():
                 for file in self._active:
@@ -221,10 +221,10 @@ class Transfer:
             file.complete(part, crc)
 
     def _advance(self, file: _File, buffer: memoryview) -> None:
-        """Takes the checksum as far as it goes, and ends the file when that is the end."""
+        """Advance the checksum as far as possible, and complete the file at its end."""
         while file.hashable():
             if not file.hashing.acquire(blocking=False):
-                # Whoever holds it looks again after letting go.
+                # The thread that has the lock checks again after releasing it.
                 return
             try:
                 while file.hashable():

@@ -1,4 +1,4 @@
-"""The download into a bucket: each connection carries one part from the source to the server, in memory.
+"""The download into a bucket: each connection copies one part from the source to the server, in memory.
 
 A part is fetched into its connection's own buffer, hashed when all before it were, and uploaded meanwhile. The
 connection takes no other part before both are done, so memory is one part a connection, whatever the size of
@@ -27,31 +27,31 @@ MOST_PARTS = 10_000
 
 
 def part_size(size: int, asked: int) -> int:
-    """Bytes of each part but the last one, within what S3 allows."""
+    """Return the bytes of each part except the last one, within the limits of S3."""
     return max(asked, LEAST_PART, -(-size // MOST_PARTS))
 
 
 class Target(Protocol):
-    """Where the bytes go. All methods raise a Failure."""
+    """The destination of the bytes. All methods raise a Failure."""
 
     def put(self, file: RemoteFile, content: memoryview, digest: Digest) -> None:
-        """Makes a small object, in one step."""
+        """Create a small object, in one step."""
 
     def begin(self, file: RemoteFile) -> str:
-        """Begins an upload of several parts and returns its id."""
+        """Start a multipart upload and return its id."""
 
     def part(self, file: RemoteFile, upload: str, number: int, content: memoryview) -> str:
-        """Uploads a part, numbered from 1, and returns its tag."""
+        """Upload a part, numbered from 1, and return its tag."""
 
     def complete(self, file: RemoteFile, upload: str, tags: Sequence[str]) -> bool:
-        """Makes the object of its parts. False: nobody knows whether that was done."""
+        """Complete the upload. Returns False when the outcome is unknown."""
 
     def abort(self, file: RemoteFile, upload: str) -> None:
-        """Gives an upload up. Never fails: what stays behind is found by the next run."""
+        """Abort an upload. Never fails: the next run finds what is left behind."""
 
 
 class _File:
-    """One file under way. The crew's `change` guards it but for the digest, which one thread at a time has."""
+    """One file in progress. The crew's `change` guards it, except the digest, which one thread at a time uses."""
 
     def __init__(self, served: Served, asked: int) -> None:
         self.served = served
@@ -66,7 +66,7 @@ class _File:
         self.renew()
 
     def renew(self) -> None:
-        """Nothing is fetched."""
+        """Start with nothing fetched."""
         self.digest = Digest(self.remote)
         self.spoilt = False
         self.next = 0
@@ -76,12 +76,12 @@ class _File:
         self.tags: dict[int, str] = {}
 
     def bounds(self, index: int) -> tuple[int, int]:
-        """First byte of a part and the one after its last."""
+        """Return the first byte of a part and the one after its last."""
         return index * self.part, min((index + 1) * self.part, self.remote.size)
 
     @property
     def idle(self) -> bool:
-        """Whether nobody works on it and no part is left to give out."""
+        """Return whether no thread works on it and no part is left."""
         return not self.users and (self.spoilt or self.next == self.count)
 
 
@@ -89,7 +89,7 @@ class Upload:
     """Fetches a list of files into a bucket."""
 
     def __init__(self, target: Target, files: Sequence[RemoteFile], work: Work) -> None:
-        """Prepares.
+        """Initialize.
 
         Args:
             target: where to.
@@ -106,7 +106,7 @@ class Upload:
         self._sha256: dict[str, str] = {}
 
     def run(self) -> Mapping[str, str]:
-        """Fetches all.
+        """Fetch all files.
 
         Returns:
             sha256 of each file by path.
@@ -149,7 +149,7 @@ class Upload:
                 self._end(file, view)
 
     def _next(self) -> tuple[_File, int] | None:
-        """The next part to carry, or None at the end."""
+        """Return the next part to copy, or None at the end."""
         with self._crew.change:
             while not self._stop.is_set():
                 for file in self._active:
@@ -170,7 +170,7 @@ class Upload:
         return None
 
     def _carry(self, file: _File, index: int, view: memoryview) -> None:
-        """Fetches, hashes and uploads one part."""
+        """Fetch, hash and upload one part."""
         start, end = file.bounds(index)
 
         def take(answer: Answer, offset: int) -> int:
@@ -196,7 +196,7 @@ class Upload:
                 self._crew.change.wait(1.0)
 
     def _stream(self, file: _File, view: memoryview) -> None:
-        """Carries all parts of a file over one connection, for a server that sends nothing but whole files."""
+        """Copy all parts of a file over one connection, for a server that sends only whole files."""
 
         def take(answer: Answer, offset: int) -> int:
             if offset == 0:
@@ -213,7 +213,7 @@ class Upload:
         file.served.fetch(0, file.remote.size, take)
 
     def _hash(self, file: _File) -> None:
-        """Takes the checksum as far as it goes."""
+        """Advance the checksum as far as possible."""
         while True:
             with self._crew.change:
                 if file.hashing or file.frontier not in file.ready:
@@ -236,7 +236,7 @@ class Upload:
             file.tags[index] = tag
 
     def _end(self, file: _File, view: memoryview) -> None:
-        """What follows when the last connection has left a file: it is published, or begins anew."""
+        """Complete a file when its last connection is done: publish it, or start again."""
         remote = file.remote
         if file.spoilt:
             self._meter.lose(len(file.tags) * file.part)
@@ -258,8 +258,10 @@ class Upload:
                 self._crew.change.notify_all()
         else:
             if file.fetches == FETCHES_OF_A_BAD_FILE:
-                raise Unavailable(f"{remote.path}: the upload was gone at its end, {file.fetches} times")
-            say(f"{remote.path}: the upload was gone at its end, fetching it again")
+                raise Unavailable(
+                    f"{remote.path}: the upload disappeared before it was completed, {file.fetches} times"
+                )
+            say(f"{remote.path}: the upload disappeared before it was completed, fetching it again")
             self._meter.lose(remote.size)
             file.fetches += 1
             self._again(file, whole=file.whole)

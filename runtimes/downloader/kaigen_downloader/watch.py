@@ -1,4 +1,4 @@
-"""`wait` and `verify`: what other pods run. No network, and nothing heavy is imported."""
+"""`wait` and `verify`, the commands of other pods. They use no network and import nothing heavy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = 40
 
 
 def wait(dest: str, identity: str, *, timeout: float, every: float, poll: float) -> Marker:
-    """Blocks until the folder is marked complete with this identity and every file has its size.
+    """Block until the folder has a marker with this identity and every file has its size.
 
     Args:
         dest: the model folder; it need not exist yet.
@@ -30,7 +30,7 @@ def wait(dest: str, identity: str, *, timeout: float, every: float, poll: float)
         Unavailable: the time is over.
     """
     begin = time.monotonic()
-    said_at, said = -every, ""
+    printed_at, printed = -every, ""
     while True:
         found, sight = _look(dest, identity)
         if found is not None:
@@ -40,14 +40,14 @@ def wait(dest: str, identity: str, *, timeout: float, every: float, poll: float)
         waited = duration(now - begin)
         if now - begin >= timeout:
             raise Unavailable(f"waited {waited} for the model in {dest}: {sight}, {_present(dest)}")
-        if sight != said or now - said_at >= every:
+        if sight != printed or now - printed_at >= every:
             say(f"waiting for {waited}: {sight}, {_present(dest)}")
-            said_at, said = now, sight
+            printed_at, printed = now, sight
         time.sleep(min(poll, max(0.0, begin + timeout - now)))
 
 
 def _look(dest: str, identity: str) -> tuple[Marker | None, str]:
-    """The marker waited for, or what is there instead."""
+    """Return the expected marker, or a description of the current state."""
     try:
         folder = Folder(dest)
     except BadInput as error:
@@ -67,7 +67,7 @@ def _look(dest: str, identity: str) -> tuple[Marker | None, str]:
 
 
 def _present(dest: str) -> str:
-    """How much of the disk the folder takes, unfinished files included."""
+    """Return the disk usage of the folder, including partial files."""
     try:
         folder = Folder(dest)
     except BadInput:
@@ -80,26 +80,26 @@ def _present(dest: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One file of the marker: `ok`, or what is wrong with it."""
+    """One file of the marker: `ok`, or its problem."""
 
     file: StoredFile
     state: str
 
     @property
     def good(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether the file is correct."""
         return self.state == "ok"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What `verify` found.
+    """The result of `verify`.
 
     Attributes:
         problem: why there is nothing to look at, or empty.
         marker: the marker, when there is one.
         findings: one per file of it.
-        extra: files beside those.
+        extra: other files.
         full: whether checksums were computed.
     """
 
@@ -115,7 +115,7 @@ class Report:
         return not self.problem and all(finding.good for finding in self.findings)
 
     def lines(self) -> list[str]:
-        """A table of the files (only the bad ones when there are many) and a last line that sums up."""
+        """Return a table of the files (only those with problems when there are many) and a summary line."""
         if self.marker is None:
             return [f"FAILED: {self.problem}"]
         shown = self.findings
@@ -138,7 +138,7 @@ class Report:
 
 
 def verify(dest: str, identity: str | None, *, full: bool) -> Report:
-    """Compares the folder with its marker.
+    """Compare the folder with its marker.
 
     Args:
         dest: the model folder.

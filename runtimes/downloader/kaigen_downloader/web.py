@@ -1,4 +1,4 @@
-"""Files at addresses of their own, each with its checksum where somebody knows it."""
+"""Files with their own URLs, each with an optional checksum."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class WebFile:
     Attributes:
         path: where it goes, relative to the folder.
         url: http or https.
-        sha256: in hex, or None when nobody knows it.
+        sha256: in hex, or None when it is not known.
     """
 
     path: str
@@ -34,50 +34,50 @@ class WebFile:
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """Files of any servers. None of them gets a token."""
+    """Files of any servers. No token is sent."""
 
     files: tuple[WebFile, ...]
 
     @property
     def endpoint(self) -> str:
-        """Nothing is sent to one origin rather than to another."""
+        """Return an empty URL: no origin gets a token."""
         return self.files[0].url
 
     @property
     def name(self) -> str:
-        """The file, or how many there are."""
+        """Return the file's name, or the number of files."""
         return self.files[0].path if len(self.files) == 1 else plural(len(self.files), "address")
 
     @property
     def facts(self) -> Mapping[str, str]:
-        """For the marker. Addresses are left out: they may be signed."""
+        """Return the source for the marker, without URLs, which may be signed."""
         return {"type": "http"}
 
     def snapshot(self, net: Net, retry: Retry, token: bool) -> Snapshot:
-        """Asks each server how large its file is.
+        """Ask each server for the size of its file.
 
         Raises:
             BadInput: not a URL that can be fetched, or names that could do harm.
             Refused: a server does not give the file.
-            Unavailable: a server cannot be reached, or does not say how large the file is.
+            Unavailable: a server cannot be reached, or does not report the size of the file.
         """
         check_names([file.path for file in self.files])
         for file in self.files:
             if urlsplit(file.url).username is not None:
-                raise BadInput(f"{file.path}: the address holds a user's name; sign it instead")
+                raise BadInput(f"{file.path}: the URL contains a user name; use a signed URL instead")
             origin(file.url)
         found = tuple(sorted((_probe(file, net, retry) for file in self.files), key=lambda file: file.path))
-        told = "\n".join(f"{file.oid} {file.path}" for file in found)
-        return Snapshot(hashlib.sha256(told.encode()).hexdigest()[:40], found)
+        listing = "\n".join(f"{file.oid} {file.path}" for file in found)
+        return Snapshot(hashlib.sha256(listing.encode()).hexdigest()[:40], found)
 
     def refusal(self, path: str, status: int, code: str, message: str, token: bool) -> Failure:
-        """The permanent failure that a status means."""
+        """Return the permanent failure for a status."""
         host = next(urlsplit(file.url).hostname for file in self.files if file.path == path)
         return Refused(f"{path}: {host} answers {status}")
 
 
 def _probe(file: WebFile, net: Net, retry: Retry) -> RemoteFile:
-    """What its server says of a file, by asking for its first byte."""
+    """Return the server's information about a file, from a request for its first byte."""
     attempts = retry.attempts(f"asking for {file.path}")
     while True:
         try:
@@ -97,9 +97,7 @@ def _follow(file: WebFile, net: Net) -> Answer:
             target = urljoin(url, answer.headers.get("Location", ""))
             answer.small_body(1 << 20)
         if url.startswith("https:") and not target.startswith("https:"):
-            raise Refused(
-                f"{file.path}: {urlsplit(url).hostname} redirects from https to an unprotected address"
-            )
+            raise Refused(f"{file.path}: {urlsplit(url).hostname} redirects from https to http")
         url = target
     raise Refused(f"{file.path}: too many redirects")
 
@@ -112,7 +110,7 @@ def _described(file: WebFile, answer: Answer) -> RemoteFile:
     if length is None:
         length = answer.headers.get("Content-Range", "").rpartition("/")[2]
     if not length.isdigit():
-        raise Unavailable(f"{file.path}: {host} does not say how large the file is")
+        raise Unavailable(f"{file.path}: {host} does not report the size of the file")
     # Without anything that tells contents apart, what an interrupted run left can never be used.
     version = answer.headers.get("ETag") or uuid.uuid4().hex
     return RemoteFile(file.path, int(length), file.sha256, None, file.url, version)

@@ -75,7 +75,7 @@ def test_a_second_fetch_asks_the_hub_nothing_and_the_bucket_little(hub: Hub, s3:
     assert not s3.requests("^(PUT|POST|DELETE)")
 
 
-def test_an_object_that_is_gone_or_of_another_size_is_seen(hub: Hub, s3: S3, run: Runner) -> None:
+def test_a_missing_or_resized_object_is_detected(hub: Hub, s3: S3, run: Runner) -> None:
     assert fill(run, hub, s3).code == 0
     s3.client.delete_object(Bucket=s3.bucket, Key="llm/v1/config.json")
     s3.put("llm/v1/model-00001.safetensors", b"short")
@@ -87,7 +87,7 @@ def test_an_object_that_is_gone_or_of_another_size_is_seen(hub: Hub, s3: S3, run
     assert hub.sent == len(hub.files["config.json"].data) + 50_000
 
 
-def test_a_new_identity_fetches_what_differs_and_removes_what_is_gone(hub: Hub, s3: S3, run: Runner) -> None:
+def test_a_new_identity_fetches_changed_files_and_removes_old_ones(hub: Hub, s3: S3, run: Runner) -> None:
     assert fill(run, hub, s3).code == 0
     s3.put("llm/v1/notes.txt", b"mine")
     s3.put("llm/v10/other", b"theirs")
@@ -106,7 +106,7 @@ def test_a_new_identity_fetches_what_differs_and_removes_what_is_gone(hub: Hub, 
     assert json.loads(s3.get("llm/v1/.kaigen/model.json") or b"")["identity"] == "other"
 
 
-def test_what_an_object_says_of_itself_may_be_written_otherwise(hub: Hub, s3: S3, run: Runner) -> None:
+def test_object_metadata_names_are_case_insensitive(hub: Hub, s3: S3, run: Runner) -> None:
     def capitals(handler: Handler) -> bool:
         if handler.command != "HEAD":
             return False

@@ -37,7 +37,7 @@ OWNED = "llm/v1/.kaigen/owned.json"
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_fails_twice_is_tried_again(
+def test_a_request_that_fails_twice_is_retried(
     large: Hub, s3: S3, run: Runner, pattern: str, fault: Callable[[Handler], None]
 ) -> None:
     s3.fail(1 if fault is lose else 2, pattern, fault)
@@ -48,25 +48,25 @@ def test_what_fails_twice_is_tried_again(
 
 
 @pytest.mark.parametrize(
-    ("pattern", "fault", "said"),
+    ("pattern", "fault", "message"),
     [
         ("^GET .*model.json", error(503, "SlowDown"), "GetObject .kaigen/model.json: 127.0.0.1:"),
         ("partNumber=1", error(503, "SlowDown"), "UploadPart big.bin: 127.0.0.1:"),
         ("partNumber=1", drop(10), "UploadPart big.bin: 127.0.0.1:"),
-        ("partNumber=1", stall(2), "nothing moved in the time allowed"),
+        ("partNumber=1", stall(2), "no data within the timeout"),
         ("^POST .*uploadId=", error(500, "InternalError"), "answers 500 InternalError"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_goes_on_failing_ends_with_20(
-    large: Hub, s3: S3, run: Runner, pattern: str, fault: Callable[[Handler], None], said: str
+def test_a_persistent_failure_ends_with_20(
+    large: Hub, s3: S3, run: Runner, pattern: str, fault: Callable[[Handler], None], message: str
 ) -> None:
     s3.fail(1000, pattern, fault)
-    # Short only where that is what fails: a busy machine takes its time for the rest.
-    timeout = "0.4" if "moved" in said else "30"
+    # Short only for the case that times out: everything else may be slow on a busy machine.
+    timeout = "0.4" if "within the timeout" in message else "30"
     done = run(*order(large, s3, "--timeout", timeout), KAIGEN_ATTEMPTS="2")
     assert done.code == 20
-    assert said in done.err
+    assert message in done.err
     assert "gave up after 2 attempts" in done.err
     assert s3.get(MARKER) is None
     assert s3.get("llm/v1/big.bin") is None
@@ -77,7 +77,7 @@ def test_what_goes_on_failing_ends_with_20(
 
 
 @pytest.mark.parametrize("name", ["big.bin", "config.json"])
-def test_bytes_that_stay_wrong_are_never_seen(large: Hub, s3: S3, run: Runner, name: str) -> None:
+def test_wrong_bytes_never_become_visible(large: Hub, s3: S3, run: Runner, name: str) -> None:
     large.fail(1000, "cdn" if name == "big.bin" else "hub", corrupt, name)
     done = fill(run, large, s3)
     assert done.code == 11
@@ -108,7 +108,7 @@ def test_bytes_that_were_changed_on_the_way_are_fetched_again(large: Hub, s3: S3
     assert holds(s3, large)
 
 
-def test_a_source_that_is_cut_goes_on_where_it_was(large: Hub, s3: S3, run: Runner) -> None:
+def test_an_interrupted_source_is_resumed(large: Hub, s3: S3, run: Runner) -> None:
     large.fail(5, "cdn", cut(3 << 20), "big.bin")
     large.fail(1, "cdn", status(503), "big.bin")
     done = fill(run, large, s3)
@@ -164,7 +164,7 @@ def test_a_file_without_a_checksum_is_fetched_again_and_changes_are_seen(
 
 
 def interrupted(hub: Hub, s3: S3, how: signal.Signals) -> str:
-    """Kills a fetch when it has uploaded a part; what it said."""
+    """Kills a fetch when it has uploaded a part; what it message."""
     hub.rate = 8e6
     process = start(order(hub, s3), **KEYS)
     until(lambda: s3.requests("partNumber=") and s3.uploads())
@@ -183,9 +183,9 @@ def test_a_run_that_was_killed_is_healed_by_the_next(
 ) -> None:
     s3.client.create_multipart_upload(Bucket=s3.bucket, Key="llm/v1/theirs")
     s3.client.create_multipart_upload(Bucket=s3.bucket, Key="elsewhere")
-    said = interrupted(large, s3, how)
+    message = interrupted(large, s3, how)
     if how is signal.SIGTERM:
-        assert said.endswith("terminated; the next run goes on from what is here\n")
+        assert message.endswith("terminated; the next run goes on from what is here\n")
     assert s3.get(MARKER) is None
     assert s3.get("llm/v1/big.bin") is None
     assert "llm/v1/big.bin" in s3.uploads()
@@ -256,7 +256,7 @@ def test_a_server_that_cannot_list_uploads_is_borne(large: Hub, s3: S3, run: Run
     assert holds(s3, large)
 
 
-def test_unfinished_uploads_of_ours_are_found_on_later_pages(large: Hub, s3: S3, run: Runner) -> None:
+def test_own_unfinished_uploads_are_found_on_later_pages(large: Hub, s3: S3, run: Runner) -> None:
     pages = []
 
     def first_page(handler: Handler) -> bool:

@@ -20,10 +20,10 @@ REGION = {"X_Amz_Bucket_Region": "eu-north-1"}
 
 
 @pytest.mark.parametrize(
-    ("pattern", "fault", "code", "said"),
+    ("pattern", "fault", "code", "message"),
     [
-        (".", error(404, "NoSuchBucket"), 10, "there is no bucket models-"),
-        (".", lambda handler: handler.reply(404, b"nothing here"), 10, "there is no bucket models-"),
+        (".", error(404, "NoSuchBucket"), 10, "bucket models-"),
+        (".", lambda handler: handler.reply(404, b"nothing here"), 10, "bucket models-"),
         (".", error(404, "NoSuchAccount"), 10, "answers 404 to GetObject: NoSuchAccount No"),
         (
             "^GET .*model.json",
@@ -35,32 +35,32 @@ REGION = {"X_Amz_Bucket_Region": "eu-north-1"}
         ("^PUT .*owned.json", error(403, "AccessDenied"), 10, "lack s3:PutObject on s3://models-"),
         ("^DELETE .*model.json", error(403, "AccessDenied"), 10, "lack s3:DeleteObject on s3://models-"),
         ("big.bin\\?uploads", error(403, "AccessDenied"), 10, "lack s3:PutObject on s3://models-"),
-        (".", error(403, "InvalidAccessKeyId"), 10, "does not accept the credentials: InvalidAccessKeyId"),
-        (".", error(403, "SignatureDoesNotMatch"), 10, "does not accept the credentials: SignatureDoes"),
-        (".", error(400, "ExpiredToken", **REGION), 10, "does not accept the credentials: ExpiredToken"),
+        (".", error(403, "InvalidAccessKeyId"), 10, "rejects the credentials: InvalidAccessKeyId"),
+        (".", error(403, "SignatureDoesNotMatch"), 10, "rejects the credentials: SignatureDoes"),
+        (".", error(400, "ExpiredToken", **REGION), 10, "rejects the credentials: ExpiredToken"),
         (
             ".",
             error(403, "RequestTimeTooSkewed", Date="Mon, 01 Jan 2024 00:00:00 GMT"),
             20,
-            "m from its own: set its clock",
+            "m from its own: fix its clock",
         ),
         (
             ".",
             error(301, "PermanentRedirect", **REGION),
             13,
-            "is in region eu-north-1: give --s3-region=eu-n",
+            "is in region eu-north-1: set --s3-region=eu-n",
         ),
         (
             ".",
             error(400, "AuthorizationHeaderMalformed", "<Region>eu-west-1</Region>"),
             13,
-            "is in region eu-west-1: give --s3-region=eu-west-1",
+            "is in region eu-west-1: set --s3-region=eu-west-1",
         ),
         (
             ".",
             error(307, "TemporaryRedirect", Location="http://other.invalid/"),
             13,
-            "sends us elsewhere to http",
+            "redirects to http",
         ),
         ("partNumber=1", error(507, "XMinioStorageFull"), 12, "the server has no space left"),
         ("partNumber=1", error(400, "InvalidRequest"), 10, "answers 400 to UploadPart: InvalidRequest No"),
@@ -68,17 +68,17 @@ REGION = {"X_Amz_Bucket_Region": "eu-north-1"}
             "list-type=2",
             lambda handler: handler.reply(200, b"<html><p>Log in</p></html>"),
             20,
-            "does not answer as S3 does",
+            "does not respond like an S3 server",
         ),
     ],
 )
-def test_what_the_server_refuses_is_said_in_one_line(
-    large: Hub, s3: S3, run: Runner, pattern: str, fault: Callable[[Handler], None], code: int, said: str
+def test_an_error_of_the_server_is_one_line(
+    large: Hub, s3: S3, run: Runner, pattern: str, fault: Callable[[Handler], None], code: int, message: str
 ) -> None:
     s3.fail(1000, pattern, fault)
     done = fill(run, large, s3)
     assert done.code == code, done.err
-    assert said in done.err
+    assert message in done.err
     assert sum(line.startswith("error: ") for line in done.err.splitlines()) == 1
     assert "Traceback" not in done.err
     assert SECRET not in done.err + done.out
@@ -88,15 +88,15 @@ def test_what_the_server_refuses_is_said_in_one_line(
     assert not s3.requests("^HEAD /models-[0-9]+$")
 
 
-def test_a_bucket_that_is_not_there_ends_with_10(hub: Hub, s3: S3, run: Runner) -> None:
+def test_a_missing_bucket_ends_with_10(hub: Hub, s3: S3, run: Runner) -> None:
     s3.bucket += "-not"
     done = fill(run, hub, s3)
     assert done.code == 10
-    assert f"there is no bucket {s3.bucket} on 127.0.0.1:" in done.err
+    assert f"bucket {s3.bucket} does not exist on 127.0.0.1:" in done.err
     assert not hub.seen
 
 
-def test_a_server_that_is_not_there_ends_with_20(hub: Hub, s3: S3, run: Runner) -> None:
+def test_a_missing_server_ends_with_20(hub: Hub, s3: S3, run: Runner) -> None:
     argv = order(hub, s3, "--s3-endpoint", "http://127.0.0.1:1")
     done = run(*argv, KAIGEN_ATTEMPTS="2")
     assert done.code == 20
@@ -117,7 +117,7 @@ def test_without_credentials_it_ends_with_10(
 
 
 @pytest.mark.parametrize(
-    ("env", "code", "said"),
+    ("env", "code", "message"),
     [
         ({"AWS_ACCESS_KEY_ID": "a"}, 10, "no credentials found: Partial credentials found in env"),
         (
@@ -132,8 +132,14 @@ def test_without_credentials_it_ends_with_10(
     ],
     ids=["partial", "identity", "profile"],
 )
-def test_what_is_wrong_with_credentials_is_said(
-    hub: Hub, s3: S3, run: Runner, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], code: int, said: str
+def test_invalid_credentials_are_reported(
+    hub: Hub,
+    s3: S3,
+    run: Runner,
+    monkeypatch: pytest.MonkeyPatch,
+    env: dict[str, str],
+    code: int,
+    message: str,
 ) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
@@ -141,19 +147,19 @@ def test_what_is_wrong_with_credentials_is_said(
         monkeypatch.setenv(name, value)
     done = fill(run, hub, s3)
     assert done.code == code, done.err
-    assert said in done.err
+    assert message in done.err
     assert "Traceback" not in done.err
     assert not s3.asked
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
-        (["--dest", "s3://"], "cannot be the name of a bucket"),
-        (["--dest", "s3://UPPER/x"], "cannot be the name of a bucket"),
+        (["--dest", "s3://"], "is not a valid bucket name"),
+        (["--dest", "s3://UPPER/x"], "is not a valid bucket name"),
         (["--dest", "s3:bucket"], "a bucket is s3://BUCKET"),
-        (["--dest", "s3://models/../x"], "cannot be a prefix"),
-        (["--dest", "s3://models//x"], "cannot be a prefix"),
+        (["--dest", "s3://models/../x"], "is not a valid prefix"),
+        (["--dest", "s3://models//x"], "is not a valid prefix"),
         (["--dest", "s3://models/" + "x/" * 300], "a prefix longer than 512 bytes"),
         (["--s3-endpoint", "ftp://somewhere"], "not the http or https URL of a server"),
         (["--s3-endpoint", "http://me:hush@somewhere"], "not the http or https URL of a server"),
@@ -166,19 +172,21 @@ def test_what_is_wrong_with_credentials_is_said(
         ),
     ],
 )
-def test_what_cannot_be_meant_ends_with_13(hub: Hub, s3: S3, run: Runner, more: list[str], said: str) -> None:
+def test_an_invalid_argument_ends_with_13(
+    hub: Hub, s3: S3, run: Runner, more: list[str], message: str
+) -> None:
     done = run(*order(hub, s3, *more))
     assert done.code == 13, done.err
-    assert said in done.err
+    assert message in done.err
     assert "hush" not in done.err
     assert not s3.asked
 
 
 @pytest.mark.parametrize("command", ["wait", "verify"])
-def test_wait_and_verify_want_the_mount(run: Runner, command: str) -> None:
+def test_wait_and_verify_need_a_mounted_folder(run: Runner, command: str) -> None:
     done = run(command, "--dest", "s3://models/x", "--identity", "ab")
     assert done.code == 13
-    assert f"{command} looks at a folder: mount s3://models/x and name the mount" in done.err
+    assert f"{command} needs a folder: mount s3://models/x and give the mount path" in done.err
 
 
 @pytest.mark.parametrize("name", ["../up", "a//b", "/root", ".kaigen/model.json", "a\\b", "x\ny"])
@@ -209,7 +217,7 @@ def test_no_secret_is_printed_or_stored(large: Hub, s3: S3, run: Runner) -> None
     assert not [key for key in s3.everything() if SECRET.encode() in (s3.get(key) or b"")]
 
 
-def test_a_server_with_an_own_authority_is_trusted_when_named(
+def test_a_custom_certificate_authority_is_trusted_when_configured(
     backend: str, s3: S3, hub: Hub, run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authority = trustme.CA()
@@ -218,7 +226,7 @@ def test_a_server_with_an_own_authority_is_trusted_when_named(
     with S3(backend, bucket=f"{s3.bucket}-tls", tls=context) as secured:
         done = fill(run, hub, secured)
         assert done.code == 20
-        assert "the certificate is not trusted; name a CA bundle in SSL_CERT_FILE" in done.err
+        assert "the certificate is not trusted; set SSL_CERT_FILE to a CA bundle" in done.err
         authority.cert_pem.write_to_path(tmp_path / "ca.pem")
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
         done = fill(run, hub, secured)

@@ -165,7 +165,7 @@ def test_a_fetch_that_finds_all_complete_writes_facts_only_when_they_differ(
     assert "created ConfigMap" in run.fetch(hub, dest, "--facts", "f", **api.env).err
 
 
-def test_a_create_that_comes_second_updates(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
+def test_a_create_conflict_becomes_an_update(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
     api.objects["f"] = {"metadata": {"name": "f"}}
     api.statuses = [404, 409]
     assert "updated ConfigMap models/f" in run.fetch(hub, dest, "--facts", "f", **api.env).err
@@ -186,14 +186,14 @@ def test_a_refusal_is_a_warning(
     api.statuses = status
     done = run.fetch(hub, dest, "--facts", "f", **api.env)
     assert done.code == 0
-    assert f"warning: the facts are not written: the API server {said}" in done.err
+    assert f"warning: facts not written: the API server {said}" in done.err
     assert marker(dest) is not None
 
 
 def test_no_cluster_is_a_warning(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
     done = run.fetch(hub, dest, "--facts", "f")
     assert done.code == 0
-    assert "warning: the facts are not written: not in a cluster" in done.err
+    assert "warning: facts not written: not in a cluster" in done.err
     done = run.fetch(hub, dest, "--facts", "f", **(api.env | {"KAIGEN_SA_DIR": str(dest)}))
     assert done.code == 0
     assert "no service account token is mounted" in done.err

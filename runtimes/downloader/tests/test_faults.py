@@ -34,7 +34,7 @@ TOKEN = "hf_abcDEF0123456789secret"
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_fails_twice_is_tried_again(
+def test_a_request_that_fails_twice_is_retried(
     hub: Hub, run: Runner, dest: Path, where: str, part: str, fault: Callable[[Handler], None]
 ) -> None:
     hub.fail(2, where, fault, part)
@@ -53,7 +53,7 @@ def test_what_fails_twice_is_tried_again(
         ("cdn", "model-00001", status(403), "the signed URL is not accepted (status 403)"),
     ],
 )
-def test_what_goes_on_failing_ends_with_20(
+def test_a_persistent_failure_ends_with_20(
     hub: Hub, run: Runner, dest: Path, where: str, part: str, fault: Callable[[Handler], None], said: str
 ) -> None:
     hub.fail(1000, where, fault, part)
@@ -64,7 +64,7 @@ def test_what_goes_on_failing_ends_with_20(
     assert marker(dest) is None
 
 
-def test_a_hub_that_is_not_there_ends_with_20(run: Runner, dest: Path) -> None:
+def test_a_missing_hub_ends_with_20(run: Runner, dest: Path) -> None:
     with Hub() as hub:
         pass
     done = run.fetch(hub, dest, KAIGEN_ATTEMPTS="2")
@@ -129,7 +129,7 @@ def test_bytes_that_were_changed_on_the_way_are_fetched_again(hub: Hub, run: Run
 
 
 @pytest.mark.parametrize("name", ["model-00002.safetensors", "config.json"])
-def test_bytes_that_stay_wrong_end_with_11(hub: Hub, run: Runner, dest: Path, name: str) -> None:
+def test_persistently_wrong_bytes_end_with_11(hub: Hub, run: Runner, dest: Path, name: str) -> None:
     hub.fail(1000, "cdn" if name.startswith("model") else "hub", corrupt, name)
     done = run.fetch(hub, dest)
     assert done.code == 11
@@ -156,7 +156,7 @@ def test_a_file_without_a_checksum_ends_with_11(hub: Hub, run: Runner, dest: Pat
     hub.files["config.json"].listed_oid = "none"
     done = run.fetch(hub, dest)
     assert done.code == 11
-    assert "no checksum that can be verified for 'config.json'" in done.err
+    assert "no usable checksum for 'config.json'" in done.err
 
 
 def test_a_server_that_ignores_ranges_sends_each_file_whole(hub: Hub, run: Runner, dest: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_repository_that_needs_a_token_ends_with_10(hub: Hub, run: Runner, des
     assert marker(dest) is None
 
 
-def test_a_revision_or_file_that_is_not_there_ends_with_10(hub: Hub, run: Runner, dest: Path) -> None:
+def test_a_missing_revision_or_file_ends_with_10(hub: Hub, run: Runner, dest: Path) -> None:
     done = run.fetch(hub, dest, "--revision", "v9")
     assert done.code == 10
     assert "owner/name has no revision 'v9'" in done.err
@@ -201,7 +201,7 @@ def test_a_refusal_is_not_tried_again(hub: Hub, run: Runner, dest: Path) -> None
     assert len(hub.seen) == 1
 
 
-def test_the_token_goes_to_the_hub_and_to_nobody_else(hub: Hub, run: Runner, dest: Path) -> None:
+def test_the_token_is_sent_only_to_the_hub(hub: Hub, run: Runner, dest: Path) -> None:
     hub.token = TOKEN
     done = run.fetch(hub, dest, HF_TOKEN=TOKEN + "\n")
     assert done.code == 0, done.err
@@ -279,11 +279,11 @@ def test_a_disk_that_fills_up_on_the_way_ends_with_12(hub: Hub, dest: Path) -> N
     assert marker(dest) is None
 
 
-def test_what_is_no_hub_ends_with_20(hub: Hub, run: Runner, dest: Path) -> None:
+def test_a_server_that_is_not_a_hub_ends_with_20(hub: Hub, run: Runner, dest: Path) -> None:
     hub.fail(1, "hub", lambda handler: handler.reply(200, b"<html>Please log in</html>"))
     done = run.fetch(hub, dest)
     assert done.code == 20
-    assert "does not answer as a Hub does" in done.err
+    assert "does not respond like a Hub" in done.err
 
 
 def test_a_proxy_is_used(hub: Hub, run: Runner, dest: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -331,5 +331,5 @@ def test_a_redirect_from_https_to_http_is_not_followed(
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
         done = run.fetch(hub, dest, KAIGEN_ATTEMPTS="2")
         assert done.code == 20
-        assert "redirects from https to an unprotected address" in done.err
+        assert "redirects from https to http" in done.err
         assert not hub.requests("cdn")

@@ -101,10 +101,10 @@ def test_globs_choose_the_files(
     assert files(dest) == expected
 
 
-def test_globs_that_choose_nothing_are_an_error(hub: Hub, run: Runner, dest: Path) -> None:
+def test_globs_that_select_nothing_are_an_error(hub: Hub, run: Runner, dest: Path) -> None:
     done = run.fetch(hub, dest, "--include", "*.gguf")
     assert done.code == 13
-    assert "choose none of the 5 files" in done.err
+    assert "select none of the 5 files" in done.err
     assert "config.json" in done.err
     assert marker(dest) is None
 
@@ -128,9 +128,7 @@ def test_a_large_file_is_fetched_in_parts_with_one_request_to_the_hub(
     assert len(hub.requests("hub", "resolve/" + COMMIT + "/model-00002")) == 1
 
 
-def test_a_new_identity_fetches_what_differs_and_removes_what_is_gone(
-    hub: Hub, run: Runner, dest: Path
-) -> None:
+def test_a_new_identity_fetches_changed_files_and_removes_old_ones(hub: Hub, run: Runner, dest: Path) -> None:
     assert run.fetch(hub, dest).code == 0
     (dest / "notes.txt").write_text("mine")
     hub.sent = 0
@@ -150,7 +148,9 @@ def test_a_new_identity_fetches_what_differs_and_removes_what_is_gone(
     assert {file["path"] for file in found["files"]} == set(hub.files)
 
 
-def test_files_of_a_run_that_did_not_end_go_with_the_next_identity(hub: Hub, run: Runner, dest: Path) -> None:
+def test_files_of_an_unfinished_run_are_removed_with_the_next_identity(
+    hub: Hub, run: Runner, dest: Path
+) -> None:
     assert run.fetch(hub, dest).code == 0
     hub.add("adapter.json", b"[]")
     hub.files["broken"] = hub.add("broken", content(2000), lfs=True)
@@ -175,9 +175,7 @@ def test_a_folder_may_take_the_place_of_a_file_of_the_model_before(hub: Hub, run
     assert (dest / "empty").read_bytes() == b""
 
 
-def test_a_repository_that_is_not_there_leaves_the_old_model_as_it_is(
-    hub: Hub, run: Runner, dest: Path
-) -> None:
+def test_a_missing_repository_leaves_the_old_model_unchanged(hub: Hub, run: Runner, dest: Path) -> None:
     assert run.fetch(hub, dest).code == 0
     before = marker(dest)
     assert run.fetch(hub, dest, "--revision", "nope", identity="other").code == 10
@@ -185,7 +183,7 @@ def test_a_repository_that_is_not_there_leaves_the_old_model_as_it_is(
     assert holds(dest, hub)
 
 
-def test_a_marker_whose_file_is_gone_is_not_believed(hub: Hub, run: Runner, dest: Path) -> None:
+def test_a_marker_with_a_missing_file_is_not_trusted(hub: Hub, run: Runner, dest: Path) -> None:
     assert run.fetch(hub, dest).code == 0
     (dest / "config.json").unlink()
     (dest / "model-00001.safetensors").write_bytes(b"short")
@@ -204,7 +202,7 @@ def test_a_file_with_other_bytes_of_the_same_size_is_replaced(hub: Hub, run: Run
     assert holds(dest, hub)
 
 
-def test_of_two_fetches_one_waits_and_finds_the_work_done(hub: Hub, dest: Path) -> None:
+def test_a_second_fetch_waits_and_finds_the_work_done(hub: Hub, dest: Path) -> None:
     hub.rate = 1e6
     argv = [
         "fetch",
@@ -222,7 +220,7 @@ def test_of_two_fetches_one_waits_and_finds_the_work_done(hub: Hub, dest: Path) 
     results = [finish(process) for process in both]
     assert [done.code for done in results] == [0, 0]
     said = "".join(done.err for done in results)
-    assert said.count("waiting for it to end") == 1
+    assert said.count("waiting for it") == 1
     assert said.count("already complete") == 1
     assert hub.sent == sum(len(stored.data) for stored in hub.files.values())
 
@@ -255,13 +253,13 @@ def _plain(hub: Hub, dest: Path) -> list[str]:
     ]
 
 
-def test_the_endpoint_comes_from_the_environment_and_the_flag_wins(hub: Hub, run: Runner, dest: Path) -> None:
+def test_the_endpoint_flag_overrides_the_environment(hub: Hub, run: Runner, dest: Path) -> None:
     argv = ["fetch", "huggingface", "--repo", REPO, "--dest", str(dest), "--identity", ID]
     assert run(*argv, HF_ENDPOINT=hub.url + "/").code == 0
     assert run(*argv[:-1], "two", "--endpoint", hub.url, HF_ENDPOINT="http://127.0.0.1:1").code == 0
 
 
-def test_progress_lines_come_at_a_bounded_rate(hub: Hub, run: Runner, dest: Path) -> None:
+def test_progress_lines_are_rate_limited(hub: Hub, run: Runner, dest: Path) -> None:
     hub.rate = 1e6
     begin = time.monotonic()
     done = run.fetch(hub, dest, KAIGEN_PROGRESS="0.1")

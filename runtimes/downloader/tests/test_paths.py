@@ -70,7 +70,7 @@ def test_our_own_folder_may_not_be_a_link_either(
     assert list(outside.iterdir()) == []
 
 
-def test_a_linked_file_is_replaced_and_what_it_points_to_stays(
+def test_a_linked_file_is_replaced_and_its_target_stays(
     hub: Hub, run: Runner, dest: Path, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside.json"

@@ -134,7 +134,7 @@ def test_a_file_that_was_whole_but_not_yet_in_place_is_not_fetched_again(
     assert big.sent <= 3 * PART
 
 
-def test_another_part_size_does_not_lose_what_is_there(big: Hub, run: Runner, dest: Path) -> None:
+def test_another_part_size_keeps_complete_parts(big: Hub, run: Runner, dest: Path) -> None:
     big.rate = 1.5e6
     kill_in_the_middle(big, dest, signal.SIGKILL, 20 * PART).communicate()
     there = journaled(dest)

@@ -21,7 +21,7 @@ def test_sizes(written: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("written", ["", "Mi", "-1", "1.5Mi", "1Pi"])
-def test_what_is_no_size(written: str) -> None:
+def test_an_invalid_size_is_rejected(written: str) -> None:
     with pytest.raises(ValueError, match="not a size"):
         text.parse_size(written)
 
@@ -35,7 +35,7 @@ def test_durations(written: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("written", ["", "h", "0", "-3", "nan", "inf", "1d", "1s1h"])
-def test_what_is_no_duration(written: str) -> None:
+def test_an_invalid_duration_is_rejected(written: str) -> None:
     with pytest.raises(ValueError, match="not a duration"):
         text.parse_duration(written)
 
@@ -100,7 +100,7 @@ def test_the_image_installs_only_what_is_pinned_by_hash(name: str) -> None:
     assert not [pin for pin in pins if "index" in pin]
 
 
-def test_the_image_runs_as_nobody_from_a_pinned_base() -> None:
+def test_the_image_runs_without_privileges_from_a_pinned_base() -> None:
     lines = (PACKAGE / "Dockerfile").read_text().splitlines()
     bases = [line.split()[1] for line in lines if line.startswith("FROM ")]
     assert all(re.fullmatch(r"python:\d+\.\d+(\.\d+)?-slim-[a-z]+", base) for base in bases)

@@ -55,7 +55,7 @@ def test_wait_blocks_until_the_fetch_is_done(hub: Hub, dest: Path) -> None:
     assert "ready: " in done.err
 
 
-def test_wait_tells_what_it_sees_and_gives_up(run: Runner, complete: Path) -> None:
+def test_wait_reports_the_state_and_times_out(run: Runner, complete: Path) -> None:
     argv = ["wait", "--dest", str(complete), "--identity", "another", "--timeout", "0.1"]
     done = run(*argv)
     assert done.code == 20
@@ -113,7 +113,7 @@ def last(done: Done) -> str:
     return done.out.splitlines()[-1]
 
 
-def test_verify_finds_what_is_wrong(run: Runner, complete: Path) -> None:
+def test_verify_finds_wrong_files(run: Runner, complete: Path) -> None:
     argv = ["verify", "--dest", str(complete)]
     (complete / "extra").write_text("")
     path = complete / "model-00001.safetensors"

@@ -28,7 +28,7 @@ def large(hub: Hub) -> Hub:
     return hub
 
 
-def test_files_come_from_several_servers_and_are_proven(hub: Hub, run: Runner, dest: Path) -> None:
+def test_files_from_several_servers_are_verified(hub: Hub, run: Runner, dest: Path) -> None:
     model, config = hub.files["model-00002.safetensors"].data, hub.files["config.json"].data
     redirected = f"{hub.url}/owner/name/resolve/main/model-00002.safetensors"
     done = run(
@@ -53,9 +53,7 @@ def test_files_come_from_several_servers_and_are_proven(hub: Hub, run: Runner, d
     assert "already complete" in run(*order(dest, "--file", f"c.json={address(hub, 'config.json')}")).err
 
 
-def test_a_file_without_a_known_checksum_is_fetched_and_said_to_be_so(
-    hub: Hub, run: Runner, dest: Path
-) -> None:
+def test_a_file_without_a_known_checksum_is_fetched_with_a_message(hub: Hub, run: Runner, dest: Path) -> None:
     done = run(*order(dest, "--file", f"c.json={address(hub, 'config.json')}"))
     assert done.code == 0, done.err
     assert "1 file without a checksum to prove" in done.err
@@ -64,7 +62,7 @@ def test_a_file_without_a_known_checksum_is_fetched_and_said_to_be_so(
     assert found["files"][0]["sha256"] == sha256(hub.files["config.json"].data)
 
 
-def test_an_address_from_a_variable_is_never_printed(hub: Hub, run: Runner, dest: Path) -> None:
+def test_a_url_from_a_variable_is_never_printed(hub: Hub, run: Runner, dest: Path) -> None:
     secret = address(hub, "config.json")
     done = run(*order(dest, "--file-from", "c.json=ADDRESS"), ADDRESS=secret)
     assert done.code == 0, done.err
@@ -75,7 +73,7 @@ def test_an_address_from_a_variable_is_never_printed(hub: Hub, run: Runner, dest
     for text in (done.err, missing.err, (dest / ".kaigen" / "model.json").read_text()):
         assert hub.signature not in text
         assert "/config.json" not in text
-    assert "holds no address" in run(*order(dest, "--file-from", "c.json=ADDRESS")).err
+    assert "has no URL" in run(*order(dest, "--file-from", "c.json=ADDRESS")).err
 
 
 def test_another_checksum_than_named_ends_with_11(hub: Hub, run: Runner, dest: Path) -> None:
@@ -85,9 +83,7 @@ def test_another_checksum_than_named_ends_with_11(hub: Hub, run: Runner, dest: P
     assert marker(dest) is None
 
 
-def test_a_killed_run_goes_on_while_the_server_says_that_nothing_changed(
-    large: Hub, run: Runner, dest: Path
-) -> None:
+def test_a_killed_run_resumes_if_the_server_reports_no_change(large: Hub, run: Runner, dest: Path) -> None:
     large.etag, large.rate = '"one"', 1.5e6
     process = start(order(dest, "--file", f"d={address(large, 'data.parquet')}"))
     until(lambda: large.sent > BIG / 2)
@@ -101,7 +97,7 @@ def test_a_killed_run_goes_on_while_the_server_says_that_nothing_changed(
 
 
 @pytest.mark.parametrize("etag", ['"two"', None])
-def test_a_killed_run_begins_anew_when_the_content_may_be_another(
+def test_a_killed_run_starts_again_if_the_content_may_have_changed(
     large: Hub, run: Runner, dest: Path, etag: str | None
 ) -> None:
     large.etag, large.rate = etag and '"one"', 1.5e6
@@ -130,7 +126,7 @@ def test_a_file_that_changes_while_it_is_fetched_ends_with_11(large: Hub, run: R
     assert "changed while it was fetched" in done.err
 
 
-def test_a_server_that_does_not_resume_or_tell_the_size_is_said(hub: Hub, run: Runner, dest: Path) -> None:
+def test_a_server_without_resume_or_size_is_reported(hub: Hub, run: Runner, dest: Path) -> None:
     hub.ranges = False
     assert run(*order(dest, "--file", f"c.json={address(hub, 'config.json')}")).code == 0
 
@@ -145,10 +141,10 @@ def test_a_server_that_does_not_resume_or_tell_the_size_is_said(hub: Hub, run: R
     hub.faults.append(endless)
     done = run(*order(dest / "other", "--file", f"c.json={address(hub, 'config.json')}"))
     assert done.code == 20, done.err
-    assert "does not say how large" in done.err
+    assert "does not report the size" in done.err
 
 
-def test_a_file_that_is_not_there_ends_with_10(hub: Hub, run: Runner, dest: Path) -> None:
+def test_a_missing_file_ends_with_10(hub: Hub, run: Runner, dest: Path) -> None:
     done = run(*order(dest, "--file", f"c.json={hub.url}/nothing"))
     assert done.code == 10, done.err
     assert "c.json: 127.0.0.1 answers 404" in done.err
@@ -160,9 +156,9 @@ def test_a_file_that_is_not_there_ends_with_10(hub: Hub, run: Runner, dest: Path
         ((), "nothing to fetch"),
         (("--file", "c.json"), "must be PATH="),
         (("--file", "../c=http://127.0.0.1:9/"), "leads out"),
-        (("--file", ".kaigen/x=http://127.0.0.1:9/"), "keeps for itself"),
+        (("--file", ".kaigen/x=http://127.0.0.1:9/"), "reserved name"),
         (("--file", "c=ftp://127.0.0.1/"), "not an http or https URL"),
-        (("--file", "c=http://me:pass@127.0.0.1:9/"), "a user's name"),
+        (("--file", "c=http://me:pass@127.0.0.1:9/"), "user name"),
         (("--file", "c=http://127.0.0.1:9/", "--sha256", "c=abc"), "64 digits"),
         (("--file", "c=http://127.0.0.1:9/", "--sha256", f"d={'0' * 64}"), "no such file"),
         (("--file", "c=http://127.0.0.1:9/a", "--file", "c=http://127.0.0.1:9/b"), "twice"),
@@ -172,7 +168,7 @@ def test_a_file_that_is_not_there_ends_with_10(hub: Hub, run: Runner, dest: Path
         ),
     ],
 )
-def test_what_cannot_be_meant_ends_with_13(run: Runner, dest: Path, more: tuple[str, ...], said: str) -> None:
+def test_an_invalid_argument_ends_with_13(run: Runner, dest: Path, more: tuple[str, ...], said: str) -> None:
     done = run(*order(dest, *more))
     assert (done.code, said in done.err) == (13, True), done.err
     assert "pass" not in done.err
