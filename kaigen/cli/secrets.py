@@ -91,7 +91,7 @@ def _table(console: Console, secrets: Sequence[ExpectedSecret]) -> None:
     rows = [("NAMESPACE", "NAME", "KEYS", "TYPE", "CREATED BY", "USED BY", "SPEC")]
     for secret in secrets:
         keys = ", ".join((*secret.keys, *(["all"] if secret.whole else [])))
-        maker = secret.maker.way if secret.maker else "optional" if secret.optional else "-"
+        maker = secret.maker.source if secret.maker else "optional" if secret.optional else "-"
         rows.append(
             (
                 secret.namespace,

@@ -80,8 +80,8 @@ def _external(
 ) -> SecretApps:
     from kaigen.secrets import external as writer
 
-    secrets = writer.wanted(every)
-    for secret in writer.untold(secrets, external):
+    secrets = writer.required_secrets(every)
+    for secret in writer.secrets_with_unknown_keys(secrets, external):
         use = next(use for use in secret.uses if not use.keys)
         message = (
             f"`{secret.name}` is read whole ({use.purpose}), and `keyTemplate` needs the name of each key"

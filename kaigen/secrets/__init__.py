@@ -1,1 +1,1 @@
-"""Secrets by reference: which of them the apps expect, who makes them, and what is written so that somebody does."""
+"""The Secrets that apps read: listing them, and making them with kubectl or ExternalSecrets."""

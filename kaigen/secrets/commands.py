@@ -1,4 +1,4 @@
-"""A shell script that makes Secrets with kubectl, in which no value of one ever stands."""
+"""A shell script that makes Secrets with kubectl and contains none of their values."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kaigen.secrets.expected import ExpectedSecret
 
 _HEAD = """\
 #!/bin/sh
-# Makes the Secrets that the apps expect and nothing in the repository makes. In a terminal, as a script:
+# Creates the Secrets that the apps read and nothing in the repository creates. Run it in a terminal:
 #   kaigen secrets -o kubectl > make-secrets.sh && sh make-secrets.sh
-# It asks for each value, which is not shown, and gives it to kubectl through a pipe: so it is in no command line, which
-# others on the machine could read, in no file and not in the shell's history.
+# It prompts for each value without showing it and pipes it to kubectl, so no value appears on a command line, in a file
+# or in the history of the shell.
 """
 _ASK = r"""
 ask() (
@@ -27,12 +27,12 @@ ask() (
   printf '%s' "$value"
 )
 """
-# What kubectl takes for a name in `--from-env-file`.
+# Names that kubectl accepts in `--from-env-file`.
 _ENV_NAME = re.compile(r"(?!\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*")
 
 
 def script(secrets: Iterable[ExpectedSecret]) -> str:
-    """The script for some Secrets, for any POSIX shell; empty for none."""
+    """Return a script for any POSIX shell that creates some Secrets; empty for none."""
     parts = ["\n".join((*comment(secret), *_make(secret))) + "\n" for secret in secrets]
     if not parts:
         return ""
@@ -41,7 +41,7 @@ def script(secrets: Iterable[ExpectedSecret]) -> str:
 
 
 def comment(secret: ExpectedSecret) -> list[str]:
-    """Lines that say what a Secret is for."""
+    """Return comment lines that describe the uses of a Secret."""
     by_app: dict[str, list[str]] = {}
     for use in secret.uses:
         by_app.setdefault(use.app, []).append(use.purpose)
@@ -52,7 +52,7 @@ def comment(secret: ExpectedSecret) -> list[str]:
 
 
 def _line(text: str) -> str:
-    """Text that stays on its line and shows nothing that a terminal would obey."""
+    """Return text without line breaks and control characters."""
     return "".join(char if char.isprintable() else "?" for char in text)
 
 
@@ -61,13 +61,13 @@ def _make(secret: ExpectedSecret) -> list[str]:
     keys = secret.keys
     if secret.type == DOCKER_CONFIG and keys == (DOCKER_CONFIG_KEY,) and not secret.whole:
         return [
-            "# From `docker login REGISTRY`; where Docker keeps passwords in a credential store, this file has none.",
+            "# From `docker login REGISTRY`. If Docker uses a credential store, this file contains no password.",
             f"kubectl create secret docker-registry {where} "
             f'--from-file={DOCKER_CONFIG_KEY}="$HOME/.docker/config.json"',
         ]
     if secret.type == TLS and keys == TLS_KEYS and not secret.whole:
         return [
-            "# Two files of yours: the certificate with its chain, and its key.",
+            "# Provide two files: the certificate with its chain, and its key.",
             f"kubectl create secret tls {where} --cert=tls.crt --key=tls.key",
         ]
     create = f"kubectl create secret generic {where}" + (
@@ -78,7 +78,7 @@ def _make(secret: ExpectedSecret) -> list[str]:
     if secret.as_files:
         files = " ".join(f"--from-file={quote(f'{key}={key}')}" for key in keys)
         return [
-            f"# From {'a file' if len(keys) == 1 else 'files'} of yours, outside of the repository.",
+            f"# Provide {'this file' if len(keys) == 1 else 'these files'} outside of the repository.",
             f"{create} {files}",
         ]
     if len(keys) == 1:
@@ -89,18 +89,18 @@ def _make(secret: ExpectedSecret) -> list[str]:
         lines = [f"  printf '%s=' {quote(key)}; ask {name} {quote(key)}; echo" for key in keys]
         return ["{", *lines, f"}} | {create} --from-env-file=/dev/stdin"]
     files = " ".join(f"--from-file={quote(f'{key}={key}')}" for key in keys)
-    return ["# From files of yours, outside of the repository.", f"{create} {files}"]
+    return ["# Provide these files outside of the repository.", f"{create} {files}"]
 
 
 def _whole(secret: ExpectedSecret, create: str) -> list[str]:
-    """For a Secret that is read with all its keys, whichever they are."""
-    named = f", {', '.join(map(_line, secret.keys))} among them" if secret.keys else ""
+    """Return the commands for a Secret whose keys are not all known."""
+    named = f", including {', '.join(map(_line, secret.keys))}" if secret.keys else ""
     if secret.as_files:
         return [
-            f"# From a folder of yours, outside of the repository: a file for each key{named}.",
+            f"# Provide a folder outside of the repository, with a file for each key{named}.",
             f"{create} --from-file={quote(secret.name)}",
         ]
     return [
-        f"# From a file of yours, outside of the repository: a line NAME=VALUE for each key{named}.",
+        f"# Provide a file outside of the repository, with a line NAME=VALUE for each key{named}.",
         f"{create} --from-env-file={quote(f'{secret.name}.env')}",
     ]

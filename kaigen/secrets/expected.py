@@ -1,4 +1,4 @@
-"""The Secrets that apps expect: who reads which key for what, and what in the tree makes it."""
+"""The Secrets that apps read: which key for what, and which object makes them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Use:
     Attributes:
         app: `NAMESPACE/NAME`.
         object: kind and name, as in `Job/train-0a1b2c3d`.
-        keys: what is read; empty for all there is.
-        purpose: what for, a few words.
-        mark: where the spec says so; None when it stands in no file.
-        field: the spec's field; empty when kaigen cannot tell.
+        keys: the keys that are read; empty for all.
+        purpose: what the Secret is read for, in a few words.
+        mark: the line of the spec; None when no file contains it.
+        field: the field of the spec; empty when kaigen does not know it.
         as_file: the values become files, not variables.
-        optional: it works without.
+        optional: the app works without the Secret.
     """
 
     app: str
@@ -43,16 +43,16 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """What in the tree makes a Secret.
+    """The object in the tree that makes a Secret.
 
     Attributes:
-        way: `ExternalSecret`, `SealedSecret`, `SOPS` or `Secret`.
+        source: `ExternalSecret`, `SealedSecret`, `SOPS` or `Secret`.
         app: `NAMESPACE/NAME`.
-        keys: those that the Secret will have; None when nobody can tell.
-        mark: where it is written; None for what kaigen writes itself.
+        keys: the keys that the Secret will have; None when they are unknown.
+        mark: the line that defines it; None for objects that kaigen writes.
     """
 
-    way: str
+    source: str
     app: str
     keys: frozenset[str] | None
     mark: Mark | None = None
@@ -63,14 +63,14 @@ class ExpectedSecret:
     """A Secret that apps of a namespace read.
 
     Attributes:
-        namespace: where it must be.
+        namespace: the namespace of the Secret.
         name: its name.
         type: its type.
-        keys: every key that is read by name, sorted.
-        whole: somebody reads all its keys, whichever there are.
-        optional: nobody needs it.
-        uses: who reads it, by app.
-        maker: what in the tree makes it; None when a person must.
+        keys: every key that is read by its name, sorted.
+        whole: an app reads all keys.
+        optional: every app works without it.
+        uses: the places that read it, by app.
+        maker: the object that makes it; None when a person must make it.
     """
 
     namespace: str
@@ -84,22 +84,22 @@ class ExpectedSecret:
 
     @property
     def apps(self) -> tuple[str, ...]:
-        """The apps that read it, each once."""
+        """The apps that read it."""
         return tuple(dict.fromkeys(use.app for use in self.uses))
 
     @property
     def as_files(self) -> bool:
-        """Whether somebody reads it as files."""
+        """Whether an app reads it as files."""
         return any(use.as_file for use in self.uses)
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What single apps read and make: enough to tell the rest, without their objects.
+    """The Secrets that single apps read and make.
 
     Attributes:
-        reads: namespace, name and type of a Secret with a place that reads it.
-        makes: namespace and name of a Secret with what makes it.
+        reads: namespace, name and type of a Secret, with a place that reads it.
+        makes: namespace and name of a Secret, with the object that makes it.
     """
 
     reads: tuple[tuple[str, str, str, Use], ...] = ()
@@ -116,7 +116,7 @@ def merge_facts(facts: Iterable[Facts]) -> Facts:
 
 
 def facts_of(items: Iterable[Compiled]) -> Facts:
-    """What the objects of apps say about Secrets."""
+    """Return the Secrets that the objects of apps read and make."""
     reads: list[tuple[str, str, str, Use]] = []
     makes: list[tuple[str, str, Maker]] = []
     for item in items:
@@ -162,24 +162,24 @@ def _use(item: Compiled, index: int, reference: Reference, app: str) -> Use:
 
 
 def expected_secrets(compilation: Compilation, apps: Sequence[str] = ()) -> list[ExpectedSecret]:
-    """Every Secret that apps read, by namespace and name.
+    """Return every Secret that apps read, by namespace and name.
 
     Args:
         compilation: the apps.
-        apps: only those that one of these reads, `NAME` or `NAMESPACE/NAME`; all when empty.
+        apps: return only Secrets that one of these apps reads, `NAME` or `NAMESPACE/NAME`; all when empty.
 
     Returns:
-        Each Secret once, with all who read it.
+        Each Secret once, with all its uses.
     """
     found = gather(facts_of(compilation.apps))
     if apps:
-        wanted = set(apps)
-        found = [item for item in found if any(wanted & {app, app.partition("/")[2]} for app in item.apps)]
+        requested = set(apps)
+        found = [item for item in found if any(requested & {app, app.partition("/")[2]} for app in item.apps)]
     return found
 
 
 def gather(facts: Facts) -> list[ExpectedSecret]:
-    """The Secrets that are read, each once, by namespace and name."""
+    """Return the Secrets that are read, by namespace and name."""
     makers = {(namespace, name): maker for namespace, name, maker in reversed(facts.makes)}
     found: dict[tuple[str, str], ExpectedSecret] = {}
     for namespace, name, kind, use in facts.reads:

@@ -1,8 +1,8 @@
-"""ExternalSecrets for what apps expect: an app of their own in each namespace.
+"""ExternalSecrets for the Secrets that apps read: one app in each namespace.
 
-A Secret that several apps read belongs to none of them: were its ExternalSecret part of one, deleting that app
-would take the Secret from the others. So the ExternalSecrets of a namespace stand in one app, from which a
-Secret goes when nobody reads it any more.
+Several apps may read one Secret. If its ExternalSecret belonged to one of them, deleting that app would take the Secret
+from the others. So one app has all ExternalSecrets of a namespace, and an ExternalSecret is removed when no app reads
+its Secret any more.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ APP_NAME = "kaigen-secrets"
 KIND = "ExternalSecrets"
 
 
-def wanted(secrets: Iterable[ExpectedSecret]) -> list[ExpectedSecret]:
-    """The Secrets that an ExternalSecret is to make: those that somebody needs and nothing else makes."""
+def required_secrets(secrets: Iterable[ExpectedSecret]) -> list[ExpectedSecret]:
+    """Return the Secrets that need an ExternalSecret: an app requires them and nothing else makes them."""
     return [item for item in secrets if item.maker is None and not item.optional]
 
 
 def secret_apps(secrets: Iterable[ExpectedSecret], external: External, source: str) -> list[App]:
-    """An app for each namespace that needs Secrets, with an ExternalSecret for each.
+    """Return an app for each namespace that needs Secrets, with an ExternalSecret for each Secret.
 
     Args:
-        secrets: what is to be made.
-        external: how.
-        source: the file that asks for it.
+        secrets: the Secrets to make.
+        external: how ExternalSecrets are written.
+        source: the file that configures this.
     """
     spaces: dict[str, list[ExpectedSecret]] = {}
     for item in secrets:
@@ -64,14 +64,14 @@ def _app(namespace: str, secrets: list[ExpectedSecret], external: External, sour
 
 
 def skeleton(secret: ExpectedSecret, external: External) -> dict[str, Tree]:
-    """An ExternalSecret of plain values for one Secret."""
+    """Return an ExternalSecret of plain values for one Secret."""
     metadata: dict[str, Tree] = {"name": secret.name, "namespace": secret.namespace}
     given = (external.store, external.kind, external.refresh)
     return _body(secret, external, given, metadata)
 
 
-def untold(secrets: Iterable[ExpectedSecret], external: External) -> list[ExpectedSecret]:
-    """The Secrets of which not all keys can be read: the store has a place for each, and nobody names them."""
+def secrets_with_unknown_keys(secrets: Iterable[ExpectedSecret], external: External) -> list[ExpectedSecret]:
+    """Return the Secrets with keys that no app lists, when the store needs the name of each key."""
     return [item for item in secrets if external.by_key and item.whole]
 
 
@@ -86,7 +86,7 @@ def _body(
     everything = ""
     named = secret.keys
     if secret.whole and not external.by_key:
-        everything, _ = external.place(secret.namespace, secret.name, None)
+        everything, _ = external.location(secret.namespace, secret.name, None)
         named = ()
     return external_secret(
         metadata,
@@ -95,7 +95,7 @@ def _body(
         store=store,
         store_kind=kind,
         refresh=refresh,
-        values=[(key, *external.place(secret.namespace, secret.name, key)) for key in named],
+        values=[(key, *external.location(secret.namespace, secret.name, key)) for key in named],
         everything=everything,
     )
 

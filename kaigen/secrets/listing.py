@@ -1,4 +1,4 @@
-"""The Secrets that apps expect as data, and as ExternalSecrets."""
+"""The Secrets that apps read, as data and as ExternalSecrets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kaigen.secrets.provider import External
 
 
 def described(secret: ExpectedSecret) -> dict[str, Any]:
-    """A Secret as plain data."""
+    """Return a Secret as plain data."""
     maker = secret.maker
     return {
         "namespace": secret.namespace,
@@ -20,7 +20,7 @@ def described(secret: ExpectedSecret) -> dict[str, Any]:
         "allKeys": secret.whole,
         "optional": secret.optional,
         "madeBy": (
-            {"kind": maker.way, "app": maker.app, **({"place": str(maker.mark)} if maker.mark else {})}
+            {"kind": maker.source, "app": maker.app, **({"place": str(maker.mark)} if maker.mark else {})}
             if maker
             else None
         ),
@@ -41,21 +41,21 @@ def _use(use: Use) -> dict[str, Any]:
 
 
 def render_json(secrets: Iterable[ExpectedSecret]) -> str:
-    """A JSON list."""
+    """Return the Secrets as a JSON list."""
     import json
 
     return json.dumps([described(secret) for secret in secrets], indent=2, ensure_ascii=False) + "\n"
 
 
 def render_yaml(secrets: Iterable[ExpectedSecret]) -> str:
-    """The same as YAML."""
+    """Return the Secrets as a YAML list."""
     from kaigen.yaml.dump import dump
 
     return dump([described(secret) for secret in secrets])
 
 
 def render_external(secrets: Iterable[ExpectedSecret], external: External) -> str:
-    """An ExternalSecret for each, as one YAML stream; keys that nobody names are left for a person to add."""
+    """Return an ExternalSecret for each Secret as one YAML stream; a comment marks those with unknown keys."""
     from kaigen.secrets.commands import comment
     from kaigen.secrets.external import skeleton
     from kaigen.yaml.dump import dump
@@ -64,6 +64,6 @@ def render_external(secrets: Iterable[ExpectedSecret], external: External) -> st
     for secret in secrets:
         lines = comment(secret)
         if secret.whole and external.by_key:
-            lines.append("# Its keys are nobody's to tell but yours: add an entry to `spec.data` for each.")
+            lines.append("# kaigen does not know its keys: add an entry to `spec.data` for each.")
         parts.append("---\n" + "".join(f"{line}\n" for line in lines) + dump(skeleton(secret, external)))
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""Who makes the Secrets that apps refer to: by default a person, or the External Secrets operator."""
+"""How the External Secrets operator makes the Secrets that apps refer to; without it, a person makes them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class External:
     Attributes:
         store: name of the store.
         kind: `ClusterSecretStore` or `SecretStore`.
-        refresh: how often the store is read again.
-        template: where in the store a Secret's values are.
-        environment: fills in `{env}`.
+        refresh: interval between reads of the store.
+        template: key of a Secret's values in the store.
+        environment: replaces `{env}`.
     """
 
     store: str
@@ -27,8 +27,8 @@ class External:
     template: str
     environment: str
 
-    def place(self, namespace: str, name: str, key: str | None) -> tuple[str, str]:
-        """Key and property of a value in the store; the property is empty when the key says it all.
+    def location(self, namespace: str, name: str, key: str | None) -> tuple[str, str]:
+        """Return key and property of a value in the store; the property is empty when the key is enough.
 
         Args:
             namespace: of the Secret.
@@ -36,19 +36,19 @@ class External:
             key: of the value; None for all values.
         """
         given = {"env": self.environment, "namespace": namespace, "name": name, "key": key or ""}
-        place = self.template
+        location = self.template
         for word, value in given.items():
-            place = place.replace(f"{{{word}}}", value)
-        return place, "" if "{key}" in self.template else key or ""
+            location = location.replace(f"{{{word}}}", value)
+        return location, "" if "{key}" in self.template else key or ""
 
     @property
     def by_key(self) -> bool:
-        """Whether the store has a place of its own for each key."""
+        """Whether the store has a separate entry for each key."""
         return "{key}" in self.template
 
 
 def external_of(config: Config) -> External | None:
-    """How a run writes ExternalSecrets; None when it writes none."""
+    """Return how a run writes ExternalSecrets; None when it writes none."""
     settings = config.external_secrets
     if settings is None:
         return None

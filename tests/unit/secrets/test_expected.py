@@ -58,7 +58,7 @@ def test_a_missing_key_is_told_with_both_places(repository: Repository) -> None:
     assert (warning.mark.file.rsplit("/", 1)[-1], warning.mark.line) == ("qwen.yaml", 11)
     (secret,) = expected_secrets(compilation)
     assert secret.maker is not None
-    assert (secret.maker.way, secret.maker.app) == ("SOPS", "ml/hf-token")
+    assert (secret.maker.source, secret.maker.app) == ("SOPS", "ml/hf-token")
 
 
 def test_keys_of_a_secret_that_is_read_whole_are_not_judged(repository: Repository) -> None:

@@ -118,7 +118,7 @@ def test_a_secret_that_the_repository_makes_gets_none(repository: Repository) ->
     assert externals(repository.files()) == {}
     (secret,) = expected_secrets(repository.compile())
     assert secret.maker is not None
-    assert secret.maker.way == "SOPS"
+    assert secret.maker.source == "SOPS"
 
 
 def test_a_part_of_the_specs_writes_the_secrets_of_all(repository: Repository) -> None:
