@@ -1,4 +1,4 @@
-"""The valid objects under `examples/`: what kaigen writes and what stands around it."""
+"""The valid objects under `examples/`, written by kaigen and by others."""
 
 from __future__ import annotations
 

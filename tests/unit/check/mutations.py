@@ -1,4 +1,4 @@
-"""Small damages to an object, and every place where one can be done."""
+"""Small mutations of an object, at every possible place."""
 
 from __future__ import annotations
 

@@ -40,19 +40,19 @@ def test_supported_versions_are_five_consecutive_minor_versions_oldest_first() -
     assert minors == list(range(minors[0], minors[0] + 5))
 
 
-def test_an_unsupported_target_is_an_error_of_the_caller() -> None:
+def test_an_unsupported_version_raises_value_error() -> None:
     with pytest.raises(ValueError, match=r"no schemas of Kubernetes 1\.12; there are 1\.33, "):
         check_object(example("Job"), target="1.12")
 
 
-def test_an_unknown_kind_names_the_nearest() -> None:
+def test_an_unknown_kind_suggests_the_nearest() -> None:
     finding = only(check_object({"apiVersion": "apps/v1", "kind": "Deploiment"}))
     assert finding == Problem(
         codes.UNKNOWN_KIND, "unknown kind `Deploiment`", ("kind",), "did you mean `Deployment`?"
     )
 
 
-def test_a_kind_of_another_group_is_told_where_it_lives() -> None:
+def test_a_kind_with_the_wrong_group_suggests_the_right_one() -> None:
     finding = only(check_object({"apiVersion": "v1", "kind": "Deployment"}))
     assert (finding.message, finding.hint) == ("no kind `Deployment` in v1", "use apiVersion apps/v1")
 
@@ -84,7 +84,7 @@ def test_a_kind_of_another_group_is_told_where_it_lives() -> None:
         ),
     ],
 )
-def test_a_kind_that_the_target_does_not_serve_says_since_when(
+def test_a_kind_that_the_version_does_not_serve_names_the_first_or_last_version(
     api_version: str, kind: str, target: str, message: str, hint: str
 ) -> None:
     finding = only(check_object({"apiVersion": api_version, "kind": kind}, target=target))
@@ -109,11 +109,11 @@ def test_a_deprecated_version_is_a_warning_that_names_the_new_one() -> None:
         ({"apiVersion": "v1", "kind": ["Pod"]}, "must be a string, not a list"),
     ],
 )
-def test_an_object_must_say_what_it_is(obj: Object, message: str) -> None:
+def test_an_object_needs_an_api_version_and_a_kind(obj: Object, message: str) -> None:
     assert only(check_object(obj)).message == message
 
 
-def test_a_typo_in_a_field_gets_the_path_and_the_field_that_was_meant() -> None:
+def test_a_typo_in_a_field_is_reported_with_its_path_and_the_nearest_field() -> None:
     obj = deployment(SERVER, volumeMount=[])
     finding = only(check_object(obj))
     assert finding.code == codes.UNKNOWN_FIELD
@@ -124,7 +124,7 @@ def test_a_typo_in_a_field_gets_the_path_and_the_field_that_was_meant() -> None:
     assert only(check_object(obj)).hint == "did you mean `nodeSelector`?"
 
 
-def test_all_findings_of_an_object_come_at_once_in_its_order() -> None:
+def test_all_problems_of_an_object_are_returned_in_its_order() -> None:
     obj = deployment(SERVER, image=7, stdin="yes", ports=[{"name": "http"}])
     obj["spec"]["replicas"] = "2"
     obj["spec"]["extra"] = 1
@@ -182,7 +182,7 @@ def test_a_wrong_value_is_described(
 @pytest.mark.parametrize(
     "value", ["1", "100m", "1.5", ".5", "1.", "+2Gi", "1e3", "2E-1", "0", 4, 0.25, "1Ei"]
 )
-def test_quantities_take_every_notation_of_kubernetes(value: object) -> None:
+def test_every_notation_of_a_quantity_is_accepted(value: object) -> None:
     assert check_object(deployment((*SERVER, "resources", "limits"), memory=value)) == []
 
 
@@ -207,7 +207,7 @@ def test_an_optional_field_may_be_null_and_a_required_one_may_not() -> None:
          "has the same containerPort the number 8000 and protocol `TCP` as item 0"),
     ],
 )  # fmt: skip
-def test_an_entry_given_twice_is_found_by_its_keys_and_their_defaults(
+def test_a_duplicate_entry_is_found_by_its_keys_and_their_defaults(
     place: tuple[str | int, ...], extra: Object, message: str
 ) -> None:
     obj = example("Deployment")
@@ -223,7 +223,7 @@ def test_one_port_number_of_two_protocols_is_two_ports() -> None:
     assert check_object(obj) == []
 
 
-def test_a_finalizer_given_twice_is_found() -> None:
+def test_a_duplicate_finalizer_is_found() -> None:
     obj = example("ConfigMap")
     obj["metadata"]["finalizers"] = ["a.example/x", "a.example/y", "a.example/x"]
     finding = only(check_object(obj))
@@ -240,7 +240,7 @@ def test_a_finalizer_given_twice_is_found() -> None:
         ((*SERVER, "livenessProbe"), {"periodSeconds": 3}, "needs one of exec, grpc, httpGet, tcpSocket"),
     ],
 )  # fmt: skip
-def test_fields_that_exclude_each_other_are_found(
+def test_mutually_exclusive_fields_are_reported(
     place: tuple[str | int, ...], value: Object, message: str
 ) -> None:
     obj = example("Deployment")
@@ -270,9 +270,7 @@ def test_values_of_a_later_version_are_unknown_to_an_earlier_target() -> None:
         ("JobSet", None, "OnFailure"),
     ],
 )
-def test_a_kind_takes_only_the_restart_policies_it_can_keep(
-    kind: str, policy: str | None, wanted: str
-) -> None:
+def test_a_kind_accepts_only_its_restart_policies(kind: str, policy: str | None, wanted: str) -> None:
     obj = example(kind)
     spec = obj["spec"]
     if kind == "JobSet":
@@ -337,7 +335,7 @@ def test_a_mount_needs_its_volume_and_a_probe_its_port() -> None:
          "preStop sleeps 61 seconds, but the grace period of the pod is 60"),
     ],
 )  # fmt: skip
-def test_fields_that_ask_for_others_are_held_to_it(
+def test_a_field_that_requires_another_is_reported_without_it(
     kind: str, place: str, value: object, message: str
 ) -> None:
     obj = example(kind)
@@ -370,7 +368,7 @@ def test_fields_that_ask_for_others_are_held_to_it(
         ("Ingress", "spec.rules[0].http.paths[0].path", ["/", "/v1"], ["v1", ""]),
     ],
 )  # fmt: skip
-def test_fields_have_the_forms_that_the_server_demands(
+def test_fields_must_have_the_form_that_the_server_requires(
     kind: str, place: str, good: list[object], bad: list[object]
 ) -> None:
     path = named(place)
@@ -391,7 +389,7 @@ def test_a_claim_template_is_a_volume_of_the_pod() -> None:
     assert only(check_object(obj)).code == codes.UNKNOWN_NAME_IN_POD
 
 
-def test_what_sops_encrypted_is_an_object_still() -> None:
+def test_an_object_that_sops_encrypted_is_checked() -> None:
     secret: Object = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -404,7 +402,7 @@ def test_what_sops_encrypted_is_an_object_still() -> None:
     assert only(check_object(secret)).message == "is not valid base64"
 
 
-def test_the_status_is_left_to_the_controllers() -> None:
+def test_the_status_is_not_checked() -> None:
     obj = example("Deployment") | {"status": {"whatever": 1}}
     assert check_object(obj) == []
 
@@ -416,7 +414,7 @@ def test_a_string_of_a_subclass_is_a_string() -> None:
     assert check_object(deployment(SERVER, image=Text("x"))) == []
 
 
-def test_kinds_know_whether_they_stand_in_a_namespace() -> None:
+def test_the_scope_of_kinds_is_known() -> None:
     assert is_cluster_scoped("v1", "Namespace") is True
     assert is_cluster_scoped("karpenter.sh/v1", "NodePool") is True
     assert is_cluster_scoped("v1", "Pod") is False

@@ -49,11 +49,11 @@ def only(found: list[tuple[int, Problem]]) -> Problem:
     return found[0][1]
 
 
-def test_an_app_whose_parts_are_all_there_has_no_findings() -> None:
+def test_a_complete_app_has_no_problems() -> None:
     assert shown(app()) == []
 
 
-def test_all_examples_together_lack_only_two_services() -> None:
+def test_only_two_services_are_missing_from_all_examples() -> None:
     found = check_references(
         objects(), external={("Service", "ai", "notebook"), ("Service", "ai", "llama-epp")}
     )
@@ -94,13 +94,13 @@ def test_all_examples_together_lack_only_two_services() -> None:
         ]),
     ],
 )  # fmt: skip
-def test_what_is_missing_is_named_where_it_is_referred_to(
+def test_a_missing_object_is_reported_at_each_reference(
     missing: str, findings: list[tuple[str, str, str]]
 ) -> None:
     assert shown(app(missing)) == findings
 
 
-def test_what_the_caller_says_is_there_is_there() -> None:
+def test_external_objects_are_not_reported() -> None:
     external = {
         ("ConfigMap", "ai", "chat-params"),
         ("PersistentVolumeClaim", "ai", "chat-model"),
@@ -111,7 +111,7 @@ def test_what_the_caller_says_is_there_is_there() -> None:
     assert len(shown(app("PersistentVolumeClaim"), elsewhere)) == 1
 
 
-def test_a_near_name_is_offered() -> None:
+def test_the_nearest_name_is_suggested() -> None:
     finding = only(check_references(changed("Deployment", (*SPEC, "serviceAccountName"), "chatt")))
     assert finding.hint == "did you mean `chat`?"
 
@@ -121,19 +121,19 @@ def test_every_namespace_has_a_default_account(name: str) -> None:
     assert shown(changed("Deployment", (*SPEC, "serviceAccountName"), name)) == []
 
 
-def test_every_namespace_has_the_certificate_of_its_cluster() -> None:
+def test_every_namespace_has_the_root_certificate() -> None:
     volume = {"name": "ca", "configMap": {"name": "kube-root-ca.crt"}}
     assert shown(changed("Deployment", (*SPEC, "volumes", 2), volume)) == []
 
 
 @pytest.mark.parametrize("role", ["view", "cluster-admin", "system:auth-delegator"])
-def test_every_cluster_has_its_own_roles(role: str) -> None:
+def test_every_cluster_has_built_in_roles(role: str) -> None:
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
     assert shown(changed("RoleBinding", ("roleRef",), reference)) == []
     assert len(shown(changed("RoleBinding", ("roleRef",), reference | {"name": "mine"}))) == 1
 
 
-def test_secrets_are_not_followed() -> None:
+def test_missing_secrets_are_not_reported() -> None:
     objs = changed("Deployment", (*SPEC, "volumes", 2), {"name": "config", "secret": {"secretName": "gone"}})
     next(o for o in objs if o["kind"] == "ServiceAccount")["imagePullSecrets"] = [{"name": "gone"}]
     assert shown(objs) == []
@@ -153,14 +153,14 @@ def test_a_key_of_a_config_map_must_be_in_it() -> None:
     assert shown(changed("Deployment", (*SPEC, "containers", 0, "env", 0), variable)) == []
 
 
-def test_objects_without_a_namespace_go_together() -> None:
+def test_objects_without_a_namespace_share_one() -> None:
     objs = app()
     for obj in objs:
         del obj["metadata"]["namespace"]
     assert shown(objs) == []
 
 
-def test_a_reference_does_not_reach_into_another_namespace() -> None:
+def test_a_reference_stays_in_its_namespace() -> None:
     assert shown(changed("PersistentVolumeClaim", ("metadata", "namespace"), "other")) == [
         (
             "Deployment",
@@ -177,13 +177,13 @@ def test_a_reference_does_not_reach_into_another_namespace() -> None:
         (("spec", "ports", 0, "name"), "web", "the Service `chat` has no port http"),
     ],
 )
-def test_a_port_that_is_called_must_be_there(
+def test_a_route_must_name_a_port_of_its_service(
     place: tuple[str | int, ...], value: object, message: str
 ) -> None:
     assert [text for _, _, text in shown(changed("Service", place, value))] == [message]
 
 
-def test_a_route_calls_services_and_pools_that_are_there() -> None:
+def test_a_route_must_name_existing_services_and_pools() -> None:
     route, pool, workers = example("HTTPRoute"), example("InferencePool"), example("LeaderWorkerSet")
     picker = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "llama-epp", "namespace": "ai"}}
     objs = [*app(), route, pool, workers, picker]
@@ -202,7 +202,7 @@ def test_a_route_calls_services_and_pools_that_are_there() -> None:
     ]
 
 
-def test_labels_that_a_controller_adds_are_taken_on_trust() -> None:
+def test_labels_that_a_controller_adds_are_accepted() -> None:
     service = example("Service")
     service["spec"] = {
         "selector": {"app": "llama", "leaderworkerset.sigs.k8s.io/worker-index": "0"},
@@ -231,11 +231,11 @@ def test_selectors_may_be_expressions(expression: Object, selects: bool) -> None
     assert (found == []) is selects
 
 
-def test_an_empty_selector_means_all_pods() -> None:
+def test_an_empty_selector_is_not_checked() -> None:
     assert shown([example("NetworkPolicy") | {"spec": {"podSelector": {}}}]) == []
 
 
-def test_a_scaler_names_its_workload_and_its_authentication() -> None:
+def test_a_scaler_must_name_an_existing_workload_and_authentication() -> None:
     scaled, authentication = example("ScaledObject"), example("TriggerAuthentication")
     assert shown([*app(), scaled, authentication]) == []
     assert [where for _, where, _ in shown([scaled])] == [
@@ -256,7 +256,7 @@ def test_a_device_claim_needs_its_template() -> None:
     ]
 
 
-def test_an_object_given_twice_is_found() -> None:
+def test_a_duplicate_object_is_reported() -> None:
     objs = [example("ConfigMap"), example("Service"), example("ConfigMap")]
     found = [(place, f.code) for place, f in check_references(objs) if f.code == codes.DUPLICATE_OBJECT]
     assert found == [(2, codes.DUPLICATE_OBJECT)]
@@ -265,7 +265,7 @@ def test_an_object_given_twice_is_found() -> None:
 
 
 @pytest.mark.parametrize("junk", [None, 7, "x", [], [[]], [None], {}, {"name": []}, {1: 2}, [{"name": {}}]])
-def test_parts_of_the_wrong_type_are_passed_over(junk: object) -> None:
+def test_values_of_the_wrong_type_are_ignored(junk: object) -> None:
     for number, obj in enumerate(app()):
         for field in obj:
             objs = app()

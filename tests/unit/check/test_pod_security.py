@@ -1,4 +1,4 @@
-"""The controls of the Pod Security Standards, each broken, at the level that forbids it and the one below."""
+"""Violations of each control of the Pod Security Standards, at the level that forbids them and the one below."""
 
 from __future__ import annotations
 
@@ -128,13 +128,13 @@ def test_baseline_forbids(obj: Pod, code: str, where: str) -> None:
 
 
 @pytest.mark.parametrize(("obj", "code", "where"), RESTRICTED)
-def test_restricted_forbids_what_baseline_lets_pass(obj: Pod, code: str, where: str) -> None:
+def test_restricted_forbids_what_baseline_allows(obj: Pod, code: str, where: str) -> None:
     assert found(obj, "baseline") == []
     assert found(obj, "restricted") == [(code, where)]
 
 
 @pytest.mark.parametrize("obj", KEPT)
-def test_restricted_lets_pass(obj: Pod) -> None:
+def test_restricted_allows(obj: Pod) -> None:
     assert found(obj, "restricted") == []
 
 
@@ -143,7 +143,7 @@ def test_every_control_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("role", ["initContainers", "containers", "ephemeralContainers"])
-def test_containers_of_every_role_are_held_to_the_level(role: str) -> None:
+def test_init_and_ephemeral_containers_are_checked_as_well(role: str) -> None:
     obj = pod()
     obj["spec"].setdefault(role, []).append({"name": "extra", "image": "x"})
     at = f"spec.{role}[{len(obj['spec'][role]) - 1}]"
@@ -158,7 +158,7 @@ def test_a_container_inherits_from_its_pod_and_may_set_its_own() -> None:
     assert found(obj, "restricted") == []
 
 
-def test_a_windows_pod_is_not_asked_for_what_windows_does_not_have() -> None:
+def test_a_windows_pod_is_exempt_from_controls_of_linux() -> None:
     obj = pod(os={"name": "windows"}, containers=[{"name": "c", "image": "x"}])
     obj["spec"]["securityContext"] = {"runAsNonRoot": True}
     assert found(obj, "restricted") == []
@@ -166,14 +166,14 @@ def test_a_windows_pod_is_not_asked_for_what_windows_does_not_have() -> None:
     assert found(obj, "restricted") == [(codes.RUN_AS_NON_ROOT, "spec.containers[0]")]
 
 
-def test_root_of_a_user_namespace_is_nobody_but_proc_stays_masked() -> None:
+def test_root_is_allowed_in_a_user_namespace_but_an_unmasked_proc_is_not() -> None:
     obj = context(runAsUser=0, runAsNonRoot=False, procMount="Unmasked")
     obj["spec"]["hostUsers"] = False
     assert found(obj, "baseline") == []
     assert found(obj, "restricted") == [(codes.PROC_MOUNT, f"{C}.securityContext.procMount")]
 
 
-def test_the_old_apparmor_annotation_is_judged_as_well() -> None:
+def test_the_apparmor_annotation_is_checked() -> None:
     obj = pod()
     key = "container.apparmor.security.beta.kubernetes.io/shell"
     for value, allowed in (
@@ -186,7 +186,7 @@ def test_the_old_apparmor_annotation_is_judged_as_well() -> None:
         assert (found(obj, "baseline") == []) is allowed
 
 
-def test_an_unknown_level_is_an_error_of_the_caller() -> None:
+def test_an_unknown_level_raises_value_error() -> None:
     with pytest.raises(
         ValueError, match="no Pod Security level 'tight'; there are privileged, baseline, restricted"
     ):
@@ -219,7 +219,7 @@ def test_pods_are_found_in_every_kind_that_has_a_template() -> None:
         ),
     ],
 )
-def test_a_breach_inside_a_template_has_the_path_from_the_root(kind: str, places: list[str]) -> None:
+def test_a_violation_inside_a_template_has_the_path_from_the_root(kind: str, places: list[str]) -> None:
     obj = example(kind)
     for template in pod_templates(obj):
         template.spec["hostPID"] = True

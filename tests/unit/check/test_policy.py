@@ -27,7 +27,7 @@ def named(api_version: str, kind: str, name: str) -> Object:
 
 
 @pytest.mark.parametrize("obj", objects(), ids=label)
-def test_the_examples_keep_all_policies(obj: Object) -> None:
+def test_the_examples_meet_all_policies(obj: Object) -> None:
     assert check_policy(obj) == []
 
 
@@ -48,7 +48,7 @@ def test_the_examples_keep_all_policies(obj: Object) -> None:
         ("ray.io/v1", "RayService", "a" * 47),
     ],
 )
-def test_a_name_may_be(api_version: str, kind: str, name: str) -> None:
+def test_a_valid_name_is_accepted(api_version: str, kind: str, name: str) -> None:
     assert check_policy(named(api_version, kind, name)) == []
 
 
@@ -75,12 +75,12 @@ def test_a_name_may_be(api_version: str, kind: str, name: str) -> None:
         ("kueue.x-k8s.io/v1beta2", "LocalQueue", "a" * 64, codes.NAME_TOO_LONG, ""),
     ],
 )
-def test_a_name_may_not_be(api_version: str, kind: str, name: str, code: str, hint: str) -> None:
+def test_an_invalid_name_is_reported(api_version: str, kind: str, name: str, code: str, hint: str) -> None:
     finding = only(check_policy(named(api_version, kind, name)))
     assert (finding.code, finding.path, finding.hint) == (code, ("metadata", "name"), hint)
 
 
-def test_a_length_is_explained() -> None:
+def test_the_limit_of_a_name_is_explained() -> None:
     finding = only(check_policy(named("batch/v1", "CronJob", "a" * 60)))
     assert (
         finding.message
@@ -97,7 +97,7 @@ def test_an_object_needs_a_name_and_a_generated_one_is_a_warning() -> None:
     assert [f.code for f in check_policy(obj)] == [codes.NAME_INVALID, codes.NAME_GENERATED]
 
 
-def test_the_names_of_the_jobs_and_pods_of_a_jobset_count() -> None:
+def test_the_names_of_jobs_and_pods_of_a_jobset_are_limited() -> None:
     obj = example("JobSet")
     obj["metadata"]["name"] = "a" * 48  # -node-1-3-xxxxx makes 63
     assert check_policy(obj) == []
@@ -265,14 +265,14 @@ def test_an_ephemeral_container_has_no_resources() -> None:
         ({"cpu": "-1"}, {}, codes.AMOUNT_DOUBTFUL),
     ],
 )
-def test_requests_and_limits_agree_and_are_meant(requests: Object, limits: Object, code: str | None) -> None:
+def test_requests_and_limits_must_be_consistent(requests: Object, limits: Object, code: str | None) -> None:
     obj = example("Pod")
     resources = {"requests": {"cpu": "1", "memory": "1Gi"} | requests, "limits": limits}
     obj["spec"]["containers"][0]["resources"] = resources
     assert [f.code for f in check_policy(obj)] == ([code] if code else [])
 
 
-def test_milli_bytes_are_taken_for_a_slip() -> None:
+def test_milli_bytes_are_reported_as_a_typo() -> None:
     obj = example("Pod")
     obj["spec"]["containers"][0]["resources"]["requests"]["memory"] = "512m"
     assert only(check_policy(obj)).hint == "did you mean 512Mi?"
@@ -292,7 +292,7 @@ def test_a_secret_with_values_is_refused_and_one_that_sops_encrypted_is_not() ->
     assert only(check_policy(secret)).code == codes.SECRET_OBJECT
 
 
-def test_a_credential_is_found_wherever_it_stands() -> None:
+def test_a_credential_is_found_in_any_field() -> None:
     token = "hf_" + "aB3" * 12
     obj = example("Deployment")
     at(obj, SERVER)["args"] = ["--token", token]
@@ -310,7 +310,7 @@ def test_a_credential_is_found_wherever_it_stands() -> None:
     ]
 
 
-def test_a_key_that_only_its_name_tells_is_found_by_its_name() -> None:
+def test_a_credential_without_a_known_form_is_found_by_its_name() -> None:
     key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzz12345678"
     config = example("ConfigMap")
     config["data"] = {"secretAccessKey": key}
@@ -347,7 +347,7 @@ def test_a_literal_in_a_variable_that_names_a_secret_is_a_warning(
     )
 
 
-def test_a_status_does_not_belong_in_a_file() -> None:
+def test_a_status_is_a_warning() -> None:
     finding = only(check_policy(example("Deployment") | {"status": {"replicas": 1}}))
     assert (finding.code, finding.severity) == (codes.STATUS_PRESENT, Severity.WARNING)
     assert check_policy(example("Deployment") | {"status": {}}) == []
@@ -355,7 +355,7 @@ def test_a_status_does_not_belong_in_a_file() -> None:
 
 @pytest.mark.parametrize("junk", [None, 7, "x", [], [[]], [None], {}, {"name": []}, {1: 2}, [{"name": {}}]])
 @pytest.mark.parametrize("kind", ["Deployment", "Service", "ConfigMap", "JobSet", "CronJob"])
-def test_parts_of_the_wrong_type_are_passed_over(kind: str, junk: object) -> None:
+def test_values_of_the_wrong_type_are_ignored(kind: str, junk: object) -> None:
     """What is wrong with them the schema says; the policies must not stumble."""
     for field in list(example(kind)):
         if field not in ("apiVersion", "kind"):

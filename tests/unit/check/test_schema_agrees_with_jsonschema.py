@@ -75,7 +75,7 @@ def only_stricter(findings: list[Problem]) -> bool:
 
 
 @pytest.mark.parametrize("target", SUPPORTED_VERSIONS)
-def test_valid_objects_are_valid_to_both(target: str) -> None:
+def test_valid_objects_are_accepted_by_both(target: str) -> None:
     for obj in CORE:
         if target == "1.33" and obj["apiVersion"] == "resource.k8s.io/v1":
             continue

@@ -1,4 +1,4 @@
-"""The data that ships with the package: its sources, that it is what the generator makes, its size."""
+"""The schema data that ships with the package: its sources, its generator and its size."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_files_are_those_of_the_manifest() -> None:
     assert found == MANIFEST["files"]
 
 
-def test_the_files_were_made_from_the_sources_of_today() -> None:
+def test_the_files_were_made_from_the_current_sources() -> None:
     sources = MANIFEST["sources"]
     assert sources["kubernetes-validate"]["version"] == importlib.metadata.version("kubernetes-validate")
     assert sources["tools/core_rules.yaml"]["sha256"] == digest(RULES)
@@ -122,7 +122,7 @@ def test_every_pattern_compiles_for_python() -> None:
         ("(^0$)|(^1$)", "1", True),
     ],
 )
-def test_the_end_of_a_pattern_is_the_end_of_the_text(pattern: str, text: str, fits: bool) -> None:
+def test_a_pattern_does_not_match_before_a_final_line_break(pattern: str, text: str, fits: bool) -> None:
     assert (re.search(from_re2(pattern), text) is not None) is fits
 
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[3]
 WITHOUT_SCHEMA = {"RayJob.ray.io", "TCPRoute.gateway.networking.k8s.io"}
 
 
-def test_one_row_teaches_every_package_a_kind() -> None:
+def test_one_row_is_enough_for_every_package() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.unit.kubernetes.throwaway_kind"],
         cwd=ROOT,

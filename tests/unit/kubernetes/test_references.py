@@ -1,4 +1,4 @@
-"""References to Secrets are found in every kind that can make some, known to kaigen or not."""
+"""References to Secrets are found in every kind, known to kaigen or not."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ TEMPLATE = {"template": {"spec": POD}}
     ],
     ids=lambda obj: obj["kind"],
 )
-def test_a_pod_is_read_wherever_it_stands(obj: dict[str, Any]) -> None:
+def test_a_pod_is_found_anywhere_in_an_object(obj: dict[str, Any]) -> None:
     found = secrets_of(obj)
     assert [(item.target.name, key_names(item)) for item in found] == IN_POD
     for item in found:
@@ -94,7 +94,7 @@ def test_a_pod_is_read_wherever_it_stands(obj: dict[str, Any]) -> None:
     assert purpose_of(obj, found[1]) == "variable HF_TOKEN of fetch"
 
 
-def test_kinds_without_pods_are_read_too() -> None:
+def test_references_are_found_in_kinds_without_pods() -> None:
     ingress = object_of("networking.k8s.io/v1", "Ingress", {"tls": [{"secretName": "web"}, {"hosts": ["a"]}]})
     (web,) = secrets_of(ingress)
     assert (web.target.name, key_names(web), web.secret_type) == ("web", ("tls.crt", "tls.key"), TLS)
@@ -129,7 +129,7 @@ def test_kinds_without_pods_are_read_too() -> None:
     assert [(item.target.name, key_names(item)) for item in secrets_of(monitor)] == [("auth", ("user",))]
 
 
-def test_what_only_looks_like_a_reference_is_none() -> None:
+def test_fields_that_only_resemble_references_are_ignored() -> None:
     store = object_of("external-secrets.io/v1", "ExternalSecret", {"secretStoreRef": {"name": "vault"}})
     assert secrets_of(store) == []
     config: dict[str, Any] = {
@@ -161,7 +161,7 @@ EXTERNAL = {"data": [{"secretKey": "a", "remoteRef": {"key": "x"}}], "target": {
         ({**EXTERNAL, "target": {"template": {"type": "Opaque"}}}, "x", {"a"}),
     ],
 )
-def test_an_external_secret_tells_what_it_makes(
+def test_the_keys_of_an_external_secret_are_known(
     spec: dict[str, Any], name: str, keys: set[str] | None
 ) -> None:
     made = made_secret(object_of("external-secrets.io/v1", "ExternalSecret", spec))
@@ -173,7 +173,7 @@ def test_an_external_secret_tells_what_it_makes(
     )
 
 
-def test_a_sealed_secret_makes_one_of_its_own_name() -> None:
+def test_a_sealed_secret_makes_a_secret_of_its_own_name() -> None:
     spec = {"encryptedData": {"a": "Ag"}, "template": {"metadata": {"name": "other"}, "data": {"b": "c"}}}
     made = made_secret(object_of("bitnami.com/v1alpha1", "SealedSecret", spec))
     assert made is not None

@@ -1,4 +1,4 @@
-"""What the tests of this folder can ask for."""
+"""Fixtures of this folder."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def data(made: dict[str, Any]) -> dict[str, str]:
     return {key: base64.b64decode(value).decode() for key, value in made["data"].items()}
 
 
-def test_a_value_is_asked_for_unseen_and_reaches_the_secret_as_it_is(terminal: Terminal) -> None:
+def test_a_value_is_prompted_for_without_echo_and_stored_unchanged(terminal: Terminal) -> None:
     value = '  it\'s $HOME `id` \\n "quoted" #x  '
     (made,) = terminal.run(script([secret("hf-token", "token")]), [value])
     assert (made["kind"], made["metadata"]["name"], made["metadata"]["namespace"]) == (
@@ -132,7 +132,7 @@ def test_several_values_make_one_secret(terminal: Terminal) -> None:
     assert data(second) == {"token": "t"}
 
 
-def test_images_are_pulled_with_what_docker_login_wrote(terminal: Terminal) -> None:
+def test_a_pull_secret_uses_the_file_of_docker_login(terminal: Terminal) -> None:
     config = '{"auths": {"example.com": {"auth": "dXNlcjpwYXNz"}}}'
     (terminal.folder / ".docker").mkdir()
     (terminal.folder / ".docker" / "config.json").write_text(config)
@@ -169,7 +169,7 @@ def test_a_certificate_is_a_tls_secret() -> None:
 HOSTILE = "x'; touch hacked; '$(touch hacked)`touch hacked`\n\x1b[31mtouch hacked"
 
 
-def test_hostile_names_stay_names(tmp_path: Path) -> None:
+def test_hostile_names_are_quoted(tmp_path: Path) -> None:
     use = Use(HOSTILE, "Job/x", (HOSTILE,), HOSTILE)
     hostile = ExpectedSecret(HOSTILE, HOSTILE, HOSTILE, (HOSTILE, "b"), False, False, (use,))
     whole = ExpectedSecret(HOSTILE, HOSTILE, HOSTILE, (HOSTILE,), True, False, (use,))
@@ -192,10 +192,10 @@ def test_hostile_names_stay_names(tmp_path: Path) -> None:
     assert not (tmp_path / "hacked").exists()
 
 
-def test_nothing_to_make_is_no_script() -> None:
+def test_no_secrets_give_no_script() -> None:
     assert script([]) == ""
 
 
-def test_a_script_is_one_of_any_posix_shell() -> None:
+def test_the_script_runs_in_any_posix_shell() -> None:
     text = script([secret("hf", "token"), secret("s3", "a", "b"), secret("w", whole=True)])
     assert subprocess.run(["sh", "-n"], input=text, text=True, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""What SOPS or Sealed Secrets encrypted reaches the tree, untouched where that matters."""
+"""Objects that SOPS or Sealed Secrets encrypted reach the tree, unchanged where required."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_file_of_sops_is_copied_byte_for_byte(repository: Repository, ending: 
     assert content.decode().removesuffix("\n") in compilation.stream()
 
 
-def test_a_chart_cannot_hold_what_sops_encrypted_and_that_is_said(repository: Repository) -> None:
+def test_a_sops_secret_in_a_chart_is_a_warning(repository: Repository) -> None:
     repository.configure(format="chart")
     repository.text("specs/hf.yaml", (DATA / "hf-token.yaml").read_text(encoding="utf-8"))
     (warning,) = repository.compile().diagnostics
@@ -52,7 +52,7 @@ def test_a_sealed_secret_passes_and_is_checked(repository: Repository) -> None:
     assert {item.code for item in caught.value.diagnostics} == {"KG0504", "KG0505"}
 
 
-def test_other_objects_still_need_leave(repository: Repository) -> None:
+def test_other_plain_objects_need_passthrough(repository: Repository) -> None:
     repository.write("specs/map.yaml", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}})
     with pytest.raises(InputError) as caught:
         repository.compile()
@@ -60,7 +60,7 @@ def test_other_objects_still_need_leave(repository: Repository) -> None:
 
 
 @pytest.mark.parametrize("passthrough", [False, True])
-def test_a_readable_secret_is_refused_whatever_is_let_through(
+def test_a_secret_with_plain_values_is_refused_even_with_passthrough(
     repository: Repository, passthrough: bool
 ) -> None:
     repository.configure(passthrough=passthrough)
@@ -71,7 +71,7 @@ def test_a_readable_secret_is_refused_whatever_is_let_through(
     assert [item.code for item in caught.value.diagnostics] == ["KG0151"]
 
 
-def test_a_file_of_sops_with_more_in_it_is_refused(repository: Repository) -> None:
+def test_a_sops_file_with_other_documents_is_refused(repository: Repository) -> None:
     text = (DATA / "hf-token.yaml").read_text(encoding="utf-8")
     repository.text("specs/hf.yaml", f"{text}---\n{yaml.safe_dump(SEALED)}")
     with pytest.raises(InputError) as caught:
@@ -79,7 +79,7 @@ def test_a_file_of_sops_with_more_in_it_is_refused(repository: Repository) -> No
     assert [item.code for item in caught.value.diagnostics] == ["KG0153"]
 
 
-def test_objects_beside_a_spec_in_its_file_have_an_app_of_their_own(repository: Repository) -> None:
+def test_plain_objects_next_to_a_spec_form_their_own_app(repository: Repository) -> None:
     repository.write("specs/qwen.yaml", model("qwen", "bucket", "key"), SEALED)
     assert [item.app.name for item in repository.compile().apps] == ["qwen", "qwen-objects"]
 
@@ -104,7 +104,7 @@ def test_the_folder_is_the_namespace_that_the_objects_name(repository: Repositor
     assert [item.app.namespace for item in repository.compile().apps] == ["lab", "ml"]
 
 
-def test_a_hostile_namespace_leads_nowhere(repository: Repository) -> None:
+def test_a_hostile_namespace_is_refused(repository: Repository) -> None:
     repository.write("specs/a.yaml", {**SEALED, "metadata": {"name": "a", "namespace": "../../etc"}})
     try:
         paths = list(repository.files())

@@ -1,4 +1,4 @@
-"""What apps expect is listed once, with all who read it, and compared with what the tree makes."""
+"""Each Secret that apps read is listed once with all its uses, and compared with the objects that make it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_a_secret_that_two_apps_read_is_listed_once_with_both(repository: Reposi
     ]
 
 
-def test_secrets_of_one_app_can_be_asked_for_by_its_name_or_with_its_namespace(
+def test_secrets_of_an_app_are_selected_by_its_name_with_or_without_namespace(
     repository: Repository,
 ) -> None:
     repository.write("specs/qwen.yaml", model("qwen"))
@@ -44,7 +44,7 @@ def test_pull_secrets_have_their_type_and_key(repository: Repository) -> None:
     assert secret.uses[0].field == "spec.image.pullSecrets[0]"
 
 
-def test_a_missing_key_is_told_with_both_places(repository: Repository) -> None:
+def test_a_missing_key_is_reported_with_both_locations(repository: Repository) -> None:
     repository.write("specs/qwen.yaml", model("qwen", key="tokem"))
     repository.text("specs/hf-token.yaml", (DATA / "hf-token.yaml").read_text(encoding="utf-8"))
     compilation = repository.compile()
@@ -61,7 +61,7 @@ def test_a_missing_key_is_told_with_both_places(repository: Repository) -> None:
     assert (secret.maker.source, secret.maker.app) == ("SOPS", "ml/hf-token")
 
 
-def test_keys_of_a_secret_that_is_read_whole_are_not_judged(repository: Repository) -> None:
+def test_keys_of_a_secret_that_is_read_whole_are_not_checked(repository: Repository) -> None:
     repository.write("specs/qwen.yaml", model("qwen"))
     whole = {"secretStoreRef": {"name": "vault"}, "dataFrom": [{"extract": {"key": "x"}}]}
     external = {

@@ -22,7 +22,7 @@ def externals(files: dict[str, bytes]) -> dict[str, dict[str, object]]:
     return {path: yaml.safe_load(data) for path, data in files.items() if "/externalsecret-" in path}
 
 
-def test_nothing_is_written_unless_asked_for(repository: Repository) -> None:
+def test_no_external_secret_is_written_by_default(repository: Repository) -> None:
     repository.write("specs/qwen.yaml", model("qwen"))
     before = repository.files()
     assert externals(before) == {}
@@ -30,7 +30,9 @@ def test_nothing_is_written_unless_asked_for(repository: Repository) -> None:
     assert repository.files() == before
 
 
-def test_a_secret_that_two_apps_read_is_made_once_and_outlives_either(repository: Repository) -> None:
+def test_a_secret_that_two_apps_read_is_made_once_and_survives_the_removal_of_one(
+    repository: Repository,
+) -> None:
     repository.configure(secrets={"externalSecrets": STORE})
     repository.write("specs/a.yaml", model("a"))
     repository.write("specs/b.yaml", model("b"))
@@ -56,7 +58,7 @@ def test_each_namespace_has_its_own(repository: Repository) -> None:
     ]
 
 
-def test_keys_are_properties_of_one_place_in_the_store(repository: Repository) -> None:
+def test_keys_are_properties_of_one_entry_in_the_store(repository: Repository) -> None:
     repository.configure(secrets={"externalSecrets": STORE})
     repository.write("specs/a.yaml", job("a", {"A": ("s3", "id"), "B": ("s3", "key")}))
     (made,) = externals(repository.files()).values()
@@ -71,7 +73,7 @@ def test_keys_are_properties_of_one_place_in_the_store(repository: Repository) -
     assert spec["target"]["name"] == "s3"
 
 
-def test_an_environment_lies_over_the_file(repository: Repository) -> None:
+def test_an_environment_overrides_the_file(repository: Repository) -> None:
     prod = {"externalSecrets": {"store": {"name": "prod"}, "keyTemplate": "{env}-{name}-{key}"}}
     repository.configure(
         secrets={
@@ -121,7 +123,7 @@ def test_a_secret_that_the_repository_makes_gets_none(repository: Repository) ->
     assert secret.maker.source == "SOPS"
 
 
-def test_a_part_of_the_specs_writes_the_secrets_of_all(repository: Repository) -> None:
+def test_rendering_some_specs_writes_the_secrets_of_all(repository: Repository) -> None:
     repository.configure(secrets={"externalSecrets": STORE})
     repository.write("specs/a.yaml", job("a", {"A": ("s3", "id")}))
     repository.write("specs/b.yaml", job("b", {"B": ("s3", "key"), "C": ("other", "x")}))
@@ -138,7 +140,7 @@ def test_a_part_of_the_specs_writes_the_secrets_of_all(repository: Repository) -
         yaml.safe_dump(job("b", model="none")),
     ],
 )
-def test_a_broken_neighbour_leaves_the_secrets_as_they_are(repository: Repository, text: str) -> None:
+def test_a_broken_sibling_spec_leaves_the_secrets_unchanged(repository: Repository, text: str) -> None:
     repository.configure(secrets={"externalSecrets": STORE})
     repository.write("specs/a.yaml", job("a", {"A": ("s3", "id")}))
     repository.text("specs/b.yaml", text)
@@ -154,7 +156,7 @@ def test_its_readers_wait_for_it(repository: Repository) -> None:
     assert needs == {"a": (("ml", "kaigen-secrets"),), "b": (), "kaigen-secrets": ()}
 
 
-def test_an_app_may_not_have_the_name_of_the_secrets(repository: Repository) -> None:
+def test_an_app_must_not_use_the_name_of_the_app_of_secrets(repository: Repository) -> None:
     repository.configure(secrets={"externalSecrets": STORE})
     repository.write("specs/a.yaml", job("kaigen-secrets", {"A": ("s3", "id")}))
     with pytest.raises(InputError) as caught:
@@ -199,7 +201,7 @@ def test_a_secret_that_is_read_whole_is_extracted(repository: Repository) -> Non
         ({"provider": "sops"}, "KG0205"),
     ],
 )
-def test_a_wrong_block_is_told(repository: Repository, secrets: dict[str, object], code: str) -> None:
+def test_an_invalid_block_is_reported(repository: Repository, secrets: dict[str, object], code: str) -> None:
     repository.configure(secrets=secrets)
     with pytest.raises(InputError) as caught:
         repository.config()
