@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from kaigen.diagnostics.diagnostic import Severity
 from tests.goldens import Goldens
 from tests.rendering import Object, diagnostics_of
 from tests.unit.check.example_objects import objects
-from tests.unit.check.mutations import DAMAGES, damaged, places
+from tests.unit.check.mutations import DAMAGES, at, damaged, places
 
 FOLDER = Path(__file__).parent / "problems"
 MODEL = """\
@@ -53,16 +54,24 @@ def test_diagnostics_of_specs_equal_the_golden_file(golden: Goldens, file: Path)
     golden.check(file.with_suffix(".txt").relative_to(FOLDER.parent), "".join(parts))
 
 
+TEXTS = ("Not_valid!", "x" * 254)
+
+
 def damaged_objects() -> Iterator[tuple[str, Object, list[Object]]]:
     """Return every example object with one change at each place, in turn: its name, itself, and all objects."""
     originals = objects()
     for number, original in enumerate(originals):
         for turn, path in enumerate(places(original)):
             damage = DAMAGES[(turn + number) % len(DAMAGES)]
-            changed = damaged(original, path, damage)
-            if changed is not None:
-                name = f"{original['kind']} {'.'.join(map(str, path))}: {damage}"
-                yield name, changed, [*originals[:number], changed, *originals[number + 1 :]]
+            changes = [(damage, damaged(original, path, damage))]
+            if isinstance(at(original, path), str):
+                text = deepcopy(original)
+                at(text, path[:-1])[path[-1]] = TEXTS[turn % 2]
+                changes.append(("another text", text))
+            for what, changed in changes:
+                if changed is not None:
+                    name = f"{original['kind']} {'.'.join(map(str, path))}: {what}"
+                    yield name, changed, [*originals[:number], changed, *originals[number + 1 :]]
 
 
 def test_findings_of_damaged_objects_equal_the_golden_file(golden: Goldens) -> None:
