@@ -9,7 +9,11 @@ from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.config_file import ConfigFile, read_config_file
 from kaigen.dialects.kaito.nodes import Nodes
 from kaigen.dialects.kaito.resource import ResourceLowering
+from kaigen.dialects.kaito.runtimes import Runtime
 from kaigen.kinds.spec import Path
+
+SECTION = "vllm"
+"""Key of vLLM's flags in the file."""
 
 KEY = "inference_config.yaml"
 
@@ -53,7 +57,7 @@ _NO_EFFECT: Mapping[str, str] = {
 
 
 def put_config(
-    draft: Draft, name: str, at: Path, engine: str, nodes: Nodes, lowering: ResourceLowering
+    draft: Draft, name: str, at: Path, runtime: Runtime, nodes: Nodes, lowering: ResourceLowering
 ) -> None:
     """Put the flags of a ConfigMap into a Topology.
 
@@ -61,7 +65,7 @@ def put_config(
         draft: the Topology.
         name: of the ConfigMap.
         at: the field that names it.
-        engine: of the Topology.
+        runtime: of the model.
         nodes: what is known about the nodes.
         lowering: collects problems.
     """
@@ -80,11 +84,11 @@ def put_config(
     for key, value in config.mapping.items():
         if key in _NO_EFFECT:
             config.warning("KG0405", f"`{key}` has no effect: {_NO_EFFECT[key]}", (key,), "delete it")
-        elif key != "vllm":
+        elif key != SECTION:
             config.error("KG0418", f"unknown key `{key}`", (key,), "put flags of vLLM under `vllm`")
         elif not isinstance(value, dict):
             config.error("KG0418", "`vllm` must be a mapping", (key,))
-        elif engine != "vllm":
+        elif runtime is not Runtime.VLLM:
             lowering.unused(at, "vLLM does not serve this model")
         else:
             for flag, flag_value in value.items():
@@ -92,7 +96,7 @@ def put_config(
 
 
 def _put_flag(draft: Draft, written: str, value: Any, config: ConfigFile, at: Path, nodes: Nodes) -> None:
-    here = ("vllm", written)
+    here = (SECTION, written)
     flag = written.strip("-").replace("_", "-")
     if isinstance(value, str) and value in {"True", "true", "False", "false"}:
         value = value in {"True", "true"}

@@ -9,6 +9,7 @@ from kaigen.dialects.kaito.blocks import PresetV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.nodes import Nodes
 from kaigen.dialects.kaito.resource import ResourceLowering
+from kaigen.dialects.kaito.runtimes import Runtime
 from kaigen.kinds.spec import Path
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def put_private(
     at: Path,
     preset: PresetV1Alpha1,
     model: NamedModel,
-    engine: str,
+    runtime: Runtime,
     nodes: Nodes,
     count_at: Path,
     lowering: ResourceLowering,
@@ -45,7 +46,7 @@ def put_private(
         at: path of the preset.
         preset: the block.
         model: the model.
-        engine: that serves it without the image.
+        runtime: serves the model without the image.
         nodes: what is known about the nodes.
         count_at: path of the number of nodes.
         lowering: collects problems.
@@ -78,7 +79,7 @@ def put_private(
     if not seed:
         lowering.warning(
             "KG0414",
-            f"the image must contain the engine `{engine}`; the weights come from the Hub",
+            f"the image must contain the engine `{runtime.engine}`; the weights come from the Hub",
             where,
             "use `template` if the image has its own server",
         )

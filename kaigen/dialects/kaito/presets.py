@@ -11,6 +11,7 @@ from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import PresetOptions, PresetV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.resource import Options, ResourceLowering
+from kaigen.dialects.kaito.runtimes import Runtime
 from kaigen.kinds.spec import Path
 
 if TYPE_CHECKING:
@@ -103,8 +104,8 @@ def warn_of_removed(model: NamedModel, at: Path, lowering: ResourceLowering) -> 
     )
 
 
-def engine_for(model: NamedModel, nodes: Nodes, options: Options) -> str:
-    """Return the engine with the API that users of the resource expect.
+def runtime_for(model: NamedModel, nodes: Nodes, options: Options) -> Runtime:
+    """Return the runtime with the API that users of the resource expect.
 
     `kaito.sh/runtime` decides. Else vLLM, but for presets that KAITO removed: they are of the time when every model
     answered `POST /chat`, which kaigen's own server does beside OpenAI's routes. It uses one GPU of one node, so a
@@ -116,11 +117,11 @@ def engine_for(model: NamedModel, nodes: Nodes, options: Options) -> str:
         options: of the resource.
     """
     if options.runtime:
-        return options.runtime
+        return Runtime(options.runtime)
     preset = model.preset
     if preset is None or not kaito_preset(preset).removed_in:
-        return "vllm"
-    return "transformers" if fits_one_gpu(preset, nodes) else "vllm"
+        return Runtime.VLLM
+    return Runtime.TRANSFORMERS if fits_one_gpu(preset, nodes) else Runtime.VLLM
 
 
 def fits_one_gpu(preset: Preset, nodes: Nodes) -> bool:
@@ -130,13 +131,14 @@ def fits_one_gpu(preset: Preset, nodes: Nodes) -> bool:
 
 
 def put_preset(
-    draft: Draft, model: NamedModel, options: Options, at: Path, lowering: ResourceLowering
+    draft: Draft, model: NamedModel, runtime: Runtime, options: Options, at: Path, lowering: ResourceLowering
 ) -> None:
     """Put the preset into a Topology, which sizes the model and sets flags of the engine.
 
     Args:
         draft: the Topology.
         model: the model.
+        runtime: of the model.
         options: of the resource.
         at: path of the name.
         lowering: collects warnings.
@@ -155,7 +157,7 @@ def put_preset(
         )
         return
     draft.put(("spec", "preset"), preset.name, at)
-    if preset.engine.trust_remote_code and draft.get(("spec", "engine")) == "vllm":
+    if preset.engine.trust_remote_code and runtime is Runtime.VLLM:
         draft.put(("spec", "trustRemoteCode"), True, at)
         lowering.warning(
             "KG0414",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaigen.dialects.draft import Draft
+from kaigen.dialects.kaito.runtimes import RUNTIME_NAMES
 from kaigen.dialects.metadata import CLUSTER_FIELDS, ForeignMetadata
 from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext
 from kaigen.kinds.positioned import Positioned
@@ -146,7 +147,7 @@ class ResourceLowering(Lowering):
         provisioning = self._choice(directives, PREFIX + "provisioning", ("karpenter", "none"))
         return Options(
             load_balancer=annotations.get("kaito.sh/enablelb") == "True",
-            runtime=self._choice(annotations, "kaito.sh/runtime", ("vllm", "transformers")),
+            runtime=self._choice(annotations, "kaito.sh/runtime", RUNTIME_NAMES),
             unchecked="kaito.sh/bypass-resource-checks" in annotations,
             performance=self._choice(
                 annotations, "kaito.sh/performance-mode", ("balanced", "interactivity", "throughput")

@@ -14,6 +14,7 @@ from kaigen.dialects.kaito.images import put_private
 from kaigen.dialects.kaito.nodes import NodeRequest, Nodes, put_placement
 from kaigen.dialects.kaito.pod_template import first_port, runs_as_non_root, with_placement
 from kaigen.dialects.kaito.resource import Options, ResourceLowering
+from kaigen.dialects.kaito.runtimes import Runtime
 from kaigen.kinds.spec import Path
 
 if TYPE_CHECKING:
@@ -110,14 +111,14 @@ def _preset(
     model = presets.find_model(preset, at, lowering)
     if model is None:
         return
-    engine = presets.engine_for(model, nodes, options)
-    private = put_private(draft, at, preset, model, engine, nodes, (*serving.nodes.at, "count"), lowering)
+    runtime = presets.runtime_for(model, nodes, options)
+    private = put_private(draft, at, preset, model, runtime, nodes, (*serving.nodes.at, "count"), lowering)
     if not private:
         if (
             model.preset is not None
             and kaito_preset(model.preset).removed_in
             and not options.runtime
-            and engine == "vllm"
+            and runtime is Runtime.VLLM
         ):
             lowering.warning(
                 "KG0414",
@@ -126,19 +127,19 @@ def _preset(
                 "use `POST /v1/completions`",
             )
         engine_at = lowering.annotation_at("kaito.sh/runtime") if options.runtime else (*at, "name")
-        draft.put(("spec", "engine"), engine, engine_at)
+        draft.put(("spec", "engine"), runtime.engine, engine_at)
         draft.put(("spec", "servedNames"), [serving.served_name or model.name], (*at, "name"))
         if options.model:
             draft.put(("spec", "model"), options.model, lowering.annotation_at("kaigen.dev/model"))
         else:
             presets.put_weights(draft, model, preset, at, lowering)
-        presets.put_preset(draft, model, options, (*at, "name"), lowering)
-    _count(draft, serving, nodes, engine, private, lowering)
-    _performance(draft, options, engine, lowering)
+        presets.put_preset(draft, model, runtime, options, (*at, "name"), lowering)
+    _count(draft, serving, nodes, runtime, private, lowering)
+    _performance(draft, options, runtime, lowering)
     if not private:
-        _dtype(draft, model, nodes, engine, serving, lowering)
-    _adapters(draft, serving, engine, lowering)
-    if engine == "transformers" and not private and nodes.gpus and not nodes.mig:
+        _dtype(draft, model, nodes, runtime, serving, lowering)
+    _adapters(draft, serving, runtime, lowering)
+    if runtime is Runtime.TRANSFORMERS and not private and nodes.gpus and not nodes.mig:
         # kaigen's server uses one GPU. So did KAITO's for most presets, although it requested all GPUs of the node.
         draft.put(("spec", "resources", "gpus"), 1)
     if serving.inference.config is not None:
@@ -146,22 +147,22 @@ def _preset(
             draft,
             serving.inference.config,
             serving.config_at or (*serving.at, "config"),
-            engine,
+            runtime,
             nodes,
             lowering,
         )
-    if engine == "vllm" and not private and model.preset is not None:
+    if runtime is Runtime.VLLM and not private and model.preset is not None:
         _warn_of_idle_nodes(draft, model.preset, nodes, (*serving.nodes.at, "count"), lowering)
 
 
 def _count(
-    draft: Draft, serving: Serving, nodes: Nodes, engine: str, private: bool, lowering: ResourceLowering
+    draft: Draft, serving: Serving, nodes: Nodes, runtime: Runtime, private: bool, lowering: ResourceLowering
 ) -> None:
     """Use all nodes for one replica with vLLM, as KAITO does, and one replica per node with other engines."""
     if nodes.count is None:
         return
     at = (*serving.nodes.at, "count")
-    if engine == "vllm" and not private:
+    if runtime is Runtime.VLLM and not private:
         draft.put(("spec", "shape", "nodes"), nodes.count, at)
         if nodes.mig and nodes.count > 1:
             lowering.error(
@@ -202,11 +203,11 @@ def _warn_of_idle_nodes(
         )
 
 
-def _performance(draft: Draft, options: Options, engine: str, lowering: ResourceLowering) -> None:
+def _performance(draft: Draft, options: Options, runtime: Runtime, lowering: ResourceLowering) -> None:
     if not options.performance:
         return
     at = lowering.annotation_at("kaito.sh/performance-mode")
-    if engine == "vllm":
+    if runtime is Runtime.VLLM:
         draft.put(("spec", "engineArgs", "performance-mode"), options.performance, at)
     else:
         lowering.unused(at, "it is a flag of vLLM")
@@ -216,7 +217,7 @@ def _dtype(
     draft: Draft,
     model: presets.NamedModel,
     nodes: Nodes,
-    engine: str,
+    runtime: Runtime,
     serving: Serving,
     lowering: ResourceLowering,
 ) -> None:
@@ -229,11 +230,11 @@ def _dtype(
         or model.preset.dtype != "bfloat16"
     ):
         return
-    if engine == "vllm" and (capability < _TURING or model.preset.min_compute_capability):
+    if runtime is Runtime.VLLM and (capability < _TURING or model.preset.min_compute_capability):
         return  # The plan reports that it cannot run there at all.
     assert nodes.instance is not None
     draft.put(("spec", "engineArgs", "dtype"), "float16", (*serving.nodes.at, "instanceType"))
-    if engine == "vllm":
+    if runtime is Runtime.VLLM:
         lowering.warning(
             "KG0414",
             f"{nodes.instance.gpu.name} does not support bfloat16, so `{model.name}` is served in float16",
@@ -242,9 +243,9 @@ def _dtype(
         )
 
 
-def _adapters(draft: Draft, serving: Serving, engine: str, lowering: ResourceLowering) -> None:
+def _adapters(draft: Draft, serving: Serving, runtime: Runtime, lowering: ResourceLowering) -> None:
     at: Path = (*serving.at, "adapters")
-    if serving.inference.adapters and engine != "vllm":
+    if serving.inference.adapters and runtime is not Runtime.VLLM:
         lowering.error(
             "KG0413",
             "kaigen's server does not support adapters",
