@@ -28,7 +28,8 @@ def main() -> None:
         from kaigen.config.load import load_config
         from kaigen.diagnostics.diagnostic import Diagnostics
         from kaigen.output.tree import write_tree
-        from kaigen.pipeline.run import compile_specs, load_specs, start_run
+        from kaigen.pipeline.load import load_specs
+        from kaigen.pipeline.run import compile_specs, start_run
         from kaigen.yaml.document import parse
         from kaigen.yaml.sources import read_sources
 

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
     from kaigen.config.load import load_config
     from kaigen.config.settings import Config
     from kaigen.diagnostics.diagnostic import Diagnostic, InputError, KaigenError
-    from kaigen.pipeline.run import Compilation, compile_specs, load_specs, render, validate
+    from kaigen.pipeline.load import load_specs
+    from kaigen.pipeline.result import Compilation
+    from kaigen.pipeline.run import compile_specs, render, validate
 
 __all__ = [
     "App",
@@ -35,19 +37,24 @@ _HOMES = {
     "Diagnostic": "kaigen.diagnostics.diagnostic",
     "InputError": "kaigen.diagnostics.diagnostic",
     "KaigenError": "kaigen.diagnostics.diagnostic",
-    "Compilation": "kaigen.pipeline.run",
+    "Compilation": "kaigen.pipeline.result",
     "compile_specs": "kaigen.pipeline.run",
-    "load_specs": "kaigen.pipeline.run",
+    "load_specs": "kaigen.pipeline.load",
     "render": "kaigen.pipeline.run",
     "validate": "kaigen.pipeline.run",
 }
 
 
 def __getattr__(name: str) -> Any:
-    # Imported when first used: the command line pays for nothing that it does not need.
+    """Return a public name, importing its module on first use: start-up time is import time."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'kaigen' has no attribute {name!r}")
     from importlib import import_module
 
     return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    """Return every name of the module, those that are not imported yet included, for `dir` and `help`."""
+    return sorted({*globals(), *__all__})

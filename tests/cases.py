@@ -20,7 +20,9 @@ from kaigen.config.settings import Config
 from kaigen.config.value_layers import Overrides
 from kaigen.emit.chart import chart_files
 from kaigen.emit.values import effective_values
-from kaigen.pipeline.run import Compilation, Compiled, compile_specs, load_specs, render
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.result import Compilation, Compiled
+from kaigen.pipeline.run import compile_specs, render
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = ROOT / "examples"

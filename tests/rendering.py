@@ -10,7 +10,9 @@ from typing import Any
 
 from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.pipeline.run import Compilation, compile_specs, load_specs, validate
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.result import Compilation
+from kaigen.pipeline.run import compile_specs, validate
 
 Object = dict[str, Any]
 

@@ -53,7 +53,8 @@ def command(
     request and SVG for a document; HTML is a single page with search that works offline.
     """
     from kaigen.graph import build_graph, render_graph
-    from kaigen.pipeline.run import compile_specs, load_specs
+    from kaigen.pipeline.load import load_specs
+    from kaigen.pipeline.run import compile_specs
 
     if not apps and (depth is not None or dependents):
         raise click.UsageError("--depth and --dependents require an APP")

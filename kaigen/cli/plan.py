@@ -206,7 +206,7 @@ def _plan_specs(
 ) -> None:
     from kaigen.cli.plan_format import print_answer
     from kaigen.diagnostics.diagnostic import Diagnostics
-    from kaigen.pipeline.run import load_specs
+    from kaigen.pipeline.load import load_specs
     from kaigen.plan.specs import plan_specs
 
     loaded = load_specs(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.output.tree import TreeChange
     from kaigen.pipeline.output import OutputTree
-    from kaigen.pipeline.run import Compilation
+    from kaigen.pipeline.result import Compilation
 
 MOST_ROWS = 20
 """Rows of the table at the end of a render."""

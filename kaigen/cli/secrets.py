@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kaigen.config.settings import Config
-    from kaigen.pipeline.run import Compilation
+    from kaigen.pipeline.result import Compilation
     from kaigen.secrets.expected import ExpectedSecret
     from kaigen.secrets.provider import External
 
@@ -44,7 +44,8 @@ def command(
     prompts for each value and creates the Secrets; no value appears in the script or on a command line.
     `-o externalsecret` prints an ExternalSecret for each.
     """
-    from kaigen.pipeline.run import compile_specs, load_specs
+    from kaigen.pipeline.load import load_specs
+    from kaigen.pipeline.run import compile_specs
     from kaigen.secrets.expected import expected_secrets
 
     if store is not None and output != "externalsecret":

@@ -15,7 +15,8 @@ from kaigen.kinds.base import Block
 if TYPE_CHECKING:
     from kaigen.config.value_layers import Overrides
     from kaigen.kinds.spec import Spec
-    from kaigen.pipeline.run import Compiled, Run
+    from kaigen.pipeline.result import Compiled
+    from kaigen.pipeline.run import Run
     from kaigen.pipeline.unit import Unit
 
 Path = tuple[str | int, ...]
@@ -83,7 +84,8 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
     Raises:
         InputError: when there is no such app, there are two of that name, or its spec is wrong.
     """
-    from kaigen.pipeline.run import compile_spec, start_run
+    from kaigen.pipeline.compile_spec import compile_spec
+    from kaigen.pipeline.run import start_run
 
     run = start_run((), config, overrides)
     unit, position = _find(app, run)

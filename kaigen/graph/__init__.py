@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from kaigen.graph.model import Graph
-    from kaigen.pipeline.run import Compilation
+    from kaigen.pipeline.result import Compilation
 
 Form = Literal["mermaid", "svg", "html"]
 

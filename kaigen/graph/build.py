@@ -16,7 +16,7 @@ from kaigen.yaml.document import Document
 from kaigen.yaml.dump import dump
 
 if TYPE_CHECKING:
-    from kaigen.pipeline.run import Compilation, Compiled
+    from kaigen.pipeline.result import Compilation, Compiled
 
 
 def build_graph(compilation: Compilation) -> Graph:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from kaigen.compile.app import Rendered
 from kaigen.compile.expressions import Expr, Json, Namespace, Release
 from kaigen.compile.field_expressions import HashedName, Labels
 from kaigen.graph.model import Location
+from kaigen.pipeline.origins import field_below
 from kaigen.yaml.dump import entry_lines
 
 if TYPE_CHECKING:
     from kaigen.diagnostics.diagnostic import Mark
     from kaigen.kinds.spec import Spec
-    from kaigen.pipeline.run import Compiled
+    from kaigen.pipeline.result import Compiled
     from kaigen.yaml.document import Document
 
 Path = tuple[str | int, ...]
@@ -123,27 +124,9 @@ class _Origins:
             ]
             if not origins:
                 return ()
-            return self._inside(self._spec.document_path(origins[0]), value, path[depth + 1 :])
+            origin = self._spec.document_path(origins[0])
+            return field_below(self._spec.document.data, origin, value, path[depth + 1 :])
         return ()
-
-    def _inside(self, origin: Path, value: object, rest: Sequence[str | int]) -> Path:
-        """Return the path below a field that corresponds to the rest of a path, as far as the values are equal.
-
-        A list in an object may begin with entries that kaigen adds, so an entry is found by its value.
-        """
-        here: object = self._spec.document.data
-        path = list(origin)
-        try:
-            for key in origin:
-                here = here[key]  # type: ignore[index]
-            for key in rest:
-                value = value[key]  # type: ignore[index]
-                step = here.index(value) if isinstance(here, list) else key
-                here = here[step]  # type: ignore[index]
-                path.append(step)
-        except (KeyError, IndexError, TypeError, ValueError):
-            pass
-        return tuple(path)
 
 
 def _within(values: Mapping[str, Json], path: str) -> object:

@@ -10,6 +10,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import nearest
 from kaigen.kinds.compat import Naming, ServingNaming
+from kaigen.kinds.input_documents import InputDocuments, ObjectName
 from kaigen.kinds.positioned import Positioned
 
 if TYPE_CHECKING:
@@ -20,37 +21,11 @@ PREFIX = "kaigen.dev/"
 """Prefix of annotations that direct kaigen."""
 
 Path = tuple[str | int, ...]
-ObjectName = tuple[str, str, str]
-"""apiVersion, kind and name of an object."""
-
-
-class InputDocuments:
-    """Every document of a run, found by apiVersion, kind and name."""
-
-    def __init__(self, documents: Iterable[Document] = ()) -> None:
-        self._by_name: dict[ObjectName, list[Document]] = {}
-        for document in documents:
-            name = object_name(document.data)
-            if name is not None:
-                self._by_name.setdefault(name, []).append(document)
-
-    def named(self, api_version: str, kind: str, name: str) -> Sequence[Document]:
-        """Return the documents with that name, of any namespace."""
-        return self._by_name.get((api_version, kind, name), ())
 
 
 def _namespace(data: Any) -> str | None:
     namespace: str | None = data["metadata"].get("namespace")
     return namespace
-
-
-def object_name(data: Any) -> ObjectName | None:
-    """Return the name that a document is found by; None when it lacks a part of it."""
-    metadata = data.get("metadata") if isinstance(data, dict) else None
-    if not isinstance(metadata, dict):
-        return None
-    name = (data.get("apiVersion"), data.get("kind"), metadata.get("name"))
-    return name if all(isinstance(part, str) for part in name) else None  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, slots=True)

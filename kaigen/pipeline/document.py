@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from kaigen.config.settings import Config
     from kaigen.environments.patch import PatchedDocument
     from kaigen.kinds.entry import KindEntry
+    from kaigen.kinds.input_documents import InputDocuments, ObjectName
     from kaigen.kinds.kind import Kind
-    from kaigen.kinds.lowering import InputDocuments, Lowered, ObjectName
+    from kaigen.kinds.lowering import Lowered
     from kaigen.kinds.spec import Spec
     from kaigen.yaml.document import Document
 
@@ -92,16 +93,22 @@ def _read_spec(
     document: Document, entry: Kind, source: str, config: Config, documents: InputDocuments
 ) -> DocumentResult:
     """Validate and lower a document of a known kind, with the environment's overrides and pins applied."""
-    from kaigen.environments.match import explained, matched_by, patched
     from kaigen.kinds.lowering import LoweringContext
     from kaigen.kinds.spec import Spec
 
     patched_document: Document | PatchedDocument = document
+    matched: tuple[int | str, ...] = ()
     found: list[Diagnostic] = []
     if config.overrides or config.pins:
+        from kaigen.environments.match import explained, matched_by, patched
+
         patched_document, found = patched(document, entry, config)
-    block, problems = entry.validate(patched_document)
-    found += explained(patched_document, problems)
+        matched = matched_by(patched_document)
+        block, problems = entry.validate(patched_document)
+        found += explained(patched_document, problems)
+    else:
+        block, problems = entry.validate(document)
+        found += problems
     if block is None:
         return _invalid(*found)
     result = entry.lower(block, patched_document, LoweringContext(config.profile, documents))
@@ -114,7 +121,7 @@ def _read_spec(
             source,
             item.origins,
             item.naming,
-            matched_by(patched_document),
+            matched,
             item.hints,
         )
         for item in result.specs
@@ -130,10 +137,11 @@ def _read_spec(
 def _target(item: Lowered, entry: Kind, config: Config) -> CompiledKind:
     """Return the kind that compiles a lowered spec."""
     from kaigen.dialects.registry import find_kind
-    from kaigen.extend.find import find_user_kind
 
     target = entry if item.origins is None else find_kind(item.block.api_version, item.block.kind)
     if target is None:
+        from kaigen.extend.find import find_user_kind
+
         target, _ = find_user_kind(item.block.api_version, item.block.kind, config, Diagnostics())
     assert isinstance(target, CompiledKind)
     return target

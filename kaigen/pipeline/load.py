@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from kaigen.diagnostics.category import FIELDS, UNREADABLE
+from kaigen.diagnostics.category import FIELDS
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
 from kaigen.pipeline.document import is_kubernetes_object, read_document
+from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others, relative_path
 from kaigen.system.progress import counted
 
 if TYPE_CHECKING:
     from kaigen.compile.context import Key
     from kaigen.config.settings import Config
-    from kaigen.kinds.lowering import InputDocuments, ObjectName
+    from kaigen.kinds.input_documents import InputDocuments, ObjectName
     from kaigen.kinds.spec import Spec
     from kaigen.system.progress import Progress
     from kaigen.yaml.document import Document
@@ -142,40 +142,9 @@ def load_others(loaded: Loaded, config: Config) -> Loaded:
     return Loaded(tuple(load_sources(read_others(loaded.files, config), config)))
 
 
-def read_named(
-    paths: Sequence[str], config: Config, *, stdin: IO[bytes] | None = None
-) -> tuple[list[Source], Diagnostics]:
-    """Return the texts of files and folders, by default the configured ones, and what could not be read."""
-    from kaigen.config.settings import paths_without_specs
-    from kaigen.yaml.sources import read_sources
-
-    named = list(paths) or [str(config.root / path) for path in config.specs]
-    return read_sources(named, root=config.root, stdin=stdin, exclude=paths_without_specs(config))
-
-
-def read_others(files: Iterable[str], config: Config) -> list[Source]:
-    """Return the texts of the configured files, less those given."""
-    from kaigen.config.settings import paths_without_specs
-    from kaigen.yaml.sources import read_sources
-
-    seen = {Path(path).absolute() for path in files}
-    folders = [str(config.root / path) for path in config.specs if (config.root / path).exists()]
-    sources, _ = read_sources(folders, root=config.root, exclude=paths_without_specs(config))
-    return [source for source in sources if Path(source.path).absolute() not in seen]
-
-
-def kind_problems(config: Config) -> Sequence[Diagnostic]:
-    """Return the diagnostics of the kinds that the repository's folders define."""
-    if not config.kinds:
-        return ()
-    from kaigen.extend.find import folder_kinds
-
-    return folder_kinds(config).diagnostics
-
-
 def load_sources(sources: Iterable[Source], config: Config) -> list[LoadedSource]:
     """Parse texts, and validate and lower their documents, which may refer to each other."""
-    from kaigen.kinds.lowering import InputDocuments
+    from kaigen.kinds.input_documents import InputDocuments
 
     every = [parse_source(source) for source in sources]
     documents = InputDocuments(document for parsed in every for document in parsed.documents)
@@ -223,7 +192,7 @@ def add_objects(loaded: LoadedSource, config: Config, consumed: Sequence[Documen
         config: the repository's settings.
         consumed: the documents that became part of specs.
     """
-    from kaigen.kinds.lowering import InputDocuments
+    from kaigen.kinds.input_documents import InputDocuments
 
     objects = [
         document
@@ -262,11 +231,6 @@ def _add(
     )
 
 
-def is_unreadable(diagnostics: Iterable[Diagnostic]) -> bool:
-    """Return whether a text or file could not be read, so that any spec may be missing."""
-    return any(item.severity is Severity.ERROR and item.category in UNREADABLE for item in diagnostics)
-
-
 def _namespace(document: Document) -> str:
     metadata = document.data.get("metadata") if isinstance(document.data, dict) else None
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
@@ -284,22 +248,3 @@ def _is_known(item: Diagnostic, text_problems: Iterable[Diagnostic]) -> bool:
         and (item.path == first.path or item.path.startswith((f"{first.path}.", f"{first.path}[")))
         for first in text_problems
     )
-
-
-def relative_path(path: str, root: Path) -> str:
-    """Return a file's path in the repository, its name when it is outside, and nothing for standard input."""
-    if path.startswith("<"):
-        return ""
-    base = f"{root}/"
-    if path.startswith(base):  # pathlib takes as long as reading the file
-        return path.removeprefix(base)
-    try:
-        return Path(path).absolute().relative_to(root.absolute()).as_posix()
-    except ValueError:
-        return Path(path).name
-
-
-def spec_key(spec: Spec, namespace: str) -> tuple[str, str, str]:
-    """Return the kind, namespace and name of a spec."""
-    metadata = spec.block.metadata
-    return (spec.block.kind, metadata.namespace or namespace, metadata.name)

@@ -1,4 +1,4 @@
-"""Where in a spec something in an object came from."""
+"""Find the field of a spec that a value in an object comes from."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kaigen.compile.app import Rendered
 
+Path = tuple[str | int, ...]
 
-def spec_path(item: Rendered, path: Sequence[str | int], document: Any) -> tuple[str | int, ...]:
-    """The spec's field that a place in an object came from; empty when kaigen made it."""
+
+def spec_path(item: Rendered, path: Sequence[str | int], document: Any) -> Path:
+    """Return the spec's field that a place in an object comes from; empty when kaigen chose the value.
+
+    Args:
+        item: the object.
+        path: the place in it.
+        document: the spec's document.
+    """
     from kaigen.compile.expressions import Expr
     from kaigen.compile.field_expressions import HashedName
 
@@ -23,16 +31,20 @@ def spec_path(item: Rendered, path: Sequence[str | int], document: Any) -> tuple
             break
         if isinstance(node, Expr) and not isinstance(node, HashedName):
             origins = [setting.origin for setting in node.settings() if setting.origin]
-            return _inside(origins[0], value, path[depth + 1 :], document) if origins else ()
+            return field_below(document, origins[0], value, path[depth + 1 :]) if origins else ()
     return ()
 
 
-def _inside(
-    origin: tuple[str | int, ...], value: Any, rest: Sequence[str | int], document: Any
-) -> tuple[str | int, ...]:
-    """The place below a field that the rest of a path leads to, as far as the document holds the same there.
+def field_below(document: Any, origin: Path, value: Any, rest: Sequence[str | int]) -> Path:
+    """Return the field below `origin` that corresponds to the rest of a path, as far as the values are equal.
 
-    A list in an object may begin with entries of kaigen's own, so an entry is found by what it is.
+    A list in an object may begin with entries that kaigen adds, so an entry is found by its value.
+
+    Args:
+        document: the spec's document.
+        origin: a field of it.
+        value: the value in the object that the field became.
+        rest: the path below that value.
     """
     here, path = document, list(origin)
     try:
@@ -48,10 +60,11 @@ def _inside(
     return tuple(path)
 
 
-def path_of(text: str, document: Any, start: tuple[str | int, ...], beside: str) -> tuple[str | int, ...]:
-    """The field below a place that holds a text; empty when there is none.
+def find_text(text: str, document: Any, start: Path, sibling: str) -> Path:
+    """Return the field at or below `start` whose value is a text; empty when there is none.
 
-    Of several the one with another text beside it comes first, then one that speaks of Secrets.
+    Of several fields, the one with the text `sibling` in the same mapping comes first, then one whose path names
+    a Secret.
     """
     node = document
     for step in start:
@@ -59,12 +72,12 @@ def path_of(text: str, document: Any, start: tuple[str | int, ...], beside: str)
             node = node[step]
         except (KeyError, IndexError, TypeError):
             return ()
-    found: list[tuple[bool, bool, str, tuple[str | int, ...]]] = []
-    waiting: list[tuple[tuple[str | int, ...], Any, Any]] = [(start, node, None)]
+    found: list[tuple[bool, bool, str, Path]] = []
+    waiting: list[tuple[Path, Any, Any]] = [(start, node, None)]
     while waiting:
         path, node, parent = waiting.pop()
         if node == text and path[:1] != ("metadata",):
-            alone = not (isinstance(parent, dict) and beside in parent.values())
+            alone = not (isinstance(parent, dict) and sibling in parent.values())
             found.append((alone, "secret" not in str(path).lower(), str(path), path))
         below = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
         waiting += [((*path, key), value, node) for key, value in below]

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
-from kaigen.pipeline.load import relative_path
 from kaigen.pipeline.result import Compiled
+from kaigen.pipeline.sources import relative_path
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config

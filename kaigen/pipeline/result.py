@@ -1,4 +1,4 @@
-"""What compiling comes to: apps with their objects, and the files that they are written as."""
+"""Compiled apps with their objects, and the files that they are written to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.pipeline.origins import path_of, spec_path
+from kaigen.pipeline.origins import find_text, spec_path
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """One app beside its values and its objects as they will be written.
+    """One app with its settings and its objects.
 
     Attributes:
         app: the app.
-        values: its settings.
+        values: its settings with overrides.
         objects: in the order of their waves.
-        spec: what it was made from; None for plain Kubernetes objects.
+        spec: what it was compiled from; None for plain Kubernetes objects.
         needs: namespace and name of the apps that it refers to.
-        patched: which patches changed it.
-        documents: what plain Kubernetes objects were read from, one each.
+        patched: the patches that changed it.
+        documents: the documents of plain Kubernetes objects, one each.
     """
 
     app: App
@@ -41,7 +41,7 @@ class Compiled:
     documents: tuple[Document, ...] = ()
 
     def files(self, form: Format) -> dict[str, bytes]:
-        """The app's files by path in the output tree; what must stay as it was written is in manifests only."""
+        """Return the app's files by path in the output tree. Unchanged objects are in manifests only."""
         files: dict[str, bytes] = {}
         fixed = [item for item in self.objects if item.object.verbatim]
         if form != "chart" or fixed:
@@ -55,48 +55,46 @@ class Compiled:
         return files
 
     def written_at(
-        self, index: int, path: Sequence[str | int], text: str, beside: str = ""
+        self, index: int, path: Sequence[str | int], text: str, sibling: str = ""
     ) -> tuple[Mark | None, tuple[str | int, ...]]:
-        """Where a text in an object was written: its place, and the field there.
+        """Return the place where a text in an object was written, and the field of the spec there.
 
         Args:
             index: of the object.
             path: of the text in it.
             text: the text.
-            beside: what stands beside it, to tell places with that text apart.
+            sibling: another text in the same mapping, to choose between fields with equal text.
         """
         if self.documents:
             return self.documents[index].mark(path), tuple(path)
         if self.spec is None:
             return None, ()
-        place = self.objects[index].object.place
-        mark = place(tuple(path)) if place else None
+        locate = self.objects[index].object.place
+        mark = locate(tuple(path)) if locate else None
         if mark is not None:
             return mark, ()
         document = self.spec.document
         origin = spec_path(self.objects[index], path, document.data)
         start = self.spec.document_path(origin) if origin else ()
-        here = (
-            path_of(text, document.data, start, beside) or path_of(text, document.data, (), beside) or start
-        )
-        return document.mark(here or ("metadata", "name")), here
+        field = find_text(text, document.data, start, sibling) or find_text(text, document.data, (), sibling)
+        return document.mark(field or start or ("metadata", "name")), field or start
 
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """Every app of a run, and what is worth a warning."""
+    """Every app of a run, and warnings."""
 
     apps: tuple[Compiled, ...]
     diagnostics: tuple[Diagnostic, ...]
 
     def owns(self, path: str) -> bool:
-        """Whether a path of the output tree belongs to one of these apps."""
+        """Return whether a path of the output tree belongs to one of these apps."""
         from kaigen.emit.files import app_folder
 
         return any(path.startswith(f"{app_folder(item.app)}/") for item in self.apps)
 
     def files(self, form: Format) -> dict[str, bytes]:
-        """The output tree: content by relative path, sorted.
+        """Return the output tree: content by relative path, sorted.
 
         Args:
             form: `manifests`, `chart` or `both`.
@@ -107,7 +105,7 @@ class Compilation:
         return dict(sorted(files.items()))
 
     def rows(self) -> list[AppRow]:
-        """Every app, for a table."""
+        """Return every app as a row of a table."""
         from kaigen.pipeline.summary import AppRow
 
         return [
@@ -116,7 +114,7 @@ class Compilation:
         ]
 
     def stream(self) -> str:
-        """All objects as one YAML stream in the order of their waves, those of one wave app by app."""
+        """Return all objects as one YAML stream in the order of their waves, and by app within a wave."""
         from kaigen.emit.manifests import manifest_stream
 
         return manifest_stream([rendered for item in self.apps for rendered in item.objects])

@@ -12,23 +12,11 @@ from functools import cached_property
 from typing import IO, TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
-from kaigen.pipeline.compile_spec import compile_spec, make_context
 from kaigen.pipeline.cross_checks import clashes, duplicate_names, unknown_overrides, unmatched_overrides
-from kaigen.pipeline.load import (
-    Loaded,
-    is_unreadable,
-    kind_problems,
-    load_others,
-    load_source,
-    load_specs,
-    read_named,
-    read_others,
-    spec_key,
-)
-from kaigen.pipeline.output import LazyFile, OutputTree, output_files, sync_tree
-from kaigen.pipeline.result import Compilation, Compiled
+from kaigen.pipeline.output import LazyFile, OutputTree, sync_tree
+from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others
 from kaigen.pipeline.store import Store, Stored, SyncRecord
-from kaigen.pipeline.summary import AppRow, Detail, SourceSummary, object_keys, summarize
+from kaigen.pipeline.summary import AppRow, Detail, SourceSummary, summarize
 from kaigen.pipeline.unit import Compiler, Unit
 from kaigen.system.progress import counted
 
@@ -40,30 +28,11 @@ if TYPE_CHECKING:
     from kaigen.output.contents import FileContent
     from kaigen.pipeline.cross_checks import RunApp
     from kaigen.pipeline.external_secrets import SecretApps
+    from kaigen.pipeline.load import Loaded
+    from kaigen.pipeline.result import Compilation, Compiled
     from kaigen.secrets.expected import Facts
     from kaigen.system.progress import Progress
     from kaigen.yaml.sources import Source
-
-__all__ = [
-    "Compilation",
-    "Compiled",
-    "Loaded",
-    "Run",
-    "compile_spec",
-    "compile_specs",
-    "kind_problems",
-    "load_others",
-    "load_source",
-    "load_specs",
-    "make_context",
-    "object_keys",
-    "output_files",
-    "render",
-    "spec_key",
-    "start_run",
-    "sync_tree",
-    "validate",
-]
 
 
 class Run:
@@ -125,7 +94,7 @@ class Run:
             matched = {name for unit in every for name in unit.matched}
             partial = self._partial or found.has_errors
             found.extend(unmatched_overrides(compiler, matched, names, partial=partial))
-        found.extend(self._secret_apps.diagnostics)
+        found.extend(self._secret_apps.diagnostics if self._secret_apps is not None else ())
         found.extend(clashes(self._apps))
         return found.sorted()
 
@@ -162,14 +131,15 @@ class Run:
         Raises:
             InputError: with all diagnostics when one of them is an error.
         """
+        from kaigen.pipeline.result import Compilation
+
         items = [item for unit in counted(self.units, "compiling", self._progress) for item in unit.apps()]
         self.raise_errors()
-        waits = self._secret_apps.needs
         compiled = [
-            replace(item, needs=(*item.needs, *waits.get((item.app.namespace, item.app.name), ())))
+            replace(item, needs=(*item.needs, *self._waits((item.app.namespace, item.app.name))))
             for item in items
         ]
-        compiled += self._secret_apps.apps
+        compiled += self._generated
         compiled.sort(key=lambda item: (item.app.namespace, item.app.name))
         return Compilation(tuple(compiled), tuple(self.diagnostics))
 
@@ -191,7 +161,7 @@ class Run:
         files: dict[str, FileContent] = {}
         for unit in self.units:
             files |= unit.files()
-        for item in self._secret_apps.apps:
+        for item in self._generated:
             files |= item.files(form)
         if self.config.gitops is not None and not self._partial:
             files |= self._sync_files(form)
@@ -283,20 +253,29 @@ class Run:
             if (unit, app.position) not in duplicates
         ]
         detail = Detail(facts=self.config.gitops is not None)
-        return [*apps, *((None, summarize(item, detail)) for item in self._secret_apps.apps)]
+        return [*apps, *((None, summarize(item, detail)) for item in self._generated)]
 
     @cached_property
-    def _secret_apps(self) -> SecretApps:
-        """The apps with ExternalSecrets; none when nothing in the repository creates Secrets."""
-        from kaigen.pipeline.external_secrets import SecretApps, not_in_charts, secret_apps
-
+    def _secret_apps(self) -> SecretApps | None:
+        """The apps with ExternalSecrets; None when nothing in the repository creates Secrets."""
         plain = [item for unit in self.units if unit.has_plain for item in unit.apps()]
         if self.config.external_secrets is None and not plain:
-            return SecretApps()
+            return None
+        from kaigen.pipeline.external_secrets import not_in_charts, secret_apps
+
         own = [app.secrets for unit in self.units for app in unit.summary.apps if app.secrets is not None]
         made = secret_apps(own, self._other_secrets(), self.config)
         charts = not_in_charts(plain) if self.config.format == "chart" else ()
         return replace(made, diagnostics=(*made.diagnostics, *charts))
+
+    @property
+    def _generated(self) -> tuple[Compiled, ...]:
+        """The apps that kaigen adds to those of the specs."""
+        return self._secret_apps.apps if self._secret_apps is not None else ()
+
+    def _waits(self, app: tuple[str, str]) -> tuple[tuple[str, str], ...]:
+        """Return the generated apps that an app reads Secrets of."""
+        return self._secret_apps.needs.get(app, ()) if self._secret_apps is not None else ()
 
     def _other_secrets(self) -> list[Facts] | None:
         """Return the Secrets of the repository's other apps; None when one of these has errors."""
@@ -313,9 +292,8 @@ class Run:
         from kaigen.gitops.delivery import facts_digest
         from kaigen.output.contents import digest
 
-        waits = self._secret_apps.needs
         apps = [
-            replace(app.facts, needs=tuple(sorted({*app.facts.needs, *waits.get(app.key, ())})))
+            replace(app.facts, needs=tuple(sorted({*app.facts.needs, *self._waits(app.key)})))
             for _, app in sorted(self._apps, key=lambda item: item[1].key)
             if app.facts is not None
         ]

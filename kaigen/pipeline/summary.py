@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kaigen.compile.context import Key
     from kaigen.config.settings import Format
     from kaigen.gitops.delivery import AppFacts
-    from kaigen.kinds.lowering import ObjectName
+    from kaigen.kinds.input_documents import ObjectName
     from kaigen.pipeline.result import Compiled
     from kaigen.secrets.expected import Facts
 

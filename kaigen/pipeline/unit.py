@@ -10,18 +10,10 @@ from typing import TYPE_CHECKING, Any
 from kaigen.config.value_layers import value_layers
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
-from kaigen.kinds.lowering import InputDocuments, ObjectName, object_name
+from kaigen.kinds.input_documents import InputDocuments, ObjectName, object_name
 from kaigen.output.contents import digest
-from kaigen.pipeline.document import is_kubernetes_object
-from kaigen.pipeline.load import (
-    LoadedSource,
-    ParsedSource,
-    add_objects,
-    lower_specs,
-    parse_source,
-    spec_key,
-)
 from kaigen.pipeline.output import LazyFile
+from kaigen.pipeline.sources import spec_key
 from kaigen.pipeline.summary import AppSummary, Detail, SourceSummary, summarize
 from kaigen.system.progress import counted
 
@@ -33,6 +25,7 @@ if TYPE_CHECKING:
     from kaigen.extend.patches import Patches
     from kaigen.kinds.spec import Spec
     from kaigen.pipeline.compile_spec import SpecResult
+    from kaigen.pipeline.load import LoadedSource, ParsedSource
     from kaigen.pipeline.result import Compiled
     from kaigen.system.progress import Progress
     from kaigen.yaml.document import Document
@@ -220,16 +213,22 @@ class Unit:
     @cached_property
     def parsed(self) -> ParsedSource:
         """The file's documents."""
+        from kaigen.pipeline.load import parse_source
+
         return parse_source(self.source)
 
     @cached_property
     def lowered(self) -> LoadedSource:
         """The file's specs, before it is known which of its Kubernetes objects became part of a spec."""
+        from kaigen.pipeline.load import lower_specs
+
         return lower_specs(self.parsed, self.compiler.config, self.compiler.documents)
 
     @cached_property
     def loaded(self) -> LoadedSource:
         """The file's specs and Kubernetes objects."""
+        from kaigen.pipeline.load import add_objects
+
         consumed = (*self.compiler.consumed, *self.lowered.consumed)
         return add_objects(self.lowered, self.compiler.config, consumed)
 
@@ -271,6 +270,8 @@ class Unit:
             return False
         if self._cached:
             return True
+        from kaigen.pipeline.document import is_kubernetes_object
+
         own = self.loaded.consumed
         return not any(spec.entry.volatile for spec in self.loaded.specs) and all(
             any(document is other for other in own)

@@ -222,7 +222,7 @@ def _own_images(config: Config, apps: Mapping[str, _App]) -> dict[str, set[str]]
 
     Those of `helm test` count where charts are written or published.
     """
-    from kaigen.publish.sbom import images_of
+    from kaigen.kubernetes.pod_images import images_of
 
     charts = config.format != "manifests" or (
         config.publish is not None and config.publish.charts is not None

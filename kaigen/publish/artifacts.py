@@ -10,16 +10,16 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import InputError
+from kaigen.kubernetes.pod_images import images_of
 from kaigen.publish.archive import tgz
 from kaigen.publish.artifact import FLUX_CONFIG, FLUX_CONTENT, HELM_CONFIG, HELM_CONTENT, REVISION, Artifact
 from kaigen.publish.attestation import encode
 from kaigen.publish.reference import Reference, parse_reference
-from kaigen.publish.sbom import images_of
 from kaigen.publish.source import Source
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
-    from kaigen.pipeline.run import Compilation, Compiled
+    from kaigen.pipeline.result import Compilation, Compiled
 
 CHART_FIRST = ("Chart.yaml", "values.yaml", "values.schema.json", "templates/NOTES.txt")
 SUFFIX_LENGTH = 12

@@ -17,7 +17,8 @@ from kaigen.publish.source import Source, read_source
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
-    from kaigen.pipeline.run import Compilation, Loaded
+    from kaigen.pipeline.load import Loaded
+    from kaigen.pipeline.result import Compilation
     from kaigen.publish.artifact import Artifact
 
 DEFAULT_BRANCH = "deploy"
@@ -156,7 +157,9 @@ def make_plan(
         InputError: all errors of the specs; KG0901, KG0902, KG0905, KG0906, KG0907 for the destination.
     """
 
-    from kaigen.pipeline.run import compile_specs, load_specs, output_files
+    from kaigen.pipeline.load import load_specs
+    from kaigen.pipeline.output import output_files
+    from kaigen.pipeline.run import compile_specs
     from kaigen.publish.artifacts import chart_artifact, expand, unique
 
     root = configs[0].root
@@ -194,7 +197,7 @@ def make_plan(
 def _manifests(
     compilation: Compilation, config: Config, source: Source, url: str, materials: Mapping[str, str]
 ) -> Artifact:
-    from kaigen.pipeline.run import output_files
+    from kaigen.pipeline.output import output_files
     from kaigen.publish.artifacts import manifests_artifact
 
     flux = config.gitops.flux if config.gitops else None

@@ -13,7 +13,7 @@ from kaigen.kubernetes.secret_types import OPAQUE
 from kaigen.secrets.purpose import purpose_of
 
 if TYPE_CHECKING:
-    from kaigen.pipeline.run import Compilation, Compiled
+    from kaigen.pipeline.result import Compilation, Compiled
 
 
 @dataclass(frozen=True, slots=True)

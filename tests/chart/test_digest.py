@@ -20,7 +20,7 @@ from kaigen.compile.job.compile import compile_job
 from kaigen.compile.problems import Problems
 from kaigen.emit.values import check_values, effective_values
 from kaigen.kinds.job import Job
-from kaigen.pipeline.run import Compiled
+from kaigen.pipeline.result import Compiled
 from tests.cases import AppCase, app_cases, write_chart
 from tests.chart.synthesis import filled
 from tests.chart.test_equal import by_helm, written

@@ -16,7 +16,7 @@ from kaigen.dialects.registry import KINDS
 from kaigen.emit.manifests import manifest_files
 from kaigen.emit.values import check_values
 from kaigen.kubernetes.pods import pod_templates
-from kaigen.pipeline.run import Compiled
+from kaigen.pipeline.result import Compiled
 from kaigen.yaml.dump import dump
 from tests import helm
 from tests.cases import AppCase, app_cases, write_chart

@@ -14,7 +14,7 @@ from kaigen.config.assignments import parse_assignment
 from kaigen.config.value_layers import Overrides
 from kaigen.diagnostics.diagnostic import InputError
 from kaigen.emit.values import check_values, effective_values
-from kaigen.pipeline.run import Compiled
+from kaigen.pipeline.result import Compiled
 from tests import helm
 from tests.cases import write_chart
 from tests.differences import assert_same

@@ -9,7 +9,9 @@ from pathlib import Path
 import yaml
 
 from kaigen.config.load import load_config
-from kaigen.pipeline.run import Compilation, Compiled, compile_specs, load_specs
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.result import Compilation, Compiled
+from kaigen.pipeline.run import compile_specs
 from tests.cases import EXAMPLES, Case
 from tests.cluster import world
 from tests.cluster.client import Object

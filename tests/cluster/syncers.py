@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.pipeline.run import Compiled
+from kaigen.pipeline.result import Compiled
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.flux import KUSTOMIZATION, Flux
 from tests.cluster.git import Repository

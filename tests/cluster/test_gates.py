@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.pipeline.run import Compiled
+from kaigen.pipeline.result import Compiled
 from tests.cluster.apps import JOB, POD, add_gpu_node, compiled, demo_specs, find, job_name
 from tests.cluster.client import Object, is_true
 from tests.cluster.downloader import finish, hub_of, running

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.pipeline.run import Compiled
+from kaigen.pipeline.result import Compiled
 from runtimes.downloader.tests.hub import COMMIT, REPO, Hub
 from tests.cases import write_chart
 from tests.cluster.apps import JOB, POD, compiled, job_name

@@ -12,7 +12,7 @@ import pytest
 
 from kaigen.dialects.registry import KINDS
 from kaigen.kubernetes.pods import pod_templates
-from kaigen.pipeline.run import Compiled
+from kaigen.pipeline.result import Compiled
 from tests import helm
 from tests.cases import cases, write_chart
 from tests.cluster.apps import CLAIM, JOB, POD, add_gpu_node, case, demo, job_name

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kaigen.config.load import load_config
-from kaigen.pipeline.run import compile_specs, load_specs
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.run import compile_specs
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import Object
 from tests.cluster.git import Repository

@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from kaigen.config.settings import Config
-from kaigen.pipeline.run import Compilation, compile_specs, load_specs
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.result import Compilation
+from kaigen.pipeline.run import compile_specs
 from tests.differences import differences
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "ai-operator" / "finetune-job.yaml"

@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from kaigen.config.settings import Config
-from kaigen.pipeline.run import compile_specs, load_specs
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.run import compile_specs
 from tests.differences import differences
 from tests.unit.dialects.kaito_case import (
     A100,

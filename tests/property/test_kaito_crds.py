@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import InputError, Severity
-from kaigen.pipeline.run import Loaded, compile_specs, load_source
+from kaigen.pipeline.load import Loaded, load_source
+from kaigen.pipeline.run import compile_specs
 from kaigen.yaml.sources import Source
 
 CRDS = sorted((Path(__file__).parents[1] / "cluster" / "crds").glob("kaito.sh_*.yaml"))

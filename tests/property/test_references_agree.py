@@ -22,7 +22,8 @@ from kaigen.kubernetes.object_kind import SCALABLE, ObjectKind, ReferenceField
 from kaigen.kubernetes.pod_references import POD_REFERENCES
 from kaigen.kubernetes.references import Reference, references_of
 from kaigen.kubernetes.schemas import index, is_cluster_type
-from kaigen.pipeline.run import compile_specs, load_specs
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.run import compile_specs
 from kaigen.secrets.expected import facts_of, gather
 from tests.unit.graph.graphs import CONFIG
 

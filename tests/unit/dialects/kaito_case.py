@@ -10,7 +10,9 @@ import yaml
 
 from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import InputError, Severity
-from kaigen.pipeline.run import Compilation, compile_specs, load_specs
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.result import Compilation
+from kaigen.pipeline.run import compile_specs
 
 NAME = "it"
 Object = dict[str, Any]

@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from kaigen.diagnostics.diagnostic import InputError, Severity
-from kaigen.pipeline.run import Compilation, compile_specs, load_specs
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.result import Compilation
+from kaigen.pipeline.run import compile_specs
 
 NAME = "a-job"
 Object = dict[str, Any]

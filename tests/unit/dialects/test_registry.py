@@ -16,7 +16,9 @@ from kaigen.dialects import registry
 from kaigen.dialects.registry import DIALECTS, KINDS, kinds_of
 from kaigen.kinds.builtin import BUILTIN_KINDS
 from kaigen.kinds.entry import find_entry
-from kaigen.pipeline.run import Compilation, compile_specs, load_specs
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.result import Compilation
+from kaigen.pipeline.run import compile_specs
 from tests.unit.dialects.throwaway import DIALECT
 
 TASK = {

@@ -12,7 +12,7 @@ import yaml
 from kaigen.cli.effective import effective_text
 from kaigen.config.load import load_config
 from kaigen.explain.effective import effective_spec, leaves
-from kaigen.pipeline.run import load_specs
+from kaigen.pipeline.load import load_specs
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

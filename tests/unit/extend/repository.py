@@ -9,7 +9,10 @@ from kaigen.compile.context import SpecIndex
 from kaigen.compile.problems import Problems
 from kaigen.config.load import load_config
 from kaigen.diagnostics.diagnostic import Diagnostic, InputError
-from kaigen.pipeline.run import Compiled, compile_specs, load_specs, make_context, validate
+from kaigen.pipeline.compile_spec import make_context
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.result import Compiled
+from kaigen.pipeline.run import compile_specs, validate
 
 KIND = """\
 apiVersion: kaigen.dev/v1alpha1

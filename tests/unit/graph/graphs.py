@@ -8,7 +8,8 @@ from pathlib import Path
 from kaigen.config.load import load_config
 from kaigen.graph import build_graph
 from kaigen.graph.model import AppNode, Edge, ExternalNode, Graph, Location, ObjectNode, Relation
-from kaigen.pipeline.run import compile_specs, load_specs
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.run import compile_specs
 
 DEMO = Path(__file__).parents[3] / "examples" / "demo"
 

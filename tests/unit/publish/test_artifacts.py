@@ -19,12 +19,13 @@ from hypothesis import strategies as st
 
 from kaigen.config.block_settings import PublishSettings
 from kaigen.diagnostics.diagnostic import InputError
+from kaigen.kubernetes.pod_images import images_of
 from kaigen.publish.archive import gzip_stored, tgz
 from kaigen.publish.artifact import HELM_CONFIG
 from kaigen.publish.attestation import provenance
 from kaigen.publish.plan import Destination, Requested, destination, make_plan
 from kaigen.publish.reference import Reference, parse_reference
-from kaigen.publish.sbom import bill_of_images, images_of
+from kaigen.publish.sbom import bill_of_images
 from kaigen.publish.source import Source
 from tests.unit.publish.clones import Clone
 

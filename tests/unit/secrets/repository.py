@@ -10,7 +10,9 @@ import yaml
 
 from kaigen.config.load import load_config
 from kaigen.config.settings import Config
-from kaigen.pipeline.run import Compilation, compile_specs, load_others, load_specs
+from kaigen.pipeline.load import load_others, load_specs
+from kaigen.pipeline.result import Compilation
+from kaigen.pipeline.run import compile_specs
 
 DATA = Path(__file__).parent / "data"
 COMMIT = "7ae557604adf67be50417f59c2c2f167def9a775"

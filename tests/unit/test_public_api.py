@@ -1,0 +1,35 @@
+"""What `import kaigen` offers to Python users."""
+
+from __future__ import annotations
+
+import pydoc
+import subprocess
+import sys
+from pathlib import Path
+
+import kaigen
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_dir_lists_every_public_name() -> None:
+    assert set(kaigen.__all__) <= set(dir(kaigen))
+
+
+def test_every_public_name_can_be_used() -> None:
+    for name in kaigen.__all__:
+        assert getattr(kaigen, name) is not None
+
+
+def test_help_describes_the_public_functions() -> None:
+    text = pydoc.plain(pydoc.render_doc(kaigen))
+    for name in ("compile_specs", "load_config", "load_specs", "render", "validate"):
+        assert f"{name}(" in text
+
+
+def test_importing_kaigen_imports_none_of_its_packages() -> None:
+    code = (
+        "import sys, kaigen; dir(kaigen); print([name for name in sys.modules if name.startswith('kaigen.')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
