@@ -1,4 +1,4 @@
-"""Reading of the catalogue's files, once a process."""
+"""Read the files of the catalogue, once per process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @cache
 def load(name: str) -> dict[str, Any]:
-    """The content of `kaigen/catalog/NAME.yaml`; callers must not change it."""
+    """Return the content of `kaigen/catalog/NAME.yaml`; callers must not change it."""
     import yaml
 
     text = (Path(__file__).parent / f"{name}.yaml").read_text(encoding="utf-8")
@@ -20,7 +20,7 @@ def load(name: str) -> dict[str, Any]:
 
 @cache
 def load_table(name: str) -> dict[str, Any]:
-    """The content of `kaigen/catalog/NAME.json`; callers must not change it."""
+    """Return the content of `kaigen/catalog/NAME.json`; callers must not change it."""
     import json
 
     data: dict[str, Any] = json.loads((Path(__file__).parent / f"{name}.json").read_bytes())

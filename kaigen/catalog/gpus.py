@@ -1,4 +1,4 @@
-"""GPU models by the names that people use. The table is `gpus.json`."""
+"""GPU models by name. The table is `gpus.json`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Gpu:
     Attributes:
         name: catalogue name.
         memory: nominal memory of one, in GiB.
-        resource: extended resource that its device plugin offers.
-        labels: value of the node label by the column that a profile names.
+        resource: extended resource of its device plugin.
+        labels: values of node labels, by column of a profile.
         vendor: `nvidia`, `amd` or `aws`.
-        usable: memory that programs are given, in GiB; None where nobody measured it.
+        usable: memory that programs can use, in GiB; None when it was not measured.
         compute_capability: of CUDA; None for other vendors.
-        mig: memory that programs are given in a slice, in GiB, by MIG profile; empty where it has none.
-        unsupported: why engines cannot run on it; empty where they can.
+        mig: usable memory of a slice in GiB, by MIG profile; empty without MIG.
+        unsupported: why engines do not support it; empty when they do.
         aliases: other names.
     """
 
@@ -47,12 +47,12 @@ def _index() -> dict[str, dict[str, Any]]:
 
 
 def gpu_names() -> tuple[str, ...]:
-    """Every catalogue name."""
+    """Return every catalogue name."""
     return tuple(entry["name"] for entry in load_table("gpus")["gpus"])
 
 
 def get_gpu(name: str) -> Gpu | None:
-    """The GPU of that catalogue name or alias, whatever its case; None when there is none."""
+    """Return the GPU of a name or alias, ignoring case; None when there is none."""
     entry = _index().get(name.lower())
     if entry is None:
         return None

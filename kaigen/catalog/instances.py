@@ -1,4 +1,4 @@
-"""Instance types of clouds that have GPUs. The table is `instances.json`."""
+"""Instance types with GPUs. The table is `instances.json`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kaigen.catalog.profiles import get_profile
 from kaigen.diagnostics.suggest import nearest
 
 CLOUDS = ("azure", "azure-arc", "aws", "gcp")
-"""Whose instance types there are."""
+"""Clouds of the instance types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +23,17 @@ class Instance:
     Attributes:
         name: as the cloud writes it.
         cloud: one of `CLOUDS`.
-        gpu: which GPU it has.
-        count: how many, or how many parts of one.
-        memory: nominal memory of one, in GiB; less than the GPU's where the instance has a part of it.
-        usable: memory of one that programs are given, in GiB; None where nobody measured it.
-        arch: of the processor, as Kubernetes says it.
+        gpu: its GPU model.
+        count: number of GPUs, or of fractions of one.
+        memory: nominal memory of one, in GiB; less than the GPU's for a fraction.
+        usable: memory of one that programs can use, in GiB; None when it was not measured.
+        arch: CPU architecture, as in Kubernetes.
         nvme: whether it has local NVMe disks.
-        link: between its GPUs: `nvlink`, `infinity-fabric` or `pcie`; empty where it has one or it is not known.
-        network: that GPUs of several nodes can use directly; empty where there is none or it is not known.
-        labels: values of node labels that differ from the GPU's, by the column that a profile names.
+        link: between its GPUs: `nvlink`, `infinity-fabric` or `pcie`; empty for one GPU or when unknown.
+        network: between GPUs of several nodes; empty when there is none or it is unknown.
+        labels: values of node labels that differ from the GPU's, by column of a profile.
         aliases: other names.
-        notes: what else to know.
+        notes: remarks.
         row: its row of the table, for columns that only a dialect reads.
     """
 
@@ -53,7 +53,7 @@ class Instance:
     row: Mapping[str, Any] = field(repr=False, compare=False)
 
     def node_labels(self, profile: str) -> dict[str, str]:
-        """Labels that nodes of this type carry in clusters of a profile, those that tell its GPUs among them.
+        """Return the labels of nodes of this type in clusters of a profile, including those of its GPUs.
 
         Raises:
             KeyError: there is no such profile.
@@ -73,7 +73,7 @@ _COUNT_LABELS = {
     **dict.fromkeys(("generic", "k3s", "kind", "aks"), "nvidia.com/gpu.count"),
     "eks": "karpenter.k8s.aws/instance-gpu-count",
 }
-"""Label that tells how many GPUs a node has, by profile; GKE has none that is always there."""
+"""Node label with the number of GPUs, by profile; GKE has none that is always set."""
 
 
 @cache
@@ -87,7 +87,7 @@ def _index() -> dict[str, dict[str, Any]]:
 def _instance(name: str) -> Instance:
     entry = _index()[name]
     gpu = get_gpu(entry["gpu"])
-    assert gpu is not None, f"{entry['name']} has a GPU that is in no table"
+    assert gpu is not None, f"{entry['name']} has an unknown GPU"
     return Instance(
         name=entry["name"],
         cloud=entry["cloud"],
@@ -107,12 +107,12 @@ def _instance(name: str) -> Instance:
 
 
 def instance_names() -> tuple[str, ...]:
-    """Every name: by cloud, then by GPU memory of the node, then as the cloud lists its sizes."""
+    """Return every name: by cloud, then by GPU memory, then in the order of the cloud."""
     return tuple(entry["name"] for entry in load_table("instances")["instances"])
 
 
 def instances(cloud: str | None = None) -> tuple[Instance, ...]:
-    """Every instance type, or those of a cloud, in the order of `instance_names`."""
+    """Return every instance type, or those of a cloud, in the order of `instance_names`."""
     return tuple(
         _instance(entry["name"].lower())
         for entry in load_table("instances")["instances"]
@@ -121,11 +121,11 @@ def instances(cloud: str | None = None) -> tuple[Instance, ...]:
 
 
 def find_instance(name: str) -> Instance | None:
-    """The instance type of that name or alias, whatever its case; None when there is none."""
+    """Return the instance type of a name or alias, ignoring case; None when there is none."""
     key = name.lower()
     return _instance(key) if key in _index() else None
 
 
 def nearest_instances(name: str, *, limit: int = 3) -> list[str]:
-    """Names of instance types that a person may have meant, nearest first."""
+    """Return names of similar instance types, nearest first."""
     return nearest(name, instance_names(), limit=limit)

@@ -1,4 +1,4 @@
-"""Models by the names that people use, with what it takes to size and serve them. The table is `presets.json`."""
+"""Models by name, with the facts that sizing and serving need. The table is `presets.json`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kaigen.diagnostics.suggest import nearest
 
 @dataclass(frozen=True, slots=True)
 class Mla:
-    """Multi-head latent attention: what a layer keeps of a token, in values.
+    """Multi-head latent attention: values per token and layer in the cache.
 
     Attributes:
-        kv_lora_rank: the latent vector.
-        rope_head_dim: the part of the key that bears the position.
+        kv_lora_rank: size of the latent vector.
+        rope_head_dim: the rotary part of the key.
     """
 
     kv_lora_rank: int
@@ -26,11 +26,11 @@ class Mla:
 
 @dataclass(frozen=True, slots=True)
 class SlidingWindow:
-    """Layers that look back a limited way.
+    """Layers with a sliding window.
 
     Attributes:
-        tokens: how far.
-        layers: how many of the layers do.
+        tokens: size of the window.
+        layers: number of layers with the window.
     """
 
     tokens: int
@@ -39,21 +39,21 @@ class SlidingWindow:
 
 @dataclass(frozen=True, slots=True)
 class EngineFlags:
-    """What an engine must be told to serve the model well. Empty where its own choice is right.
+    """Flags that an engine needs to serve the model well. Empty for the default of the engine.
 
     Attributes:
-        tool_call_parser: reads the model's calls of tools, by vLLM's name.
-        tool_chat_template: file of vLLM's `examples/` folder that shows tools to the model; empty where the model's
+        tool_call_parser: parser of tool calls, by vLLM's name.
+        tool_chat_template: file of vLLM's `examples/` folder with the chat template for tools; empty when the model's
             own template does.
-        reasoning_parser: parts thoughts from the answer, by vLLM's name.
+        reasoning_parser: parser that separates reasoning from the answer, by vLLM's name.
         tokenizer_mode: vLLM's `--tokenizer-mode`.
         config_format: vLLM's `--config-format`.
         load_format: vLLM's `--load-format`.
-        kv_cache_dtype: that the model is made for.
+        kv_cache_dtype: that the model was trained for.
         args: further arguments of vLLM by name, without dashes; True for one that takes no value.
         env: variables of the environment.
-        trust_remote_code: whether code of the model's repository must run.
-        trust_remote_code_reason: why; empty when it need not.
+        trust_remote_code: whether the model requires code from its repository.
+        trust_remote_code_reason: why; empty when it does not.
     """
 
     tool_call_parser: str = ""
@@ -71,11 +71,11 @@ class EngineFlags:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """A value of KAITO's that kaigen does not take over.
+    """A value of the source that kaigen corrected.
 
     Attributes:
         field: which, as in `presets.json`.
-        was: KAITO's value.
+        was: value of the source.
         why: what is wrong with it.
     """
 
@@ -92,36 +92,36 @@ class Preset:
         name: catalogue name.
         aliases: other names.
         repo: Hugging Face repository.
-        revision: commit that KAITO pins; empty where it pins none.
+        revision: pinned commit; empty for none.
         licence: as the model card says.
-        gated: whether the repository wants a token; None where that is not known.
-        base: whether it completes text and was not taught to follow instructions.
+        gated: whether the repository requires a token; None when unknown.
+        base: whether it is a base model, not trained to follow instructions.
         architecture: class name of its config.
         modalities: `text`, `image`, `audio`.
         layers: of the decoder.
         hidden_size: width of the hidden state.
         heads: attention heads.
         kv_heads: heads of keys and values.
-        head_dim: width of a head; None where the cache is MLA's.
+        head_dim: width of a head; None for MLA.
         attention: `mha`, `gqa`, `mqa` or `mla`.
         mla: for `mla`.
-        kv_layers: layers that keep a cache of keys and values; None when all do.
-        sliding_window: None when all layers look back all the way.
-        state_mib: what layers without attention keep of a sequence, in MiB, whatever its length.
-        indexer_bytes: what sparse attention's indexer keeps of a token in each layer.
-        kv_upper_bound: why the cache is smaller than these numbers say; empty when they are exact.
+        kv_layers: layers with a KV cache; None for all.
+        sliding_window: None when no layer has one.
+        state_mib: state per sequence of layers without attention, in MiB.
+        indexer_bytes: bytes per token and layer of the indexer of sparse attention.
+        kv_upper_bound: why the real cache is smaller; empty when the numbers are exact.
         max_context: in tokens.
-        vocabulary: size; None where it is not known.
-        parameters: in thousand millions; None where it is not known.
-        dtype: of what is not quantized.
+        vocabulary: size; None when unknown.
+        parameters: in billions; None when unknown.
+        dtype: of weights that are not quantized.
         quantization: of the weights in the repository; None when they are not.
         weights: GiB by dtype or quantization of the checkpoint; the repository's own comes first.
-        min_compute_capability: of CUDA, that its kernels need; None for the engine's own minimum.
+        min_compute_capability: minimum of its kernels; None for the minimum of the engine.
         engine: flags.
-        engines: that KAITO serves it with: `vllm`, `transformers`.
-        from_config: fields that come from the model's public config and not from KAITO.
-        notes: what else to know.
-        corrections: of KAITO's values.
+        engines: that serve it: `vllm`, `transformers`.
+        from_config: fields from the model's public config instead of the source of the table.
+        notes: remarks.
+        corrections: of values of the source.
         row: its row of the table, for columns that only a dialect reads.
     """
 
@@ -162,7 +162,7 @@ class Preset:
 
     @property
     def weights_gib(self) -> float:
-        """Size of the repository's own weights, in GiB."""
+        """Size of the weights in the repository, in GiB."""
         return next(iter(self.weights.values()))
 
 
@@ -241,23 +241,23 @@ def _engine(entry: Mapping[str, Any]) -> EngineFlags:
 
 
 def preset_names() -> tuple[str, ...]:
-    """Every catalogue name, in order."""
+    """Return every catalogue name, in order."""
     return tuple(entry["name"] for entry in load_table("presets")["presets"])
 
 
 def presets() -> tuple[Preset, ...]:
-    """Every preset, by name."""
+    """Return every preset, in the order of names."""
     return tuple(_preset(name.lower()) for name in preset_names())
 
 
 def find_preset(name: str) -> Preset | None:
-    """The preset of that name, alias or Hugging Face repository, whatever its case; None when there is none."""
+    """Return the preset of a name, alias or repository, ignoring case; None when there is none."""
     key = name.lower()
     return _preset(_index()[key]["name"].lower()) if key in _index() else None
 
 
 def nearest_presets(name: str, *, limit: int = 3) -> list[str]:
-    """Names and aliases that a person may have meant, nearest first; the beginning of one is enough."""
+    """Return similar names and aliases, nearest first; a prefix is enough."""
     wanted = name.rsplit("/", 1)[-1]
     begins: dict[str, str] = {}
     for known in (name for name in _index() if "/" not in name):

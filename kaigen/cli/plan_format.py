@@ -31,15 +31,15 @@ def answer_data(found: Answer, dialects: Iterable[Dialect]) -> dict[str, Json]:
 
 def print_answer(console: Console, found: Answer, dialects: Iterable[Dialect]) -> None:
     """Print an answer as tables, with the estimates of these dialects."""
-    from kaigen.sizing.format import command_line, rows, told_hardware
-    from kaigen.sizing.plan import told_gib, told_layout
+    from kaigen.sizing.format import command_line, hardware_text, rows
+    from kaigen.sizing.plan import gib_text, layout_text
 
     plan = found.plan
     load, layout = plan.load, plan.layout
     copies = f", {plan.request.replicas} replicas" if plan.request.replicas > 1 else ""
-    console.out(f"{plan.facts.name} on {told_hardware(plan)}: {told_layout(layout)}{copies}")
+    console.out(f"{plan.facts.name} on {hardware_text(plan)}: {layout_text(layout)}{copies}")
     console.out()
-    sums = [(row.name, told_gib(row.gib), row.how) for row in rows(plan)]
+    sums = [(row.name, gib_text(row.gib), row.how) for row in rows(plan)]
     width = max(len(value) for _, value, _ in sums)
     for line in table(
         [("EACH GPU", "GiB".rjust(width), ""), *((name, gib.rjust(width), how) for name, gib, how in sums)]

@@ -1,4 +1,4 @@
-"""How much GPU memory a model takes, and on how many GPUs of which nodes it runs: arithmetic without I/O.
+"""Sizing: how much GPU memory a model needs, and on how many GPUs and nodes it runs. Arithmetic without I/O.
 
 `plan.plan` is the one function that others call; `facts` has what goes in, `result` what comes out. `kaito` is KAITO's
 own estimate, for output that follows KAITO.

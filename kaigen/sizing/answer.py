@@ -1,4 +1,4 @@
-"""From the names that people use to a plan, and to the instance types that would do as well."""
+"""Answer a question about a model with a plan and alternative instance types."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from kaigen.catalog.instances import CLOUDS, find_instance, instances, nearest_i
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets
 from kaigen.diagnostics.category import Category
 from kaigen.sizing.facts import Hardware, ModelFacts, Request, facts_of, hardware_of_gpu, hardware_of_instance
-from kaigen.sizing.plan import plan, told_layout
+from kaigen.sizing.plan import layout_text, plan
 from kaigen.sizing.problem import Field, PlanError
 from kaigen.sizing.ranking import Ranking, rank
 from kaigen.sizing.result import Plan
 
 NEXT_BEST = 3
-"""How many other instance types an answer names."""
+"""Number of alternative instance types in an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a person asks. Without an instance type and a GPU, the best instance type is looked for.
+    """A question about a model. Without an instance type and a GPU, the answer finds the best instance type.
 
     Attributes:
         model: preset, alias or Hugging Face repository; or any name with `facts`.
@@ -29,7 +29,7 @@ class Question:
         gpu: GPU model; empty for none.
         gpus: GPUs of a node; None for all of the instance type's, or one.
         mig: profile of a slice of `gpu`; empty for whole GPUs.
-        cloud: look among its instance types only; empty for all, or that of `instance_type`.
+        cloud: only instance types of this cloud; empty for all, or that of `instance_type`.
         facts: of a model that the catalogue does not have; None for one that it has.
     """
 
@@ -45,11 +45,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A plan, and what else would do.
+    """A plan, and alternatives.
 
     Attributes:
-        preset: the model; None when it is not one of the catalogue.
-        plan: on the nodes that were asked for, else on the best instance type.
+        preset: the model; None when the catalogue does not have it.
+        plan: on the requested nodes, or on the best instance type.
         others: on the next best instance types, best first.
     """
 
@@ -59,10 +59,10 @@ class Answer:
 
 
 def answer(question: Question) -> Answer:
-    """Plan what is asked.
+    """Return the answer to a question.
 
     Raises:
-        PlanError: a name that the catalogue does not have, or a model that does not fit; with what would do.
+        PlanError: an unknown name, or a model that does not fit, with an alternative.
     """
     if question.facts is not None:
         preset, facts = None, question.facts
@@ -93,10 +93,10 @@ def _alike(one: Hardware, other: Hardware) -> bool:
 
 
 def preset_of(name: str) -> Preset:
-    """The preset of a name, alias or repository.
+    """Return the preset of a name, alias or repository.
 
     Raises:
-        PlanError: there is none, with the nearest.
+        PlanError: there is none; names the nearest.
     """
     preset = find_preset(name)
     if preset is None:
@@ -107,10 +107,10 @@ def preset_of(name: str) -> Preset:
 
 
 def gpu_of(name: str) -> Gpu:
-    """The GPU of a name.
+    """Return the GPU of a name.
 
     Raises:
-        PlanError: there is none, with the nearest.
+        PlanError: there is none; names the nearest.
     """
     gpu = get_gpu(name)
     if gpu is None:
@@ -120,7 +120,7 @@ def gpu_of(name: str) -> Gpu:
 
 
 def hardware_of(question: Question) -> Hardware | None:
-    """The nodes of a question; None when it leaves them open.
+    """Return the nodes of a question; None when it has none.
 
     Raises:
         PlanError: the catalogue has no such instance type or GPU.
@@ -132,7 +132,7 @@ def hardware_of(question: Question) -> Hardware | None:
             hint = (
                 f"did you mean `{near[0]}`?"
                 if near
-                else "name its GPUs instead, or look at `kaigen gpus list`"
+                else "`kaigen gpus list` shows instance types; or name the GPUs"
             )
             message = f"unknown instance type `{question.instance_type}`"
             raise PlanError("KG1102", Field.HARDWARE, message, hint)
@@ -140,8 +140,8 @@ def hardware_of(question: Question) -> Hardware | None:
             raise PlanError(
                 "KG1106",
                 Field.HARDWARE,
-                f"{question.gpus} GPUs are more than {instance.name} has",
-                f"at most {instance.count}",
+                f"{instance.name} has only {instance.count} of {question.gpus} GPUs",
+                f"use at most {instance.count}",
             )
         return hardware_of_instance(instance, question.gpus)
     if question.gpu:
@@ -152,7 +152,7 @@ def hardware_of(question: Question) -> Hardware | None:
 
 
 def choices(cloud: str = "") -> list[Hardware]:
-    """The instance types of a cloud, or of all.
+    """Return the instance types of a cloud, or of all clouds.
 
     Raises:
         PlanError: there is no such cloud.
@@ -166,14 +166,14 @@ def _with_way_out(error: PlanError, ranking: Ranking) -> PlanError:
     if not ranking.plans:
         return error
     best = ranking.plans[0]
-    way = f"{best.hardware.name} would do ({told_layout(best.layout)})"
+    way = f"{best.hardware.name} fits ({layout_text(best.layout)})"
     return PlanError(
         error.problem.code, error.field, str(error), f"{error.hint}; {way}" if error.hint else way
     )
 
 
 def no_instance(model: str, cloud: str, ranking: Ranking) -> PlanError:
-    """Why no instance type does: the reason of the one with most memory that the engine can use."""
+    """Return why no instance type fits: the error of the one with most memory that the engine supports."""
     usable = [
         item for item in ranking.refused if item.error.problem.category is not Category.UNSUPPORTED
     ] or list(ranking.refused)

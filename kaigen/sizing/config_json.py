@@ -1,4 +1,4 @@
-"""The facts of a model from its `config.json`, for models that the catalogue does not have."""
+"""Facts of a model from its `config.json`, for models that the catalogue does not have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kaigen.sizing.problem import Field, PlanError
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 _INNER = ("text_config", "language_config", "llm_config")
-"""Where models of more than text keep the decoder's numbers."""
+"""Keys of the decoder's configuration in multimodal models."""
 
 _NAMES = {
     "layers": ("num_hidden_layers", "n_layer", "num_layers"),
@@ -28,16 +28,16 @@ _NAMES = {
         "model_max_length",
     ),
 }
-"""By what it is, the names that architectures give it; the first that is there holds."""
+"""Keys by quantity, in order of precedence; architectures differ."""
 
 
 def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) -> ModelFacts:
-    """The facts of a model.
+    """Return the facts of a model.
 
     Args:
         config: content of its `config.json`, as Hugging Face has it.
         name: for messages.
-        weights: size of its weights in GiB, which no config tells.
+        weights: size of its weights in GiB, which the config does not contain.
 
     Raises:
         PlanError: a number without which there is no sum is not there.
@@ -85,8 +85,8 @@ def _number(config: Mapping[str, Json], what: str) -> int:
     raise PlanError(
         "KG1103",
         Field.MODEL,
-        f"the config does not tell the model's {what}",
-        f"looked for {', '.join(_NAMES[what])}",
+        f"the config has no {what}",
+        f"expected one of {', '.join(_NAMES[what])}",
     )
 
 
@@ -99,20 +99,20 @@ def _kv_heads(config: Mapping[str, Json], heads: int) -> int:
             "KG1103",
             Field.MODEL,
             f"the config has {heads} attention heads and {found} KV heads",
-            "one divides the other",
+            "one must divide the other",
         )
     return found
 
 
 def _kinds(config: Mapping[str, Json], layers: int) -> list[Json]:
-    """What each layer is, where the config lists it."""
+    """Return the type of each layer; empty if the config does not list them."""
     kinds = config.get("layer_types")
     listed = list(kinds) if isinstance(kinds, Sequence) and not isinstance(kinds, str) else []
     return listed if len(listed) == layers else []
 
 
 def _window(config: Mapping[str, Json], layers: int) -> tuple[int, int]:
-    """Tokens and layers of a sliding window. Where it is not said which layers have one, none is counted on."""
+    """Return tokens and layers of a sliding window; no layers if the config does not list them."""
     tokens = _integer(config, "sliding_window")
     if not tokens or config.get("use_sliding_window") is False:
         return 0, 0
@@ -125,7 +125,7 @@ def _window(config: Mapping[str, Json], layers: int) -> tuple[int, int]:
 
 
 def _stateful(config: Mapping[str, Json], layers: int) -> tuple[int | None, int]:
-    """Layers that keep keys and values, None for all; and MiB of state that the others keep of a sequence.
+    """Return the layers with a KV cache, None for all, and the MiB of state per sequence of the others.
 
     Recurrent state at 32 bit, and three steps of convolution at 16 bit.
     """

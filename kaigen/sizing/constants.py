@@ -1,4 +1,4 @@
-"""The numbers that the arithmetic rests on, from `constants.json`, where each says what it stands for."""
+"""Constants of the memory model, from `constants.json`, which explains each."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def _file() -> dict[str, Any]:
 
 @cache
 def constant(name: str) -> float:
-    """A constant of kaigen's own arithmetic, in the unit that its entry names."""
+    """Return a constant of the memory model, in the unit of its entry."""
     value: float = _file()["kaigen"][name]["value"]
     return value
 
 
 def quantized_bits() -> Mapping[str, float]:
-    """Bits of a weight of a linear layer, with its scales, by quantization."""
+    """Return the bits per weight of a linear layer, including scales, by quantization."""
     bits: Mapping[str, float] = _file()["quantizedBits"]["bits"]
     return bits

@@ -1,4 +1,4 @@
-"""What sizing is asked: a model, what it must serve, and the nodes there are."""
+"""Input of sizing: a model, the load that it must serve, and the nodes."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ GIB = 2**30
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What the arithmetic must know of a model; from a preset, or given by the user.
+    """Facts of a model that its memory depends on; from a preset or from the user.
 
     Attributes:
         name: for messages.
-        weights: size of what is loaded, in GiB.
-        layers: of the decoder.
+        weights: size of the loaded weights, in GiB.
+        layers: number of decoder layers.
         heads: attention heads.
-        kv_heads: heads of keys and values.
+        kv_heads: KV heads.
         head_dim: width of a head; not used with `latent_dim`.
         hidden_size: width of the hidden state.
-        max_context: in tokens.
-        latent_dim: values that MLA keeps of a token in each layer: latent vector and rotary part; 0 without MLA.
-        rope_dim: the rotary part of it.
-        kv_layers: layers that keep keys and values; None when all do.
-        window: tokens that layers with a sliding window look back; 0 without.
-        window_layers: how many layers have one.
-        state_mib: what layers without attention keep of a sequence, in MiB.
-        indexer_bytes: what sparse attention's indexer keeps of a token in each layer.
-        kv_upper_bound: why the real cache is smaller; empty when it is not.
-        vocabulary: size; None where it is not known.
-        encoder: whether it takes images or sound.
+        max_context: longest context, in tokens.
+        latent_dim: values per token and layer in an MLA cache: latent vector and rotary part; 0 without MLA.
+        rope_dim: size of the rotary part.
+        kv_layers: layers with a KV cache; None for all.
+        window: tokens of the sliding window; 0 without.
+        window_layers: number of layers with a sliding window.
+        state_mib: state per sequence of layers without attention, in MiB.
+        indexer_bytes: bytes per token and layer of the indexer of sparse attention.
+        kv_upper_bound: why the real cache is smaller; empty when the size is exact.
+        vocabulary: size; None when unknown.
+        encoder: whether the model accepts images or audio.
         quantization: of the weights; empty for none.
-        dtype: of what is not quantized.
-        kv_dtype: dtype of the cache that the model is made for; empty for that of the model.
-        min_compute_capability: that its kernels need; None for the engine's own minimum.
+        dtype: of weights that are not quantized.
+        kv_dtype: dtype of the cache that the model was trained for; empty for that of the model.
+        min_compute_capability: minimum of its kernels; None for the minimum of the engine.
     """
 
     name: str
@@ -70,27 +70,27 @@ class ModelFacts:
 
     @property
     def embedding(self) -> float:
-        """Size of one embedding in GiB, which one pipeline stage holds whole."""
+        """Size of one embedding in GiB; one pipeline stage has all of it."""
         words = self.vocabulary or constant("vocabularyUnknown")
         return min(words * self.hidden_size * 2 / GIB, constant("embeddingShareMost") * self.weights)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What must be served. None leaves a choice to kaigen; a number of parallelism or nodes overrides it.
+    """The load and the layout that are requested. None lets kaigen choose.
 
     Attributes:
         context_length: tokens of the longest sequence.
-        concurrency: sequences of that length that must fit at once, in each replica.
+        concurrency: concurrent sequences of that length in each replica.
         dtype: `bfloat16` or `float16`.
-        quantization: `fp8`, `awq`, …; the repository's own when None.
+        quantization: `fp8`, `awq`, …; None for that of the repository.
         kv_cache_dtype: `auto`, `bfloat16`, `float16` or one that begins with `fp8`.
-        utilization: share of each GPU's memory that the engine may take.
+        utilization: share of each GPU's memory for the engine.
         tensor_parallel: GPUs that share each layer.
-        pipeline_parallel: stages that the layers are dealt to.
+        pipeline_parallel: stages that the layers are split into.
         data_parallel: copies of the model within a node.
         nodes: of each replica.
-        replicas: how often it all runs.
+        replicas: number of replicas.
     """
 
     context_length: int | None = None
@@ -114,18 +114,18 @@ class Hardware:
         name: for messages: an instance type, or GPUs and their count.
         gpu: GPU model, or a MIG slice of one.
         count: GPUs of a node.
-        usable: memory of each that programs are given, in GiB; None where nobody measured it.
-        nominal: its memory by the data sheet.
-        resource: extended resource that pods ask for.
+        usable: memory of each that programs can use, in GiB; None when it was not measured.
+        nominal: memory of each by the data sheet.
+        resource: extended resource that pods request.
         vendor: `nvidia`, `amd` or `aws`.
         compute_capability: of CUDA; None for other vendors.
-        unsupported: why engines cannot run on it; empty where they can.
-        instance: instance type; empty where only the GPU is known.
-        cloud: whose it is; empty likewise.
+        unsupported: why engines do not support it; empty when they do.
+        instance: instance type; empty when only the GPU is known.
+        cloud: of the instance type; empty when only the GPU is known.
         arch: of the processor.
-        link: between GPUs; empty where it is not known.
-        network: that GPUs of several nodes can use; empty where there is none or it is not known.
-        mig: profile of the slice; empty for a whole GPU.
+        link: between GPUs; empty when unknown.
+        network: between GPUs of several nodes; empty when there is none or it is unknown.
+        mig: MIG profile; empty for a whole GPU.
     """
 
     name: str
@@ -146,7 +146,7 @@ class Hardware:
 
 
 def facts_of(preset: Preset, quantization: str | None = None) -> ModelFacts:
-    """The facts of a preset, with its weights as the repository has them or quantized.
+    """Return the facts of a preset, with the weights of the repository or quantized ones.
 
     Raises:
         PlanError: the weights cannot be had in that quantization.
@@ -181,7 +181,7 @@ def facts_of(preset: Preset, quantization: str | None = None) -> ModelFacts:
 
 
 def quantized(facts: ModelFacts, method: str) -> ModelFacts:
-    """The facts of a model whose 16-bit weights are quantized: linear layers shrink, embeddings stay.
+    """Return the facts of a model with quantized weights: linear layers shrink, embeddings do not.
 
     Raises:
         PlanError: the method is not known, or the weights are quantized already.
@@ -194,7 +194,7 @@ def quantized(facts: ModelFacts, method: str) -> ModelFacts:
             "KG1106",
             Field.QUANTIZATION,
             f"the weights of {facts.name} are quantized already ({facts.quantization})",
-            "leave `quantization` out",
+            "delete `quantization`",
         )
     embeddings = min(2 * facts.embedding, facts.weights)
     weights = (facts.weights - embeddings) * bits[method] / 16 + embeddings
@@ -202,7 +202,7 @@ def quantized(facts: ModelFacts, method: str) -> ModelFacts:
 
 
 def hardware_of_instance(instance: Instance, gpus: int | None = None) -> Hardware:
-    """Nodes of an instance type, or some GPUs of each."""
+    """Return nodes of an instance type, with all GPUs or some."""
     gpu = instance.gpu
     return Hardware(
         name=instance.name,
@@ -223,7 +223,7 @@ def hardware_of_instance(instance: Instance, gpus: int | None = None) -> Hardwar
 
 
 def hardware_of_gpu(gpu: Gpu, count: int = 1, mig: str = "") -> Hardware:
-    """Nodes that have GPUs of a model, or one MIG slice of it.
+    """Return nodes with GPUs of a model, or one MIG slice of it.
 
     Raises:
         PlanError: the GPU has no such slice, or more than one is asked for.
@@ -246,8 +246,8 @@ def hardware_of_gpu(gpu: Gpu, count: int = 1, mig: str = "") -> Hardware:
         raise PlanError(
             "KG1106",
             Field.MIG,
-            f"{count} MIG slices cannot work on one model: slices do not reach each other",
-            "ask for one slice, a larger one, or whole GPUs",
+            f"{count} MIG slices cannot share a model",
+            "request one larger slice, or whole GPUs",
         )
     return Hardware(
         name=f"{gpu.name} {mig}",

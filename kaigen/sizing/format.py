@@ -1,4 +1,4 @@
-"""A plan in rows for people and in plain data for programs."""
+"""Plans as table rows and as plain data."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the sum.
+    """One row of the memory of a GPU.
 
     Attributes:
-        name: what it is.
-        gib: how much of the fullest GPU.
-        how: what it comes from.
+        name: of the row.
+        gib: memory of the fullest GPU.
+        how: derivation.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Row:
 
 
 def rows(plan: Plan) -> list[Row]:
-    """The sum of the fullest GPU, line by line."""
+    """Return the memory of the fullest GPU, row by row."""
     facts, memory, layout, load = plan.facts, plan.memory, plan.layout, plan.load
     shared = [f"{layout.tp} GPUs a layer"] if layout.tp > 1 else []
     shared += [f"{layout.pp} stages"] if layout.pp > 1 else []
@@ -53,18 +53,18 @@ def rows(plan: Plan) -> list[Row]:
 
 
 def count(number: int, word: str) -> str:
-    """A number of things."""
+    """Return a number with its unit."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
-def told_hardware(plan: Plan) -> str:
-    """The nodes, with their GPUs."""
+def hardware_text(plan: Plan) -> str:
+    """Return the name of the nodes with their GPUs."""
     hardware = plan.hardware
     return f"{hardware.name} ({hardware.count} × {hardware.gpu})" if hardware.instance else hardware.name
 
 
 def command_line(plan: Plan) -> str:
-    """The engine's arguments that follow."""
+    """Return the arguments of the engine."""
     return " ".join(f"--{name}={value}" for name, value in plan.flags)
 
 
@@ -73,7 +73,7 @@ def _gib(value: float) -> float:
 
 
 def node_data(plan: Plan) -> dict[str, Json]:
-    """The nodes of a plan."""
+    """Return the nodes of a plan as plain data."""
     hardware = plan.hardware
     return {
         "name": hardware.name,
@@ -89,7 +89,7 @@ def node_data(plan: Plan) -> dict[str, Json]:
 
 
 def layout_data(plan: Plan) -> dict[str, Json]:
-    """How GPUs share the work."""
+    """Return the layout of a plan as plain data."""
     layout = plan.layout
     return {
         "nodes": layout.nodes,
@@ -101,7 +101,7 @@ def layout_data(plan: Plan) -> dict[str, Json]:
 
 
 def plan_data(plan: Plan) -> dict[str, Json]:
-    """A plan as plain data; memory in GiB of the fullest GPU."""
+    """Return a plan as plain data, with the memory of the fullest GPU in GiB."""
     facts, memory, load = plan.facts, plan.memory, plan.load
     return {
         "model": {
@@ -134,7 +134,7 @@ def plan_data(plan: Plan) -> dict[str, Json]:
 
 
 def other_data(plan: Plan) -> dict[str, Json]:
-    """A plan among others, in short."""
+    """Return an alternative plan as plain data."""
     return {
         "node": node_data(plan),
         "layout": layout_data(plan),

@@ -1,4 +1,4 @@
-"""Which ways of sharing the work there are, and which of those that fit is best."""
+"""Possible layouts of a replica, and their order of preference."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kaigen.sizing.problem import Field, PlanError
 
 
 def splits(facts: ModelFacts, tp: int) -> bool:
-    """Whether a tensor parallel group of that size is possible.
+    """Return whether a tensor parallel group of that size is possible.
 
     It must divide the attention heads; and divide the heads of keys and values, or be a multiple of them, in which
     case the engine gives each to several GPUs. MLA keeps no such heads.
@@ -23,10 +23,10 @@ def splits(facts: ModelFacts, tp: int) -> bool:
 
 
 def check_overrides(facts: ModelFacts, request: Request, hardware: Hardware) -> None:
-    """Refuse overrides that no memory could make possible.
+    """Raise an error for overrides that no amount of memory makes possible.
 
     Raises:
-        PlanError: with what would be possible.
+        PlanError: names what is possible.
     """
     tp, pp, dp, nodes = (
         request.tensor_parallel,
@@ -42,7 +42,7 @@ def check_overrides(facts: ModelFacts, request: Request, hardware: Hardware) -> 
         (Field.REPLICAS, request.replicas),
     ):
         if value is not None and value < 1:
-            raise PlanError("KG1106", field, f"{field.value} is {value}", "at least 1")
+            raise PlanError("KG1106", field, f"{field.value} is {value}", "use at least 1")
     if tp is not None and not splits(facts, tp):
         possible = ", ".join(
             str(size) for size in range(1, max(hardware.count, 8) + 1) if splits(facts, size)
@@ -58,7 +58,7 @@ def check_overrides(facts: ModelFacts, request: Request, hardware: Hardware) -> 
         raise PlanError(
             "KG1106",
             Field.PIPELINE_PARALLEL,
-            f"{pp} stages are more than the {facts.layers} layers of {facts.name}",
+            f"{facts.name} has only {facts.layers} layers for {pp} stages",
         )
     if hardware.mig and (tp or 1) * (pp or 1) * (dp or 1) > 1:
         raise PlanError(
@@ -68,27 +68,27 @@ def check_overrides(facts: ModelFacts, request: Request, hardware: Hardware) -> 
             else Field.PIPELINE_PARALLEL
             if (pp or 1) > 1
             else Field.DATA_PARALLEL,
-            "MIG slices cannot work on one model: slices do not reach each other",
-            "ask for a larger slice, or for whole GPUs",
+            "MIG slices cannot share a model",
+            "request a larger slice, or whole GPUs",
         )
     if nodes is not None and pp is not None and pp < nodes and (tp or 1) <= hardware.count:
         raise PlanError(
             "KG1106",
             Field.NODES,
-            f"{nodes} nodes and {pp} pipeline stages leave nodes without work",
-            f"at most {pp} nodes; further copies of the model are `replicas`",
+            f"{pp} pipeline stages cannot use {nodes} nodes",
+            f"use at most {pp} nodes, and `replicas` for further copies",
         )
     if nodes is not None and nodes > 1 and dp is not None and dp > 1:
         raise PlanError(
             "KG1106",
             Field.DATA_PARALLEL,
-            f"{dp} copies of the model over {nodes} nodes",
-            "copies stay within a node; further ones are `replicas`",
+            f"{dp} copies of the model cannot span {nodes} nodes",
+            "use `replicas` for further copies",
         )
 
 
 def layouts(facts: ModelFacts, request: Request, hardware: Hardware, nodes: int) -> Iterator[Layout]:
-    """Every layout of a replica on that many nodes that the request leaves possible."""
+    """Yield every layout of a replica on that many nodes that the request allows."""
     count = hardware.count
     wide = request.tensor_parallel is not None and request.tensor_parallel > count
     sizes = range(1, count + 1) if request.tensor_parallel is None else (request.tensor_parallel,)
@@ -96,7 +96,7 @@ def layouts(facts: ModelFacts, request: Request, hardware: Hardware, nodes: int)
         if not splits(facts, tp):
             continue
         if wide:
-            # Only where the user says so: a layer shared by several nodes. Whole nodes, so that stages do not cross.
+            # Only on request: layers shared by several nodes. Whole nodes, so that stages do not cross node boundaries.
             if tp % count or nodes % (tp // count):
                 continue
             yield from _checked(request, facts, Layout(nodes, tp, nodes // (tp // count), 1))
@@ -119,7 +119,7 @@ def _checked(request: Request, facts: ModelFacts, layout: Layout) -> Iterator[La
 
 
 def most_nodes(facts: ModelFacts, request: Request, hardware: Hardware) -> int:
-    """Nodes above which more can change nothing."""
+    """Return the number of nodes above which more do not help."""
     if hardware.mig or request.data_parallel not in (None, 1):
         return 1
     stages = request.pipeline_parallel or facts.layers
@@ -128,7 +128,7 @@ def most_nodes(facts: ModelFacts, request: Request, hardware: Hardware) -> int:
 
 
 def preference(layout: Layout, memory: GpuMemory, hardware: Hardware) -> tuple[int, ...]:
-    """Sorts layouts that fit on the same number of nodes, the best first.
+    """Return a sort key of layouts on the same number of nodes, best first.
 
     No GPU idle; then few pipeline stages within a node; then copies of the model where its weights leave room for
     them, else layers that are shared by as many GPUs as possible.

@@ -1,4 +1,4 @@
-"""What each GPU holds: weights, cache of keys and values, and what the engine takes beside them."""
+"""Memory of each GPU: weights, KV cache, and overhead of the engine."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from kaigen.sizing.constants import constant
 from kaigen.sizing.facts import GIB, Hardware, ModelFacts
 
 _ROOM = 1e-9
-"""GiB that sums of floating-point numbers may be off by."""
+"""Tolerance of floating-point sums, in GiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How GPUs share the work of one replica.
+    """How GPUs share the work of a replica.
 
     Attributes:
         nodes: nodes.
         tp: GPUs that share each layer.
-        pp: stages that the layers are dealt to.
+        pp: stages that the layers are split into.
         dp: copies of the model.
     """
 
@@ -30,18 +30,18 @@ class Layout:
 
     @property
     def gpus(self) -> int:
-        """GPUs that work."""
+        """Number of used GPUs."""
         return self.tp * self.pp * self.dp
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What must be served, with every choice made.
+    """The load, with all defaults applied.
 
     Attributes:
         context: tokens of the longest sequence.
         concurrency: sequences of that length at once.
-        utilization: share of each GPU's memory that the engine may take.
+        utilization: share of each GPU's memory for the engine.
         kv_bits: of a value in the cache: 16 or 8.
     """
 
@@ -56,11 +56,11 @@ class GpuMemory:
     """Memory of the fullest GPU, in GiB.
 
     Attributes:
-        usable: that programs are given.
-        budget: that the engine may take.
-        weights: the GPU's part of the model.
-        kv_cache: for the sequences that were asked for.
-        runtime: context of the process, buffers to talk to other GPUs, and CUDA graphs.
+        usable: available to programs.
+        budget: available to the engine.
+        weights: of the GPU's share of the model.
+        kv_cache: for the requested sequences.
+        runtime: CUDA context, communication buffers and CUDA graphs.
         activations: intermediate results of a step, logits and encoder.
     """
 
@@ -73,27 +73,27 @@ class GpuMemory:
 
     @property
     def overhead(self) -> float:
-        """What is neither weights nor cache."""
+        """Memory that is neither weights nor cache."""
         return self.runtime + self.activations
 
     @property
     def needed(self) -> float:
-        """Everything together."""
+        """Total."""
         return self.weights + self.kv_cache + self.overhead
 
     @property
     def free(self) -> float:
-        """What is left of the budget, which the engine adds to the cache; negative when it does not fit."""
+        """Rest of the budget, which the engine adds to the cache; negative when it does not fit."""
         return self.budget - self.needed
 
     @property
     def kv_space(self) -> float:
-        """What the cache can have."""
+        """Memory available to the cache."""
         return self.budget - self.weights - self.overhead
 
     @property
     def fits(self) -> bool:
-        """Whether everything together is within the budget."""
+        """Whether the total is within the budget."""
         return self.free >= -_ROOM
 
 
@@ -102,7 +102,7 @@ def _share(layers: int, pp: int) -> int:
 
 
 def weights_of_gpu(facts: ModelFacts, tp: int, pp: int) -> float:
-    """GiB of weights on the GPU that has most: the longest stage, with one embedding, and a little for padding."""
+    """Return the GiB of weights on the fullest GPU: the longest stage with one embedding, and padding."""
     slack = constant("weightsSlack")
     if pp == 1:
         return facts.weights * slack / tp
@@ -111,7 +111,7 @@ def weights_of_gpu(facts: ModelFacts, tp: int, pp: int) -> float:
 
 
 def _token_bytes(facts: ModelFacts, tp: int, kv_bits: int) -> float:
-    """What one layer keeps of one token on one GPU, in bytes.
+    """Return the bytes of cache per token and layer on one GPU.
 
     Heads are dealt to the GPUs of a tensor parallel group, each to several when there are fewer heads than GPUs.
     MLA's latent vector belongs to no head, so each GPU keeps all of it. In 8 bits its rotary part stays at 16, and
@@ -127,11 +127,11 @@ def _token_bytes(facts: ModelFacts, tp: int, kv_bits: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class CacheCost:
-    """What the cache of one GPU costs, in bytes.
+    """Size of the cache of one GPU, in bytes.
 
     Attributes:
-        fixed: once, whatever the number of sequences.
-        sequence: for each sequence.
+        fixed: independent of the number of sequences.
+        sequence: per sequence.
     """
 
     fixed: float
@@ -141,7 +141,7 @@ class CacheCost:
 def cache_cost(
     facts: ModelFacts, hardware: Hardware, tp: int, pp: int, context: int, kv_bits: int
 ) -> CacheCost:
-    """What sequences of `context` tokens cost on the GPU with most layers.
+    """Return the size of the cache for sequences of `context` tokens on the GPU with most layers.
 
     Layers with a sliding window keep the window, and while a prompt is read also the step that is being computed.
     """
@@ -159,7 +159,7 @@ def cache_cost(
 
 
 def _step(hardware: Hardware) -> tuple[int, int]:
-    """Tokens and sequences of one step of the engine."""
+    """Return the tokens and sequences of one step of the engine."""
     new = hardware.compute_capability is None or hardware.compute_capability >= constant("largeGpuCapability")
     large = "Large" if new and hardware.nominal >= constant("largeGpuGiB") else ""
     return int(constant(f"stepTokens{large}")), int(constant(f"stepSequences{large}"))
@@ -179,7 +179,7 @@ def _activations(facts: ModelFacts, hardware: Hardware) -> float:
 
 
 def memory_of_gpu(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> GpuMemory:
-    """Memory of the fullest GPU of a layout under a load."""
+    """Return the memory of the fullest GPU of a layout under a load."""
     usable = hardware.usable or 0.0
     cost = cache_cost(facts, hardware, layout.tp, layout.pp, load.context, load.kv_bits)
     sequences = ceil(load.concurrency / layout.dp)
@@ -194,7 +194,7 @@ def memory_of_gpu(facts: ModelFacts, hardware: Hardware, layout: Layout, load: L
 
 
 def most_sequences(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> int:
-    """How many sequences of the load's length fit at once, in all copies of the model together."""
+    """Return how many sequences of the load's length fit at once, in all copies of the model."""
     space = memory_of_gpu(facts, hardware, layout, load).kv_space * GIB
     cost = cache_cost(facts, hardware, layout.tp, layout.pp, load.context, load.kv_bits)
     if space < cost.fixed or cost.sequence <= 0:
@@ -203,7 +203,7 @@ def most_sequences(facts: ModelFacts, hardware: Hardware, layout: Layout, load: 
 
 
 def longest_context(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> int:
-    """The longest context, up to the model's own, at which as many sequences as the load has still fit."""
+    """Return the longest context at which the load's number of sequences fits, up to that of the model."""
     low, high = 0, facts.max_context
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""A plan as one SVG: a bar for each GPU of a replica, with what it holds."""
+"""A plan as an SVG: a bar for each GPU of a replica, with its memory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from kaigen.sizing.format import count, told_hardware
-from kaigen.sizing.plan import told_gib, told_layout
+from kaigen.sizing.format import count, hardware_text
+from kaigen.sizing.plan import gib_text, layout_text
 
 if TYPE_CHECKING:
     from kaigen.sizing.result import Plan
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 _WIDTH = 780
 _MARGIN = 20
 _LABEL = 168
-"""Room for the name of a GPU and two words about it, left of its bar."""
+"""Width of the label to the left of a bar: the GPU and two words."""
 _WORD = 48
-"""Room for one word more."""
+"""Additional width for a third word."""
 _BAR = 18
 _STEP = 24
 _MOST_NODES = 4
-"""Nodes that are drawn; more of them look the same."""
+"""Maximum number of drawn nodes; the others look the same."""
 _DIGIT = 7
-"""Width of a digit of the axis."""
+"""Width of a digit on the axis."""
 _NARROW, _WIDE = frozenset(" !'()*,-./:;I[]fijlrt|"), frozenset("%@MWmw—…")
 _TITLE, _TEXT = 15, 12 * 0.85
-"""Sizes of letters, as the style sheet has them; those that are not bold take less room."""
+"""Font sizes of the style sheet."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a bar: its class in the style sheet, what it is, and how much."""
+    """A segment of a bar: its class in the style sheet, its name and its size."""
 
     look: str
     name: str
@@ -53,16 +53,16 @@ def _parts(plan: Plan) -> list[_Part]:
 
 
 def read_style() -> str:
-    """The style sheet of the picture: light, or dark where the reader's system is."""
+    """Return the style sheet of the picture, with a light and a dark theme."""
     return (Path(__file__).parent / "picture.css").read_text(encoding="utf-8")
 
 
 def render_svg(plan: Plan, style: str | None = None) -> str:
-    """The picture as a file of its own, ending in a newline.
+    """Return the picture as an SVG file.
 
     Args:
-        plan: what is drawn.
-        style: a style sheet in place of `read_style()`.
+        plan: the plan.
+        style: style sheet; default: `read_style()`.
     """
     drawn = min(plan.nodes, _MOST_NODES)
     parts: list[str] = []
@@ -80,9 +80,9 @@ def render_svg(plan: Plan, style: str | None = None) -> str:
     parts += _legend(plan, y)
     height = y + 80
     name = "".join(letter if letter.isprintable() else "\ufffd" for letter in plan.facts.name)
-    title = f"{name} on {told_hardware(plan)}"
+    title = f"{name} on {hardware_text(plan)}"
     load, replicas = plan.load, plan.request.replicas
-    where = f"{told_hardware(plan)}: {told_layout(plan.layout)}"
+    where = f"{hardware_text(plan)}: {layout_text(plan.layout)}"
     told = (
         f"{count(load.concurrency, 'sequence')} of {count(load.context, 'token')} at once, "
         f"of {plan.max_concurrency} that would fit"
@@ -102,7 +102,7 @@ def render_svg(plan: Plan, style: str | None = None) -> str:
 
 
 def _em(letter: str) -> float:
-    """About how wide a letter is, bold and in a wide font, in units of its size."""
+    """Return the approximate width of a bold letter, in units of the font size."""
     if letter in _NARROW:
         return 0.45
     if letter in _WIDE or not letter.isascii():
@@ -111,7 +111,7 @@ def _em(letter: str) -> float:
 
 
 def _fitted(text: str, size: float) -> str:
-    """A text that fits the width: of a longer one both ends, since names differ at either."""
+    """Return a text shortened in the middle to fit the width."""
     room = (_WIDTH - 2 * _MARGIN) / size
     shown, kept = text, len(text)
     while sum(map(_em, shown)) > room:
@@ -125,7 +125,7 @@ def _node_height(plan: Plan) -> int:
 
 
 def _x(plan: Plan, gib: float) -> float:
-    """Where so many GiB end."""
+    """Return the x coordinate of a number of GiB."""
     layout = plan.layout
     label = _LABEL + (_WORD if min(layout.dp, layout.pp, layout.tp) > 1 else 0)
     room = _WIDTH - 2 * _MARGIN - label - 16
@@ -133,7 +133,7 @@ def _x(plan: Plan, gib: float) -> float:
 
 
 def _unit(plan: Plan) -> str:
-    """What a bar stands for."""
+    """Return what a bar represents."""
     return "slice" if plan.hardware.mig else "GPU"
 
 
@@ -170,7 +170,7 @@ def _gpu(plan: Plan, node: int, index: int, y: int) -> list[str]:
         begun += part.gib
         told.append(
             f'<rect class="{part.look}" x="{left}" y="{y}" width="{round(right - left, 1)}" height="{_BAR}">'
-            f"<title>{escape(part.name)}: {told_gib(part.gib)} GiB</title></rect>"
+            f"<title>{escape(part.name)}: {gib_text(part.gib)} GiB</title></rect>"
         )
     edge = _x(plan, plan.memory.budget)
     told.append(f'<path class="budget" d="M{edge} {y - 2}v{_BAR + 4}"/>')
@@ -178,7 +178,7 @@ def _gpu(plan: Plan, node: int, index: int, y: int) -> list[str]:
 
 
 def _role(plan: Plan, rank: int) -> str:
-    """What a GPU does, by its rank in the replica: copies of the model, in each stages, in each shares of layers."""
+    """Return the role of a GPU by its rank in the replica: its copy, stage and shard."""
     layout = plan.layout
     each = layout.tp * layout.pp
     parts = []
@@ -192,7 +192,7 @@ def _role(plan: Plan, rank: int) -> str:
 
 
 def _axis(plan: Plan, y: int) -> list[str]:
-    """GiB below the bars, in steps that a person would choose."""
+    """Return the axis below the bars, in GiB."""
     usable = plan.memory.usable
     step = next(size for size in (1, 2, 5, 10, 20, 50, 100) if usable / size <= 10)
     told = [f'<text class="small right" x="{_x(plan, 0) - 14}" y="{y + 11}">GiB</text>']
@@ -218,7 +218,7 @@ def _legend(plan: Plan, y: int) -> list[str]:
         told.append(f'<rect class="{part.look}" x="{x}" y="{line - 10}" width="12" height="12" rx="2"/>')
         told.append(
             f'<text x="{x + 18}" y="{line}">{escape(part.name)}'
-            f'<tspan class="faint" dx="6">{told_gib(part.gib)} GiB</tspan></text>'
+            f'<tspan class="faint" dx="6">{gib_text(part.gib)} GiB</tspan></text>'
         )
     memory = plan.memory
     told.append(

@@ -1,4 +1,4 @@
-"""The way from a question to a plan: the fewest nodes on which the model fits, and the best layout on them."""
+"""Plan a model: the fewest nodes on which it fits, and the best layout on them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _DTYPES = ("bfloat16", "float16")
 
 
 def plan(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan:
-    """Fit a model on nodes of one kind.
+    """Return the plan of a model on nodes of one kind.
 
     Args:
         facts: of the model.
-        request: what it must serve, and what the user decided.
+        request: the load, and choices of the user.
         hardware: a node.
 
     Returns:
-        The plan with the fewest nodes; of those the one that `layouts.preference` puts first.
+        The plan with the fewest nodes, and the best of those by `layouts.preference`.
 
     Raises:
-        PlanError: there is none; with the arithmetic where it does not fit.
+        PlanError: the model does not fit, or a choice is not possible.
     """
     if request.quantization and request.quantization != facts.quantization:
         facts = quantized(facts, request.quantization)
@@ -61,10 +61,10 @@ def plan(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan:
 
 
 def settle(facts: ModelFacts, request: Request) -> Load:
-    """The load of a request, with kaigen's choice for what it leaves open.
+    """Return the load of a request, with defaults applied.
 
     Raises:
-        PlanError: a value that cannot be.
+        PlanError: for an invalid value.
     """
     context = request.context_length
     if context is None:
@@ -74,17 +74,20 @@ def settle(facts: ModelFacts, request: Request) -> Load:
     kv_dtype = request.kv_cache_dtype or facts.kv_dtype or "auto"
     if context < 1 or concurrency < 1:
         field = Field.CONTEXT_LENGTH if context < 1 else Field.CONCURRENCY
-        raise PlanError("KG1106", field, f"{field.value} is {min(context, concurrency)}", "at least 1")
+        raise PlanError("KG1106", field, f"{field.value} is {min(context, concurrency)}", "use at least 1")
     if context > facts.max_context:
         raise PlanError(
             "KG1105",
             Field.CONTEXT_LENGTH,
-            f"{context} tokens are more than {facts.name} was made for",
-            f"at most {facts.max_context}",
+            f"{facts.name} does not support {context} tokens",
+            f"use at most {facts.max_context}",
         )
     if not 0 < utilization <= 1:
         raise PlanError(
-            "KG1106", Field.UTILIZATION, f"{utilization} is no share of a GPU", "above 0, at most 1"
+            "KG1106",
+            Field.UTILIZATION,
+            f"{utilization} is not a share of a GPU",
+            "use a number above 0 and at most 1",
         )
     if kv_dtype not in _KV_DTYPES:
         raise PlanError.unknown_name(Field.KV_CACHE_DTYPE, "dtype of the KV cache", kv_dtype, _KV_DTYPES)
@@ -96,35 +99,35 @@ def settle(facts: ModelFacts, request: Request) -> Load:
 def _check_hardware(facts: ModelFacts, request: Request, hardware: Hardware) -> None:
     reason = hardware.unsupported
     if not reason and hardware.usable is None:
-        reason = "how much memory it gives to programs is not known"
+        reason = "its usable memory is unknown"
     if reason:
         raise PlanError("KG1104", Field.HARDWARE, f"engines cannot run on {hardware.gpu}: {reason}")
     if hardware.count < 1:
-        raise PlanError("KG1106", Field.HARDWARE, "no GPU is asked for", "at least 1")
+        raise PlanError("KG1106", Field.HARDWARE, "no GPU requested", "use at least 1")
     own = hardware.compute_capability
     half = (request.dtype or facts.dtype) == "float16"
     wanted = constant("minComputeCapabilityFloat16" if half else "minComputeCapability")
     wanted = max(wanted, facts.min_compute_capability or 0.0)
     if own is not None and own < wanted:
         older = own >= constant("minComputeCapabilityFloat16") and not facts.min_compute_capability
-        why = "its kernels need" if facts.min_compute_capability == wanted else "the engine needs"
+        why = "its kernels require" if facts.min_compute_capability == wanted else "the engine requires"
         raise PlanError(
             "KG1104",
             Field.HARDWARE,
             f"{facts.name} cannot run on {hardware.gpu}: {why} compute capability {wanted:g}, it has {own:g}",
-            "dtype float16 needs no more than 7.5" if older and not half else "",
+            "use dtype float16, which requires 7.5" if older and not half else "",
         )
 
 
 def _most_nodes(facts: ModelFacts, request: Request, hardware: Hardware) -> int:
-    """Nodes of the longest pipeline that is derived."""
+    """Return the maximum number of nodes of a derived pipeline."""
     return min(most_nodes(facts, request, hardware), int(constant("mostNodes")))
 
 
 def _fewest(
     facts: ModelFacts, request: Request, hardware: Hardware, load: Load, most: int
 ) -> tuple[Layout, GpuMemory] | None:
-    """The best layout on as few nodes as possible."""
+    """Return the best layout on as few nodes as possible; None when it does not fit."""
     if request.nodes is not None:
         return _best(facts, request, hardware, load, request.nodes)
     if most > 1 and not _can(facts, request, hardware, load, most):
@@ -137,7 +140,7 @@ def _fewest(
 
 
 def _can(facts: ModelFacts, request: Request, hardware: Hardware, load: Load, most: int) -> bool:
-    """Whether it fits on the most nodes, or on one: what does not fit there fits nowhere."""
+    """Return whether the model fits on the most nodes or on one; otherwise it fits nowhere."""
     return any(_best(facts, request, hardware, load, nodes) is not None for nodes in {1, most})
 
 
@@ -155,24 +158,24 @@ def _best(
 
 
 def arithmetic(facts: ModelFacts, hardware: Hardware, layout: Layout, load: Load) -> str:
-    """The sum for a GPU in one sentence."""
+    """Return the memory of a GPU in one sentence."""
     memory = memory_of_gpu(facts, hardware, layout, load)
     each = -(-load.concurrency // layout.dp)
     return (
-        f"each GPU needs {told_gib(memory.needed)} GiB of {told_gib(memory.budget)} "
-        f"({memory.usable:.1f} × {load.utilization:g}): weights {told_gib(memory.weights)}, "
-        f"KV cache {told_gib(memory.kv_cache)} ({load.context} tokens × {each}), "
-        f"overhead {told_gib(memory.overhead)}"
+        f"each GPU needs {gib_text(memory.needed)} GiB of {gib_text(memory.budget)} "
+        f"({memory.usable:.1f} × {load.utilization:g}): weights {gib_text(memory.weights)}, "
+        f"KV cache {gib_text(memory.kv_cache)} ({load.context} tokens × {each}), "
+        f"overhead {gib_text(memory.overhead)}"
     )
 
 
-def told_gib(value: float) -> str:
-    """GiB for a person: a tenth is enough, but nothing that is there is told as nothing."""
+def gib_text(value: float) -> str:
+    """Return GiB with one decimal, or two for values that would round to 0."""
     return f"{value:.1f}" if value >= 0.1 or value < 0.005 else f"{value:.2f}"
 
 
 def _refusal(facts: ModelFacts, request: Request, hardware: Hardware, load: Load, most: int) -> PlanError:
-    """Why nothing fits, with the sum of the layout that comes nearest, and what would help."""
+    """Return why nothing fits, with the memory of the nearest layout and an alternative."""
     nodes = request.nodes or most
     near = min(
         layouts(facts, request, hardware, nodes),
@@ -195,13 +198,13 @@ def _refusal(facts: ModelFacts, request: Request, hardware: Hardware, load: Load
         return PlanError(
             "KG1106",
             fixed[0][0] if fixed else Field.HARDWARE,
-            f"{told or 'no layout'} cannot be on nodes with {_gpus(hardware)}",
-            "together they must be as many GPUs as the nodes have, or fewer",
+            f"{told or 'this layout'} cannot be used on nodes with {_gpus(hardware)}",
+            "together they may use at most the GPUs of the nodes",
         )
     reason = arithmetic(facts, hardware, near, load)
     if fixed:
         found = _fewest(facts, free, hardware, load, _most_nodes(facts, free, hardware))
-        help_ = f"; without it: {told_layout(found[0])}" if found else "; nor does it fit otherwise"
+        help_ = f"; without it: {layout_text(found[0])}" if found else "; it does not fit without it either"
         return PlanError("KG1105", fixed[0][0], f"{facts.name} does not fit with {told}", reason + help_)
     shape = f" even on {near.nodes} nodes" if near.nodes > 1 else ""
     return PlanError(
@@ -221,8 +224,8 @@ def _gpus(hardware: Hardware) -> str:
     return f"1 {hardware.gpu}" if hardware.count == 1 else f"{hardware.count} {hardware.gpu}"
 
 
-def told_layout(layout: Layout) -> str:
-    """A layout in words."""
+def layout_text(layout: Layout) -> str:
+    """Return a layout as text."""
     nodes = "1 node" if layout.nodes == 1 else f"{layout.nodes} nodes"
     parts = [
         f"{name} {value}"
@@ -266,18 +269,18 @@ def _notes(facts: ModelFacts, hardware: Hardware, layout: Layout) -> tuple[str, 
         notes.append(f"the KV cache is an upper bound: {facts.kv_upper_bound}")
     if facts.vocabulary is None:
         notes.append(
-            f"the vocabulary is not known; counted as {int(constant('vocabularyUnknown'))} tokens, the largest"
+            f"the vocabulary size is unknown; counted as {int(constant('vocabularyUnknown'))} tokens, the largest"
         )
     idle = layout.nodes * hardware.count - layout.gpus
     if idle:
         whose = "the node" if layout.nodes == 1 else "the nodes"
-        notes.append(f"{idle} of the {layout.nodes * hardware.count} GPUs of {whose} are left to other pods")
+        notes.append(f"{idle} of the {layout.nodes * hardware.count} GPUs of {whose} are free for other pods")
     if layout.nodes > 1 and not hardware.network:
-        notes.append("stages on several nodes talk over plain Ethernet, as far as the catalogue knows")
+        notes.append("the catalogue knows no fast network between the nodes; pipeline stages use Ethernet")
     if layout.tp > hardware.count:
-        notes.append("layers shared by several nodes are fast only over InfiniBand or the like")
+        notes.append("layers shared by several nodes need a network such as InfiniBand")
     if hardware.vendor == "amd":
         notes.append("AMD GPUs need an image of the engine built for ROCm")
     if hardware.arch != "amd64":
-        notes.append(f"nodes are {hardware.arch}: images must be built for it")
+        notes.append(f"the nodes are {hardware.arch}; images must be built for it")
     return tuple(notes)

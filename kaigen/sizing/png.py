@@ -1,4 +1,4 @@
-"""A plan as PNG: the SVG of `picture.py`, drawn with kaigen's own fonts and nothing of the machine's."""
+"""A plan as a PNG: the SVG of `picture.py`, rendered with kaigen's own fonts."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
 _FONTS = Path(__file__).parent / "fonts"
 _FAMILY = "DejaVu Sans"
 _SCALE = 2
-"""Pixels for each unit of the SVG: sharp on today's screens."""
+"""Pixels per unit of the SVG."""
 _DARK = re.compile(r"@media [^{]*\{(?:[^{}]*\{[^{}]*\})*[^{}]*\}\n?")
 _VALUE = re.compile(r"--([a-z]+): ([^;]+);\s*")
 _USE = re.compile(r"var\(--([a-z]+)\)")
 _UNKNOWN = re.compile("[^\n -~\u00a0-\u00ff\u2013\u2014\u2018\u2019\u201c\u201d\u2026\u2192\ufffd]")
-"""Characters that the fonts lack: see `fonts/README.md`."""
+"""Characters that the fonts do not have; see `fonts/README.md`."""
 
 
 def light_style(style: str) -> str:
-    """A style sheet with the light theme alone, its colours in place of variables, which a renderer may not know."""
+    """Return the style sheet with the light theme only, and colours in place of variables."""
     light = _DARK.sub("", style)
     colours = dict(_VALUE.findall(light))
     return _USE.sub(lambda use: colours[use[1]], _VALUE.sub("", light))
 
 
 def render_png(plan: Plan) -> bytes:
-    """The picture in its light theme, two pixels for each unit of the SVG; the same bytes whatever fonts there are.
+    """Return the picture in the light theme; the bytes do not depend on installed fonts.
 
     Raises:
         ImportError: the extra `kaigen[png]` is not installed.

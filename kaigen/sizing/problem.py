@@ -1,4 +1,4 @@
-"""Why there is no plan."""
+"""Errors of sizing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kaigen.diagnostics.suggest import did_you_mean
 
 
 class Field(Enum):
-    """What of a question is to blame, by the name that people write."""
+    """Fields of a question, by the names that people write."""
 
     MODEL = "model"
     HARDWARE = "instanceType"
@@ -41,7 +41,7 @@ class PlanError(ProblemError):
 
     @classmethod
     def unknown_name(cls, field: Field, what: str, name: str, known: Iterable[str]) -> PlanError:
-        """A name that is in no list, with the nearest that is."""
+        """Return the error for an unknown name, with the nearest known name."""
         names = list(known)
         hint = did_you_mean(name, names) or (f"known: {', '.join(names)}" if names else "it has none")
         return cls("KG1106", field, f"unknown {what} `{name}`", hint)

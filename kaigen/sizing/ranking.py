@@ -1,4 +1,4 @@
-"""Which instance types suit a model best."""
+"""Rank instance types for a model."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from kaigen.sizing.result import Plan
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A kind of node on which there is no plan.
+    """A kind of node on which the model does not fit.
 
     Attributes:
         hardware: of each node.
-        error: why.
+        error: the reason.
     """
 
     hardware: Hardware
@@ -26,11 +26,11 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Every kind of node, judged.
+    """Kinds of nodes, ranked.
 
     Attributes:
-        plans: those that fit, the best first.
-        refused: the others, in the order in which they were given.
+        plans: those that fit, best first.
+        refused: the others, in the given order.
     """
 
     plans: tuple[Plan, ...]
@@ -38,7 +38,7 @@ class Ranking:
 
 
 def rank(facts: ModelFacts, request: Request, choices: Iterable[Hardware]) -> Ranking:
-    """Judge kinds of nodes: the fewest nodes first, then the least GPU memory that is bought, then the fewest GPUs.
+    """Rank kinds of nodes: fewest nodes first, then least GPU memory, then fewest GPUs.
 
     There are no prices here, since they change by the day, region and contract; GPU memory goes with them. Of
     instance types of a cloud that differ only in what is beside the GPUs the first is named.

@@ -1,4 +1,4 @@
-"""What sizing answers."""
+"""The result of sizing."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class Plan:
     """How a model runs, and why it fits.
 
     Attributes:
-        facts: of the model, as it is loaded.
-        request: as asked.
+        facts: of the loaded model.
+        request: the request.
         hardware: of each node.
-        load: what the arithmetic was done for.
+        load: the load with defaults applied.
         layout: nodes and parallelism of a replica.
         memory: of the fullest GPU.
         max_context: longest context at the load's concurrency.
         max_concurrency: sequences of the load's context length that fit at once, in a replica.
-        flags: arguments of the engine that follow, by vLLM's names without dashes.
-        notes: what a person should know besides.
+        flags: arguments of the engine, by vLLM's names without dashes.
+        notes: remarks for people.
     """
 
     facts: ModelFacts
@@ -48,5 +48,5 @@ class Plan:
 
     @property
     def gpus_per_node(self) -> int:
-        """GPUs that each pod asks for; idle ones are left to others."""
+        """GPUs that each pod requests."""
         return -(-self.layout.gpus // self.layout.nodes)

@@ -152,10 +152,10 @@ def test_layers_without_attention_are_counted_by_their_interval_too() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"num_hidden_layers": None}, "does not tell the model's layers"),
-        ({"num_attention_heads": "32"}, "does not tell the model's heads"),
-        ({"hidden_size": 0}, "does not tell the model's hidden size"),
-        ({"max_position_embeddings": True}, "does not tell the model's context"),
+        ({"num_hidden_layers": None}, "the config has no layers"),
+        ({"num_attention_heads": "32"}, "the config has no heads"),
+        ({"hidden_size": 0}, "the config has no hidden size"),
+        ({"max_position_embeddings": True}, "the config has no context"),
         ({"num_key_value_heads": 5}, "32 attention heads and 5 KV heads"),
     ],
 )

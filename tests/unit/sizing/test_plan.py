@@ -216,19 +216,31 @@ def test_an_override_that_does_not_fit_is_refused_with_the_sum_and_what_would() 
             "phi-4",
             "g6.xlarge",
             {"pipeline_parallel": 41},
-            "41 stages are more than the 40 layers of phi-4",
+            "phi-4 has only 40 layers for 41 stages",
             "",
         ),
         (
             "phi-4",
             "g6.xlarge",
             {"context_length": 16_385},
-            "16385 tokens are more than phi-4 was made for",
-            "at most 16384",
+            "phi-4 does not support 16385 tokens",
+            "use at most 16384",
         ),
-        ("phi-4", "g6.xlarge", {"context_length": 0}, "contextLength is 0", "at least 1"),
-        ("phi-4", "g6.xlarge", {"nodes": 0}, "nodes is 0", "at least 1"),
-        ("phi-4", "g6.xlarge", {"utilization": 1.5}, "1.5 is no share of a GPU", "above 0, at most 1"),
+        ("phi-4", "g6.xlarge", {"context_length": 0}, "contextLength is 0", "use at least 1"),
+        ("phi-4", "g6.xlarge", {"nodes": 0}, "nodes is 0", "use at least 1"),
+        (
+            "phi-4",
+            "g6.xlarge",
+            {"utilization": 1.5},
+            "1.5 is not a share of a GPU",
+            "use a number above 0 and at most 1",
+        ),
+            "phi-4",
+            "g6.xlarge",
+            {"utilization": 1.5},
+            "1.5 is not a share of a GPU",
+            "use a number above 0 and at most 1",
+        ),
         (
             "phi-4",
             "g6.xlarge",
@@ -241,35 +253,35 @@ def test_an_override_that_does_not_fit_is_refused_with_the_sum_and_what_would() 
             "phi-4",
             "p5.48xlarge",
             {"nodes": 2, "data_parallel": 2},
-            "2 copies of the model over 2 nodes",
-            "copies stay within a node; further ones are `replicas`",
+            "2 copies of the model cannot span 2 nodes",
+            "use `replicas` for further copies",
         ),
         (
             "phi-4",
             "p5.48xlarge",
             {"nodes": 3, "pipeline_parallel": 2},
-            "3 nodes and 2 pipeline stages leave nodes without work",
-            "at most 2 nodes; further copies of the model are `replicas`",
+            "2 pipeline stages cannot use 3 nodes",
+            "use at most 2 nodes, and `replicas` for further copies",
         ),
         (
             "phi-4",
             "p5.48xlarge",
             {"tensor_parallel": 2, "data_parallel": 8},
-            "tensorParallel 2 and dataParallel 8 cannot be on nodes with 8 H100",
-            "together they must be as many GPUs as the nodes have, or fewer",
+            "tensorParallel 2 and dataParallel 8 cannot be used on nodes with 8 H100",
+            "together they may use at most the GPUs of the nodes",
         ),
         (
             "phi-4",
             "g4dn.xlarge",
             {},
-            "phi-4 cannot run on T4: the engine needs compute capability 8, it has 7.5",
-            "dtype float16 needs no more than 7.5",
+            "phi-4 cannot run on T4: the engine requires compute capability 8, it has 7.5",
+            "use dtype float16, which requires 7.5",
         ),
         (
             "deepseek-v3.2",
             "p4de.24xlarge",
             {},
-            "deepseek-v3.2 cannot run on A100-80GB: its kernels need compute capability 9, it has 8",
+            "deepseek-v3.2 cannot run on A100-80GB: its kernels require compute capability 9, it has 8",
             "",
         ),
         (
@@ -301,13 +313,13 @@ def test_a_slice_of_a_gpu_takes_a_small_model_and_no_parallelism() -> None:
     found = planned("phi-4-mini-instruct", gpus("H100", mig="2g.20gb"))
     assert (found.hardware.resource, shape(found)) == ("nvidia.com/mig-2g.20gb", (1, 1, 1, 1))
     assert found.memory.usable == 19.5
-    assert "slices do not reach each other" in str(
+    assert "MIG slices cannot share a model" in str(
         refused("phi-4", gpus("H100", mig="3g.40gb"), tensor_parallel=2)
     )
     assert str(refused("phi-4", gpus("H100", mig="1g.10gb"))) == "phi-4 does not fit on H100 1g.10gb"
     with pytest.raises(PlanError, match="unknown MIG profile of L4"):
         gpus("L4", mig="1g.10gb")
-    with pytest.raises(PlanError, match="2 MIG slices cannot work on one model"):
+    with pytest.raises(PlanError, match="2 MIG slices cannot share a model"):
         gpus("H100", 2, mig="1g.10gb")
 
 
@@ -323,7 +335,7 @@ def test_what_a_person_should_know_is_noted() -> None:
     assert any("ROCm" in note for note in planned("phi-4", on("Standard_ND96isr_MI300X_v5")).notes)
     assert any("arm64" in note for note in planned("phi-4", on("p6e-gb200.36xlarge")).notes)
     idle = planned("phi-4", on("g6.48xlarge"), tensor_parallel=5)
-    assert "3 of the 8 GPUs of the node are left to other pods" in idle.notes
+    assert "3 of the 8 GPUs of the node are free for other pods" in idle.notes
 
 
 def test_sequences_are_shared_out_among_copies() -> None:
@@ -354,7 +366,7 @@ def test_facts_of_a_model_of_ones_own_are_enough() -> None:
     found = plan(own, Request(), gpus("A10G"))
     assert shape(found) == (1, 1, 1, 1)
     assert found.load.context == 4096
-    assert "the vocabulary is not known; counted as 262144 tokens, the largest" in found.notes
+    assert "the vocabulary size is unknown; counted as 262144 tokens, the largest" in found.notes
     assert own.embedding == pytest.approx(min(262_144 * 1024 * 2 / GIB, 0.3 * 2.0))
 
 
