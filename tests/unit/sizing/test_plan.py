@@ -235,12 +235,6 @@ def test_an_override_that_does_not_fit_is_refused_with_the_sum_and_what_would() 
             "1.5 is not a share of a GPU",
             "use a number above 0 and at most 1",
         ),
-            "phi-4",
-            "g6.xlarge",
-            {"utilization": 1.5},
-            "1.5 is not a share of a GPU",
-            "use a number above 0 and at most 1",
-        ),
         (
             "phi-4",
             "g6.xlarge",
