@@ -1,4 +1,4 @@
-"""How commands speak: results on standard output, everything else on standard error."""
+"""Output of commands: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kaigen.diagnostics.diagnostic import Diagnostic, KaigenError
 
 
 class Console:
-    """Prints for one run.
+    """Output of one run.
 
     Attributes:
-        verbosity: -1 only what is wrong, 0 usual, 1 and more says more.
+        verbosity: -1 for errors only, 0 by default, 1 and more for details.
         color: `auto`, `always` or `never`.
     """
 
@@ -24,41 +24,41 @@ class Console:
         self.color = color
 
     def colored(self, *, err: bool) -> bool:
-        """Whether a stream gets colours."""
+        """Return whether a stream is colored."""
         if self.color != "auto":
             return self.color == "always"
         stream = sys.stderr if err else sys.stdout
         return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
 
     def width(self) -> int:
-        """Columns of the terminal that reads the result; 100 when none does."""
+        """Return the width of the terminal; 100 columns without one."""
         try:
             return os.get_terminal_size(sys.stdout.fileno()).columns
         except (OSError, ValueError):
             return 100
 
     def out(self, text: str = "") -> None:
-        """A line of the result."""
+        """Print a line of the result."""
         click.echo(text, color=self.colored(err=False))
 
     def write(self, text: str) -> None:
-        """The result as it is, without a line end of its own."""
+        """Print a part of the result, without adding a line end."""
         click.echo(text, nl=False, color=self.colored(err=False))
 
     def say(self, text: str, *, level: int = 0) -> None:
-        """A line about the work, unless the user wants less."""
+        """Print a message, unless the verbosity is below the level."""
         if self.verbosity >= level:
             click.echo(text, err=True, color=self.colored(err=True))
 
     def report(self, diagnostics: Sequence[Diagnostic], files: Iterable[str] = ()) -> None:
-        """Problems as text for a person, on standard error."""
+        """Print diagnostics as text on standard error."""
         from kaigen.diagnostics.report import render_report
 
         text = render_report(diagnostics, "text", color=self.colored(err=True), files=list(files))
         click.echo(text.rstrip("\n"), err=True, color=True if self.colored(err=True) else None)
 
     def failure(self, error: KaigenError) -> None:
-        """An error that is nobody's spec's fault."""
+        """Print an error without a place in a file."""
         label = click.style("error:", fg="red", bold=True) if self.colored(err=True) else "error:"
         click.echo(f"{label} {error}", err=True, color=self.colored(err=True))
         if error.hint:
@@ -66,7 +66,7 @@ class Console:
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table whose columns are as wide as their widest cell; the first row is the head."""
+    """Return the lines of a table with aligned columns; the first row is the header."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

@@ -1,4 +1,4 @@
-"""The `kaigen` command: global options, lazy commands, and the one place where errors become exit codes."""
+"""The `kaigen` command: global options, lazily imported commands, and exit codes."""
 
 from __future__ import annotations
 
@@ -34,31 +34,31 @@ COMMANDS: dict[str, str] = {
     "kinds": "List the kinds and dialects that kaigen reads.",
     "completion": "Print a shell completion script.",
 }
-"""Every command and what it is for; its module is `kaigen.cli.NAME`, its function `command`."""
+"""Every command with its summary; it is the function `command` of the module `kaigen.cli.NAME`."""
 
 
 COMPLETE = "_KAIGEN_COMPLETE"
-"""Variable in which a shell's completion script says what it wants to know."""
+"""Variable that a shell completion script sets."""
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands' names and purposes without importing them."""
+    """A group that lists its commands without importing them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order in which a user meets them."""
+        """Return the names in the order of the help text."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command's module and give the command."""
+        """Import and return a command."""
         if cmd_name not in COMMANDS:
             return None
         command = cast("click.Command", import_module(f"kaigen.cli.{cmd_name}").command)
         known = {parameter.name for parameter in command.params}
-        command.params += [option for option in voice_options() if option.name not in known]
+        command.params += [option for option in output_options() if option.name not in known]
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """The command of these arguments; an unknown one is told with the nearest."""
+        """Return the command for the arguments; report an unknown one with a suggestion."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from kaigen.diagnostics.suggest import did_you_mean
 
@@ -74,11 +74,11 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-def voice_options() -> list[click.Option]:
-    """How much is said and in which colours; the same before a command's name and behind it."""
+def output_options() -> list[click.Option]:
+    """Return the options for verbosity and color, which work before and after the name of a command."""
 
     def option(*names: str, **attributes: Any) -> click.Option:
-        return click.Option(names, callback=_set_voice, expose_value=False, **attributes)
+        return click.Option(names, callback=_set_output, expose_value=False, **attributes)
 
     return [
         option("-v", "--verbose", count=True, help="Print more."),
@@ -91,12 +91,12 @@ def voice_options() -> list[click.Option]:
     ]
 
 
-def _set_voice(context: click.Context, option: click.Parameter, value: Any) -> None:
+def _set_output(context: click.Context, option: click.Parameter, value: Any) -> None:
     console = context.ensure_object(Console)
     if option.name == "color":
         console.color = value or console.color
     elif value:
-        # Who asks for both wants silence, in either order.
+        # Quiet wins over verbose, in either order.
         console.verbosity = (
             -1 if option.name == "quiet" or console.verbosity < 0 else console.verbosity + value
         )
@@ -104,7 +104,7 @@ def _set_voice(context: click.Context, option: click.Parameter, value: Any) -> N
 
 @click.group(
     cls=LazyGroup,
-    params=voice_options(),
+    params=output_options(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 success; 1 a check failed; 2 invalid input or usage; 3 environment failure.",
 )
@@ -115,7 +115,7 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
-    # A run is short and makes few cycles: collecting them often costs more than it frees.
+    # A run is short and creates few cycles, so collecting them costs more than it frees.
     gc.set_threshold(50_000, 20, 100)
     # Looking for pydantic plugins in every installed package takes a tenth of a render, and kaigen has none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _open_streams() -> None:
-    """Stand-ins for standard streams that the caller closed, before a file takes their numbers."""
+    """Replace standard streams that the caller closed, before a file takes their descriptors."""
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_RDONLY), encoding="utf-8")
     if sys.stdout is None:
@@ -165,7 +165,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         console.failure(error)
         return error.exit_code
     except BrokenPipeError:
-        # Who reads our output has gone; nothing more can be said there.
+        # The reader of the output has exited.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:

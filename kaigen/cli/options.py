@@ -1,4 +1,4 @@
-"""Options that several commands share, and how they become a configuration."""
+"""Options that several commands share, and the configuration that they select."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def environment_option(default: str) -> Callable[[Command], Command]:
     """`--env NAME`.
 
     Args:
-        default: which environment is meant without it: all or the first.
+        default: the environments without the option: all or the first.
     """
     return click.option(
         "--env",
@@ -53,14 +53,14 @@ def override_options(function: Command) -> Command:
 
 
 def read_config(environment: str = "", output: str | None = None) -> Config:
-    """The configuration of the repository that the command runs in.
+    """Return the configuration of the repository in the working folder.
 
     Args:
         environment: as given by `--env`.
         output: as given by `-o`; the environment's name is not added to it.
 
     Raises:
-        InputError: when `kaigen.yaml` is wrong.
+        InputError: `kaigen.yaml` is invalid.
     """
     from kaigen.config.load import find_root, load_config
 
@@ -72,13 +72,13 @@ def read_config(environment: str = "", output: str | None = None) -> Config:
 
 
 def read_one_config(console: Console, environment: str = "") -> Config:
-    """The configuration of one environment: the named one, or the first of `kaigen.yaml`, which is then said.
+    """Return the configuration of one environment: the named one, or the first, which is then printed.
 
     Args:
         environment: as given by `--env`.
 
     Raises:
-        InputError: when `kaigen.yaml` is wrong.
+        InputError: `kaigen.yaml` is invalid.
     """
     config = read_config(environment)
     if environment or not config.environments:
@@ -90,14 +90,14 @@ def read_one_config(console: Console, environment: str = "") -> Config:
 
 
 def read_configs(environment: str = "", output: str | None = None) -> list[Config]:
-    """The configuration of each environment that is meant: the named one, or all that `kaigen.yaml` has.
+    """Return the configurations of the selected environments: the named one, or all in `kaigen.yaml`.
 
     Args:
         environment: as given by `--env`.
         output: as given by `-o`; with several environments, each gets a folder of its name in it.
 
     Raises:
-        InputError: when `kaigen.yaml` is wrong, with what is wrong in any environment.
+        InputError: `kaigen.yaml` is invalid, with the errors of all environments.
     """
     first = read_config(environment, output)
     if environment or not first.environments:
@@ -110,12 +110,12 @@ def read_configs(environment: str = "", output: str | None = None) -> list[Confi
 
 
 def output_folder(config: Config, output: str | None) -> Path:
-    """Where the tree is: `-o` is relative to the working folder, the configured one to the repository."""
+    """Return the output folder: `-o` is relative to the working folder, `output` to the repository."""
     return Path(config.output) if output is not None else config.root / config.output
 
 
 def checkout_folder() -> str:
-    """The working folder as seen from the checkout of a pipeline; empty outside of one, or at its top."""
+    """Return the working folder relative to the checkout of a pipeline; empty outside a pipeline and at its root."""
     import os
 
     top = os.environ.get("GITHUB_WORKSPACE") or os.environ.get("CI_PROJECT_DIR")

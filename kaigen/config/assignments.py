@@ -12,48 +12,48 @@ from typing import Any
 from kaigen.diagnostics.diagnostic import InputError
 
 INDEX_MAX = 65536
-"""Highest index of a list in an assignment, as in Helm."""
+"""Highest list index in an assignment, as in Helm."""
 
 _INTEGER = re.compile(r"[-+]?[0-9]+")
 _WORDS = {"true": True, "false": False, "null": None}
 
 
 def parse_assignment(text: str) -> dict[str, dict[str, Any]]:
-    """One `--set APP.key=value`, read as Helm reads it.
+    """Return the values of one `--set APP.key=value`, parsed as Helm does.
 
-    Dots part keys (`\\.` is a dot), `[0]` names an entry of a list, `{a,b}` is a list, and a comma begins the
-    next assignment (`\\,` is a comma). Whole numbers, `true`, `false` and `null` are what they look like.
+    Dots separate keys (`\\.` is a dot), `[0]` is an entry of a list, `{a,b}` is a list, and a comma starts the next
+    assignment (`\\,` is a comma). Whole numbers, `true`, `false` and `null` have their YAML types.
 
     Raises:
-        InputError: when it is none.
+        InputError: the text is not an assignment.
     """
     try:
         tree = _Assignments(text).tree()
     except ValueError as error:
         raise InputError.of(
             "KG0704",
-            f"`--set {text}` is not of the form APP.key=value: {error}",
+            f"`--set {text}` is not APP.key=value: {error}",
             hint="for example `--set qwen.storage.size=20Gi`",
         ) from None
     return tree
 
 
 class _Entries(dict[int, Any]):
-    """Entries of a list by index; they are laid over the list that earlier overrides gave."""
+    """Entries of a list by index, merged into the list of earlier overrides."""
 
 
 class _Assignments:
-    """A reader of `--set` texts."""
+    """Parser of a `--set` argument."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
 
     def tree(self) -> dict[str, dict[str, Any]]:
-        """All assignments of the text.
+        """Return all assignments.
 
         Raises:
-            ValueError: it is none.
+            ValueError: the text is not an assignment.
         """
         tree: dict[str, Any] = {}
         while True:
@@ -99,7 +99,7 @@ class _Assignments:
     def _entry(self, entries: _Entries) -> _Entries:
         index, stop = self._until("]")
         if not (stop and re.fullmatch("[0-9]{1,9}", index)):
-            raise ValueError(f"`[{index}` is no index of a list")
+            raise ValueError(f"`[{index}` is not an index of a list")
         number = int(index)
         if number > INDEX_MAX:
             raise ValueError(f"index {number} is too large")
@@ -143,7 +143,7 @@ def _typed(text: str) -> Any:
 
 
 def merge_overrides(base: Any, over: Any) -> Any:
-    """An override on top of another: null stays, to take the default away."""
+    """Return two overrides merged; null is kept, because it removes the default."""
     if isinstance(over, _Entries):
         entries = list(base) if isinstance(base, list) else []
         for index, value in over.items():

@@ -29,66 +29,60 @@ class SharedFields(Block):
     """The fields that the file may set for all environments, and each environment again."""
 
     kubernetes: Version | None = Field(
-        None, description="Kubernetes version that objects are checked against.", examples=["1.36"]
+        None, description="Kubernetes version that objects are validated against.", examples=["1.36"]
     )
-    profile: str | None = Field(None, description="Kind of cluster.", examples=["generic", "eks"])
-    namespace: LabelName | None = Field(None, description="Namespace of specs that name none.")
+    profile: str | None = Field(None, description="Cluster profile.", examples=["generic", "eks"])
+    namespace: LabelName | None = Field(None, description="Namespace of specs without a namespace.")
     registry: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.:/_-]*[a-z0-9]$")] | None = Field(
-        None, description="Mirror that kaigen's own images are pulled from instead of their registries."
+        None, description="Mirror for kaigen's own images."
     )
-    images: Images = Field(
-        default_factory=dict, validate_default=True, description="Images that kaigen puts into pods itself."
-    )
+    images: Images = Field(default_factory=dict, validate_default=True, description="kaigen's own images.")
     values: dict[str, dict[str, JsonValue]] = Field(
         {},
-        description="Settings to override, by app (`NAME` or `NAMESPACE/NAME`), as in the chart's `values.yaml`.",
+        description="Overridden settings by app (`NAME` or `NAMESPACE/NAME`), as in the chart's `values.yaml`.",
     )
-    secrets: Secrets | None = Field(None, description="What is written for the Secrets that apps refer to.")
+    secrets: Secrets | None = Field(None, description="How Secrets that apps refer to are created.")
     overrides: list[OverrideEntry] = Field(
         [],
-        description="Fields of specs to override, by app, kind or label; later entries lie over earlier ones.",
+        description="Overrides of spec fields by app, kind or label; later entries take precedence.",
     )
     patches: list[PatchEntry] = Field(
-        [], description="Changes of the objects that apps come to, in their order, after everything else."
+        [], description="Patches of the rendered objects, applied in order after everything else."
     )
 
 
 class Environment(SharedFields):
-    """What one environment has otherwise."""
+    """Environment overrides."""
 
     clusters: list[LabelName] = Field(
-        [], description="Clusters it goes to, by name; the one that Argo CD runs in when there are none."
+        [], description="Clusters to deploy to, by name. Default: the cluster that Argo CD runs in."
     )
-    gitops: GitOpsOverrides | None = Field(None, description="What it has otherwise in `gitops`.")
+    gitops: GitOpsOverrides | None = Field(None, description="Overrides of `gitops`.")
 
 
 class ConfigFile(SharedFields):
-    """The whole file."""
+    """The contents of kaigen.yaml."""
 
-    api_version: Literal["kaigen.dev/v1alpha1"] = Field(API_VERSION, description="Version of kaigen's kinds.")
+    api_version: Literal["kaigen.dev/v1alpha1"] = Field(API_VERSION, description="API version.")
     kind: Literal["Config"] = Field("Config", description="The kind.")
     specs: Annotated[list[RelativePath], Field(min_length=1)] = Field(
-        ["specs"], description="Files and folders that hold the specs."
+        ["specs"], description="Files and folders with the specs."
     )
-    output: RelativePath = Field(
-        "rendered", description="Folder that is rendered into; it must hold nothing else."
-    )
-    format: Format = Field("manifests", description="What is written: `manifests`, `chart` or `both`.")
-    passthrough: bool = Field(
-        False, description="Let plain Kubernetes objects among the specs through, untouched."
-    )
+    output: RelativePath = Field("rendered", description="Output folder; it must contain nothing else.")
+    format: Format = Field("manifests", description="Form of the output: `manifests`, `chart` or `both`.")
+    passthrough: bool = Field(False, description="Copy plain Kubernetes objects among the specs unchanged.")
     kinds: list[RelativePath] = Field(
-        [], description="Folders that define kinds of your own: each holds `kind.yaml`, or folders that do."
+        [], description="Folders that define your own kinds: each contains `kind.yaml`, or folders that do."
     )
-    clusters: dict[LabelName, Cluster] = Field({}, description="Clusters that environments go to.")
-    gitops: GitOps | None = Field(None, description="Objects for Argo CD and Flux, written beside the apps.")
+    clusters: dict[LabelName, Cluster] = Field({}, description="Clusters of the environments.")
+    gitops: GitOps | None = Field(None, description="Objects for Argo CD and Flux, written next to the apps.")
     environments: dict[AppName, Environment] = Field({}, description="Overrides by environment.")
     promotion: list[AppName] = Field(
         [],
-        description="Environments in the order in which changes reach them; `kaigen promote` keeps to it.",
+        description="Environments in the order of promotion, which `kaigen promote` enforces.",
         examples=[["dev", "staging", "prod"]],
     )
-    publish: Publish | None = Field(None, description="Where `kaigen publish` goes to.")
+    publish: Publish | None = Field(None, description="Defaults of `kaigen publish`.")
 
 
 _NULLABLE: tuple[NullPath, ...] = (
@@ -96,7 +90,7 @@ _NULLABLE: tuple[NullPath, ...] = (
     *(("overrides", "*", part) for part in ("metadata", *PATCHABLE)),  # null removes a field.
     ("patches", "*", "patch"),
 )
-"""Where kaigen.yaml and its environments may have null."""
+"""Paths in kaigen.yaml and its environments where null is allowed."""
 
 CONFIG_ENTRY = KindEntry(
     API_VERSION,

@@ -1,4 +1,4 @@
-"""The `gitops` block of kaigen.yaml: one description, from which both Argo CD's and Flux's objects come."""
+"""The block `gitops` of kaigen.yaml, for both Argo CD and Flux."""
 
 from __future__ import annotations
 
@@ -24,55 +24,55 @@ Registry = Annotated[str, Field(pattern=r"^oci://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za
 
 
 class Cluster(Block):
-    """A cluster that environments go to, as Argo CD knows it."""
+    """A cluster, as registered in Argo CD."""
 
     server: Annotated[str, Field(pattern=r"^https://[^\s]+$")] | None = Field(
         None, description="URL of its API server.", examples=["https://kubernetes.default.svc"]
     )
     name: ObjectName | None = Field(
-        None, description="Its name in Argo CD. Default, when there is no `server`: that in kaigen.yaml."
+        None, description="Its name in Argo CD. Default, without `server`: its name in kaigen.yaml."
     )
     selector: Labels | None = Field(
         None,
-        description="In place of one cluster: all that Argo CD knows by these labels, new ones too. For "
-        "`applications: set` only.",
+        description="Selects all clusters in Argo CD with these labels, including new ones. Requires "
+        "`applications: set`.",
     )
 
 
 class ArgoCD(Block):
     """How Argo CD syncs."""
 
-    namespace: LabelName = Field("argocd", description="Namespace of its Applications.")
+    namespace: LabelName = Field("argocd", description="Namespace of the Applications.")
     applications: Literal["each", "set"] = Field(
         "each",
-        description="`each`: an Application for every app, with its own options. `set`: one ApplicationSet "
-        "that finds apps as folders in Git.",
+        description="`each`: one Application per app, with its own options. `set`: one ApplicationSet that "
+        "finds apps as folders in Git.",
     )
-    auto_sync: bool = Field(True, description="Sync what is merged without being asked, and mend drift.")
+    auto_sync: bool = Field(True, description="Sync changes automatically, and correct drift.")
 
 
 class Decryption(Block):
-    """Where Flux finds the key of files encrypted with SOPS."""
+    """How Flux decrypts SOPS files."""
 
     secret: ObjectName | None = Field(
-        None, description="Secret with the age or PGP key; the cloud's identity when not given."
+        None, description="Secret with the age or PGP key. Default: the cloud identity."
     )
 
 
 class Flux(Block):
     """How Flux syncs."""
 
-    namespace: LabelName = Field("flux-system", description="Namespace of its sources and Kustomizations.")
-    interval: Duration = Field("10m", description="How often the source is looked at.")
+    namespace: LabelName = Field("flux-system", description="Namespace of the sources and Kustomizations.")
+    interval: Duration = Field("10m", description="Interval at which the source is checked.")
     timeout: Duration = Field(
         "1h",
-        description="How long an app may take to become healthy, when its spec sets no deadline. Fetching a "
-        "model counts.",
+        description="Time for an app to become healthy, including downloads of models, if its spec sets no "
+        "deadline.",
     )
     oci: Registry | None = Field(
         None,
-        description="Artifact of manifests that is read in place of the Git repository; `{env}` "
-        "stands for the environment.",
+        description="Artifact of manifests to read instead of the Git repository; `{env}` is replaced by "
+        "the environment.",
         examples=["oci://registry.example.com/ml/{env}"],
     )
     tag: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$")] = Field(
@@ -81,70 +81,70 @@ class Flux(Block):
     secret: ObjectName | None = Field(
         None, description="Secret with the credentials of the repository or registry."
     )
-    decryption: Decryption | None = Field(None, description="Decrypt files that SOPS has encrypted.")
+    decryption: Decryption | None = Field(None, description="Decrypt files that are encrypted with SOPS.")
 
 
 class Tenancy(Block):
-    """What each namespace gets beside the apps."""
+    """Objects for each namespace in addition to the apps."""
 
     namespaces: bool = Field(
-        False, description="Make the namespaces, with the Pod Security level of their apps."
+        False, description="Create the namespaces, with the Pod Security level of their apps."
     )
     quota: dict[str, Quantity] = Field(
         {},
-        description="Hard limits of a ResourceQuota in every namespace.",
+        description="Hard limits of a ResourceQuota in each namespace.",
         examples=[{"requests.nvidia.com/gpu": 8}],
     )
     default_deny: list[Literal["Ingress", "Egress"]] = Field(
         [],
         description="Directions that a NetworkPolicy denies to all pods of the namespace. With `Egress`, name "
-        "resolution stays allowed and everything else needs a policy of yours, fetching models included.",
+        "resolution stays allowed; everything else, including downloads of models, requires your own policy.",
     )
     service_account: LabelName | None = Field(
         None,
-        description="ServiceAccount that is made in every namespace, with a Role for the kinds its apps hold, "
-        "and in whose name the apps are synced.",
+        description="ServiceAccount to create in each namespace, with a Role for the kinds of its apps. The apps "
+        "are synced as this account.",
     )
     admin_service_account: Annotated[str, Field(pattern=r"^[a-z0-9-]+:[a-z0-9.-]+$")] | None = Field(
         None,
-        description="ServiceAccount of yours, as `NAMESPACE:NAME`, in whose name Argo CD makes namespaces and "
-        "Applications once it syncs apps in the name of `serviceAccount`.",
+        description="Your ServiceAccount, as `NAMESPACE:NAME`, with which Argo CD creates namespaces and "
+        "Applications. Required with `serviceAccount` and Argo CD.",
     )
 
 
 class GitOps(Block):
-    """Where the rendered tree is found, and who syncs it."""
+    """The location of the rendered tree, and the tools that sync it."""
 
     repository: Place = Field(
-        description="URL of the Git repository that holds the rendered tree.",
+        description="URL of the Git repository with the rendered tree.",
         examples=["https://git.example.com/ml/deploy.git"],
     )
-    branch: Template = Field("main", description="Its branch; `{env}` stands for the environment.")
+    branch: Template = Field("main", description="Its branch; `{env}` is replaced by the environment.")
     path: Annotated[str, Field(pattern=RELATIVE_PATH)] | None = Field(
         None,
-        description="Folder of the rendered tree in it; `{env}` stands for the environment. "
-        "Default: the output folder of kaigen.yaml.",
+        description="Folder of the rendered tree in the repository; `{env}` is replaced by the environment. "
+        "Default: the output folder in kaigen.yaml.",
     )
-    project: LabelName = Field("kaigen", description="Argo CD project; its name ends in the environment's.")
+    project: LabelName = Field("kaigen", description="Argo CD project; the environment is appended.")
     charts: Registry | None = Field(
-        None, description="Registry that charts are synced from when only charts are rendered."
+        None, description="Registry that charts are synced from if only charts are rendered."
     )
-    labels: Labels = Field({}, description="Labels of every object that is made for Argo CD and Flux.")
-    argocd: ArgoCD | None = Field(None, description="Write objects for Argo CD. `{}` takes all defaults.")
-    flux: Flux | None = Field(None, description="Write objects for Flux. `{}` takes all defaults.")
-    tenancy: Tenancy | None = Field(None, description="What each namespace gets beside the apps.")
+    labels: Labels = Field({}, description="Labels of all objects for Argo CD and Flux.")
+    argocd: ArgoCD | None = Field(None, description="Write objects for Argo CD. `{}` selects the defaults.")
+    flux: Flux | None = Field(None, description="Write objects for Flux. `{}` selects the defaults.")
+    tenancy: Tenancy | None = Field(None, description="Objects for each namespace in addition to the apps.")
 
 
 class GitOpsOverrides(Block):
-    """What an environment may have otherwise."""
+    """Environment overrides of `gitops`."""
 
     repository: Place | None = Field(None, description="URL of the Git repository.")
     branch: Template | None = Field(None, description="Its branch.")
     path: Annotated[str, Field(pattern=RELATIVE_PATH)] | None = Field(
-        None, description="Folder of the rendered tree in it."
+        None, description="Folder of the rendered tree in the repository."
     )
-    auto_sync: bool | None = Field(None, description="Sync with Argo CD without being asked.")
-    tenancy: Tenancy | None = Field(None, description="What each namespace gets, in place of what all have.")
+    auto_sync: bool | None = Field(None, description="Sync changes automatically with Argo CD.")
+    tenancy: Tenancy | None = Field(None, description="Replaces `tenancy` for the environment.")
 
 
 def gitops_settings(

@@ -14,21 +14,21 @@ Image = Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS)]
 
 
 class Images(Block):
-    """Images that kaigen puts into pods itself."""
+    """kaigen's own images."""
 
     downloader: Image | None = Field(
         None,
-        description="Fetches weights, waits for them, verifies them.",
+        description="Downloads weights, waits for them, and verifies them.",
         examples=["registry.example/kaigen/downloader@sha256:…"],
     )
     kubectl: Image | None = Field(
         None,
-        description="Watches in `helm test` what an app runs.",
+        description="Watches the workload of an app in `helm test`.",
         examples=["registry.k8s.io/kubectl:v1.36.0"],
     )
     vllm: Image | None = Field(
         None,
-        description="Serves models; the version in its tag decides how it spreads over nodes.",
+        description="Serves models; the version in its tag determines how it spans nodes.",
         examples=["registry.example/vllm/vllm-openai:v0.33.0"],
     )
     chat: Image | None = Field(
@@ -67,6 +67,6 @@ def _mirrored(ref: str, registry: str) -> str:
 
 
 def _repository(ref: str) -> str:
-    """An image reference without its tag and digest."""
+    """The image reference without its tag and digest."""
     name = ref.partition("@")[0]
     return name[: name.rindex(":")] if ":" in name.rpartition("/")[2] else name

@@ -1,4 +1,4 @@
-"""`overrides` of kaigen.yaml as people write them."""
+"""The block `overrides` of kaigen.yaml."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PATCHABLE = tuple(dict.fromkeys(["spec", *(name for entry in KINDS for name in e
 
 
 class Match(Block):
-    """Which specs are meant: those that all of this fits, as they are written; without any of it, every spec."""
+    """The specs to change; they must match all of these fields as written. Without fields, every spec matches."""
 
     app: (
         Annotated[
@@ -37,7 +37,7 @@ class Match(Block):
         | None
     ) = Field(
         None,
-        description="Apps, `NAME` or `NAMESPACE/NAME`, one or a list; `*` and `?` stand for any characters.",
+        description="Apps, `NAME` or `NAMESPACE/NAME`, one or a list, with the wildcards `*` and `?`.",
         examples=["qwen", "ml/*"],
     )
     kind: (
@@ -52,38 +52,38 @@ class Match(Block):
         description="Kinds, as `kaigen kinds` lists them, one or a list.",
         examples=["Model", "ai-operator.Job"],
     )
-    labels: Labels = Field({}, description="Labels that the spec has.", examples=[{"team": "search"}])
+    labels: Labels = Field({}, description="Labels of the spec.", examples=[{"team": "search"}])
 
 
 class MetadataPatch(Block):
-    """Labels and annotations to add, change or, by null, take away."""
+    """Labels and annotations to add, change, or remove with null."""
 
     labels: dict[Annotated[str, Field(pattern=LABEL_KEY, max_length=317)], JsonValue] = Field(
-        {}, description="Labels; null takes one away."
+        {}, description="Labels; null removes a label."
     )
     annotations: dict[Annotated[str, Field(pattern=LABEL_KEY, max_length=317)], JsonValue] = Field(
-        {}, description="Annotations; null takes one away."
+        {}, description="Annotations; null removes an annotation."
     )
 
 
 class _Override(Block):
-    """A change of the specs that match."""
+    """An override of the specs that match."""
 
-    match: Match = Field(default_factory=dict, validate_default=True, description="Which specs are changed.")
+    match: Match = Field(default_factory=dict, validate_default=True, description="The specs to change.")
     spec: Patch = Field(
         {},
-        description="JSON merge patch (RFC 7396) of `spec` as the spec's author wrote it: mappings are merged, null "
-        "takes a field away, anything else, lists too, replaces what was there.",
+        description="JSON merge patch (RFC 7396) of `spec` as written: mappings are merged, null removes a "
+        "field, and any other value, including lists, replaces the field.",
         examples=[{"placement": {"spot": True}}],
     )
     metadata: MetadataPatch = Field(
-        default_factory=dict, validate_default=True, description="Labels and annotations, patched likewise."
+        default_factory=dict, validate_default=True, description="Merge patch of labels and annotations."
     )
 
 
 def _patch_field(name: str) -> tuple[Any, Any]:
     keys = " and ".join(f"`{entry.key}`" for entry in KINDS if name in entry.patchable and not entry.older)
-    return Patch, Field({}, description=f"JSON merge patch of `{name}` of {keys}, likewise.")
+    return Patch, Field({}, description=f"JSON merge patch of `{name}` of {keys}.")
 
 
 if TYPE_CHECKING:
@@ -102,12 +102,12 @@ def merged_overrides(
     document: Document | None,
     found: Diagnostics,
 ) -> tuple[Override, ...]:
-    """The overrides of all layers in their order.
+    """Return the overrides of all layers in order.
 
     Args:
-        layers: the entries of each with the path of the block that holds them.
+        layers: the entries of each with the path of the block that contains them.
         document: kaigen.yaml; None when there is none.
-        found: takes what is wrong.
+        found: receives the errors.
     """
     every = []
     for entries, place in layers:
@@ -124,7 +124,7 @@ def merged_overrides(
             parts = {"metadata": metadata, **{name: getattr(entry, name) for name in PATCHABLE}}
             patch = {name: value for name, value in parts.items() if value}
             if not patch and document is not None:
-                hint = "write `spec` or `metadata` with what is to be another"
+                hint = "set `spec` or `metadata`"
                 found.add(Diagnostic("KG0710", "this override changes nothing", document.mark(at), hint))
             every.append(
                 Override(

@@ -1,4 +1,4 @@
-"""`patches` of kaigen.yaml as people write them."""
+"""The block `patches` of kaigen.yaml."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def _form(value: Any) -> str:
 
 
 class Target(Block):
-    """Which objects are changed: those that all of this fits."""
+    """The objects to patch; they must match all of these fields."""
 
     app: Annotated[str, Field(pattern=r"^([-a-z0-9*?]+/)?[-a-z0-9*?]+$", max_length=117)] = Field(
-        description="App, `NAME` or `NAMESPACE/NAME`; `*` and `?` stand for any characters.",
+        description="App, `NAME` or `NAMESPACE/NAME`, with the wildcards `*` and `?`.",
         examples=["qwen", "ml/*"],
     )
     kind: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=63)] | None = Field(
@@ -27,19 +27,19 @@ class Target(Block):
     )
     name: Annotated[str, Field(min_length=1, max_length=253, pattern=NO_BLANKS)] | None = Field(
         None,
-        description="Name of the objects, or of their files in the output, with `*` and `?` for any characters.",
+        description="Name of the objects, or of their files in the output, with the wildcards `*` and `?`.",
         examples=["*-weights", "job"],
     )
 
 
 class PatchEntry(Block):
-    """A change of objects."""
+    """A patch of objects."""
 
-    target: Target = Field(description="Which objects are changed.")
+    target: Target = Field(description="The objects to patch.")
     patch: Annotated[
         Annotated[
             str,
-            Field(min_length=1, pattern=RELATIVE_PATH, description="A file that holds the patch."),
+            Field(min_length=1, pattern=RELATIVE_PATH, description="A file that contains the patch."),
             Tag("file"),
         ]
         | Annotated[
@@ -50,7 +50,7 @@ class PatchEntry(Block):
         Discriminator(_form),
     ] = Field(
         description="A JSON patch (RFC 6902), which is a list of operations; a JSON merge patch (RFC 7396), which is "
-        "a mapping; or a file that holds one of them.",
+        "a mapping; or a file that contains one of them.",
         examples=["patches/qwen.yaml"],
     )
 

@@ -1,4 +1,4 @@
-"""Pins: what was promoted to an environment, in `pins/<environment>.yaml`."""
+"""Pins: the values promoted to an environment, in `pins/<environment>.yaml`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kaigen.kinds.entry import API_VERSION, KindEntry
 from kaigen.yaml.dump import dump
 
 HEADER = """\
-# What was promoted to this environment; it lies over the specs and over kaigen.yaml.
-# Written by `kaigen promote`: review it, and change it by promoting again.
+# Values promoted to this environment. They override the specs and kaigen.yaml.
+# Written by `kaigen promote`: review this file, and promote again to change it.
 """
 
 PinName = Annotated[str, Field(pattern=NO_BLANKS, max_length=117)]
@@ -27,20 +27,20 @@ PinValue = Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS)
 
 
 class Pins(Block):
-    """What was promoted to an environment."""
+    """Values promoted to an environment."""
 
     api_version: Literal["kaigen.dev/v1alpha1"] = Field(description="Version of kaigen's kinds.")
     kind: Literal["Pins"] = Field(description="The kind.")
     apps: dict[PinName, dict[PinField, PinValue]] = Field(
         {},
         description="Values by app and by the dotted name of a field. An app is named `NAME`, or "
-        "`NAMESPACE/NAME` where its spec names the namespace.",
+        "`NAMESPACE/NAME` if its spec sets the namespace.",
         examples=[{"qwen": {"spec.source.huggingFace.revision": "7ae557604adf67be50417f59c2c2f167def9a775"}}],
     )
     images: Images = Field(
         default_factory=dict,
         validate_default=True,
-        description="Images that kaigen puts into pods itself, as they are without a mirror.",
+        description="kaigen's own images, without the mirror.",
         examples=[{"kubectl": "registry.k8s.io/kubectl:v1.36.0"}],
     )
 
@@ -49,7 +49,7 @@ PINS_ENTRY = KindEntry(API_VERSION, "Pins", "kaigen.config.pins:Pins", "values p
 
 
 def pins_text(apps: Mapping[str, Mapping[str, str]], images: Mapping[str, str]) -> str:
-    """The pins file that holds these, sorted."""
+    """Return the text of a pins file with these values, sorted."""
     data: dict[str, Any] = {"apiVersion": API_VERSION, "kind": "Pins"}
     pinned = {name: dict(sorted(fields.items())) for name, fields in sorted(apps.items()) if fields}
     if pinned:
@@ -60,10 +60,10 @@ def pins_text(apps: Mapping[str, Mapping[str, str]], images: Mapping[str, str]) 
 
 
 def read_pins(root: Path, environment: str) -> Pins | None:
-    """What was promoted to an environment; None when nothing was.
+    """Return the values promoted to an environment; None without a pins file.
 
     Raises:
-        InputError: when its pins file is wrong.
+        InputError: the pins file is invalid.
     """
     path = pins_path(root, environment)
     if not path.is_file():

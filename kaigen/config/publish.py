@@ -1,4 +1,4 @@
-"""The block `publish` of `kaigen.yaml`: where `kaigen publish` goes to when the command line does not say."""
+"""The block `publish` of `kaigen.yaml`: defaults of `kaigen publish`."""
 
 from __future__ import annotations
 
@@ -14,38 +14,34 @@ OciUrl = Annotated[str, Field(pattern=r"^oci://[^\s/]+/[^\s]+$", max_length=512)
 
 
 class Publish(Block):
-    """Where rendered trees, charts and manifests are published."""
+    """Defaults of `kaigen publish`."""
 
-    remote: Word = Field(
-        "origin", description="Remote of the repository, by name or as a URL without a password."
-    )
+    remote: Word = Field("origin", description="Git remote, by name or as a URL without a password.")
     branch: Word | None = Field(
         None,
-        description="Deploy branch; `{env}` in it stands for the environment.",
+        description="Deploy branch; `{env}` is replaced by the environment.",
         examples=["deploy", "env/{env}"],
     )
     path: Word | None = Field(
         None,
-        description="Folder in the deploy branch, `.` for its top; `{env}` stands for the environment. "
-        "Default: the output folder's path in the repository.",
+        description="Folder in the deploy branch, or `.` for its root; `{env}` is replaced by the environment. "
+        "Default: the path of the output folder.",
         examples=[".", "clusters/{env}/apps"],
     )
-    pull_request: bool = Field(
-        False, description="Push to a branch of its own that a pull request can be opened from."
-    )
-    sign: bool | None = Field(None, description="Sign commits. Default: what git's `commit.gpgSign` says.")
+    pull_request: bool = Field(False, description="Push to a new branch for a pull request.")
+    sign: bool | None = Field(None, description="Sign commits. Default: Git's `commit.gpgSign`.")
     charts: OciUrl | None = Field(
         None,
-        description="OCI repository that charts are pushed below; `{env}` and `{namespace}` are filled in.",
+        description="OCI repository for charts; `{env}` and `{namespace}` are replaced.",
         examples=["oci://ghcr.io/acme/charts"],
     )
     version_suffix: bool = Field(
         False,
-        description="Append a digest of its content to each chart's version, as in `0.1.0+4f1c0a9e2d77`.",
+        description="Append a digest of the content to each chart version, as in `0.1.0+4f1c0a9e2d77`.",
     )
     manifests: OciUrl | None = Field(
         None,
-        description="OCI repository that manifests are pushed to for Flux; `{env}` is filled in.",
+        description="OCI repository for the manifests that Flux reads; `{env}` is replaced.",
         examples=["oci://ghcr.io/acme/manifests/{env}"],
     )
 

@@ -17,7 +17,7 @@ KEY_TEMPLATE = r"^([^{}\s]|\{(env|namespace|name|key)\})+$"
 
 
 class Store(Block):
-    """The store that values are read from: an object that the External Secrets operator knows."""
+    """The SecretStore or ClusterSecretStore of the External Secrets operator."""
 
     kind: Literal["ClusterSecretStore", "SecretStore"] | None = Field(
         None, description="Kind of the store. Default: ClusterSecretStore."
@@ -26,31 +26,31 @@ class Store(Block):
 
 
 class ExternalSecretsBlock(Block):
-    """How ExternalSecrets are written."""
+    """Settings of ExternalSecrets."""
 
-    store: Store | None = Field(None, description="Where the values are.")
+    store: Store | None = Field(None, description="The secret store.")
     refresh_interval: Annotated[str, Field(pattern=REFRESH, min_length=1, max_length=20)] | None = Field(
         None,
-        description="How often the operator reads the store again; 0 for once. Default: 1h.",
+        description="Interval at which the operator reads the store; 0 to read it once. Default: 1h.",
         examples=["1h"],
     )
     key_template: Annotated[str, Field(pattern=KEY_TEMPLATE, min_length=1, max_length=253)] | None = Field(
         None,
-        description="Where in the store a Secret's values are, with `{env}`, `{namespace}` and `{name}` filled "
-        "in. A Secret's key is a property there, unless `{key}` is filled in too. Default: `{namespace}/{name}`.",
+        description="Entry of a Secret in the store; `{env}`, `{namespace}` and `{name}` are replaced. The keys of "
+        "the Secret are properties of the entry, unless the template contains `{key}`. Default: `{namespace}/{name}`.",
     )
 
 
 class Secrets(Block):
-    """What is written for the Secrets that apps refer to."""
+    """How Secrets that apps refer to are created."""
 
     provider: Literal["references", "externalSecrets"] | None = Field(
         None,
         description="`references` writes nothing; `externalSecrets` writes an ExternalSecret for each Secret that "
-        "nothing else makes. Default: `externalSecrets` when that block is there, else `references`.",
+        "nothing else creates. Default: `externalSecrets` if that block is set, `references` if not.",
     )
     external_secrets: ExternalSecretsBlock | None = Field(
-        None, description="How ExternalSecrets are written.", examples=[{"store": {"name": "vault"}}]
+        None, description="Settings of ExternalSecrets.", examples=[{"store": {"name": "vault"}}]
     )
 
 

@@ -1,7 +1,7 @@
-"""The one type in which kaigen says what is wrong, and the exceptions that carry it.
+"""Diagnostics: problems with their place in a file, and the exceptions that carry them.
 
-A diagnostic names a place, says what is wrong, and how to mend it. It is made where the problem is found
-and printed at the edge (`kaigen.diagnostics.report`), never in between.
+A diagnostic states the problem and how to fix it. It is created where the problem is found, and printed by the
+command line (`kaigen.diagnostics.report`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Severity(IntEnum):
-    """How bad it is. Only an error stops a command."""
+    """Severity of a problem. Only errors stop a command."""
 
     NOTE = 0
     WARNING = 1
@@ -62,9 +62,9 @@ class Diagnostic:
     Attributes:
         code: stable identifier, `KG` and four digits, listed in `kaigen.diagnostics.codes`.
         message: what is wrong, one sentence without a full stop.
-        mark: where; None when no file is to blame.
-        hint: how to mend it, one sentence without a full stop; may be empty.
-        severity: error unless said otherwise.
+        mark: its place; None for a problem outside of files.
+        hint: how to fix it, one sentence without a full stop; may be empty.
+        severity: error by default.
         path: the field in the document, as in `spec.store.volume.size`; empty for a whole document.
     """
 
@@ -84,27 +84,27 @@ class Diagnostic:
         return category_of(self.code)
 
     def as_warning(self) -> Diagnostic:
-        """The same problem as a warning."""
+        """Return the same problem as a warning."""
         return replace(self, severity=Severity.WARNING)
 
     def sort_key(self) -> tuple[str, int, int, str, str]:
-        """Order in which problems are shown: by file and place."""
+        """Return the sort key: by file and place."""
         mark = self.mark or Mark("")
         return (mark.file, mark.line, mark.column, self.code, self.message)
 
 
 class Diagnostics:
-    """A growing list of problems, so that one run can show them all."""
+    """A growing list of problems, so that one run reports all of them."""
 
     def __init__(self, items: Iterable[Diagnostic] = ()) -> None:
         self._items: list[Diagnostic] = list(items)
 
     def add(self, item: Diagnostic) -> None:
-        """Take one more problem."""
+        """Add a problem."""
         self._items.append(item)
 
     def extend(self, items: Iterable[Diagnostic]) -> None:
-        """Take more problems."""
+        """Add problems."""
         self._items.extend(items)
 
     def __iter__(self) -> Iterator[Diagnostic]:
@@ -114,16 +114,16 @@ class Diagnostics:
         return len(self._items)
 
     def sorted(self) -> list[Diagnostic]:
-        """All problems by file and place, each once."""
+        """Return all problems by file and place, each once."""
         return sorted(dict.fromkeys(self._items), key=Diagnostic.sort_key)
 
     @property
     def has_errors(self) -> bool:
-        """True when at least one is an error."""
+        """Whether at least one is an error."""
         return any(d.severity is Severity.ERROR for d in self._items)
 
     def raise_errors(self) -> None:
-        """Raise `InputError` with everything found when at least one is an error."""
+        """Raise `InputError` with all problems if at least one is an error."""
         if self.has_errors:
             raise InputError(self.sorted())
 
@@ -132,8 +132,8 @@ class KaigenError(Exception):
     """Root of everything a user may see without a traceback.
 
     Attributes:
-        exit_code: what the command line ends with.
-        hint: how to mend it; may be empty.
+        exit_code: exit code of the command line.
+        hint: how to fix it; may be empty.
     """
 
     exit_code = 3
@@ -144,7 +144,7 @@ class KaigenError(Exception):
 
 
 class InputError(KaigenError):
-    """What the user wrote is wrong: specs, `kaigen.yaml`, or the command line. Exit code 2."""
+    """The input is invalid: specs, `kaigen.yaml`, or the command line. Exit code 2."""
 
     exit_code = 2
 
@@ -160,17 +160,17 @@ class InputError(KaigenError):
     def of(
         cls, code: str, message: str, *, mark: Mark | None = None, hint: str = "", path: str = ""
     ) -> InputError:
-        """An error of a single diagnostic."""
+        """Return an error with a single diagnostic."""
         return cls([Diagnostic(code, message, mark, hint, path=path)])
 
 
 class CheckFailed(KaigenError):
-    """A check that was asked for found something, as `render --check` on a stale tree. Exit code 1."""
+    """A check failed, such as `render --check` on a stale tree. Exit code 1."""
 
     exit_code = 1
 
 
 class SystemFailure(KaigenError):
-    """The surroundings failed: cluster, network, registry, disk, or a program that is missing. Exit code 3."""
+    """The environment failed: cluster, network, registry, disk, or a missing program. Exit code 3."""
 
     exit_code = 3

@@ -1,7 +1,7 @@
 """A problem before its file is known, and the exception that carries one.
 
 `Diagnostic` is a problem with its place in a file. Steps that work on plain data, such as compilers of kinds and
-checks of objects, return or raise a `Problem`; whoever knows the file turns it into a diagnostic.
+checks of objects, return or raise a `Problem`; the caller that knows the file turns it into a diagnostic.
 """
 
 from __future__ import annotations

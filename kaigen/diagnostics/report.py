@@ -1,4 +1,4 @@
-"""Diagnostics as text, JSON, SARIF, GitHub annotations or JUnit: a module a form, loaded when asked for."""
+"""Reports of diagnostics as text, JSON, SARIF, GitHub annotations, GitLab code quality or JUnit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from importlib import import_module
 from kaigen.diagnostics.diagnostic import Diagnostic
 
 OUTPUTS = ("text", "json", "sarif", "github", "gitlab", "junit")
-"""The forms, as the command line names them."""
+"""Output formats of the command line."""
 FORGES = ("sarif", "github", "gitlab")
-"""Forms for those who know the repository only, and not the folder that kaigen ran in."""
+"""Formats with paths relative to the repository instead of the working folder."""
 
 
 def render_report(
@@ -22,17 +22,17 @@ def render_report(
     files: Sequence[str] = (),
     folder: str = "",
 ) -> str:
-    """A report, ending in a line end unless it is empty.
+    """Return a report, ending in a line end unless it is empty.
 
     Args:
-        diagnostics: what was found, in any order.
+        diagnostics: in any order.
         output: one of `OUTPUTS`.
-        color: whether text has colours; the other forms never have.
-        files: the files that were looked at, for forms that say what is right too.
-        folder: from which relative paths start, as seen from the repository; for `FORGES`.
+        color: whether text is colored; other formats never are.
+        files: all checked files, for formats that list successes too.
+        folder: the working folder relative to the repository; for `FORGES`.
 
     Raises:
-        ValueError: for another output.
+        ValueError: the output format is unknown.
     """
     if output not in OUTPUTS:
         raise ValueError(f"unknown output {output!r}")

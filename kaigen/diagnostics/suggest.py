@@ -1,4 +1,4 @@
-"""The nearest known name to one that is unknown."""
+"""Suggestions for unknown names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHORT_FORMS = {
     "rwx": "ReadWriteMany",
     "rwop": "ReadWriteOncePod",
 }
-"""What kubectl prints for access modes; no letter-wise nearness leads from one to the other."""
+"""Abbreviations that kubectl prints for access modes; they are too short for a similarity search."""
 
 
 def _folded(word: str) -> str:
@@ -42,16 +42,16 @@ def _distance(left: str, right: str, most: int) -> int:
 
 
 def nearest(word: str, candidates: Iterable[str], *, limit: int = 1) -> list[str]:
-    """The candidates a person may have meant, nearest first, at most `limit`.
+    """Return the candidates that are most similar to a word, best first, at most `limit`.
 
     Case, dashes and underscores do not count. A third of the letters may differ, at least one; of a longer
     name its first three letters or more are enough. Short forms that Kubernetes' tools print are known.
     """
-    wanted = _folded(word)
-    if not wanted or len(wanted) > _LONGEST:
+    folded = _folded(word)
+    if not folded or len(folded) > _LONGEST:
         return []
     ranked: list[tuple[int, bool, bool, str]] = []
-    full = _SHORT_FORMS.get(wanted)
+    full = _SHORT_FORMS.get(folded)
     for candidate in dict.fromkeys(candidates):
         if candidate == full:
             ranked.append((0, False, False, candidate))
@@ -59,17 +59,17 @@ def nearest(word: str, candidates: Iterable[str], *, limit: int = 1) -> list[str
         known = _folded(candidate)
         if not known or len(known) > _LONGEST:
             continue
-        most = max(1, max(len(wanted), len(known)) // 3)
-        distance = 0 if wanted == known else _distance(wanted, known, most)
-        if distance > most or (distance == len(known) == len(wanted)):
-            if not (len(wanted) >= 3 and known.startswith(wanted)):
+        most = max(1, max(len(folded), len(known)) // 3)
+        distance = 0 if folded == known else _distance(folded, known, most)
+        if distance > most or (distance == len(known) == len(folded)):
+            if not (len(folded) >= 3 and known.startswith(folded)):
                 continue
             distance = most + 1
-        ranked.append((distance, wanted[0] != known[0], not known.startswith(wanted), candidate))
+        ranked.append((distance, folded[0] != known[0], not known.startswith(folded), candidate))
     return [entry[3] for entry in sorted(ranked)[:limit]]
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
-    """A hint with the nearest candidate, or an empty text when none is near."""
+    """Return a hint with the most similar candidate; empty if none is similar."""
     found = nearest(word, candidates)
     return f"did you mean `{found[0]}`?" if found else ""

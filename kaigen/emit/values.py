@@ -1,8 +1,8 @@
-"""Settings overridden at render time: `--set APP.key=value`, values files, and `values` in kaigen.yaml.
+"""The settings of an app with overrides applied and checked.
 
-They mean what they would mean to Helm: overrides are merged among themselves first, then laid on the defaults;
-mappings are merged, anything else is replaced, null takes a default away, and the result is held against the
-settings' schema (source: Helm's packages strvals and chart/common/util).
+Overrides come from `--set`, values files, and `values` in kaigen.yaml, and behave as in Helm: they are merged with
+each other first, then applied to the defaults. Mappings are merged, other values are replaced, null removes a default,
+and the result is checked against the schema of the settings (source: Helm's packages strvals and chart/common/util).
 """
 
 from __future__ import annotations
@@ -24,37 +24,37 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 
-def _lay(default: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Overrides on top of the defaults."""
+def _applied(default: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """The defaults with overrides applied."""
     values = dict(default)
     for key, value in over.items():
         if value is None and key in default:
             del values[key]
         elif isinstance(value, Mapping):
             inner = default.get(key)
-            values[key] = _lay(inner if isinstance(inner, Mapping) else {}, value)
+            values[key] = _applied(inner if isinstance(inner, Mapping) else {}, value)
         else:
             values[key] = value
     return values
 
 
 def effective_values(app: App, layers: Sequence[Overrides]) -> dict[str, Json]:
-    """The app's settings with every layer laid on, later ones on top. They are not yet checked."""
+    """Return the app's settings with all layers applied in order, not yet checked."""
     merged: Any = {}
     for layer in layers:
         for key in (app.name, f"{app.namespace}/{app.name}"):
             if key in layer:
                 merged = merge_overrides(merged, layer[key])
-    return _lay(app.default_values(), merged)
+    return _applied(app.default_values(), merged)
 
 
 def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Overrides] = ()) -> list[Diagnostic]:
-    """What is wrong with overridden settings, by their schema.
+    """Return the errors of overridden settings.
 
     Args:
-        app: whose settings they are.
-        values: the settings with every override laid on.
-        layers: the overrides, which may tell where they stand.
+        app: the app of the settings.
+        values: the settings with all overrides applied.
+        layers: the overrides, which may know where they are written.
     """
     import json
 
@@ -77,23 +77,23 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
             known = list(error.schema.get("properties", {}))
             for name in sorted(set(error.instance) - set(known)):
                 hint = did_you_mean(name, known) or "settings here: " + ", ".join(known)
-                say("KG0705", (*path, name), " is no setting", hint, key=True)
+                say("KG0705", (*path, name), " is not a setting", hint, key=True)
         elif error.validator == "required":
             for name in error.validator_value:
                 if name not in error.instance:
-                    say("KG0705", (*path, name), " is needed", "null takes a setting away; give it a value")
+                    say("KG0705", (*path, name), " is required", "null removes a setting; give it a value")
         else:
             say("KG0706", path, *_wrong(error))
     if not found:
         for item in unsupported_values(values):
             say("KG0706", tuple(item.path), f": {item.message}", item.hint)
         for place in _nulls(values, ()):
-            say("KG0706", place, ": there is no default that null could take away", "delete it")
+            say("KG0706", place, ": null removes a default, and this setting has none", "delete it")
     return found
 
 
 def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
-    """JSON Schema's `pattern`, to which `$` is the end of the text and not of its last line."""
+    """Check JSON Schema's `pattern`, where `$` matches only the end of the text."""
     from jsonschema import ValidationError
 
     if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
@@ -108,11 +108,11 @@ TYPES = {
     "array": "a list",
     "object": "a mapping",
 }
-"""The types of JSON Schema, as people say them."""
+"""The types of JSON Schema in messages."""
 
 
 def _wrong(error: ValidationError) -> tuple[str, str]:
-    """What is wrong with a value, and a hint."""
+    """The message and the hint for an invalid value."""
     from kaigen.kinds.errors import nearest_form, shown, written_as
 
     value: Any = error.instance
@@ -138,7 +138,7 @@ def _wrong(error: ValidationError) -> tuple[str, str]:
 
 
 def _nulls(node: Any, path: FieldPath) -> Iterator[FieldPath]:
-    """Nulls in mappings: Helm drops them from a chart's values. In lists it keeps them."""
+    """Nulls in mappings, which Helm drops from a chart's values; it keeps nulls in lists."""
     if isinstance(node, Mapping):
         for key, value in node.items():
             if value is None:
@@ -148,7 +148,7 @@ def _nulls(node: Any, path: FieldPath) -> Iterator[FieldPath]:
 
 
 def _mark(app: App, layers: Sequence[Overrides], path: FieldPath, *, key: bool) -> Mark | None:
-    """Where a setting was last overridden."""
+    """The place of the last override of a setting."""
     for layer in reversed(layers):
         for name in (f"{app.namespace}/{app.name}", app.name):
             if name in layer and _reaches(layer[name], path):
@@ -166,7 +166,7 @@ def _reaches(node: Any, path: FieldPath) -> bool:
 
 
 def unknown_names(apps: Iterable[tuple[str, str]], layers: Sequence[Overrides]) -> list[Diagnostic]:
-    """Overrides of apps that do not exist.
+    """Return errors for overrides of apps that do not exist.
 
     Args:
         apps: namespace and name of each app.

@@ -1,1 +1,1 @@
-"""What an environment changes in specs: overrides of kaigen.yaml, and the pins that promotion writes."""
+"""Changes of specs by an environment: overrides in kaigen.yaml, and pins that promotion writes."""

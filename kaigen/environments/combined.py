@@ -1,4 +1,4 @@
-"""One work done for each environment, and what was said in all of them told once."""
+"""Work for every environment, with the diagnostics of all of them combined."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, InputError
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
-def for_each(configs: Sequence[Config], work: Callable[[Config], Found]) -> list[Found]:
-    """What the work gives for each configuration.
+def for_each(configs: Sequence[Config], work: Callable[[Config], Result]) -> list[Result]:
+    """Return the result of the work for each configuration.
 
     Raises:
-        InputError: with the problems of all of them, when one has any.
+        InputError: with the diagnostics of all configurations, if one of them has an error.
     """
-    results: list[Found] = []
-    wrong: dict[str, Sequence[Diagnostic]] = {}
+    results: list[Result] = []
+    errors: dict[str, Sequence[Diagnostic]] = {}
     for config in configs:
         try:
             results.append(work(config))
         except InputError as error:
-            wrong[config.environment] = error.diagnostics
-    if wrong:
+            errors[config.environment] = error.diagnostics
+    if errors:
         raise InputError(
-            combined({config.environment: wrong.get(config.environment, ()) for config in configs})
+            combined({config.environment: errors.get(config.environment, ()) for config in configs})
         )
     return results
 
 
-def combined(found: Mapping[str, Sequence[Diagnostic]]) -> list[Diagnostic]:
-    """What was said for several environments: each once, and for which when it was not for all.
+def combined(diagnostics: Mapping[str, Sequence[Diagnostic]]) -> list[Diagnostic]:
+    """Return the diagnostics of several environments, each once; those of some environments name them.
 
     Args:
-        found: diagnostics by environment.
+        diagnostics: by environment.
     """
-    places: dict[Diagnostic, list[str]] = {}
-    for environment, diagnostics in found.items():
-        for item in diagnostics:
-            names = places.setdefault(item, [])
+    environments: dict[Diagnostic, list[str]] = {}
+    for environment, items in diagnostics.items():
+        for item in items:
+            names = environments.setdefault(item, [])
             if environment not in names:
                 names.append(environment)
-    told = Diagnostics()
-    for item, names in places.items():
-        where = f" (in {', '.join(names)})" if len(names) < len(found) else ""
-        told.add(replace(item, message=item.message + where))
-    return told.sorted()
+    merged = Diagnostics()
+    for item, names in environments.items():
+        where = f" (in {', '.join(names)})" if len(names) < len(diagnostics) else ""
+        merged.add(replace(item, message=item.message + where))
+    return merged.sorted()

@@ -1,4 +1,4 @@
-"""Which overrides and pins a spec gets, and which of them find no spec."""
+"""Overrides and pins of a spec."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
+from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.diagnostics.field_path import dotted
+from kaigen.diagnostics.field_path import FieldPath, dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.patch import Entries, Layer, PatchedDocument, reach
 from kaigen.environments.places import Place
@@ -26,7 +27,7 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]+)\]")
 def patched(
     document: Document, entry: KindEntry, config: Config
 ) -> tuple[Document | PatchedDocument, list[Diagnostic]]:
-    """A document with what the environment changes in it, and what is to be said about that.
+    """Return a document with the overrides and pins of the environment, and diagnostics about them.
 
     Args:
         document: as it was written.
@@ -57,14 +58,14 @@ def patched(
 
 
 def matched_by(document: object) -> tuple[int | str, ...]:
-    """Which overrides, by index, and pins, by name, a document got."""
+    """Return the indices of overrides and names of pins that were applied to a document."""
     return document.matched if isinstance(document, PatchedDocument) else ()
 
 
 def pin_name(document: Document) -> str:
-    """The app's name in a pins file: with its namespace only where the spec names one itself.
+    """Return the app's name in a pins file, with its namespace only if the spec sets one.
 
-    So one pins file serves a spec that each environment puts into a namespace of its own.
+    So one pins file works for a spec that each environment deploys to a different namespace.
     """
     metadata: Any = document.data.get("metadata") if isinstance(document.data, dict) else None
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
@@ -72,12 +73,12 @@ def pin_name(document: Document) -> str:
 
 
 def parse_dotted(name: str) -> tuple[str | int, ...]:
-    """The path that a dotted name such as `spec.image.ref` or `spec.roles[0].image` stands for."""
+    """Return the path of a dotted name such as `spec.image.ref` or `spec.roles[0].image`."""
     return tuple(int(index) if index else key for key, index in _STEP.findall(name))
 
 
 def _is_patchable(document: Document) -> bool:
-    """Whether a patch can be laid on it; what is no mapping where one must be is told by validation."""
+    """Whether patches can be applied; validation reports documents of the wrong shape."""
     data = document.data
     return isinstance(data, dict) and all(
         isinstance(data.get(name, {}), dict) for name in ("metadata", "spec")
@@ -99,7 +100,7 @@ def _fits(override: Override, document: Document, entry: KindEntry, namespace: s
 
 
 def _names(entry: KindEntry) -> set[str]:
-    """How a kind may be called: by its key, or by its kind alone where that is no key of kaigen's own."""
+    """The names of a kind: its key, and its kind alone unless that is the key of another kind."""
     from kaigen.dialects.registry import KINDS
 
     return {entry.key} | ({entry.kind} - {known.key for known in KINDS})
@@ -115,8 +116,8 @@ def _pins_patch(
     for name, value in pins.items():
         path = parse_dotted(name)
         if re.sub(r"\[[0-9]+\]", "[]", name) not in fields:
-            hint = did_you_mean(name, fields) or f"fields that are promoted: {', '.join(sorted(fields))}"
-            message = f"`{name}` is no field of `{entry.key}` that is promoted"
+            hint = did_you_mean(name, fields) or f"promoted fields: {', '.join(sorted(fields))}"
+            message = f"`{name}` is not a promoted field of `{entry.key}`"
             found.append(Diagnostic("KG0712", message, place.mark(path, key=True), hint))
             continue
         there, steps = reach(data, path)
@@ -135,7 +136,7 @@ def _put(patch: dict[Any, Any], path: tuple[str | int, ...], value: str) -> None
 
 
 def _hidden(pins: Iterable[str], layers: Iterable[Layer]) -> list[Diagnostic]:
-    """The environment's own overrides that pins lie over."""
+    """Warnings about the environment's own overrides that pins take precedence over."""
     found = []
     for name in pins:
         path = parse_dotted(name)
@@ -144,9 +145,9 @@ def _hidden(pins: Iterable[str], layers: Iterable[Layer]) -> list[Diagnostic]:
                 found.append(
                     Diagnostic(
                         "KG0710",
-                        f"`{name}` is pinned for {layer.environment}, so this has no effect",
+                        f"`{name}` is pinned for {layer.environment}, so this override has no effect",
                         layer.place.mark(path),
-                        f"delete it; or delete the pin, as the next promotion to {layer.environment} does",
+                        f"delete the override; or delete the pin, as the next promotion to {layer.environment} does",
                         Severity.WARNING,
                         name,
                     )
@@ -157,18 +158,19 @@ def _hidden(pins: Iterable[str], layers: Iterable[Layer]) -> list[Diagnostic]:
 def explained(
     document: Document | PatchedDocument, diagnostics: Sequence[Diagnostic]
 ) -> Sequence[Diagnostic]:
-    """Diagnostics of a patched document; a field that an override took away is missing there, not in the spec."""
+    """Return the diagnostics of a patched document; a missing field that an override removed is reported there."""
     if not diagnostics or not isinstance(document, PatchedDocument):
         return diagnostics
     removed = {dotted(path): path for path in document.removed()}
-    told = []
-    for item in diagnostics:
-        wanted = {"KG0203": (item.path,), "KG0206": (item.path, f"{item.path}.")}.get(item.code, ())
-        path = next(
-            (path for name, path in removed.items() if name in wanted or name.startswith(wanted[1:])), None
-        )
-        if path is not None:
-            hint = "null takes the field away; give it a value"
-            item = replace(item, mark=document.mark(path), hint=hint)
-        told.append(item)
-    return told
+    return [_at_removal(item, document, removed) for item in diagnostics]
+
+
+def _at_removal(item: Diagnostic, document: PatchedDocument, removed: Mapping[str, FieldPath]) -> Diagnostic:
+    """The diagnostic, placed at the override that removed the missing field, if one did."""
+    below = f"{item.path}."
+    for name, path in removed.items():
+        missing = item.category in (Category.MISSING_FIELD, Category.MISSING_CHOICE) and name == item.path
+        if missing or (item.category is Category.MISSING_CHOICE and name.startswith(below)):
+            hint = "null removes the field; give it a value"
+            return replace(item, mark=document.mark(path), hint=hint)
+    return item

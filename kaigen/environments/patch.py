@@ -1,4 +1,4 @@
-"""JSON merge patches (RFC 7396) on documents that still know where each of their values was written."""
+"""JSON merge patches (RFC 7396) of documents, with the source position of every value."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Path = tuple[str | int, ...]
 
 
 class Entries(dict[int, Any]):
-    """Patches of single entries of a list, which a merge patch cannot name. Only pins hold them."""
+    """Patches of single list entries, which a merge patch cannot address. Only pins use them."""
 
 
 def merge(target: Any, patch: Any) -> Any:
-    """A value with a merge patch laid on it; neither of the two is changed.
+    """Return a value with a merge patch applied; neither is modified.
 
-    Mappings are merged, null takes a member away, anything else replaces what was there (RFC 7396, section 2).
-    Entries of a list that is not there, or is shorter, are left out.
+    Mappings are merged, null removes a member, any other value replaces the old one (RFC 7396, section 2).
+    Entries beyond the end of the list are ignored.
     """
     if isinstance(patch, Entries):
         if not isinstance(target, list):
@@ -43,10 +43,10 @@ class Layer:
     """One patch of a document.
 
     Attributes:
-        patch: of the whole document.
-        place: where its values stand.
-        environment: whose it is; empty for one that all environments share.
-        pins: it holds what was promoted.
+        patch: the patch of the whole document.
+        place: source position of its values.
+        environment: the environment that it belongs to; empty if all environments share it.
+        pins: whether it contains promoted values.
     """
 
     patch: dict[str, Any]
@@ -55,20 +55,20 @@ class Layer:
     pins: bool = False
 
     def sets(self, path: Sequence[str | int]) -> bool:
-        """Whether it replaces the value of a path, and does not only merge into it."""
+        """Whether the patch replaces the value at a path instead of merging into it."""
         node, steps = reach(self.patch, path)
         return not isinstance(node, dict) if steps == len(path) else not isinstance(node, dict | None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PatchedDocument:
-    """A document with patches laid on it.
+    """A document with patches applied.
 
     Attributes:
         base: the document as it was written.
         layers: the patches, later ones on top.
-        matched: which overrides (by index) and pins (by name) are among them.
-        data: what it says now.
+        matched: indices of overrides and names of pins among the layers.
+        data: the patched data.
     """
 
     base: Document
@@ -85,7 +85,7 @@ class PatchedDocument:
         object.__setattr__(self, "_below", tuple(states))
 
     def layer(self, path: Sequence[str | int]) -> Layer | None:
-        """The patch that decided a path, also when it took it away; None for the document itself."""
+        """Return the patch that set or removed the value at a path; None for the document itself."""
         for layer, below in zip(reversed(self.layers), reversed(self._below[:-1]), strict=True):
             node, steps = reach(layer.patch, path)
             if not isinstance(node, dict):
@@ -97,17 +97,17 @@ class PatchedDocument:
         return None
 
     def mark(self, path: Sequence[str | int] = (), *, key: bool = False) -> Mark:
-        """Place of a path, or of the key at its end: in the document, or where it was overridden."""
+        """Return the place of a path, or of the key at its end: in the document or in the override."""
         layer = self.layer(path)
         return layer.place.mark(tuple(path), key=key) if layer else self.base.mark(path, key=key)
 
     def raw(self, path: Sequence[str | int]) -> str | None:
-        """A scalar as it was written."""
+        """Return a scalar as it was written."""
         layer = self.layer(path)
         return layer.place.raw(tuple(path)) if layer else self.base.raw(path)
 
     def removed(self) -> Iterator[Path]:
-        """Paths that a patch takes away and that nothing brings back."""
+        """Yield the paths that a patch removes and no later patch restores."""
         for layer in self.layers:
             for path in _nulls(layer.patch, ()):
                 _, steps = reach(self.data, path)
@@ -116,7 +116,7 @@ class PatchedDocument:
 
 
 def reach(node: Any, path: Sequence[str | int]) -> tuple[Any, int]:
-    """The value that a path leads to, as far as it goes, and how many steps that were."""
+    """Return the value at the longest existing prefix of a path, and the length of that prefix."""
     for count, step in enumerate(path):
         here = step in node if isinstance(node, dict) else isinstance(node, list) and step in range(len(node))
         if not here:

@@ -1,4 +1,4 @@
-"""Where overrides and pins stand: their files are read again only when a place is asked for."""
+"""Source positions of overrides and pins; their files are read again only when a position is needed."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kaigen.yaml.sources import Source
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An entry of a file.
+    """The position of an entry in a file.
 
     Attributes:
         file: the file.
         at: the entry's path in it.
-        flat: its fields stand under their dotted names, as in a pins file.
+        flat: whether its fields have dotted names, as in a pins file.
     """
 
     file: Path
@@ -28,14 +28,14 @@ class Place:
     flat: bool = False
 
     def mark(self, path: tuple[str | int, ...] = (), *, key: bool = False) -> Mark:
-        """The place of a path below the entry, or of the key at its end; only the file when it has changed."""
+        """Return the place of a path in the entry, or of the key at its end; only the file if it has changed."""
         document = document_of(self.file)
         if document is None:
             return Mark(str(self.file))
         return document.mark(self._path(document, path), key=key)
 
     def raw(self, path: tuple[str | int, ...]) -> str | None:
-        """A scalar as it was written."""
+        """Return a scalar as it was written."""
         document = document_of(self.file)
         return document.raw(self._path(document, path)) if document else None
 
@@ -52,7 +52,7 @@ class Place:
 
 
 def document_of(file: Path) -> Document | None:
-    """The first document of a file; None when there is none that can be read."""
+    """Return the first document of a file; None if it cannot be read."""
     try:
         return _parsed(str(file), file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Overrides and pins that find no spec. Every render asks, so nothing is imported until one is found."""
+"""Overrides and pins that match no spec. Every render runs this, so imports wait until one is found."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 def unmatched(
     config: Config, matched: Collection[int | str], apps: Iterable[tuple[str, str]]
 ) -> list[Diagnostic]:
-    """Overrides and pins that no spec got.
+    """Return warnings about overrides and pins that match no spec.
 
     Args:
         config: the settings of the run.
-        matched: overrides by index and pins by name that some spec got.
+        matched: indices of overrides and names of pins that match a spec.
         apps: namespace and name of every app.
     """
     found = []
@@ -54,10 +54,12 @@ def unmatched(
 
             pins = pins_path(config.root, config.environment)
             mark = Place(pins, ("apps", name)).mark(key=True)
-            hint = did_you_mean(name, known) or "its spec is gone; the next `kaigen promote` drops it"
+            hint = (
+                did_you_mean(name, known) or "its spec was deleted; the next `kaigen promote` removes the pin"
+            )
             found.append(
                 Diagnostic(
-                    "KG0713", f"`{name}` is pinned, but there is no such app", mark, hint, Severity.WARNING
+                    "KG0713", f"`{name}` is pinned, but no app has this name", mark, hint, Severity.WARNING
                 )
             )
     return found
@@ -71,9 +73,9 @@ def _matches_none(override: Override, place: Place, listed: str) -> Diagnostic:
         meant = did_you_mean(kind, every) if kind not in every else ""
         if meant:
             mark = place.mark(("match", "kind"))
-            return Diagnostic("KG0709", f"there is no spec of kind `{kind}`", mark, meant, Severity.WARNING)
-    hint = listed if override.apps else "labels are those that the specs themselves have"
+            return Diagnostic("KG0709", f"no spec has kind `{kind}`", mark, meant, Severity.WARNING)
+    hint = listed if override.apps else "`match.labels` compares labels in the specs themselves"
     if override.kinds and not override.apps and not override.labels:
-        hint = f"there is no spec of {' or '.join(override.kinds)}"
+        hint = f"no spec has kind {' or '.join(override.kinds)}"
     mark = place.mark(("match",))
     return Diagnostic("KG0709", "this override matches no spec", mark, hint, Severity.WARNING)

@@ -137,7 +137,7 @@ KAIGEN_REFUSES = {
     ".text=1": "a key is missing",
     "text=a,,number=1": "a key is missing",
     "map.": "a key is missing",
-    "list[0=2": "is no index of a list",
+    "list[0=2": "is not an index of a list",
     "list[0]": "has no value",
 }
 """Assignments that Helm ignores silently or reads in a surprising way."""
@@ -238,7 +238,7 @@ def test_an_assignment_names_an_app_and_a_setting(text: str) -> None:
 def test_a_null_without_a_default_is_rejected() -> None:
     values = effective_values(APP, [parse_assignment("app.map.missing=null")])
     assert [item.message for item in check_values(APP, values)] == [
-        "`app.map.missing`: there is no default that null could take away"
+        "`app.map.missing`: null removes a default, and this setting has none"
     ]
 
 

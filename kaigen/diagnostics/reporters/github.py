@@ -31,9 +31,9 @@ def _command(item: Diagnostic) -> str:
                 properties["col"] = str(mark.column)
                 properties["endColumn"] = str(mark.column + max(mark.length, 1) - 1)
     properties["title"] = f"{item.code} {known.title}" if known else item.code
-    said = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
+    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
     message = item.message + (f"\n{item.hint}" if item.hint else "")
-    return f"::{_COMMANDS[item.severity]} {said}::{_data(message)}"
+    return f"::{_COMMANDS[item.severity]} {listed}::{_data(message)}"
 
 
 def _data(text: str) -> str:

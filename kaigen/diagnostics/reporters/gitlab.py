@@ -12,7 +12,7 @@ from kaigen.diagnostics.reporters.summary import fingerprints, printable
 
 _SEVERITIES = {Severity.ERROR: "major", Severity.WARNING: "minor", Severity.NOTE: "info"}
 _NO_FILE = "kaigen.yaml"
-"""Where a problem is told that no file is to blame for: the form wants one."""
+"""The file of problems outside of files, because the format requires one."""
 
 
 def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Sequence[str] = ()) -> str:

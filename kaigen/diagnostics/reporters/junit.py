@@ -12,7 +12,7 @@ _NO_FILE = "kaigen"
 
 
 def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Sequence[str] = ()) -> str:
-    """The report. Warnings and notes stand in the output of a case and do not fail it."""
+    """Return the report. Warnings and notes are part of the output of a case and do not fail it."""
     from xml.etree import ElementTree
 
     cases: dict[str, list[Diagnostic]] = {file: [] for file in files}

@@ -42,7 +42,7 @@ def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Seq
 
 
 def _rule(code: str, diagnostics: Sequence[Diagnostic]) -> _Object:
-    """What a code stands for; code scanning sorts rules by the worst that they were found with."""
+    """The rule of a code; code scanning sorts rules by their worst severity."""
     known = codes().get(code)
     if known is None:
         return {"id": code}

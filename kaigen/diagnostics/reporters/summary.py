@@ -1,4 +1,4 @@
-"""Counting what a report holds."""
+"""Counts and fingerprints of diagnostics."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def printable(text: str, replacement: str = "�") -> str:
 
 
 def fingerprints(diagnostics: Sequence[Diagnostic]) -> list[str]:
-    """What tells each problem from every other, and stays when lines above it come or go: 32 hex digits each.
+    """Return a fingerprint of each problem, 32 hex digits that do not change when lines above it change.
 
     Of the code, the file, the field and the text of the line, and of how many like it came before.
     """

@@ -1,4 +1,4 @@
-"""For people: place, message, the line with what is meant underlined, and how to mend it."""
+"""Text for people: place, message, the underlined line, and the hint."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.reporters.summary import printable, sentence
 
 TAB = 4
-"""Columns that a tab takes in an excerpt, wherever it stands."""
+"""Columns of a tab in an excerpt."""
 WIDTH = 120
 """Columns that an excerpt takes at most; more of a line is cut off around the place."""
 
@@ -63,7 +63,7 @@ def excerpt(mark: Mark) -> tuple[str, int, int]:
     first, last = 0, len(text)
     cells = _cells(text) if len(text) <= 8 * WIDTH else None
     if cells is None or sum(width for _, width in cells) > WIDTH:
-        # Some of what stands before the place, and after it as much as fits.
+        # Some text before the place, and as much as fits after it.
         first = max(0, begin - WIDTH // 3)
         cells = _cells(text[first : first + WIDTH])
         kept, room = 0, WIDTH - 2
@@ -87,7 +87,7 @@ def excerpt(mark: Mark) -> tuple[str, int, int]:
 
 
 def _cells(text: str) -> list[tuple[str, int]]:
-    """Each character as it is shown, with the columns it takes."""
+    """Each character as printed, with its width in columns."""
     if text.isascii() and text.isprintable():
         return [(char, 1) for char in text]
     from unicodedata import category, east_asian_width

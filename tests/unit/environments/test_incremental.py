@@ -100,7 +100,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     return made
 
 
-def test_a_changed_override_renders_the_apps_anew_that_match_and_no_other(repository: Repository) -> None:
+def test_a_changed_override_renders_only_the_matching_apps_again(repository: Repository) -> None:
     repository.config(CONFIG.replace("20Gi", "30Gi"))
     assert repository.render() == ({"alpha", "gamma"}, [])
     repository.config(CONFIG.replace("20Gi", "30Gi").replace("retries: 2", "retries: 3"))
@@ -128,14 +128,14 @@ def test_an_override_that_matches_no_more_is_told_though_its_line_did_not_change
     assert repository.render()[1][-1] == "kaigen.yaml:8 KG0707 no app `gamma` to override"
 
 
-def test_pins_render_the_apps_anew_that_they_change(repository: Repository) -> None:
+def test_pins_render_only_the_apps_that_they_change(repository: Repository) -> None:
     repository.pins(alpha=COMMIT, beta=COMMIT)
     assert repository.render() == (set(), [])
     repository.spec("alpha", "red", "1" * 40)
     repository.spec("gamma", "red", "1" * 40)
     assert repository.render() == ({"gamma"}, [])
     repository.pins(alpha="1" * 40, beta=COMMIT, delta=COMMIT)
-    told = ["prod.yaml:10 KG0713 `delta` is pinned, but there is no such app"]
+    told = ["prod.yaml:10 KG0713 `delta` is pinned, but no app has this name"]
     assert repository.render() == ({"alpha"}, told)
     assert repository.render() == (set(), told)
 
