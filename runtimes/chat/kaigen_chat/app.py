@@ -1,4 +1,4 @@
-"""All routes of the server, and how what goes wrong in them is answered."""
+"""All routes of the server, and their error responses."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _health(service: Service) -> dict[str, object]:
         return as_json({"status": "Healthy"})
 
     async def ready() -> Response:
-        """Whether a request would be taken: for readiness probes."""
+        """Return whether requests are accepted, for readiness probes."""
         if service.draining() or not service.works:
             return refusal(not_serving("The server takes no requests."))
         return as_json({"status": "Ready"})

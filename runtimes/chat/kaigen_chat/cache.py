@@ -1,6 +1,6 @@
-"""The KV cache that all rows of a batch share, with rows that come and go between two steps.
+"""The KV cache of a batch, with rows that join and leave between two steps.
 
-Rows are aligned at their ends: the last token of every row stands in the same column, and shorter rows have padding on
+Rows are aligned at their ends: the last token of every row is in the same column, and shorter rows have padding on
 their left, which the attention mask hides. A step so adds one column for all. Leading columns that no row needs any
 more are dropped by moving the first column, without a copy.
 """
@@ -40,7 +40,7 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]  # transformers is not ther
         self.span = span
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
-        """Called with the first keys and values, which tell heads, size, dtype and device."""
+        """Called with the first keys and values, which define heads, size, dtype and device."""
         self.keys, self.values = self._room(key_states), self._room(value_states)
         self.is_initialized = True
 
@@ -50,7 +50,7 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]  # transformers is not ther
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: object, **kwargs: object
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Stores what a forward pass computed, and returns all of it that rows may attend to."""
+        """Store the result of a forward pass, and return everything that rows may attend to."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         span, end = self.span, self.span.end + key_states.shape[-2]
@@ -67,7 +67,7 @@ class _Layer(CacheLayerMixin):  # type: ignore[misc]  # transformers is not ther
         return self.span.end - self.span.start
 
     def get_max_length(self) -> int:
-        """-1: buffers grow."""
+        """-1, because buffers grow."""
         return -1
 
     def move(self, old: _Span, new: _Span, at: int) -> None:
@@ -104,7 +104,7 @@ class RowsCache(Cache):  # type: ignore[misc]  # as above
 
     @property
     def bytes(self) -> int:
-        """Bytes that the buffers take."""
+        """Return the size of the buffers in bytes."""
         return sum(
             buffer.numel() * buffer.element_size()
             for layer in tuple(self.layers)
@@ -113,24 +113,24 @@ class RowsCache(Cache):  # type: ignore[misc]  # as above
         )
 
     def reserve(self, tokens: int) -> None:
-        """Makes room for the columns of the next forward pass; to be called before it."""
+        """Make room for the columns of the next forward pass; call it before the pass."""
         if self.span.end + tokens > self.span.columns:
             self._resize(self.span.rows, self.width, self.width + tokens)
 
     def advance(self, tokens: int) -> None:
-        """Counts the columns of the forward pass that ended."""
+        """Count the columns of the finished forward pass."""
         self.span.end += tokens
 
     def trim(self, longest: int) -> None:
-        """Drops leading columns: no row is longer than that."""
+        """Drop leading columns that no row uses."""
         self.span.start = self.span.end - longest
 
     def append(self, other: RowsCache, picks: Sequence[int]) -> None:
-        """Adds rows of another cache after the last one.
+        """Append rows of another cache.
 
         Args:
             other: the cache they are in.
-            picks: their numbers there; one that stands there twice is added twice.
+            picks: their numbers there; a number that occurs twice is added twice.
         """
         span, width = self.span, other.width
         rows, first = span.rows + len(picks), span.rows
@@ -156,7 +156,7 @@ class RowsCache(Cache):  # type: ignore[misc]  # as above
         span.start, span.rows = start, rows
 
     def remove(self, row: int) -> None:
-        """Takes a row out; the last one takes its number."""
+        """Remove a row; the last row gets its number."""
         span = self.span
         span.rows -= 1
         if row != span.rows:

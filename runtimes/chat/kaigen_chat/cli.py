@@ -1,4 +1,4 @@
-"""The command line: reads settings, serves, and turns every outcome into an exit code."""
+"""The command line: reads settings, serves, and returns an exit code for every outcome."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
         env: the environment.
 
     Returns:
-        The exit code: 0 when it was told to end, 2 for settings, 3 for a model that cannot be served, 20 when the
+        The exit code: 0 after SIGTERM or SIGINT, 2 for settings, 3 for a model that cannot be served, 20 when the
         folder was not complete in time.
     """
     try:

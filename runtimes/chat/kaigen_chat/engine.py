@@ -1,4 +1,4 @@
-"""The loop that answers: one thread, one batch, one token for every row in a step, and new rows between two steps."""
+"""The generation loop: one thread, one batch, one token per row and step, and new rows between two steps."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _FAILURES = 3  # steps that fail in a row before the engine gives up
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What the engine may hold at once.
+    """The limits of the engine.
 
     Attributes:
         rows: answers that are generated at once.
-        queue: answers that may wait besides.
+        queue: how many more answers may wait.
         cache_tokens: rows × columns of the KV cache.
         chunk: prompt tokens that are computed between two steps of the batch.
     """
@@ -52,7 +52,7 @@ class _Prefill:
 
     @property
     def rows(self) -> int:
-        """Answers that will come of it."""
+        """Return the number of answers of the job."""
         return sum(job.choices for job in self.jobs)
 
 
@@ -61,7 +61,7 @@ class Engine:
 
     Args:
         model: used by the engine's thread alone.
-        limits: what it may hold.
+        limits: its limits.
         metrics: where it counts.
         deliver: is called from the engine's thread, once a step, with what the step brought.
     """
@@ -97,11 +97,11 @@ class Engine:
         return RowsCache(0, 0, self._model.context, self._limits.cache_tokens)
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the thread after the step it is in; jobs that are not done get an error."""
+        """Stop the thread after the current step; unfinished jobs get an error."""
         with self._wake:
             self._stopping = True
             self._wake.notify()
@@ -113,7 +113,7 @@ class Engine:
         return self._thread.is_alive() and not self._broken
 
     def submit(self, jobs: Sequence[Job]) -> None:
-        """Queues jobs, all or none.
+        """Queue jobs, all or none.
 
         Raises:
             Refused: the queue is full, or the engine does not run.
@@ -125,7 +125,7 @@ class Engine:
             self._wake.notify()
 
     def cancel(self, jobs: Sequence[Job]) -> None:
-        """Frees what the jobs hold, before the next step."""
+        """Free the resources of the jobs before the next step."""
         with self._wake:
             for job in jobs:
                 job.cancelled = True
@@ -186,7 +186,7 @@ class Engine:
             self._done(prefill.rows)
 
     def _admit(self) -> None:
-        """Takes as many jobs from the queue as there is room for, and prompts as fit in one chunk."""
+        """Take as many jobs from the queue as there is room for, with prompts that fit in one chunk."""
         jobs: list[Job] = []
         rows = len(self._rows)
         longest = max((row.job.most for row in self._rows), default=0)
@@ -264,7 +264,7 @@ class Engine:
         self._take(0, choose(logits, [row.chooser for row in self._rows], self._model.eos))
 
     def _take(self, first: int, chosen: Sequence[Choice]) -> None:
-        """Gives each row its token, from the row `first` on, and takes out those that end with it."""
+        """Append a token to each row from `first` on, and remove the rows that end with it."""
         now = time.monotonic()
         ended = []
         for number, choice in enumerate(chosen, first):
@@ -290,7 +290,7 @@ class Engine:
             self._waiting.done(rows, seconds)
 
     def _fail_all(self, error: Refused, *, also_waiting: bool = False) -> None:
-        """Tells every job that is in that it failed, and begins with an empty batch."""
+        """Fail every running job, and start with an empty batch."""
         jobs = {id(row.job): row.job for row in self._rows}
         rows = len(self._rows)
         if self._prefill is not None:

@@ -1,10 +1,10 @@
-"""What may go wrong: before the server listens, and in answer to a request."""
+"""Errors, at startup and in requests."""
 
 from __future__ import annotations
 
 
 class Failure(Exception):
-    """The server cannot start: told in one line, without a traceback.
+    """The server cannot start: printed in one line, without a traceback.
 
     Attributes:
         code: exit code of the process.
@@ -14,25 +14,25 @@ class Failure(Exception):
 
 
 class BadSettings(Failure):
-    """A flag, an environment variable or a file they name cannot be used."""
+    """A flag, an environment variable or a file that they name is invalid."""
 
     code = 2
 
 
 class BadModel(Failure):
-    """The folder holds no model that this server reads, or that it may read."""
+    """The folder has no model that this server supports or may load."""
 
     code = 3
 
 
 class NotComplete(Failure):
-    """The folder was not marked complete in time: starting again helps."""
+    """The folder had no completion marker in time; a restart helps."""
 
     code = 20
 
 
 class Refused(Exception):
-    """A request that gets an error for an answer.
+    """A request that is answered with an error.
 
     Attributes:
         status: HTTP status.
@@ -60,7 +60,7 @@ class Refused(Exception):
         self.retry_after = retry_after
 
     def body(self) -> dict[str, dict[str, str | None]]:
-        """The answer in the shape that OpenAI's clients read."""
+        """Return the response in OpenAI's format."""
         return {
             "error": {"message": str(self), "type": self.kind, "param": self.param, "code": self.code},
         }
@@ -71,7 +71,7 @@ class Refused(Exception):
 
 
 def bad_request(message: str, param: str | None = None, code: str | None = None) -> Refused:
-    """400: the request can never be answered as it is."""
+    """400: the request is invalid."""
     return Refused(400, message, param=param, code=code)
 
 
@@ -87,5 +87,5 @@ def too_busy(retry_after: int) -> Refused:
 
 
 def not_serving(message: str, retry_after: int = 5) -> Refused:
-    """503: not ready yet, not any more, or broken."""
+    """503: not ready yet, shutting down, or broken."""
     return Refused(503, message, kind="server_error", code="unavailable", retry_after=retry_after)

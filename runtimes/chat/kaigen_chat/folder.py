@@ -1,4 +1,4 @@
-"""What must hold of a model's folder before anything in it is loaded. Reads names and JSON only."""
+"""Checks a model folder before anything is loaded. Reads only names and JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 
 
 def check(folder: Path, *, trust_remote_code: bool) -> None:
-    """Refuses what this server does not load.
+    """Reject models that this server does not support.
 
     Args:
         folder: the model's folder.
@@ -64,7 +64,7 @@ def _check_shards(folder: Path, index: Path, names: frozenset[str]) -> None:
     wanted = sorted({str(name) for name in shards.values()})
     for name in wanted:
         if "/" in name or not name.endswith(".safetensors"):
-            raise BadModel(f"{index} names a file that is not a safetensors file beside it: {name}")
+            raise BadModel(f"{index} names a file that is not a safetensors file in the same folder: {name}")
     missing = [name for name in wanted if name not in names]
     if missing:
         raise BadModel(
@@ -85,7 +85,7 @@ def _json(path: Path) -> dict[str, object]:
 
 
 def missing(folder: Path, identity: str) -> str | None:
-    """What the completion marker lacks; None when the folder is complete.
+    """Return what is missing for completeness; None when the folder is complete.
 
     The marker is kaigen-downloader's, and the last thing it writes.
 
@@ -118,24 +118,24 @@ def missing(folder: Path, identity: str) -> str | None:
 def wait(
     folder: Path, identity: str, *, timeout: float, say: Callable[[str], None], poll: float = 2.0
 ) -> None:
-    """Blocks until the folder is marked complete.
+    """Block until the folder has a completion marker.
 
     Args:
         folder: the model's folder.
         identity: what the marker must name, or `any`.
         timeout: seconds.
-        say: is told what is waited for, whenever that changes.
+        say: called with the missing item whenever it changes.
         poll: seconds between two looks.
 
     Raises:
         NotComplete: the time is over.
     """
     end = time.monotonic() + timeout
-    said = None
+    reported = None
     while (lack := missing(folder, identity)) is not None:
-        if lack != said:
+        if lack != reported:
             say(f"waiting for {folder}: {lack}")
-            said = lack
+            reported = lack
         if (left := end - time.monotonic()) <= 0:
             raise NotComplete(f"{folder} is not complete after {timeout:g} seconds: {lack}")
         time.sleep(min(poll, left))

@@ -1,4 +1,4 @@
-"""What every route needs of HTTP: a guard before them, answers that notice when the client has gone."""
+"""HTTP helpers: middleware for all routes, and responses that stop when the client disconnects."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def as_json(content: object, status: int = 200, headers: Mapping[str, str] | Non
 
 
 def refusal(error: Refused) -> Response:
-    """The answer to what was refused."""
+    """Return the response for a rejected request."""
     return as_json(error.body(), error.status, error.headers())
 
 
 async def read_json(request: Request) -> JsonValue:
-    """The body of a request, whatever its content type says.
+    """Return the body of a request, regardless of its content type.
 
     Raises:
         Refused: it is not JSON.
@@ -60,11 +60,11 @@ async def read_json(request: Request) -> JsonValue:
 
 
 class Gone(Exception):
-    """The client closed the connection. Nobody sees what is answered."""
+    """The client closed the connection. Nobody reads the response."""
 
 
 async def unless_gone(request: Request, work: Awaitable[T]) -> T:
-    """Awaits the work, or gives up as soon as the client has gone.
+    """Wait for the work, or stop as soon as the client disconnects.
 
     Raises:
         Gone: it has.
@@ -96,7 +96,7 @@ class Events(StreamingResponse):  # type: ignore[misc]  # FastAPI is not there w
         self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Streams until the end, or until the client has gone."""
+        """Stream until the end, or until the client disconnects."""
         with self._answer:
             await super().__call__(scope, receive, send)
 
@@ -112,7 +112,7 @@ async def _lines(items: AsyncIterator[object]) -> AsyncIterator[bytes]:
 
 
 class Guard:
-    """Stands before all routes: asks for a key, bounds the body, counts answers.
+    """Middleware for all routes: checks the API key, limits the body, counts responses.
 
     Args:
         app: what is guarded.
@@ -160,7 +160,7 @@ class Guard:
         if not self._keys:
             return
         scheme, _, sent = headers.get(b"authorization", b"").partition(b" ")
-        # Every key is compared, each in constant time, so that time tells nothing.
+        # Compare every key in constant time, so that timing reveals nothing.
         right = [hmac.compare_digest(sent.strip(), key) for key in self._keys]
         if scheme.lower() != b"bearer" or not any(right):
             raise _NoKey()
@@ -207,7 +207,7 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Gives the body that was read once more, then what follows it."""
+    """Replay the body that was already read, then continue with new messages."""
     first = True
 
     async def again() -> Event:

@@ -1,4 +1,4 @@
-"""A request as the engine sees it, and what the engine tells of it. Needs no PyTorch."""
+"""Requests and results of the engine. Needs no PyTorch."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Spelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A token of the answer, and the likeliest ones that could have stood there."""
+class TokenLogprobs:
+    """A token of the answer, and the most likely alternatives."""
 
     token: Spelled
     top: tuple[Spelled, ...]
@@ -35,7 +35,7 @@ class Piece:
         choice: which of the request's answers.
         text: what follows; may be empty.
         tokens: how many tokens it took since the last piece.
-        told: these tokens, when they were asked for.
+        logprobs: these tokens, if requested.
         finish: why the answer ends here: `stop` or `length`; None while it goes on.
         error: the request failed, and nothing follows.
     """
@@ -43,7 +43,7 @@ class Piece:
     choice: int
     text: str = ""
     tokens: int = 0
-    told: tuple[Told, ...] = ()
+    logprobs: tuple[TokenLogprobs, ...] = ()
     finish: str | None = None
     error: Refused | None = None
 
@@ -58,7 +58,7 @@ class Job:
         choices: how many answers.
         first: the number of the first answer, for requests of several prompts.
         whole: pieces come only when an answer is complete.
-        cancelled: set by whoever does not want the answers any more.
+        cancelled: set when the client no longer wants the answers.
         born: when it was made, by `time.monotonic`.
     """
 
@@ -86,7 +86,7 @@ class Waiting:
         """
         Args:
             rows: answers that are generated at once.
-            queue: answers that may wait besides.
+            queue: how many more answers may wait.
         """
         self._rows = rows
         self._most = rows + queue
@@ -97,11 +97,11 @@ class Waiting:
 
     @property
     def rows(self) -> int:
-        """Answers that wait."""
+        """Return the number of waiting answers."""
         return self._queued
 
     def push(self, jobs: Sequence[Job]) -> None:
-        """Takes all of the jobs or none.
+        """Accept all of the jobs or none.
 
         Raises:
             Refused: the queue is full.
@@ -115,11 +115,11 @@ class Waiting:
         self._jobs.extend(jobs)
 
     def head(self) -> Job | None:
-        """The next one, which stays."""
+        """Return the next job without taking it."""
         return self._jobs[0] if self._jobs else None
 
     def pop(self) -> Job:
-        """Takes the next one out. Its rows still count, until they are `done`."""
+        """Take the next job. Its rows still count until they are `done`."""
         job = self._jobs.popleft()
         self._queued -= job.choices
         return job
@@ -131,7 +131,7 @@ class Waiting:
             self._seconds += (seconds - self._seconds) / 8
 
     def drop_cancelled(self) -> list[Job]:
-        """Takes out whom nobody waits for."""
+        """Remove the rows of disconnected clients."""
         gone = [job for job in self._jobs if job.cancelled]
         if gone:
             self._jobs = deque(job for job in self._jobs if not job.cancelled)

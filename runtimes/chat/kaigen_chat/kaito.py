@@ -1,8 +1,8 @@
-"""The bodies that KAITO's servers took on /chat and /generate, and the shapes they answered with.
+"""The request and response bodies of KAITO's servers on /chat and /generate.
 
-On /chat there were three: flat parameters beside `prompt` (the first falcon server), `prompt` or `messages` with
+On /chat there were three: flat parameters next to `prompt` (the first falcon server), `prompt` or `messages` with
 `generate_kwargs` (text-generation servers to 0.8), and `input_data` (llama servers, whose /generate takes `prompts`).
-Their defaults hold. What they took and this server does not have, such as beams, is refused unless it is the default.
+Their defaults apply. What they took and this server does not have, such as beams, is refused unless it is the default.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _LlamaText(Schema):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """`prompt` was sent: answered with `{"Result": text}`.
+    """Answer `prompt` with `{"Result": text}`.
 
     Attributes:
         prompt: what to go on from.
@@ -94,7 +94,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """`messages` were sent: answered with `{"Result": text}`."""
+    """Answer `messages` with `{"Result": text}`."""
 
     messages: tuple[Message, ...]
     generate: _Generate
@@ -110,14 +110,14 @@ class Dialogs:
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """Texts were sent: answered with what follows each."""
+    """Complete each of the given texts."""
 
     prompts: tuple[str, ...]
     parameters: _Llama
 
 
 def parse_chat(data: JsonValue) -> Text | Chat | Dialogs:
-    """What a body of /chat means. Raises `Refused`."""
+    """Return the request of a /chat body. Raises `Refused`."""
     if not isinstance(data, dict):
         raise bad_request("The body must be a JSON object")
     try:
@@ -142,7 +142,7 @@ class _Conversation(Schema):
 
 
 def parse_generate(data: JsonValue) -> Prompts:
-    """What a body of /generate means. Raises `Refused`."""
+    """Return the request of a /generate body. Raises `Refused`."""
     try:
         text = _LlamaText.model_validate(data)
     except ValidationError as error:

@@ -48,12 +48,12 @@ def router(service: Service) -> APIRouter:
             prompts = await conversations(asked.dialogs, "input_data.input_string")
             how = [kaito.llama_sampling(asked.parameters, len(prompt), service.span()) for prompt in prompts]
             pieces = await run(request, jobs(prompts, how))
-            told = [
-                [_said(message.role, message.plain()["content"]) for message in dialog]
-                + [_said("assistant", piece.text)]
+            results = [
+                [_message(message.role, message.plain()["content"]) for message in dialog]
+                + [_message("assistant", piece.text)]
                 for dialog, piece in zip(asked.dialogs, pieces, strict=True)
             ]
-            return as_json({"results": told})
+            return as_json({"results": results})
         if isinstance(asked, kaito.Chat):
             [prompt] = await conversations([asked.messages], "messages")
             before = ""
@@ -70,11 +70,11 @@ def router(service: Service) -> APIRouter:
         prompts = await tokens(asked.prompts, "prompts")
         how = [kaito.llama_sampling(asked.parameters, len(prompt), service.span()) for prompt in prompts]
         pieces = await run(request, jobs(prompts, how))
-        told = [
+        results = [
             {"prompt": prompt, "response": piece.text}
             for prompt, piece in zip(asked.prompts, pieces, strict=True)
         ]
-        return as_json({"results": told})
+        return as_json({"results": results})
 
     routes = APIRouter()
     routes.add_api_route("/chat", chat, methods=["POST"])
@@ -82,5 +82,5 @@ def router(service: Service) -> APIRouter:
     return routes
 
 
-def _said(role: str, content: str) -> dict[str, str]:
+def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role.capitalize(), "content": content}

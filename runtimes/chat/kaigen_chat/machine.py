@@ -1,4 +1,4 @@
-"""How many processors this container may use, which PyTorch does not ask."""
+"""The number of processors that this container may use, which PyTorch does not check."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def cpus(cgroups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Processors that this process may use: the affinity of the process, or the CPU limit if that is less.
+    """Return the processors that this process may use: its affinity, or the CPU limit if that is lower.
 
     Args:
         cgroups: where the kernel shows control groups; both versions are read.

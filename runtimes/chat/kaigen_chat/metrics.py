@@ -1,4 +1,4 @@
-"""What Prometheus reads. Names that autoscalers use are vLLM's, so that a change of the engine changes no rule."""
+"""Prometheus metrics, with vLLM's names where autoscalers use them, so that rules work with both engines."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Metrics:
         cache: Callable[[], float],
         cache_bytes: Callable[[], float],
     ) -> None:
-        """Tells where gauges are read."""
+        """Set the sources of the gauges."""
         for name, about, read in (
             ("vllm:num_requests_running", "Answers that are generated now", running),
             ("vllm:num_requests_waiting", "Answers that wait for their turn", waiting),
@@ -69,40 +69,40 @@ class Metrics:
             Gauge(name, about, ["model_name"], registry=self.registry).labels(self._model).set_function(read)
 
     def text(self) -> bytes:
-        """In Prometheus's text format."""
+        """Return the metrics in Prometheus text format."""
         out: bytes = generate_latest(self.registry)
         return out
 
     def queued(self, seconds: float) -> None:
-        """A job came to its turn."""
+        """Count a job that starts."""
         self._queue.observe(seconds)
 
     def prompted(self, tokens: int) -> None:
-        """Prompts were read."""
+        """Count prompts that were read."""
         self._prompt.inc(tokens)
 
     def generated(self, seconds: float, *, first: bool) -> None:
-        """A token came, so long after the last one or after the request."""
+        """Count a token, with the time since the last one or since the request."""
         self._generated.inc()
         (self._first if first else self._between).observe(seconds)
 
     def stepped(self, rows: int) -> None:
-        """A step of the batch."""
+        """Count a step of the batch."""
         self._batch.observe(rows)
 
     def finished(self, reason: str, seconds: float) -> None:
-        """An answer ended."""
+        """Count a finished answer."""
         self._success.labels(self._model, reason).inc()
         self._whole.observe(seconds)
 
     def cancelled(self, rows: int) -> None:
-        """Answers were given up."""
+        """Count cancelled answers."""
         self._cancelled.inc(rows)
 
     def failed(self, jobs: int) -> None:
-        """Requests failed."""
+        """Count failed requests."""
         self._failed.inc(jobs)
 
     def answered(self, route: str, code: int) -> None:
-        """An HTTP request was answered."""
+        """Count an HTTP response."""
         self._http.labels(route, str(code)).inc()

@@ -26,12 +26,12 @@ _KINDS = {"full_attention", "sliding_attention"}
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is said of the model when the server starts.
+    """Return the line about the model that is logged at startup.
 
     Attributes:
         parameters: how many numbers the weights are.
         weight_bytes: bytes they take in memory.
-        cache_bytes: bytes that one token takes in the KV cache; None when the configuration does not tell.
+        cache_bytes: bytes that one token takes in the KV cache; None when the configuration does not contain it.
     """
 
     parameters: int
@@ -40,10 +40,10 @@ class Facts:
 
 
 class LanguageModel:
-    """A decoder and its tokenizer. `forward` is for one thread; the rest may be called beside it."""
+    """A decoder and its tokenizer. `forward` is for one thread; the other methods may be called at the same time."""
 
     def __init__(self, settings: Settings) -> None:
-        """Loads what is in the folder, which was checked, and nothing from elsewhere.
+        """Load the checked folder, and nothing outside it.
 
         Raises:
             BadModel: it is not one that can be served.
@@ -111,7 +111,7 @@ class LanguageModel:
     def forward(
         self, tokens: torch.Tensor, mask: torch.Tensor | None, positions: torch.Tensor, cache: RowsCache
     ) -> torch.Tensor:
-        """Computes the logits after the last of some further tokens of each row, and stores their keys and values.
+        """Return the logits after some more tokens of each row, and store their keys and values.
 
         Args:
             tokens: rows × tokens.
@@ -142,7 +142,7 @@ class LanguageModel:
         return list(self._tokenizer.encode(text, add_special_tokens=special))
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens, without special ones."""
+        """Return the text of tokens, without special tokens."""
         text: str = self._tokenizer.decode(
             list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
@@ -161,11 +161,11 @@ class LanguageModel:
     def chat(
         self, messages: Sequence[Mapping[str, str]], variables: Mapping[str, JsonValue] | None = None
     ) -> list[int]:
-        """Tokens of a conversation, up to where the model's answer begins.
+        """Return the tokens of a conversation, up to the start of the model's answer.
 
         Args:
             messages: `role` and `content` of each.
-            variables: what the template may read besides.
+            variables: additional variables for the template.
 
         Raises:
             Refused: there is no template, or it does not accept the messages.
@@ -231,7 +231,7 @@ def _context(config: AutoConfig, asked: int | None) -> int:
 def _generation(
     path: Path, model: torch.nn.Module, tokenizer: AutoTokenizer
 ) -> tuple[tuple[int, ...], Defaults]:
-    """End-of-text tokens, and how to sample when a request is silent."""
+    """End-of-text tokens, and the default sampling parameters."""
     found: GenerationConfig = model.generation_config
     eos = found.eos_token_id
     ends = [] if eos is None else [eos] if isinstance(eos, int) else list(eos)

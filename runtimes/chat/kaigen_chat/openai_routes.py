@@ -12,7 +12,7 @@ from fastapi.responses import Response
 
 from kaigen_chat.errors import Refused
 from kaigen_chat.http import Events, as_json, read_json, unless_gone
-from kaigen_chat.job import Job, Piece, Spelled, Told
+from kaigen_chat.job import Job, Piece, Spelled, TokenLogprobs
 from kaigen_chat.schemas import Body, parse_chat, parse_completion
 from kaigen_chat.service import Answer, Service
 from kaigen_chat.text import BROKEN
@@ -32,9 +32,9 @@ def router(service: Service) -> APIRouter:
         messages = [message.plain() for message in asked.messages]
         prompt = await service.read(lambda: service.model.chat(messages, asked.chat_template_kwargs))
         limit = service.check(prompt, asked.limit, "messages", asked.n)
-        sampling = asked.sampling(service.model.defaults, limit, asked.told)
+        sampling = asked.sampling(service.model.defaults, limit, asked.top_count)
         job = Job(prompt, sampling, asked.n, whole=not asked.stream)
-        return await _answer(request, service, asked, [job], _Chat(service.name, asked.told is not None))
+        return await _answer(request, service, asked, [job], _Chat(service.name, asked.top_count is not None))
 
     async def completions(request: Request) -> Response:
         asked = parse_completion(await read_json(request))
@@ -94,7 +94,7 @@ def _tokens(service: Service, prompt: str | list[int]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """What begins every object of one answer."""
+    """Return the common fields of every object of one answer."""
 
     id: str
     kind: str
@@ -123,22 +123,24 @@ class _Chat:
 
     def part(self, piece: Piece) -> Out:
         delta = {"content": piece.text} if piece.text or not piece.finish else {}
-        return self._choice(piece.choice, {"delta": delta}, piece.finish, piece.told)
+        return self._choice(piece.choice, {"delta": delta}, piece.finish, piece.logprobs)
 
     def whole(self, piece: Piece) -> Out:
         message = {"role": "assistant", "content": piece.text, "refusal": None}
-        return self._choice(piece.choice, {"message": message}, piece.finish, piece.told)
+        return self._choice(piece.choice, {"message": message}, piece.finish, piece.logprobs)
 
-    def _choice(self, number: int, content: Out, finish: str | None, told: Sequence[Told]) -> Out:
-        return {"index": number, **content, "logprobs": self._logprobs(told), "finish_reason": finish}
+    def _choice(
+        self, number: int, content: Out, finish: str | None, logprobs: Sequence[TokenLogprobs]
+    ) -> Out:
+        return {"index": number, **content, "logprobs": self._logprobs(logprobs), "finish_reason": finish}
 
-    def _logprobs(self, told: Sequence[Told]) -> Out | None:
+    def _logprobs(self, logprobs: Sequence[TokenLogprobs]) -> Out | None:
         if not self._with_logprobs:
             return None
         return {
             "content": [
                 {**_spelled(one.token), "top_logprobs": [_spelled(other) for other in one.top]}
-                for one in told
+                for one in logprobs
             ],
             "refusal": None,
         }
@@ -180,14 +182,14 @@ class _Completion:
         if not self._with_logprobs:
             return None
         offsets = []
-        for one in piece.told:
+        for one in piece.logprobs:
             offset = self._offsets.get(piece.choice, 0)
             offsets.append(offset)
             self._offsets[piece.choice] = offset + len(one.token.text)
         return {
-            "tokens": [one.token.text for one in piece.told],
-            "token_logprobs": [one.token.logprob for one in piece.told],
-            "top_logprobs": [{other.text: other.logprob for other in one.top} for one in piece.told],
+            "tokens": [one.token.text for one in piece.logprobs],
+            "token_logprobs": [one.token.logprob for one in piece.logprobs],
+            "top_logprobs": [{other.text: other.logprob for other in one.top} for one in piece.logprobs],
             "text_offset": offsets,
         }
 
@@ -227,7 +229,7 @@ async def _stream(answer: Answer, asked: Body, shape: _Chat | _Completion) -> As
 
 
 def _joined(pieces: Sequence[Piece]) -> list[Piece]:
-    """One piece for each answer, when the client was slower than the engine."""
+    """Merge pieces into one per answer, when the client is slower than the engine."""
     joined: dict[int, Piece] = {}
     for piece in pieces:
         before = joined.get(piece.choice)
@@ -238,7 +240,7 @@ def _joined(pieces: Sequence[Piece]) -> list[Piece]:
                 piece.choice,
                 before.text + piece.text,
                 before.tokens + piece.tokens,
-                before.told + piece.told,
+                before.logprobs + piece.logprobs,
                 piece.finish,
             )
         )

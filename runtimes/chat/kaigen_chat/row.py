@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-from kaigen_chat.job import Job, Piece, Spelled, Told
+from kaigen_chat.job import Job, Piece, Spelled, TokenLogprobs
 from kaigen_chat.model import LanguageModel
 from kaigen_chat.sampler import Choice, Chooser, generator
 from kaigen_chat.text import Detokenizer, StopTexts
 
 
 class Row:
-    """A row of the batch: its tokens so far, and what of their text was given out.
+    """A row of the batch: its tokens so far, and how much of their text was sent.
 
     Attributes:
         job: whose answer it is.
@@ -33,13 +33,13 @@ class Row:
         self._ends = job.sampling.stop_tokens | (
             frozenset() if job.sampling.ignore_eos else frozenset(model.eos)
         )
-        # Without a stop text to look for, an answer that is told whole is decoded once.
+        # Without a stop text to look for, an answer that is not streamed is decoded once.
         self._at_once: list[int] | None = [] if job.whole and not job.sampling.stop else None
         self._text = Detokenizer(model.decode)
         self._stops = StopTexts(job.sampling.stop)
         self._kept: list[str] = []
-        self._told: list[Told] = []
-        self._untold = 0
+        self._logprobs: list[TokenLogprobs] = []
+        self._unsent = 0
         self._when = job.born
 
     def since(self, now: float) -> float:
@@ -47,7 +47,7 @@ class Row:
         return now - self._when
 
     def add(self, choice: Choice, now: float | None = None) -> Piece | None:
-        """Takes a further token.
+        """Append a token.
 
         Returns:
             What there is to tell: nothing while characters are incomplete, may be the begin of a stop text, or are
@@ -56,7 +56,7 @@ class Row:
         self._when = time.monotonic() if now is None else now
         self.last = choice.token
         self.tokens += 1
-        self._untold += 1
+        self._unsent += 1
         self.chooser.note(choice.token)
         ends = choice.token in self._ends
         finish = "stop" if ends else "length" if self.tokens >= self.job.sampling.max_tokens else None
@@ -66,8 +66,8 @@ class Row:
         if self._stops.hit:
             finish = "stop"
         if choice.logprob is not None and not ends:
-            self._told.append(
-                Told(
+            self._logprobs.append(
+                TokenLogprobs(
                     Spelled(self._model.spell(choice.token), choice.logprob),
                     tuple(Spelled(self._model.spell(other.token), other.logprob) for other in choice.top),
                 )
@@ -86,10 +86,10 @@ class Row:
         return self._stops.add(self._text.end()) + self._stops.end()
 
     def _piece(self, text: str, finish: str | None) -> Piece | None:
-        if finish is None and (self.job.whole or not (text or self._told)):
+        if finish is None and (self.job.whole or not (text or self._logprobs)):
             if text:
                 self._kept.append(text)
             return None
-        piece = Piece(self.choice, "".join(self._kept) + text, self._untold, tuple(self._told), finish)
-        self._kept, self._told, self._untold = [], [], 0
+        piece = Piece(self.choice, "".join(self._kept) + text, self._unsent, tuple(self._logprobs), finish)
+        self._kept, self._logprobs, self._unsent = [], [], 0
         return piece

@@ -25,7 +25,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What was chosen for a row.
+    """The tokens chosen for a row.
 
     Attributes:
         token: its id.
@@ -57,7 +57,7 @@ class Chooser:
     chosen: int = 0
 
     def note(self, token: int) -> None:
-        """Counts a token that was chosen."""
+        """Count a chosen token."""
         self.chosen += 1
         if self.sampling.penalised:
             self.count[token] += 1
@@ -69,7 +69,7 @@ def generator(seed: int | None, choice: int) -> random.Random:
 
 
 def choose(logits: torch.Tensor, rows: Sequence[Chooser], eos: Sequence[int]) -> list[Choice]:
-    """Chooses for all rows.
+    """Choose the next tokens of all rows.
 
     Args:
         logits: rows × vocabulary.
@@ -141,7 +141,7 @@ def _draw(scores: torch.Tensor, rows: Sequence[Chooser]) -> torch.Tensor:
 
 
 def _draw_narrow(scaled: torch.Tensor, numbers: torch.Tensor, asked: Sequence[Sampling]) -> torch.Tensor:
-    """Draws among the top_k likeliest tokens, and of these among those that top_p leaves."""
+    """Sample from the top_k most likely tokens that top_p allows."""
     vocabulary = scaled.shape[-1]
     width = min(vocabulary, max(sampling.top_k or _CANDIDATES for sampling in asked))
     while True:

@@ -1,4 +1,4 @@
-"""How an answer is to be generated: what every route's body comes down to."""
+"""The sampling parameters that every route's body is converted to."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Sampling:
         temperature: 0 takes the likeliest token always.
         top_p: sample among the likeliest tokens whose probabilities sum up to it.
         top_k: sample among that many tokens; 0 among all.
-        repetition_penalty: divides the logits of tokens that stand in prompt or answer; 1 does nothing.
-        presence_penalty: is taken from the logit of a token that stands in the answer.
+        repetition_penalty: divides the logits of tokens that are in the prompt or answer; 1 has no effect.
+        presence_penalty: is subtracted from the logit of a token that is in the answer.
         frequency_penalty: is taken once for each time it does.
         logit_bias: token ids and what is added to their logits.
         seed: makes the sampling repeatable; None draws one.
         stop: texts that end the answer and are not part of it.
         stop_tokens: tokens that do.
         ignore_eos: go on after the model's own end-of-text tokens.
-        logprobs: how many likeliest tokens are told with each token; 0 only its own; None nothing.
+        logprobs: how many of the most likely tokens to return with each token; 0 for only its own, None for none.
     """
 
     max_tokens: int
@@ -45,7 +45,7 @@ class Sampling:
 
     @property
     def greedy(self) -> bool:
-        """Whether the likeliest token is taken."""
+        """Whether the most likely token is always chosen."""
         return self.temperature < _COLD
 
     @property
@@ -56,7 +56,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What holds when a request is silent: the model's generation_config.json, else OpenAI's defaults."""
+    """The defaults of a request: the model's generation_config.json, or OpenAI's defaults."""
 
     temperature: float = 1.0
     top_p: float = 1.0

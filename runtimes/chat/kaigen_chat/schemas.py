@@ -1,4 +1,4 @@
-"""Bodies of OpenAI's API, as far as this server honours them. What it cannot honour it refuses, and says so."""
+"""Request bodies of OpenAI's API. Fields that this server does not support are rejected."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ABSENT: dict[str, tuple[JsonValue, ...]] = {
 
 
 class Schema(BaseModel):
-    """A part of a body: unknown fields are refused."""
+    """A part of a body; unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,7 +60,7 @@ class Message(Schema):
     name: str | None = None
 
     def plain(self) -> dict[str, str]:
-        """With its content as one text, which is what chat templates take."""
+        """Return the message with its content as one text, as chat templates expect."""
         content = self.content
         if isinstance(content, list):
             content = "".join(part.text for part in content)
@@ -75,7 +75,7 @@ class StreamOptions(Schema):
 
 
 class Body(Schema):
-    """What chats and completions have in common. Fields after `seed` are vLLM's."""
+    """Common fields of chats and completions. Fields after `seed` are vLLM's."""
 
     model: str | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
@@ -130,7 +130,7 @@ class Body(Schema):
         Args:
             defaults: for what the body does not say.
             max_tokens: most tokens of an answer.
-            logprobs: how many likeliest tokens to tell.
+            logprobs: how many of the most likely tokens to return.
         """
         return Sampling(
             max_tokens=max_tokens,
@@ -172,8 +172,8 @@ class ChatBody(Body):
         return self.max_completion_tokens if self.max_completion_tokens is not None else self.max_tokens
 
     @property
-    def told(self) -> int | None:
-        """How many likeliest tokens to tell; None to tell no probability."""
+    def top_count(self) -> int | None:
+        """How many of the most likely tokens to return; None to return no probabilities."""
         if not self.logprobs:
             if self.top_logprobs:
                 raise bad_request("top_logprobs needs logprobs to be true", "top_logprobs")
@@ -201,12 +201,12 @@ Parsed = TypeVar("Parsed", bound=Schema)
 
 
 def parse_chat(data: JsonValue) -> ChatBody:
-    """Raises `Refused` with the field that is wrong."""
+    """Raise `Refused` for the first invalid field."""
     return _parse(ChatBody, data)
 
 
 def parse_completion(data: JsonValue) -> CompletionBody:
-    """Raises `Refused` with the field that is wrong."""
+    """Raise `Refused` for the first invalid field."""
     return _parse(CompletionBody, data)
 
 
@@ -230,7 +230,7 @@ def _parse(schema: type[Parsed], data: JsonValue) -> Parsed:
 
 
 def refusal(error: ValidationError) -> Refused:
-    """400 that names the first field that is wrong, in one line."""
+    """Return a 400 response that names the first invalid field."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
     where = path(first["loc"])
     more = error.error_count() - 1

@@ -1,4 +1,4 @@
-"""Runs the server: loads, listens, and ends when told to."""
+"""Runs the server: loads the model, listens, and stops on a signal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SWITCH = 0.0005  # seconds
 
 
 def serve(settings: Settings, keys: tuple[bytes, ...], say: Callable[[str], None]) -> None:
-    """Serves until SIGTERM or SIGINT, then lets running answers end.
+    """Serve until SIGTERM or SIGINT, then finish running answers.
 
     Args:
         settings: what to serve, and how.
@@ -71,7 +71,7 @@ def serve(settings: Settings, keys: tuple[bytes, ...], say: Callable[[str], None
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Takes the port before the model is loaded, so that a port that is taken is told at once."""
+    """Bind the port before the model is loaded, so that a port in use is reported immediately."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, protocol)

@@ -1,4 +1,4 @@
-"""Between the event loop, where requests come and go, and the engine's thread."""
+"""Connects the event loop, which handles requests, with the engine's thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Answer:
-    """What comes for one request. Used as a context: leaving it early frees what its jobs hold in the engine.
+    """The results of one request. Used as a context: leaving it early frees the resources of its jobs.
 
     Attributes:
         prompt_tokens: of all prompts together.
@@ -36,7 +36,7 @@ class Answer:
         self._news = asyncio.Event()
 
     def put(self, piece: Piece) -> None:
-        """A further piece, from the event loop's thread."""
+        """Add a piece; called from the event loop's thread."""
         self._pieces.append(piece)
         self._news.set()
 
@@ -60,14 +60,14 @@ class Answer:
         return pieces
 
     async def whole(self) -> list[Piece]:
-        """All answers by their number, for jobs that tell them whole."""
+        """Return all answers by number, for jobs that are not streamed."""
         pieces: list[Piece] = []
         while more := await self.next():
             pieces += more
         return sorted(pieces, key=lambda piece: piece.choice)
 
     def close(self) -> None:
-        """Nobody waits for it any more."""
+        """The client has disconnected."""
         self._service.forget(self._jobs, cancel=self._open > 0)
         self._open = 0
 
@@ -85,10 +85,10 @@ class Service:
 
     Args:
         model: what answers.
-        limits: what the engine may hold.
+        limits: the limits of the engine.
         metrics: where it counts.
         name: what clients call the model.
-        draining: tells whether the server is about to end, and takes no more requests.
+        draining: returns whether the server is shutting down and accepts no more requests.
     """
 
     def __init__(
@@ -106,12 +106,12 @@ class Service:
         self._reader = ThreadPoolExecutor(1, "tokenizer")
 
     def start(self) -> None:
-        """Starts the engine; to be called in the event loop."""
+        """Start the engine; call it in the event loop."""
         self._loop = asyncio.get_running_loop()
         self._engine.start()
 
     def stop(self) -> None:
-        """Ends it."""
+        """Stop it."""
         self._engine.stop()
         self._reader.shutdown()
 
@@ -121,11 +121,11 @@ class Service:
         return self._engine.works
 
     async def read(self, parse: Callable[[], T]) -> T:
-        """Runs what takes a tokenizer, beside the event loop."""
+        """Run a function that needs the tokenizer, outside the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._reader, parse)
 
     def check(self, prompt: Sequence[int], max_tokens: int | None, param: str, choices: int = 1) -> int:
-        """How long an answer to a prompt may be.
+        """Return the maximum length of an answer to a prompt.
 
         Args:
             prompt: its tokens.
@@ -163,7 +163,7 @@ class Service:
         )
 
     def ask(self, jobs: Sequence[Job]) -> Answer:
-        """Queues the jobs of one request, all or none.
+        """Queue the jobs of one request, all or none.
 
         Raises:
             Refused: the queue is full, the request never fits, or the server is about to end.
@@ -199,7 +199,7 @@ class Service:
             raise bad_request(f"The model has no token {bad[0]}")
 
     def forget(self, jobs: Sequence[Job], *, cancel: bool) -> None:
-        """Nobody waits for these any more; `cancel` when the engine may still work on them."""
+        """Count jobs whose client has disconnected; `cancel` if the engine may still work on them."""
         for job in jobs:
             self._answers.pop(job, None)
         if cancel:

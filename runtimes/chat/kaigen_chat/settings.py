@@ -83,7 +83,7 @@ class Option:
         parse: from text; raises ValueError.
         metavar: what --help calls the value; empty for a flag without one.
         about: what it is for.
-        shown: what --help says of the default, when the default itself would not tell.
+        shown: what --help says of the default, when the default itself is not informative.
     """
 
     parse: Callable[[str], Value]
@@ -94,7 +94,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the server was told. Names of flags are vLLM's where they mean the same."""
+    """The settings of the server. Flags have vLLM's names where they have the same meaning."""
 
     model: Annotated[Path, Option(_path, "DIR", "folder of the model: config.json, safetensors, tokenizer")]
     host: Annotated[str, Option(_word, "ADDRESS", "address to listen on")] = "0.0.0.0"
@@ -121,7 +121,7 @@ class Settings:
         Option(
             _number(2, 1 << 30),
             "TOKENS",
-            "most tokens that the KV cache holds, padding included; bounds memory",
+            "maximum tokens in the KV cache, including padding; limits memory",
             "rows × context",
         ),
     ] = None
@@ -198,7 +198,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line. Values stay text here: `read` parses them, wherever they come from."""
+    """The command line. Values stay text here: `read` parses them, from flags and from the environment."""
     top = _Parser(
         prog="kaigen-chat",
         description="Serves one model from a local folder with OpenAI's HTTP API, batching what clients ask.",
@@ -249,10 +249,10 @@ def read(argv: Sequence[str], env: Mapping[str, str]) -> Settings:
 
 
 def read_keys(settings: Settings, env: Mapping[str, str]) -> tuple[bytes, ...]:
-    """The keys that clients may send; empty when the server is open to all.
+    """The valid API keys; empty when the server requires none.
 
     Raises:
-        BadSettings: the file cannot be read, or what is given holds no key. Never says what it read.
+        BadSettings: the file cannot be read, or it contains no key. The message never contains what was read.
     """
     keys = [key.strip() for key in env.get(KEY_VARIABLE, "").splitlines()]
     if settings.api_key_file is not None:
@@ -264,7 +264,7 @@ def read_keys(settings: Settings, env: Mapping[str, str]) -> tuple[bytes, ...]:
                 f"{flag('api_key_file')}: cannot read {settings.api_key_file}: {reason}"
             ) from None
         if not any(keys):
-            raise BadSettings(f"{flag('api_key_file')}: {settings.api_key_file} holds no key")
+            raise BadSettings(f"{flag('api_key_file')}: {settings.api_key_file} contains no key")
     if KEY_VARIABLE in env and not any(keys):
         raise BadSettings(f"{KEY_VARIABLE} is set and empty: unset it to let everybody in")
     return tuple(key.encode() for key in keys if key)

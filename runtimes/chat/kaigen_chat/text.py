@@ -1,4 +1,4 @@
-"""From tokens to text while they come: whole characters only, and nothing of a stop text."""
+"""Decodes tokens to text while they arrive: only complete characters, and nothing of a stop text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ BROKEN = "\N{REPLACEMENT CHARACTER}"
 # Bytes of an unfinished character, at most, each of which some tokenizers show as a broken one.
 _UNFINISHED = 3
 # The window of tokens that is decoded again with each new one, since a token's text depends on those before it: it
-# begins anew when it is long, with the last few tokens.
+# starts again when it is long, with the last few tokens.
 _LONG = 32
 _CONTEXT = 6
 
@@ -23,7 +23,7 @@ class Detokenizer:
         self._given = 0  # characters of the window's text that were given out
 
     def add(self, token: int) -> str:
-        """The text that a further token completes; empty while it ends inside a character."""
+        """Return the text that a new token completes; empty while a character is incomplete."""
         self._window.append(token)
         text = self._decode(self._window)
         unfinished = min(len(text) - len(text.rstrip(BROKEN)), _UNFINISHED)
@@ -34,7 +34,7 @@ class Detokenizer:
         return out
 
     def end(self) -> str:
-        """The rest, when no token follows."""
+        """Return the remaining text when no token follows."""
         return self._take(self._decode(self._window))
 
     def _take(self, text: str) -> str:
@@ -44,7 +44,7 @@ class Detokenizer:
 
 
 class StopTexts:
-    """Lets text through, holds back what may be the begin of a stop text, and ends at the first whole one."""
+    """Passes text on, withholds a possible start of a stop text, and ends at the first complete stop text."""
 
     def __init__(self, stops: Sequence[str]) -> None:
         self._stops = tuple(stops)
@@ -52,7 +52,7 @@ class StopTexts:
         self.hit = False
 
     def add(self, text: str) -> str:
-        """What of the text so far is surely part of the answer. Sets `hit` when a stop text is complete."""
+        """Return the text that is certainly part of the answer. Sets `hit` when a stop text is complete."""
         if self.hit:
             return ""
         if not self._stops:
@@ -69,7 +69,7 @@ class StopTexts:
         return out
 
     def end(self) -> str:
-        """What was held back, when no text follows; nothing after a stop text."""
+        """Return the withheld text when no text follows; nothing after a stop text."""
         out, self._held = self._held, ""
         return out
 

@@ -1,4 +1,4 @@
-"""Which folders are loaded, told before PyTorch is."""
+"""Unsupported folders are rejected before PyTorch is imported."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def test_code_in_the_folder_is_not_run_unless_allowed(
             {"a": "model.safetensors", "b": "model-2.safetensors"},
             "is not complete: 1 of its files are missing",
         ),
-        ({"a": "../other.safetensors"}, "not a safetensors file beside it: ../other.safetensors"),
-        ({"a": "pytorch_model.bin"}, "not a safetensors file beside it"),
+        ({"a": "../other.safetensors"}, "not a safetensors file in the same folder: ../other.safetensors"),
+        ({"a": "pytorch_model.bin"}, "not a safetensors file in the same folder"),
     ],
 )
 def test_an_index_must_name_files_that_are_there(

@@ -98,7 +98,7 @@ def test_keys_come_from_a_file_and_from_the_environment(tmp_path: Path) -> None:
 def test_a_key_that_is_empty_is_no_open_door(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text("\n")
-    with pytest.raises(BadSettings, match="holds no key"):
+    with pytest.raises(BadSettings, match="contains no key"):
         read_keys(Settings(model=Path("/m"), api_key_file=file), {})
     with pytest.raises(BadSettings, match="is set and empty"):
         read_keys(Settings(model=Path("/m")), {"KAIGEN_CHAT_API_KEY": ""})
