@@ -1,4 +1,4 @@
-"""Specs of the tests beside this file, and what they compile to."""
+"""Specs of the tests in this folder, and functions that compile them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOURCE: Object = {"huggingFace": {"repo": "a/b", "revision": "0" * 40}}
 def context(
     profile: str = "generic", models: Mapping[str, Model] | None = None, target: str = "1.36"
 ) -> Context:
-    """What specs are compiled for, with some Models that they may name."""
+    """Return a context with Models that specs may refer to."""
     named = {
         name: model.model_copy(update={"metadata": model.metadata.model_copy(update={"name": name})})
         for name, model in (models or {}).items()
@@ -35,23 +35,23 @@ def context(
 
 
 def model(**spec: Any) -> Model:
-    """A Model with as little as it needs, and these fields."""
+    """Return a minimal Model with these fields."""
     whole = {"source": SOURCE, "store": {"volume": {"size": "1Gi"}}, **spec}
     return Model.model_validate({"metadata": {"name": "m"}, "spec": whole}, by_alias=True)
 
 
 def job(**spec: Any) -> Job:
-    """A Job with as little as it needs, and these fields."""
+    """Return a minimal Job with these fields."""
     return Job.model_validate({"metadata": {"name": "j"}, "spec": {"image": "i", **spec}}, by_alias=True)
 
 
 def topology(**spec: Any) -> Topology:
-    """A Topology with these fields."""
+    """Return a Topology with these fields."""
     return Topology.model_validate({"metadata": {"name": "t"}, "spec": spec}, by_alias=True)
 
 
 def compiled(block: Block, where: Context, problems: Problems) -> App:
-    """The app of a spec."""
+    """Return the app of a spec."""
     if isinstance(block, Job):
         return compile_job(block, where, problems)
     if isinstance(block, Topology):
@@ -60,7 +60,7 @@ def compiled(block: Block, where: Context, problems: Problems) -> App:
 
 
 def app(block: Block, where: Context | None = None) -> App:
-    """The app of a spec that nothing is wrong with."""
+    """Return the app of a spec, which must have no errors."""
     problems = Problems()
     found = compiled(block, where or context(), problems)
     assert not problems.failed, problems.items
@@ -68,20 +68,20 @@ def app(block: Block, where: Context | None = None) -> App:
 
 
 def objects(block: Block, where: Context | None = None) -> dict[str, Object]:
-    """The objects of a spec that nothing is wrong with, by kind."""
+    """Return the objects of a spec without errors, by kind."""
     return {item.body["kind"]: item.body for item in app(block, where).render()}
 
 
 def pod(block: Block, where: Context | None = None) -> Object:
-    """The pod of the spec's Job, Deployment or StatefulSet."""
+    """Return the pod of the spec's Job, Deployment or StatefulSet."""
     made = objects(block, where)
     kind = next(kind for kind in ("Job", "Deployment", "StatefulSet") if kind in made)
     spec: Object = made[kind]["spec"]["template"]["spec"]
     return spec
 
 
-def said(block: Block, where: Context | None = None) -> list[tuple[str, str]]:
-    """Code and dotted path of every error, then of every warning."""
+def problem_paths(block: Block, where: Context | None = None) -> list[tuple[str, str]]:
+    """Return code and dotted path of every error, then of every warning."""
     problems = Problems()
     compiled(block, where or context(), problems)
     worst_first = sorted(problems.items, key=lambda item: -item.severity)

@@ -1,4 +1,4 @@
-"""Models that rest in buckets: what fills them, what mounts them, and what changes when they move."""
+"""Models in buckets: the download, the mounts, and the names of the volumes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from kaigen.compile.expressions import Scope, resolve
 from kaigen.kinds.model import Model
-from tests.unit.compile.specs import Object, app, context, job, model, objects, pod, said, topology
+from tests.unit.compile.specs import Object, app, context, job, model, objects, pod, problem_paths, topology
 
 KEYS: Object = {"secret": {"name": "keys"}}
 S3: Object = {"uri": "s3://models/qwen"}
@@ -17,24 +17,24 @@ GOOGLE: Object = {"uri": "gs://models/qwen", "credentials": KEYS}
 
 
 def resting(bucket: Object) -> Model:
-    """A Model in that bucket."""
+    """Return a Model in a bucket."""
     return model(store={"bucket": bucket})
 
 
 def volume(bucket: Object) -> Object:
-    """Spec of the PersistentVolume of a Model in that bucket."""
+    """Return the spec of the PersistentVolume of a Model in a bucket."""
     found: Object = objects(resting(bucket))["PersistentVolume"]["spec"]
     return found
 
 
 def names(bucket: Object) -> tuple[str, str]:
-    """Names of the volume and of the claim."""
+    """Return the names of the volume and of the claim."""
     made = objects(resting(bucket))
     return made["PersistentVolume"]["metadata"]["name"], made["PersistentVolumeClaim"]["metadata"]["name"]
 
 
 def fetch(bucket: Object) -> Object:
-    """The downloader's container."""
+    """Return the downloader's container."""
     container: Object = pod(resting(bucket))["containers"][0]
     return container
 
@@ -43,12 +43,12 @@ def fetch(bucket: Object) -> Object:
     ("bucket", "driver"),
     [(S3, "s3.csi.aws.com"), (SERVER, "ru.yandex.s3.csi"), (GOOGLE, "gcsfuse.csi.storage.gke.io")],
 )
-def test_the_driver_follows_from_whose_bucket_it_is(bucket: Object, driver: str) -> None:
+def test_driver_follows_from_the_buckets_provider(bucket: Object, driver: str) -> None:
     assert volume(bucket)["csi"]["driver"] == driver
 
 
 @pytest.mark.parametrize("bucket", [S3, SERVER, GOOGLE])
-def test_the_volume_is_for_its_own_claim_only_and_nobody_writes_to_it(bucket: Object) -> None:
+def test_volume_is_read_only_and_bound_to_its_own_claim(bucket: Object) -> None:
     made = objects(resting(bucket))
     found, claim = made["PersistentVolume"], made["PersistentVolumeClaim"]
     assert "namespace" not in found["metadata"]
@@ -61,7 +61,7 @@ def test_the_volume_is_for_its_own_claim_only_and_nobody_writes_to_it(bucket: Ob
     assert found["spec"]["csi"]["readOnly"] is True
 
 
-def test_each_driver_is_told_the_folder_in_its_own_way() -> None:
+def test_each_driver_gets_the_folder_in_its_own_format() -> None:
     amazon = volume({**S3, "region": "eu-central-1"})
     assert amazon["mountOptions"] == ["read-only", "allow-other", "region eu-central-1", "prefix qwen/"]
     assert amazon["csi"]["volumeAttributes"] == {"bucketName": "models"}
@@ -108,7 +108,7 @@ def test_googles_buckets_are_filled_by_the_s3_protocol() -> None:
     assert "--s3-region=auto" in arguments
 
 
-def test_a_cloud_knows_the_downloader_by_its_service_account() -> None:
+def test_service_account_of_the_downloader_has_the_clouds_annotations() -> None:
     annotations = {"eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/models"}
     made = objects(resting({**S3, "credentials": {"serviceAccount": {"annotations": annotations}}}))
     assert made["ServiceAccount"]["metadata"]["annotations"] == annotations
@@ -128,7 +128,7 @@ def test_a_cloud_knows_the_downloader_by_its_service_account() -> None:
         {"mount": {"secret": {"name": "a", "namespace": "b"}}},
     ],
 )
-def test_what_a_volume_cannot_change_is_another_volume(change: Object) -> None:
+def test_immutable_fields_change_the_name_of_the_volume(change: Object) -> None:
     before, after = names(SERVER), names({**SERVER, **change})
     assert not set(before) & set(after)
 
@@ -136,12 +136,12 @@ def test_what_a_volume_cannot_change_is_another_volume(change: Object) -> None:
 @pytest.mark.parametrize(
     "same", [{"uri": "s3://models/qwen/"}, {"credentials": {"secret": {"name": "other"}}}, {"mount": {}}]
 )
-def test_what_does_not_move_the_weights_leaves_the_volume(same: Object) -> None:
+def test_other_fields_keep_the_name_of_the_volume(same: Object) -> None:
     assert names(SERVER) == names({**SERVER, **same})
 
 
 @pytest.mark.parametrize(("bucket", "sidecar"), [(S3, False), (SERVER, False), (GOOGLE, True)])
-def test_all_who_mount_it_say_so_where_a_sidecar_mounts_for_them(bucket: Object, sidecar: bool) -> None:
+def test_pods_have_the_sidecar_annotation_where_the_driver_needs_it(bucket: Object, sidecar: bool) -> None:
     where = context(models={"m": resting(bucket)})
     note = ("gke-gcsfuse/volumes", "true")
     consumers: list[tuple[Any, str]] = [
@@ -167,7 +167,7 @@ def test_consumers_mount_the_claim_behind_the_gate_on_every_node() -> None:
             "volumes"
         ]
         assert found["initContainers"][0]["name"] == "wait-for-model"
-        assert [code for code, _ in said(consumer, where) if code in {"KG0309", "KG0311"}] == []
+        assert [code for code, _ in problem_paths(consumer, where) if code in {"KG0309", "KG0311"}] == []
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ def test_consumers_mount_the_claim_behind_the_gate_on_every_node() -> None:
         ),
     ],
 )
-def test_what_cannot_work_is_told(bucket: Object, expected: list[tuple[str, str]]) -> None:
-    assert said(resting(bucket)) == expected
+def test_impossible_mount_is_reported(bucket: Object, expected: list[tuple[str, str]]) -> None:
+    assert problem_paths(resting(bucket)) == expected
 
 
 @pytest.mark.parametrize(
@@ -196,6 +196,6 @@ def test_what_cannot_work_is_told(bucket: Object, expected: list[tuple[str, str]
         ({"concurrency": 64, "partSize": "64Mi", "memory": "8Gi"}, "8Gi"),
     ],
 )
-def test_the_downloader_has_memory_for_the_parts_that_it_holds(transfer: Object, memory: str) -> None:
+def test_memory_of_the_downloader_covers_the_parts_in_flight(transfer: Object, memory: str) -> None:
     found = pod(model(store={"bucket": S3}, transfer=transfer))["containers"][0]["resources"]
     assert found["limits"]["memory"] == found["requests"]["memory"] == memory

@@ -1,4 +1,4 @@
-"""The rules that the bricks carry."""
+"""The rules that the builders implement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, identity
 from kaigen.kinds.blocks import Source
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
-from tests.unit.compile.specs import SOURCE, context, job, model, objects, pod, said
+from tests.unit.compile.specs import SOURCE, context, job, model, objects, pod, problem_paths
 
 
 @pytest.mark.parametrize(
@@ -53,19 +53,19 @@ def identity_of(**fields: Any) -> str:
     ],
     ids=str,
 )
-def test_other_files_have_another_identity(fields: dict[str, Any]) -> None:
+def test_different_files_have_different_identities(fields: dict[str, Any]) -> None:
     assert identity_of(**fields) != identity_of()
     others = [{"include": ["a", "b"]}, {"include": ["a,b"]}, {"exclude": ["*.json"]}, {"include": ["*.json"]}]
     assert len({identity_of(**other) for other in others}) == len(others)
 
 
-def test_the_way_files_take_does_not_change_their_identity() -> None:
+def test_transfer_settings_do_not_change_the_identity() -> None:
     assert identity_of(tokenSecret={"name": "t"}, endpoint="https://mirror") == identity_of()
     assert identity_of(revision="main", include=[], exclude=[]) == identity_of()
     assert len(identity_of()) == 16
 
 
-def test_consumers_look_for_the_identity_that_the_downloader_writes() -> None:
+def test_gates_wait_for_the_identity_that_the_downloader_writes() -> None:
     block = model()
     wanted = f"--identity={identity(block.spec.source)}"
     fetched = pod(block)["containers"][0]["args"]
@@ -74,7 +74,7 @@ def test_consumers_look_for_the_identity_that_the_downloader_writes() -> None:
     assert wanted in awaited
 
 
-def test_an_eviction_is_no_failure_and_a_hopeless_download_is_not_tried_again() -> None:
+def test_evictions_are_no_failures_and_permanent_errors_are_not_retried() -> None:
     policy = objects(model())["Job"]["spec"]["podFailurePolicy"]["rules"]
     assert policy[0] == {
         "action": "Ignore",
@@ -115,17 +115,17 @@ def test_the_policy_names_the_init_container_that_fetches() -> None:
     ],
     ids=str,
 )
-def test_who_a_pod_runs_as(security: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_user_and_group_of_a_pod(security: dict[str, Any], expected: dict[str, Any]) -> None:
     policy = {"fsGroupChangePolicy": "OnRootMismatch"} if "fsGroup" in expected else {}
     wanted = {**expected, **policy, "seccompProfile": {"type": "RuntimeDefault"}}
     assert pod(job(security=security))["securityContext"] == wanted
     assert pod(model(security=security))["securityContext"] == wanted
 
 
-def test_root_must_be_asked_for() -> None:
+def test_root_requires_a_looser_pod_security_level() -> None:
     wrong = {"runAsUser": 0}
-    assert said(job(security=wrong)) == [("KG0305", "spec.security.runAsUser")]
-    assert said(model(security=wrong)) == [("KG0305", "spec.security.runAsUser")]
+    assert problem_paths(job(security=wrong)) == [("KG0305", "spec.security.runAsUser")]
+    assert problem_paths(model(security=wrong)) == [("KG0305", "spec.security.runAsUser")]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_root_must_be_asked_for() -> None:
     ],
     ids=str,
 )
-def test_the_root_file_system_is_read_only_but_with_a_gpu(spec: dict[str, Any], expected: bool) -> None:
+def test_root_file_system_is_read_only_without_a_gpu(spec: dict[str, Any], expected: bool) -> None:
     container = pod(job(**spec))["containers"][0]
     assert container["securityContext"]["readOnlyRootFilesystem"] is expected
 
@@ -169,7 +169,7 @@ def test_the_root_file_system_is_read_only_but_with_a_gpu(spec: dict[str, Any], 
     ],
     ids=str,
 )
-def test_what_a_container_is_given(
+def test_resources_of_a_container(
     resources: dict[str, Any], requests: dict[str, Any], limits: dict[str, Any]
 ) -> None:
     given = pod(job(resources=resources))["containers"][0]["resources"]
@@ -188,20 +188,20 @@ def test_a_device_claim_is_made_named_and_used() -> None:
 
 @pytest.mark.parametrize("profile", profile_names())
 @pytest.mark.parametrize("gpu", gpu_names())
-def test_every_gpu_is_found_by_its_label_or_refused_with_a_reason(profile: str, gpu: str) -> None:
+def test_every_gpu_is_selected_by_its_label_or_rejected(profile: str, gpu: str) -> None:
     where, block = context(profile), job(resources={"gpuType": gpu})
     label = where.profile.gpu_label
-    if said(block, where):
-        assert said(block, where) == [("KG0307", "spec.resources.gpuType")]
+    if problem_paths(block, where):
+        assert problem_paths(block, where) == [("KG0307", "spec.resources.gpuType")]
     else:
         assert pod(block, where)["nodeSelector"][label]
 
 
-def test_an_unknown_gpu_is_refused() -> None:
-    assert said(job(resources={"gpuType": "L5"})) == [("KG0306", "spec.resources.gpuType")]
+def test_unknown_gpu_is_rejected() -> None:
+    assert problem_paths(job(resources={"gpuType": "L5"})) == [("KG0306", "spec.resources.gpuType")]
 
 
-def test_the_users_node_labels_win() -> None:
+def test_node_selector_of_the_user_overrides_the_profiles() -> None:
     block = job(
         resources={"gpuType": "L4", "instanceType": "g2"},
         placement={"nodeSelector": {"nvidia.com/gpu.product": "mine", "pool": "a"}},
@@ -214,11 +214,11 @@ def test_the_users_node_labels_win() -> None:
 
 
 @pytest.mark.parametrize("profile", profile_names())
-def test_spot_nodes_are_selected_where_the_profile_knows_them(profile: str) -> None:
+def test_spot_nodes_are_selected_where_the_profile_has_them(profile: str) -> None:
     where, block = context(profile), job(placement={"spot": True})
     spot = where.profile.spot
     if spot is None:
-        assert said(block, where) == [("KG0308", "spec.placement.spot")]
+        assert problem_paths(block, where) == [("KG0308", "spec.placement.spot")]
     else:
         spec = pod(block, where)
         assert spot.node_selector.items() <= spec["nodeSelector"].items()
@@ -235,7 +235,7 @@ def test_spot_nodes_are_selected_where_the_profile_knows_them(profile: str) -> N
     ],
     ids=str,
 )
-def test_the_runtime_class_is_the_profiles_for_gpus_unless_named(
+def test_runtime_class_of_gpu_pods_is_the_profiles_by_default(
     spec: dict[str, Any], expected: str | None
 ) -> None:
     assert pod(job(**spec), context("k3s")).get("runtimeClassName") == expected
@@ -244,16 +244,18 @@ def test_the_runtime_class_is_the_profiles_for_gpus_unless_named(
 @pytest.mark.parametrize("version", ["1.2.3", "0.0.0", "1.2.3-rc.1", "1.2.3-rc.1+build.5", "10.20.30--x"])
 def test_a_chart_may_have_any_version_of_semver(version: str) -> None:
     metadata = {"name": "j", "annotations": {"kaigen.dev/version": version}}
-    assert said(Job.model_validate({"metadata": metadata, "spec": {"image": "i"}}, by_alias=True)) == []
+    assert (
+        problem_paths(Job.model_validate({"metadata": metadata, "spec": {"image": "i"}}, by_alias=True)) == []
+    )
 
 
 @pytest.mark.parametrize(
     "version", ["", "1", "1.0", "v1.2.3", "01.2.3", "1.2.3 ", "1.2.3-", "1.2.3-01", "latest"]
 )
-def test_a_version_that_helm_would_refuse_is_refused(version: str) -> None:
+def test_version_that_helm_rejects_is_rejected(version: str) -> None:
     metadata = {"name": "j", "annotations": {"kaigen.dev/version": version}}
     block = Job.model_validate({"metadata": metadata, "spec": {"image": "i"}}, by_alias=True)
-    assert said(block) == [("KG0406", "metadata.annotations.kaigen.dev/version")]
+    assert problem_paths(block) == [("KG0406", "metadata.annotations.kaigen.dev/version")]
 
 
 def test_a_wave_among_the_annotations_moves_the_whole_app() -> None:

@@ -14,8 +14,8 @@ from kaigen.compile.engines.launch import Launch
 from kaigen.compile.engines.registry import ENGINES, engine_of
 from kaigen.compile.expressions import Tree
 from kaigen.kinds.topology import Topology, TopologySpec
-from tests.unit.compile.specs import app, objects, pod, said, topology
-from tests.unit.compile.topologies import TEMPLATE, WHERE
+from tests.unit.compile.specs import app, objects, pod, problem_paths, topology
+from tests.unit.compile.topologies import CONTEXT, TEMPLATE
 
 ROW: dict[str, Any] = {
     "title": "Tiny",
@@ -58,19 +58,19 @@ def tiny_topology(**spec: Any) -> Topology:
 
 @pytest.mark.usefixtures("tiny")
 def test_a_registered_engine_serves_a_topology() -> None:
-    spec = pod(tiny_topology(model="many"), WHERE)
+    spec = pod(tiny_topology(model="many"), CONTEXT)
     container = spec["containers"][0]
     assert (container["command"], container["args"]) == (["tiny", "run"], ["/model"])
     assert container["readinessProbe"]["httpGet"]["path"] == "/ready"
     assert container["livenessProbe"]["httpGet"]["path"] == "/live"
     assert "tiny_running" in container["lifecycle"]["preStop"]["exec"]["command"]
     assert [entry["name"] for entry in container["env"]] == ["HOME"]
-    assert app(tiny_topology(model="many"), WHERE).summary == "Serves a model by Tiny, behind a Service."
+    assert app(tiny_topology(model="many"), CONTEXT).summary == "Serves a model by Tiny, behind a Service."
 
 
 @pytest.mark.usefixtures("tiny")
 def test_metrics_of_a_registered_engine_scale_and_are_scraped() -> None:
-    made = objects(tiny_topology(model="many", autoscale={"max": 2}, monitoring={}), WHERE)
+    made = objects(tiny_topology(model="many", autoscale={"max": 2}, monitoring={}), CONTEXT)
     metric = made["HorizontalPodAutoscaler"]["spec"]["metrics"][0]["pods"]["metric"]["name"]
     assert metric == "tiny_waiting"
     assert made["PodMonitor"]["spec"]["podMetricsEndpoints"][0]["path"] == "/tiny"
@@ -79,7 +79,7 @@ def test_metrics_of_a_registered_engine_scale_and_are_scraped() -> None:
 @pytest.mark.usefixtures("tiny")
 def test_a_registered_engine_rejects_fields_that_it_ignores() -> None:
     block = tiny_topology(model="many", quantization="fp8", shape={"nodes": 2})
-    assert said(block, WHERE) == [("KG0343", "spec.shape.nodes"), ("KG0340", "spec.quantization")]
+    assert problem_paths(block, CONTEXT) == [("KG0343", "spec.shape.nodes"), ("KG0340", "spec.quantization")]
 
 
 def test_every_engine_of_the_catalogue_is_registered() -> None:

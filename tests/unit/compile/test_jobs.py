@@ -1,4 +1,4 @@
-"""What a Job may not ask for, and what several nodes are given."""
+"""Problems of Jobs, and Jobs of several nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from kaigen.compile.helm_values import unsupported_values
 from kaigen.kinds.model import Model
-from tests.unit.compile.specs import SOURCE, context, job, model, objects, pod, said
+from tests.unit.compile.specs import SOURCE, context, job, model, objects, pod, problem_paths
 
 MODELS = {
     "one": model(),
@@ -77,18 +77,18 @@ OUTPUT = {"volume": {"size": "1Gi"}}
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_what_is_wrong_is_told_at_its_field(spec: dict[str, Any], expected: list[tuple[str, str]]) -> None:
-    assert said(job(**spec), context(models=MODELS)) == expected
+def test_problem_is_reported_at_its_field(spec: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert problem_paths(job(**spec), context(models=MODELS)) == expected
 
 
 @pytest.mark.parametrize(
     "value", ["\n\t\r é 🚀 \u200b\ufeff", 2**53, -(2**53), 0.0, 1e300, [None], {"": ""}, True]
 )
-def test_whatever_helm_carries_is_let_through(value: Any) -> None:
+def test_values_that_helm_supports_are_accepted(value: Any) -> None:
     assert list(unsupported_values(value)) == []
 
 
-def test_a_zero_with_a_sign_is_told() -> None:
+def test_negative_zero_is_reported() -> None:
     assert [item.code for item in unsupported_values({"a": -0.0})] == ["KG0312"]
 
 
@@ -109,7 +109,7 @@ def test_several_nodes_find_each_other() -> None:
     assert service["spec"]["publishNotReadyAddresses"] is True
 
 
-def test_one_node_needs_none_of_that() -> None:
+def test_one_node_has_no_rendezvous() -> None:
     assert "Service" not in objects(job())
     assert "subdomain" not in pod(job())
 
@@ -127,14 +127,14 @@ def test_there_is_always_a_folder_to_write_to(output: str, weights: str, scratch
     assert {"name": "HOME", "value": scratch} in container["env"]
 
 
-def test_a_home_of_the_users_own_is_left_alone() -> None:
+def test_home_of_the_spec_is_kept() -> None:
     (home,) = [
         entry for entry in pod(job(env={"HOME": "/me"}))["containers"][0]["env"] if entry["name"] == "HOME"
     ]
     assert home["value"] == "/me"
 
 
-def test_variables_are_text() -> None:
+def test_variables_are_strings() -> None:
     block = job(env={"A": True, "B": False, "C": 12, "D": 9007199254740993, "E": "x"})
     env = {entry["name"]: entry["value"] for entry in pod(block)["containers"][0]["env"]}
     assert (env["A"], env["B"], env["C"], env["D"], env["E"]) == (
@@ -146,7 +146,7 @@ def test_variables_are_text() -> None:
     )
 
 
-def test_parameters_reach_the_container_as_they_are() -> None:
+def test_parameters_reach_the_container_unchanged() -> None:
     """Kubernetes replaces `$(NAME)` in a variable, and takes `$$` for `$`."""
     params = {"money": "$$5 for $(HOME)", "rate": 1e-5, "flag": True, "list": [1, "a"]}
     env = {entry["name"]: entry.get("value") for entry in pod(job(params=params))["containers"][0]["env"]}
@@ -162,10 +162,10 @@ def test_parameters_reach_the_container_as_they_are() -> None:
 )
 def test_a_revision_that_may_move_is_a_warning(revision: str, warned: bool) -> None:
     block: Model = model(source={"huggingFace": {"repo": "a/b", "revision": revision}})
-    assert said(block) == ([("KG0310", "spec.source.huggingFace.revision")] if warned else [])
+    assert problem_paths(block) == ([("KG0310", "spec.source.huggingFace.revision")] if warned else [])
 
 
-def test_a_claim_comes_no_later_than_the_first_pod_that_mounts_it() -> None:
+def test_claim_is_in_the_wave_of_its_first_pod() -> None:
     for block in (model(), job(output=OUTPUT)):
         made = objects(block)
         waves = {
@@ -175,7 +175,7 @@ def test_a_claim_comes_no_later_than_the_first_pod_that_mounts_it() -> None:
         assert waves["PersistentVolumeClaim"] <= waves["Job"]
 
 
-def test_files_to_fetch_come_before_the_container_with_secret_addresses_for_the_downloader_only() -> None:
+def test_inputs_are_fetched_first_and_only_the_downloader_gets_secret_urls() -> None:
     inputs = {
         "files": [
             {"url": "https://a.example/data/train.parquet?v=2", "sha256": "0" * 64},

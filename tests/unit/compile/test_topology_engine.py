@@ -1,4 +1,4 @@
-"""The command line that a Topology's engine gets, and its preset's part in it."""
+"""The command line of a Topology's engine."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.unit.compile.specs import app, objects, pod, topology
-from tests.unit.compile.topologies import WHERE, args, env
+from tests.unit.compile.topologies import CONTEXT, args, env
 
 
-def test_further_flags_are_sorted_whatever_their_order() -> None:
+def test_further_flags_are_sorted() -> None:
     given = {
         "z": 1,
         "b": True,
@@ -35,7 +35,7 @@ def test_further_flags_are_sorted_whatever_their_order() -> None:
         assert args(topology(model="many", engineArgs=order))[4:] == wanted
 
 
-def test_arguments_of_a_list_stay_as_they_are() -> None:
+def test_arguments_of_a_list_are_kept_unchanged() -> None:
     assert args(topology(model="many", engineArgs=["--b", "1e3", "--a"]))[4:] == ["--b", "1e3", "--a"]
 
 
@@ -59,7 +59,7 @@ def test_limits_and_names_become_flags() -> None:
 
 @pytest.mark.parametrize(("engine", "file"), [("vllm", False), ("transformers", True)])
 def test_the_api_key_is_never_on_a_command_line(engine: str, file: bool) -> None:
-    found = pod(topology(engine=engine, model="many", auth={"secret": "s", "key": "k"}), WHERE)
+    found = pod(topology(engine=engine, model="many", auth={"secret": "s", "key": "k"}), CONTEXT)
     container = found["containers"][0]
     if file:
         assert "--api-key-file=/etc/kaigen/auth/k" in container["args"]
@@ -71,7 +71,7 @@ def test_the_api_key_is_never_on_a_command_line(engine: str, file: bool) -> None
         assert not any("key" in argument for argument in container["args"])
 
 
-def test_a_preset_brings_its_flags_and_gives_way_to_the_specs() -> None:
+def test_flags_of_the_spec_override_those_of_the_preset() -> None:
     spec: dict[str, Any] = {"preset": "qwen2.5-coder-7b-instruct", "resources": {"gpuType": "L4"}}
     given = args(topology(**spec))
     assert given[0] == "Qwen/Qwen2.5-Coder-7B-Instruct"
@@ -89,9 +89,9 @@ def test_what_a_spec_leaves_open_follows_from_the_plan() -> None:
     block = topology(
         preset="deepseek-v3-0324", resources={"instanceType": "p5.48xlarge"}, tokenSecret={"name": "s"}
     )
-    made = objects(block, WHERE)["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]
+    made = objects(block, CONTEXT)["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]
     assert made["size"] == 2
     container = made["leaderTemplate"]["spec"]["containers"][0]
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 8
     assert {"--tensor-parallel-size=8", "--pipeline-parallel-size=2"} <= set(container["args"])
-    assert any("each GPU needs" in note.text for note in app(block, WHERE).notes)
+    assert any("each GPU needs" in note.text for note in app(block, CONTEXT).notes)

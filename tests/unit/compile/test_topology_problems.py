@@ -1,4 +1,4 @@
-"""What a Topology may not ask for."""
+"""Problems of Topologies."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kaigen.compile.problems import Problems
-from tests.unit.compile.specs import compiled, said, topology
-from tests.unit.compile.topologies import CONTAINER, FOLDER, HUB, KEDA, TEMPLATE, WHERE
+from tests.unit.compile.specs import compiled, problem_paths, topology
+from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB, KEDA, TEMPLATE
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ from tests.unit.compile.topologies import CONTAINER, FOLDER, HUB, KEDA, TEMPLATE
     ],
     ids=lambda value: str(value)[:90],
 )
-def test_what_is_wrong_is_told_at_its_field(spec: dict[str, Any], expected: list[tuple[str, str]]) -> None:
-    assert said(topology(**spec), WHERE) == expected
+def test_problem_is_reported_at_its_field(spec: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert problem_paths(topology(**spec), CONTEXT) == expected
 
 
 @pytest.mark.parametrize(
@@ -225,9 +225,9 @@ def test_what_is_wrong_is_told_at_its_field(spec: dict[str, Any], expected: list
     ],
     ids=["engine", "container", "template"],
 )
-def test_a_key_helps_an_open_load_balancer_only_where_one_can_be_asked_for(
+def test_open_load_balancer_hints_at_a_key_only_where_the_engine_supports_one(
     spec: dict[str, Any], hint: str
 ) -> None:
     problems = Problems()
-    compiled(topology(**spec, service={"type": "LoadBalancer"}), WHERE, problems)
+    compiled(topology(**spec, service={"type": "LoadBalancer"}), CONTEXT, problems)
     assert [item.hint for item in problems.items if item.code == "KG0352"] == [hint]

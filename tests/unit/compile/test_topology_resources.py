@@ -1,4 +1,4 @@
-"""What the pods of a Topology are given, and on which nodes they run."""
+"""Resources and nodes of a Topology's pods."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from tests.unit.compile.specs import context, objects, pod, topology
-from tests.unit.compile.topologies import FOLDER, WHERE
+from tests.unit.compile.topologies import CONTEXT, FOLDER
 
 
-def test_a_slice_and_a_claim_are_asked_for_as_kubernetes_wants_it() -> None:
-    slice_ = pod(topology(model="many", resources={"gpus": {"profile": "1g.10gb"}}), WHERE)
+def test_slices_and_device_claims_become_kubernetes_resources() -> None:
+    slice_ = pod(topology(model="many", resources={"gpus": {"profile": "1g.10gb"}}), CONTEXT)
     assert slice_["containers"][0]["resources"]["limits"]["nvidia.com/mig-1g.10gb"] == 1
     made = objects(
-        topology(model="many", resources={"gpus": {"deviceClassName": "gpu.nvidia.com", "count": 2}}), WHERE
+        topology(model="many", resources={"gpus": {"deviceClassName": "gpu.nvidia.com", "count": 2}}), CONTEXT
     )
     claimed = made["Deployment"]["spec"]["template"]["spec"]
     assert (
@@ -35,40 +35,42 @@ def test_a_slice_and_a_claim_are_asked_for_as_kubernetes_wants_it() -> None:
         ({"instanceType": "Standard_ND96isr_MI300X_v5"}, "amd.com/gpu", 8),
     ],
 )
-def test_the_instance_type_tells_how_many_gpus(resources: dict[str, Any], resource: str, count: int) -> None:
-    found = pod(topology(model="many", resources=resources), WHERE)["containers"][0]
+def test_instance_type_decides_the_number_of_gpus(
+    resources: dict[str, Any], resource: str, count: int
+) -> None:
+    found = pod(topology(model="many", resources=resources), CONTEXT)["containers"][0]
     assert found["resources"]["limits"][resource] == count
     assert (f"--tensor-parallel-size={count}" in found["args"]) == (count > 1)
 
 
-def test_no_gpu_is_asked_for_where_none_is_wanted() -> None:
-    found = pod(topology(model="many", resources={"gpus": 0}), WHERE)["containers"][0]
+def test_no_gpu_is_requested_for_zero_gpus() -> None:
+    found = pod(topology(model="many", resources={"gpus": 0}), CONTEXT)["containers"][0]
     assert not any("/" in name for name in found["resources"]["limits"])
 
 
 def test_shared_memory_has_a_size() -> None:
     for gpus, size in ((1, "1Gi"), (8, "16Gi")):
-        volumes = pod(topology(model="many", resources={"gpus": gpus}), WHERE)["volumes"]
+        volumes = pod(topology(model="many", resources={"gpus": gpus}), CONTEXT)["volumes"]
         assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}} in volumes
 
 
 @pytest.mark.parametrize(("preset", "least"), [("falcon-7b", 13.4), ("phi-4", 27.3)])
-def test_kaigens_server_is_given_memory_for_all_weights(preset: str, least: float) -> None:
+def test_memory_of_kaigens_server_fits_all_weights(preset: str, least: float) -> None:
     made = pod(topology(preset=preset, engine="transformers", resources={"gpuType": "A100-80GB"}))
     limit = made["containers"][0]["resources"]["limits"]["memory"]
     assert limit.endswith("Gi")
     assert int(limit.removesuffix("Gi")) > least + 3
 
 
-def test_room_on_the_nodes_disk_is_asked_for_where_weights_are_pulled() -> None:
+def test_ephemeral_storage_is_requested_where_weights_are_pulled() -> None:
     spec: dict[str, Any] = {"preset": "phi-4", "resources": {"gpuType": "A100-80GB"}}
-    found = pod(topology(**spec), WHERE)["containers"][0]["resources"]["requests"]
+    found = pod(topology(**spec), CONTEXT)["containers"][0]["resources"]["requests"]
     assert found["ephemeral-storage"] == "51Gi"
-    owned = pod(topology(**spec, storage={"size": "60Gi"}), WHERE)["containers"][0]["resources"]["requests"]
+    owned = pod(topology(**spec, storage={"size": "60Gi"}), CONTEXT)["containers"][0]["resources"]["requests"]
     assert "ephemeral-storage" not in owned
 
 
-def test_nodes_of_its_own_are_told_by_label_and_taint() -> None:
+def test_own_nodes_have_a_label_and_a_taint() -> None:
     block = topology(
         model=FOLDER, resources={"gpuType": "L4", "gpus": 4}, provisioning="karpenter", shape={"replicas": 2}
     )
@@ -97,7 +99,7 @@ def test_nodes_of_azure_are_instance_types_with_that_gpu() -> None:
     assert pool["nodeClassRef"]["kind"] == "AKSNodeClass"
 
 
-def test_a_taint_is_accepted_once() -> None:
+def test_toleration_appears_once() -> None:
     accepted = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
-    made = pod(topology(model="many", resources={"gpus": 1}, placement={"tolerations": [accepted]}), WHERE)
+    made = pod(topology(model="many", resources={"gpus": 1}, placement={"tolerations": [accepted]}), CONTEXT)
     assert made["tolerations"] == [accepted]

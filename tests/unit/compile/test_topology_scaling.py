@@ -1,4 +1,4 @@
-"""How many copies of a Topology there are at a time."""
+"""Scaling of a Topology."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from typing import Any
 import pytest
 
 from tests.unit.compile.specs import Object, app, objects, topology
-from tests.unit.compile.topologies import KEDA, WHERE
+from tests.unit.compile.topologies import CONTEXT, KEDA
 
 
 def test_replicas_are_left_to_the_scaler() -> None:
     block = topology(model="many", autoscale={"min": 2, "max": 5})
-    made = objects(block, WHERE)
+    made = objects(block, CONTEXT)
     assert "replicas" not in made["Deployment"]["spec"]
-    assert "replicas" not in {setting.path for setting in app(block, WHERE).settings}
+    assert "replicas" not in {setting.path for setting in app(block, CONTEXT).settings}
     scaler = made["HorizontalPodAutoscaler"]["spec"]
     assert (scaler["minReplicas"], scaler["maxReplicas"]) == (2, 5)
     assert scaler["metrics"][0]["pods"] == {
         "metric": {"name": "vllm:num_requests_waiting"},
         "target": {"type": "AverageValue", "averageValue": "5"},
     }
-    grouped = objects(topology(model="many", shape={"nodes": 2}, autoscale={"max": 2}), WHERE)
+    grouped = objects(topology(model="many", shape={"nodes": 2}, autoscale={"max": 2}), CONTEXT)
     assert "replicas" not in grouped["LeaderWorkerSet"]["spec"]
     assert grouped["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]["kind"] == "LeaderWorkerSet"
 
 
 @pytest.mark.parametrize(("metric", "expected"), [("running", "16"), ("cache", "800m"), ("waiting", "5")])
 def test_targets_are_quantities(metric: str, expected: str) -> None:
-    made = objects(topology(model="many", autoscale={"max": 5, "metric": metric}), WHERE)
+    made = objects(topology(model="many", autoscale={"max": 5, "metric": metric}), CONTEXT)
     target = made["HorizontalPodAutoscaler"]["spec"]["metrics"][0]["pods"]["target"]
     assert target == {"type": "AverageValue", "averageValue": expected}
 
 
-def test_keda_scales_to_zero_by_demand_in_front() -> None:
+def test_keda_scales_to_zero_by_a_query() -> None:
     block = topology(
         model="many", autoscale={**KEDA, "min": 0, "query": "up", "target": 3, "idleAfter": "1h"}
     )
-    spec = objects(block, WHERE)["ScaledObject"]["spec"]
+    spec = objects(block, CONTEXT)["ScaledObject"]["spec"]
     assert (spec["minReplicaCount"], spec["cooldownPeriod"]) == (0, 3600)
     assert spec["triggers"] == [
         {
@@ -48,7 +48,7 @@ def test_keda_scales_to_zero_by_demand_in_front() -> None:
 
 
 def test_keda_sums_the_engines_own_metric() -> None:
-    spec = objects(topology(model="many", autoscale=KEDA), WHERE)["ScaledObject"]["spec"]
+    spec = objects(topology(model="many", autoscale=KEDA), CONTEXT)["ScaledObject"]["spec"]
     assert spec["triggers"][0]["metadata"]["query"] == (
         'sum(vllm:num_requests_waiting{namespace="default",pod=~"t-.+"})'
     )
@@ -67,7 +67,7 @@ def test_keda_sums_the_engines_own_metric() -> None:
     ],
 )
 def test_several_replicas_have_a_budget_and_are_spread(spec: dict[str, Any], expected: Object | None) -> None:
-    made = objects(topology(model="many", **spec), WHERE)
+    made = objects(topology(model="many", **spec), CONTEXT)
     assert ("PodDisruptionBudget" in made) == (expected is not None)
     if expected is not None:
         assert expected.items() <= made["PodDisruptionBudget"]["spec"].items()

@@ -1,4 +1,4 @@
-"""How long a pod of a Topology may take to be ready, and how it goes."""
+"""How a pod of a Topology becomes ready, and how it stops."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 
 from kaigen.compile.engines.drain import DRAIN
 from tests.unit.compile.specs import objects, pod, topology
-from tests.unit.compile.topologies import CONTAINER, FOLDER, HUB, WHERE
+from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB
 
 
 def test_time_to_start_follows_from_bytes_and_source() -> None:
     def attempts(**spec: Any) -> int:
-        found: int = pod(topology(**spec), WHERE)["containers"][0]["startupProbe"]["failureThreshold"]
+        found: int = pod(topology(**spec), CONTEXT)["containers"][0]["startupProbe"]["failureThreshold"]
         return found
 
     assert attempts(model="many") > attempts(model="one")  # 100 GiB and 1 GiB
@@ -32,14 +32,14 @@ def test_time_to_start_follows_from_bytes_and_source() -> None:
     assert attempts(model=FOLDER, probes={"startup": "2h"}) == 720
 
 
-def test_a_rollout_is_given_longer_than_loading_takes() -> None:
+def test_rollout_deadline_is_longer_than_loading() -> None:
     for spec in ({"model": "many"}, {"model": HUB}, {"model": FOLDER, "probes": {"startup": "5h"}}):
-        deployment = objects(topology(**spec), WHERE)["Deployment"]["spec"]
+        deployment = objects(topology(**spec), CONTEXT)["Deployment"]["spec"]
         probe = deployment["template"]["spec"]["containers"][0]["startupProbe"]
         assert deployment["progressDeadlineSeconds"] > probe["failureThreshold"] * probe["periodSeconds"]
 
 
-def test_probes_of_a_container_look_at_its_port_unless_it_has_paths() -> None:
+def test_probes_of_a_container_open_its_port_by_default() -> None:
     container = pod(topology(**CONTAINER, port=3000))["containers"][0]
     assert container["readinessProbe"]["tcpSocket"] == {"port": "http"}
     assert container["ports"][0]["containerPort"] == 3000
@@ -53,7 +53,7 @@ def test_probes_of_a_container_look_at_its_port_unless_it_has_paths() -> None:
 
 @contextmanager
 def metrics(counts: list[int]) -> Iterator[tuple[int, list[str]]]:
-    """A server that tells one of these counts of running requests after the other, the last for ever."""
+    """Serve these counts of running requests one after the other, the last one for ever."""
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -87,22 +87,22 @@ def drain(port: int, seconds: float) -> float:
     return time.monotonic() - start
 
 
-def test_a_pod_goes_when_its_last_request_is_done() -> None:
+def test_pod_stops_after_its_last_request() -> None:
     with metrics([2, 1, 1, 0]) as (port, asked):
         drain(port, 20)
     assert asked == ["/metrics"] * 4
 
 
-def test_a_pod_goes_when_its_time_is_up() -> None:
+def test_pod_stops_when_the_drain_time_is_over() -> None:
     with metrics([1]) as (port, asked):
         assert drain(port, 0.5) < 10
     assert len(asked) > 1
 
 
-def test_a_pod_whose_engine_is_gone_waits_for_nothing() -> None:
+def test_pod_without_a_running_engine_stops_at_once() -> None:
     assert drain(1, 20) < 10
 
 
-def test_the_grace_period_holds_the_drain() -> None:
+def test_grace_period_is_longer_than_the_drain() -> None:
     for spec in ({"model": "many"}, {"engine": "transformers", "model": "many"}, CONTAINER):
-        assert pod(topology(**spec, drain="7m"), WHERE)["terminationGracePeriodSeconds"] > 420
+        assert pod(topology(**spec, drain="7m"), CONTEXT)["terminationGracePeriodSeconds"] > 420

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.compile.specs import context, pod, said, topology
-from tests.unit.compile.topologies import COMMIT, FOLDER, HUB, WHERE, env
+from tests.unit.compile.specs import context, pod, problem_paths, topology
+from tests.unit.compile.topologies import COMMIT, CONTEXT, FOLDER, HUB, env
 
 
 def test_weights_of_a_model_are_shared_read_only_behind_their_gate() -> None:
-    found = pod(topology(model={"name": "many", "mountPath": "/w"}), WHERE)
+    found = pod(topology(model={"name": "many", "mountPath": "/w"}), CONTEXT)
     assert found["volumes"][0] == {
         "name": "model",
         "persistentVolumeClaim": {"claimName": "many-weights", "readOnly": True},
@@ -24,7 +24,7 @@ def test_weights_of_a_model_are_shared_read_only_behind_their_gate() -> None:
 
 def test_an_engine_that_pulls_gets_the_revision_and_the_token_by_reference() -> None:
     hub = {**HUB["huggingFace"], "tokenSecret": {"name": "hf"}, "endpoint": "https://mirror"}
-    found = pod(topology(model={"huggingFace": hub}), WHERE)
+    found = pod(topology(model={"huggingFace": hub}), CONTEXT)
     container = found["containers"][0]
     assert container["args"][0] == "org/base"
     for name in ("revision", "tokenizer-revision", "code-revision"):
@@ -36,13 +36,13 @@ def test_an_engine_that_pulls_gets_the_revision_and_the_token_by_reference() -> 
     assert "initContainers" not in found
 
 
-def test_the_small_server_has_its_folder_filled_by_the_downloader() -> None:
+def test_downloader_fills_the_folder_of_kaigens_server() -> None:
     found = pod(
         topology(
             engine="transformers",
             model={"huggingFace": {**HUB["huggingFace"], "tokenSecret": {"name": "hf"}}},
         ),
-        WHERE,
+        CONTEXT,
     )
     (fetch,) = found["initContainers"]
     assert fetch["args"][:2] == ["fetch", "huggingface"]
@@ -56,7 +56,7 @@ def test_the_small_server_has_its_folder_filled_by_the_downloader() -> None:
 
 def test_an_image_is_mounted_as_a_volume() -> None:
     image = {"ref": "r/w:1", "path": "a/b", "pullSecrets": ["p"]}
-    found = pod(topology(model={"image": image}), WHERE)
+    found = pod(topology(model={"image": image}), CONTEXT)
     assert found["volumes"][0] == {"name": "model", "image": {"reference": "r/w:1"}}
     mount = found["containers"][0]["volumeMounts"][0]
     assert mount == {"name": "model", "mountPath": "/model", "readOnly": True, "subPath": "a/b"}
@@ -64,8 +64,10 @@ def test_an_image_is_mounted_as_a_volume() -> None:
 
 
 @pytest.mark.parametrize(("target", "expected"), [("1.34", [("KG0346", "spec.model.image")]), ("1.35", [])])
-def test_image_volumes_behind_a_feature_gate_are_told(target: str, expected: list[tuple[str, str]]) -> None:
-    assert said(topology(model={"image": {"ref": "r/w:1"}}), context(target=target)) == expected
+def test_image_volumes_behind_a_feature_gate_are_reported(
+    target: str, expected: list[tuple[str, str]]
+) -> None:
+    assert problem_paths(topology(model={"image": {"ref": "r/w:1"}}), context(target=target)) == expected
 
 
 def test_adapters_are_mounted_and_named() -> None:
@@ -79,7 +81,7 @@ def test_adapters_are_mounted_and_named() -> None:
             {"name": "d", "huggingFace": hub},
         ],
     )
-    found = pod(block, WHERE)
+    found = pod(block, CONTEXT)
     given = found["containers"][0]["args"]
     at = given.index("--lora-modules")
     assert given[at - 1] == "--enable-lora"

@@ -1,4 +1,4 @@
-"""Which workload holds the copies of a Topology, how they spread over nodes, and how a change reaches them."""
+"""The workload of a Topology: its objects, several nodes, and rollouts."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from tests.unit.compile.specs import app, context, objects, pod, topology
-from tests.unit.compile.topologies import HUB, MODELS, TEMPLATE, WHERE, args, group
+from tests.unit.compile.topologies import CONTEXT, HUB, MODELS, TEMPLATE, args, group
 
 
 def test_one_node_is_a_deployment_behind_a_service() -> None:
-    made = objects(topology(model="many"), WHERE)
+    made = objects(topology(model="many"), CONTEXT)
     assert sorted(made) == ["Deployment", "NetworkPolicy", "Service"]
-    container = pod(topology(model="many"), WHERE)["containers"][0]
+    container = pod(topology(model="many"), CONTEXT)["containers"][0]
     assert container["command"] == ["vllm", "serve"]
     assert container["args"] == ["/model", "--served-model-name", "t", "--port=8000"]
     assert made["Service"]["spec"]["ports"][0] == {
@@ -51,7 +51,7 @@ def test_parallelism_makes_up_all_gpus(
 
 def test_several_nodes_are_groups_whose_leader_serves() -> None:
     block = topology(model="many", shape={"replicas": 3, "nodes": 2}, resources={"gpus": 8})
-    made = objects(block, WHERE)
+    made = objects(block, CONTEXT)
     spec = made["LeaderWorkerSet"]["spec"]
     assert (spec["replicas"], spec["leaderWorkerTemplate"]["size"]) == (3, 2)
     leader, worker = group(block)
@@ -101,7 +101,7 @@ def test_the_engines_version_decides_how_nodes_find_each_other(
     assert f"--distributed-executor-backend={backend}" in leader["containers"][0]["args"]
 
 
-def test_without_leader_worker_set_each_copy_is_a_pair_of_sets() -> None:
+def test_without_leader_worker_set_each_replica_is_two_stateful_sets() -> None:
     block = topology(model="many", shape={"replicas": 2, "nodes": 3}, resources={"gpus": 8})
     found = app(block, context("k3s", MODELS)).render()
     sets = {item.body["metadata"]["name"]: item.body for item in found if item.body["kind"] == "StatefulSet"}
@@ -124,7 +124,7 @@ def test_without_leader_worker_set_each_copy_is_a_pair_of_sets() -> None:
 def test_pods_that_own_storage_are_a_stateful_set() -> None:
     for retain, policy in ((False, "Delete"), (True, "Retain")):
         block = topology(model=HUB, storage={"size": "50Gi", "retain": retain})
-        spec = objects(block, WHERE)["StatefulSet"]["spec"]
+        spec = objects(block, CONTEXT)["StatefulSet"]["spec"]
         assert spec["volumeClaimTemplates"][0]["spec"]["resources"]["requests"]["storage"] == "50Gi"
         kept = spec["persistentVolumeClaimRetentionPolicy"]
         assert kept == {"whenDeleted": policy, "whenScaled": policy}
@@ -141,12 +141,12 @@ def test_pods_that_own_storage_are_a_stateful_set() -> None:
         ({"model": "many", "resources": {"gpus": 0}, "rollout": {"maxUnavailable": "10%"}}, 0, "10%"),
     ],
 )
-def test_a_rollout_adds_pods_only_where_there_is_room(spec: dict[str, Any], surge: Any, away: Any) -> None:
-    moving = objects(topology(**spec), WHERE)["Deployment"]["spec"]["strategy"]["rollingUpdate"]
+def test_rollout_surges_only_onto_free_nodes(spec: dict[str, Any], surge: Any, away: Any) -> None:
+    moving = objects(topology(**spec), CONTEXT)["Deployment"]["spec"]["strategy"]["rollingUpdate"]
     assert moving == {"maxSurge": surge, "maxUnavailable": away}
 
 
-def test_a_template_is_taken_as_it_is() -> None:
+def test_pod_template_is_used_unchanged() -> None:
     template = {"metadata": {"labels": {"tier": "x"}, "annotations": {"a": "b"}}, **TEMPLATE}
     made = objects(topology(template=template, shape={"replicas": 2}, placement={"queue": "q"}))
     deployment = made["Deployment"]

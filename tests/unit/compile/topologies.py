@@ -1,4 +1,4 @@
-"""Topologies of the tests beside this file, and what is read off their pods."""
+"""Topologies of the tests in this folder, and functions that read their pods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MODELS = {
     "one": model(),
     "many": model(store={"volume": {"size": "100Gi", "accessModes": ["ReadWriteMany"]}}),
 }
-WHERE = context(models=MODELS)
+CONTEXT = context(models=MODELS)
 HUB = {"huggingFace": {"repo": "org/base", "revision": COMMIT}}
 FOLDER = {"folder": "/weights"}
 KEDA = {"max": 3, "prometheus": {"address": "http://p:9090"}}
@@ -30,20 +30,20 @@ TEMPLATE: Object = {
 }
 
 
-def args(block: Any, where: Any = WHERE) -> list[str]:
-    """Arguments of the engine."""
+def args(block: Any, where: Any = CONTEXT) -> list[str]:
+    """Return the arguments of the engine."""
     found: list[str] = pod(block, where)["containers"][0]["args"]
     return found
 
 
 def env(spec: Object) -> dict[str, Any]:
-    """Variables of a pod's engine: values, or where they come from."""
+    """Return the variables of a pod's engine: values, or their sources."""
     return {
         entry["name"]: entry.get("value", entry.get("valueFrom")) for entry in spec["containers"][0]["env"]
     }
 
 
-def group(block: Any, where: Any = WHERE) -> tuple[Object, Object]:
-    """The leader's and the workers' pods."""
+def group(block: Any, where: Any = CONTEXT) -> tuple[Object, Object]:
+    """Return the leader's and the workers' pods."""
     template = objects(block, where)["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]
     return template["leaderTemplate"]["spec"], template["workerTemplate"]["spec"]
