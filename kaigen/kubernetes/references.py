@@ -21,6 +21,7 @@ _MONITORING_FIELDS = frozenset(
 """Fields of ServiceMonitor, PodMonitor and their like that contain the name of a Secret and a key."""
 
 _KEYED = ("ConfigMap", "Secret")
+_USUAL_FIELD = ReferenceField("", ("Secret",), "reads")
 
 
 class Reference(NamedTuple):
@@ -53,13 +54,14 @@ class Reference(NamedTuple):
 class _Step:
     """A node of the tree of all paths to the references of one kind."""
 
-    __slots__ = ("any_key", "items", "keys", "names")
+    __slots__ = ("any_key", "items", "keys", "known", "names")
 
     def __init__(self) -> None:
         self.keys: dict[str, _Step] = {}
         self.items: _Step | None = None
         self.any_key: _Step | None = None
-        self.names: list[tuple[str, ReferenceField]] = []
+        self.known: set[str] = set()
+        self.names: list[tuple[str, ReferenceField, dict[str, str]]] = []
 
     def add(self, path: str, field: ReferenceField) -> None:
         """Add the path of one field."""
@@ -73,8 +75,13 @@ class _Step:
                 step.any_key = step.any_key or _Step()
                 step = step.any_key
             else:
+                step.known.add(parent)
                 step = step.keys.setdefault(parent, _Step())
-        step.names.append((name, field))
+        step.known.add(name)
+        step.names.append((name, field, _targets(field)))
+
+
+_NOTHING = _Step()
 
 
 def references_of(obj: Object, namespace: str = "") -> list[Reference]:
@@ -91,15 +98,16 @@ def references_of(obj: Object, namespace: str = "") -> list[Reference]:
     own = text(mapping(obj.get("metadata")).get("namespace")) or namespace
     if is_cluster_type(row.kind, row.group):
         own = ""
-    found = list(_walk(_steps_of(row), obj, (), own))
+    found: list[Reference] = []
+    _walk(_steps_of(row.type), obj, (), own, found)
     if row.references is None:
         found += _search(obj, (), group_of(obj), own)
     return found
 
 
 @cache
-def _steps_of(row: ObjectKind) -> _Step:
-    root = _Step()
+def _steps_of(type_: str) -> _Step:
+    root, row = _Step(), KINDS.get(type_) or ObjectKind(type_)
     for field in row.references or ():
         root.add(field.path, field)
     if row.references is not None:  # otherwise the search finds them
@@ -118,41 +126,52 @@ def _pod_steps() -> _Step:
     return root
 
 
-def _walk(step: _Step, value: object, path: Path, namespace: str) -> Iterator[Reference]:
-    if step.items is not None and isinstance(value, list):
+def _walk(step: _Step, value: object, path: Path, namespace: str, found: list[Reference]) -> None:
+    """Add the references below a value; paths are built only where the tree of steps leads on."""
+    if isinstance(value, list):
+        below = step.items or _NOTHING
         for number, item in enumerate(value):
-            yield from _walk(step.items, item, (*path, number), namespace)
+            if isinstance(item, dict) and (below.any_key or not below.known.isdisjoint(item)):
+                _walk(below, item, (*path, number), namespace, found)
+        return
     if not isinstance(value, dict):
         return
-    for name, field in step.names:
+    for name, field, targets in step.names:
         if name in value:
-            yield from _reference(field, value, name, path, namespace)
+            reference = _reference(field, targets, value, name, path, namespace)
+            if reference is not None:
+                found.append(reference)
     for key, below in step.keys.items():
         if key in value:
-            yield from _walk(below, value[key], (*path, key), namespace)
+            _walk(below, value[key], (*path, key), namespace, found)
     if step.any_key is not None:
         for key, item in value.items():
-            yield from _walk(step.any_key, item, (*path, str(key)), namespace)
+            _walk(step.any_key, item, (*path, str(key)), namespace, found)
 
 
 def _reference(
-    field: ReferenceField, holder: Object, name_field: str, path: Path, namespace: str
-) -> Iterator[Reference]:
-    """Yield the reference of a field, unless it names an object of another kind."""
+    field: ReferenceField,
+    targets: dict[str, str],
+    holder: Object,
+    name_field: str,
+    path: Path,
+    namespace: str,
+) -> Reference | None:
+    """Return the reference of a field; None when it names an object of another kind."""
     name = holder.get(name_field)
     if not isinstance(name, str) or not name:
-        return
-    target = _target(field, holder if name_field == "name" else {})
+        return None
+    target = _target(field, targets, holder) if name_field == "name" else field.targets[0]
     if target is None:
-        return
+        return None
     kind, _, group = target.partition(".")
     if is_cluster_type(kind, group):
         namespace = ""
     else:
         given = holder.get({"name": "namespace", "secretName": "secretNamespace"}.get(name_field, ""))
         namespace = text(given) or namespace
-    port, port_path = _port(field, holder, path)
-    yield Reference(
+    port, port_path = _port(field, holder, path) if field.port else (None, ())
+    return Reference(
         Identity(target, namespace, name),
         (*path, name_field),
         field.use,
@@ -165,9 +184,8 @@ def _reference(
     )
 
 
-def _target(field: ReferenceField, holder: Object) -> str | None:
-    """Return the type of the object that is named; None when the field does not follow it."""
-    targets = _targets(field)
+def _target(field: ReferenceField, targets: dict[str, str], holder: Object) -> str | None:
+    """Return the type of the object that is named; None when the field must not name it."""
     kind = holder.get("kind")
     target = field.targets[0] if kind is None else targets.get(str(kind))
     if target is None:
@@ -177,7 +195,6 @@ def _target(field: ReferenceField, holder: Object) -> str | None:
     return target if not group or group == target.partition(".")[2] else None
 
 
-@cache
 def _targets(field: ReferenceField) -> dict[str, str]:
     """Return the types that a field may name, by their kinds."""
     named: list[str] = []
@@ -215,7 +232,9 @@ def _search(node: object, path: Path, group: str, namespace: str) -> Iterator[Re
                 yield from _search(item, (*path, number), group, namespace)
     elif isinstance(node, dict):
         if isinstance(node.get("containers"), list):
-            yield from _walk(_pod_steps(), node, path, namespace)
+            found: list[Reference] = []
+            _walk(_pod_steps(), node, path, namespace, found)
+            yield from found
             return
         for key, value in node.items():
             if isinstance(value, dict):
@@ -230,4 +249,6 @@ def _secret_field(name: str, value: Object, path: Path, group: str, namespace: s
     monitoring = group == "monitoring.coreos.com" and name in _MONITORING_FIELDS
     usual = name.lower().endswith("secretref" if key is None else "secretkeyref")
     if usual or (monitoring and isinstance(key, str)):
-        yield from _reference(ReferenceField("", ("Secret",), "reads"), value, "name", path, namespace)
+        reference = _reference(_USUAL_FIELD, {"Secret": "Secret"}, value, "name", path, namespace)
+        if reference is not None:
+            yield reference
