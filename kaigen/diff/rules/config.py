@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from kaigen.diff.formatting import listing
-from kaigen.diff.model import Json
-from kaigen.diff.objects import Obj, get, get_list, get_text
-from kaigen.diff.pods import pod_templates
+from kaigen.diff.objects import Obj, get
 from kaigen.diff.rules.case import Case, Finding, under
+from kaigen.kubernetes.manifest import Object, entries
+from kaigen.kubernetes.pods import containers, pod_templates
+from kaigen.kubernetes.references import references_of
 
 CONFIG = frozenset({"ConfigMap", "Secret"})
 EXTERNAL = frozenset({"ExternalSecret.external-secrets.io", "SealedSecret.bitnami.com"})
@@ -35,42 +37,33 @@ def data_changed(case: Case) -> Iterator[Finding]:
 
 def _consumers(config: Obj, siblings: list[Obj]) -> tuple[list[str], list[str]]:
     """Return the objects that mount it, and those that read it only at container start."""
-    kind = "configMap" if config.kind == "ConfigMap" else "secret"
     mounted: list[str] = []
     fixed: list[str] = []
     for obj in siblings:
-        for template in pod_templates(obj).values():
+        body = cast("Object", obj.data)
+        paths = [
+            one.path
+            for one in references_of(body)
+            if (one.target.type, one.target.name) == (config.type, config.name)
+        ]
+        for template in pod_templates(body):
+            spec = (*template.path, "spec")
             volumes = {
-                get_text(volume, "name")
-                for volume in get_list(template.spec, "volumes")
-                if config.name in _volume_names(volume, kind)
+                volume.get("name")
+                for number, volume in entries(template.spec.get("volumes"))
+                if any(path[: len(spec) + 2] == (*spec, "volumes", number) for path in paths)
             }
-            for _, container in template.containers():
-                reads = _reads_env(container, kind, config.name)
-                for mount in get_list(container, "volumeMounts"):
-                    if get_text(mount, "name") in volumes:
-                        if get_text(mount, "subPath") or get_text(mount, "subPathExpr"):
+            for container in containers(template):
+                reads = any(path[: len(container.path)] == container.path for path in paths)
+                for _, mount in entries(container.body.get("volumeMounts")):
+                    if mount.get("name") in volumes:
+                        if mount.get("subPath") or mount.get("subPathExpr"):
                             reads = True
                         else:
                             mounted.append(str(obj))
                 if reads:
                     fixed.append(str(obj))
     return list(dict.fromkeys(mounted)), list(dict.fromkeys(fixed))
-
-
-def _volume_names(volume: Json, kind: str) -> set[str]:
-    key = "name" if kind == "configMap" else "secretName"
-    found = {get_text(volume, kind, key)}
-    for source in get_list(volume, "projected", "sources"):
-        found.add(get_text(source, kind, "name"))
-    return found - {""}
-
-
-def _reads_env(container: Json, kind: str, name: str) -> bool:
-    for item in get_list(container, "env"):
-        if get_text(item, "valueFrom", f"{kind}KeyRef", "name") == name:
-            return True
-    return any(get_text(item, f"{kind}Ref", "name") == name for item in get_list(container, "envFrom"))
 
 
 def config_replaced(case: Case) -> Iterator[Finding]:
