@@ -1,1 +1,1 @@
-"""How fast kaigen is, beside its peers: see README.md in this folder."""
+"""The speed of kaigen, compared with its peers: see README.md in this folder."""

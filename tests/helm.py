@@ -18,9 +18,9 @@ from tests import tools
 
 
 class _Loader(yaml.CSafeLoader):
-    """YAML as Helm and Kubernetes read it: `1e-05` is a number; `<<` and `=` that stand for values are text.
+    """YAML as Helm and Kubernetes read it: `1e-05` is a number; `<<` and `=` as values are text.
 
-    A key that is there twice is an error, as it is to kubectl, Argo CD and Flux.
+    A duplicate key is an error, as in kubectl, Argo CD and Flux.
     """
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

@@ -1,6 +1,6 @@
-r"""Scenario files: calls of kaigen and all that they bring about, on one screen.
+r"""Scenario files: calls of kaigen with their output and effects, on one screen.
 
-    What it shows, in a sentence.
+    A sentence about the behaviour.
     use rendered
 
     --- specs/a.yaml
@@ -10,21 +10,21 @@ r"""Scenario files: calls of kaigen and all that they bring about, on one screen
     specs/a.yaml:1:7: error[KG0212]: …
     === exit 2
 
-A scenario starts in an empty folder, or in the one that another scenario of `base/` leaves behind (`use NAME`).
-`--- PATH` writes a file. `$ …` calls a program there; what stands below it is what the call brings about:
+A scenario starts in an empty folder, or in the folder that a scenario of `base/` leaves behind (`use NAME`).
+`--- PATH` writes a file. `$ …` calls a program; the sections below it are the expected result:
 
-- `=== stdout`, `=== stderr`: what is printed; nothing when left out;
-- `=== exit N`: the exit code; 0 when left out;
-- `=== changed`: what the call adds (`+`), changes (`~`) and removes (`-`); nothing when left out;
-- `=== file PATH`: content of a file after the call.
+- `=== stdout`, `=== stderr`: the output; empty by default;
+- `=== exit N`: the exit code; 0 by default;
+- `=== changed`: the files the call adds (`+`), changes (`~`) and removes (`-`); none by default;
+- `=== file PATH`: the content of a file after the call.
 
-`kaigen` is called in this process, `python -m kaigen` in its own. Of other programs (git, rm, ln, …) only success
-is asked. `NAME=VALUE` before the program sets a variable, `< PATH` at the end gives standard input, and `$ cd PATH`
-holds for the calls after it. `{folder}` stands for the scenario's own folder.
+`kaigen` is called in this process, `python -m kaigen` in a process of its own. Other programs (git, rm, ln, …) must
+only succeed. `NAME=VALUE` before the program sets a variable, `< PATH` at the end sets standard input, and `$ cd PATH`
+changes the working directory of the calls after it. `{folder}` is replaced by the scenario's folder.
 
-A heading that ends in `(escaped)` has text with the escapes `\\ \r \t \xHH`, in which a backslash at the end of a
-line joins it with the next; the last line's end counts. Elsewhere a backslash at the start of a line only says that
-the line is no heading, and a last line of `\ no newline` that the text ends without one.
+A heading that ends in `(escaped)` has text with the escapes `\\ \r \t \xHH`; a backslash at the end of a line joins it
+with the next, and the final newline counts. In other text a backslash at the start of a line means that the line is no
+heading, and a last line of `\ no newline` means that the text does not end in a newline.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ _GIT = {
 
 
 class ScenarioError(Exception):
-    """A scenario file that cannot be read, or a call in it that should not be: the test's fault."""
+    """A scenario file that cannot be read, or a setup call in it that fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and what stands below it, as they are in the file.
+    """A heading and the lines below it.
 
     Attributes:
-        heading: without its mark; empty for what stands before the first.
-        mark: `$`, `---`, `===`; empty likewise.
-        lines: the text below, line ends included.
+        heading: without its mark; empty for the text before the first heading.
+        mark: `$`, `---`, `===`; empty for the text before the first heading.
+        lines: the text below, including newlines.
     """
 
     mark: str
@@ -85,11 +85,11 @@ class Section:
 
     @property
     def name(self) -> str:
-        """The heading without what it says about the text."""
+        """The heading without `(escaped)`."""
         return self.heading.removesuffix(_ESCAPED)
 
     def content(self) -> bytes:
-        """The text that is meant."""
+        """Return the text without escapes."""
         text = "".join(self.lines).rstrip("\n")
         text += "\n" if text else ""
         if self.escaped:
@@ -108,7 +108,7 @@ def _unescape(match: re.Match[bytes]) -> bytes:
 
 
 def _section(mark: str, name: str, content: bytes) -> str:
-    """A section of that content, as it stands in a file."""
+    """Return the text of a section with this content."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
@@ -120,7 +120,7 @@ def _section(mark: str, name: str, content: bytes) -> str:
     if lines and not lines[-1].endswith("\n"):
         lines += ["\n", _NO_NEWLINE]
     elif lines and lines[-1] == "\n":
-        lines[-1] = "\\\n"  # An empty line at the end is part of the text.
+        lines[-1] = "\\\n"  # An empty line at the end belongs to the text.
     return f"{mark} {name}\n" + "".join(lines)
 
 
@@ -136,7 +136,7 @@ def _escape(byte: int) -> str:
 
 
 def parse(text: str) -> list[Section]:
-    """The sections of a scenario file."""
+    """Return the sections of a scenario file."""
     sections = [("", "", [])] if text else []  # type: list[tuple[str, str, list[str]]]
     for line in _lines(text):
         if _HEADING.match(line):
@@ -149,7 +149,7 @@ def parse(text: str) -> list[Section]:
 
 @dataclass(slots=True)
 class _Outcome:
-    """What a call brought about."""
+    """The result of a call."""
 
     code: int = 0
     stdout: bytes = b""
@@ -159,12 +159,12 @@ class _Outcome:
 
 @dataclass(slots=True)
 class Player:
-    """Plays one scenario.
+    """Run one scenario.
 
     Attributes:
-        folder: where it plays; empty, or as the scenario that it uses left it.
+        folder: the working directory; empty, or as the scenario in `use` left it.
         cache: kaigen's cache folder.
-        here: the folder of the next call, below `folder`.
+        here: the folder of the next call, relative to `folder`.
     """
 
     folder: Path
@@ -172,24 +172,24 @@ class Player:
     here: Path = Path()
 
     def play(self, text: str) -> str:
-        """The scenario as it came out: the file's text with what its calls really bring about.
+        """Run the scenario and return its text with the actual results.
 
         Raises:
-            ScenarioError: a call that must succeed fails, or a traceback is printed.
+            ScenarioError: a setup call fails, or a traceback is printed.
         """
         sections = parse(text)
         parts = ["".join(sections[0].lines)]
         outcome = _Outcome()
-        wanted: list[str] = []
+        files: list[str] = []
         called = False
         for section in [*sections[1:], Section("$", "", ())]:
             if section.mark == "===":
                 if section.name.startswith("file "):
-                    wanted.append(section.name.removeprefix("file "))
+                    files.append(section.name.removeprefix("file "))
                 continue
             if called:
-                parts.append(self._told(outcome, wanted))
-                wanted, called = [], False
+                parts.append(self._result_sections(outcome, files))
+                files, called = [], False
             if section.mark == "---":
                 path = self.folder / section.name
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -205,23 +205,23 @@ class Player:
                 outcome, called = self._call(section.heading), True
         return "".join(parts).rstrip("\n") + "\n"
 
-    def _told(self, outcome: _Outcome, wanted: Sequence[str]) -> str:
-        told = []
+    def _result_sections(self, outcome: _Outcome, files: Sequence[str]) -> str:
+        sections = []
         for name, content in (("stdout", outcome.stdout), ("stderr", outcome.stderr)):
             content = content.replace(str(self.folder).encode(), b"{folder}")
             if b"Traceback" in content:
                 raise ScenarioError(f"a traceback on {name}:\n{content.decode(errors='replace')}")
             if content:
-                told.append(_section("===", name, content))
+                sections.append(_section("===", name, content))
         if outcome.code:
-            told.append(f"=== exit {outcome.code}\n")
+            sections.append(f"=== exit {outcome.code}\n")
         if outcome.changed:
-            told.append("=== changed\n" + "".join(f"{line}\n" for line in outcome.changed))
-        for path in wanted:
+            sections.append("=== changed\n" + "".join(f"{line}\n" for line in outcome.changed))
+        for path in files:
             file = self.folder / path
             content = file.read_bytes() if file.is_file() else b"(there is no such file)"
-            told.append(_section("===", f"file {path}", content))
-        return "".join(told) + "\n"
+            sections.append(_section("===", f"file {path}", content))
+        return "".join(sections) + "\n"
 
     def _call(self, line: str) -> _Outcome:
         words = shlex.split(line.replace("{folder}", str(self.folder)))
@@ -289,7 +289,7 @@ def _in_its_own(words: Sequence[str], folder: Path, variables: Mapping[str, str]
 
 
 def _snapshot(folder: Path) -> dict[str, bytes | str]:
-    """Every file, link and empty folder with what it holds; Git's own left out."""
+    """Return every file, link and empty folder with its content, without `.git`."""
     return dict(_entries(folder, folder))
 
 
@@ -307,6 +307,6 @@ def _entries(folder: Path, root: Path) -> Iterator[tuple[str, bytes | str]]:
 
 
 def base_of(text: str) -> str:
-    """The scenario of `base/` that a scenario starts from; empty for none."""
+    """Return the name of the `base/` scenario that a scenario starts from; empty for none."""
     match = re.search(r"^use (\S+)$", "".join(parse(text)[0].lines), re.MULTILINE)
     return match[1] if match else ""

@@ -161,8 +161,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     copy_tree()
     os.chdir(WORK)
     sys.path[:] = [path for path in sys.path if Path(path or ".").resolve() != ROOT]
-    from mutmut.__main__ import _run
+    from mutmut import __main__ as mutmut
     from mutmut.configuration import config
+    from mutmut.state import state
 
     write_preload(config().pytest_add_cli_args_test_selection)
 
@@ -171,7 +172,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         each.name for each in read_results(options.packages) if each.name in names and each.status != "killed"
     ]
     if undecided:
-        _run(undecided, options.jobs)
+        # mutmut would now run all tests of the chosen mutants without a mutant. The statistics already come from such a
+        # run, so one test is enough.
+        vars(mutmut)["tests_for_mutant_names"] = lambda _: set(list(state().duration_by_test)[:1])
+        mutmut._run(undecided, options.jobs)
     report([each for each in read_results(options.packages) if each.name in names], options.list)
     return 0
 

@@ -95,11 +95,11 @@ def test_a_setting_cannot_be_null(app_case: AppCase, setting: Setting, tmp_path:
 def test_a_misspelled_setting_gets_the_nearest_name_as_a_hint() -> None:
     case = next(case for case in app_cases() if case.name == "demo/qwen")
     found = check_values(case.compiled.app, case.effective({"storage": {"sise": "10Gi"}, "retries": "3"}))
-    told = {item.code: item for item in found}
-    assert len(found) == len(told) == 2
-    assert "`qwen.storage.sise`" in told["KG0705"].message
-    assert "`size`" in told["KG0705"].hint
-    assert "`qwen.retries`" in told["KG0706"].message
+    by_code = {item.code: item for item in found}
+    assert len(found) == len(by_code) == 2
+    assert "`qwen.storage.sise`" in by_code["KG0705"].message
+    assert "`size`" in by_code["KG0705"].hint
+    assert "`qwen.retries`" in by_code["KG0706"].message
 
 
 @every_app
@@ -126,7 +126,7 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-# A handful of shapes that values take, right and wrong alike, for whatever setting they come to.
+# A few types of values, valid and invalid, for any setting.
 _LEAVES = st.one_of(
     st.none(),
     st.booleans(),
