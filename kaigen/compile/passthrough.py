@@ -82,5 +82,5 @@ def passthrough_app(
         source=source,
         objects=tuple(objects),
         settings=(),
-        summary="Kubernetes objects let through as they were written.",
+        summary="Kubernetes objects copied unchanged from the specs.",
     )

@@ -75,7 +75,7 @@ def _hashed_template(app: App, item: Object, name: HashedName) -> str:
         f'{{{{- define "{part}.spec" -}}}}\n'
         f"{dump_template(name.spec)}"
         f"{{{{- end }}}}\n"
-        f"{{{{- /* The API server lets no one change this spec in place, so its hash is in the name. */}}}}\n"
+        f"{{{{- /* The API server rejects changes of this spec, so the name contains its hash. */}}}}\n"
         f'{{{{- define "{name.helper}" -}}}}\n'
         f'{{{{- omit (include "{part}.spec" . | fromYaml) {fields} | toJson | sha256sum | trunc {DIGEST_LENGTH} }}}}\n'
         f"{{{{- end }}}}\n"
@@ -89,7 +89,7 @@ def _helpers(app: App) -> str:
     return (
         "{{/* Labels of every object. */}}\n"
         f'{{{{- define "{app.name}.labels" -}}}}\n{dump_template(app.labels)}{{{{- end }}}}\n\n'
-        "{{/* Labels that tell this release's pods from all others. */}}\n"
+        "{{/* Labels that select the pods of this release. */}}\n"
         f'{{{{- define "{app.name}.selectorLabels" -}}}}\n{dump_template(app.selector_labels)}{{{{- end }}}}\n'
     )
 

@@ -25,7 +25,7 @@ helm install {name} . --namespace {namespace}
 helm test {name} --namespace {namespace}
 ```
 
-Under another release name it is an independent copy.
+Installing it under another release name creates an independent copy.
 
 ## Objects
 
@@ -34,7 +34,7 @@ Under another release name it is an independent copy.
 {objects}
 ## Settings
 
-| setting | default | what it is |
+| setting | default | description |
 | --- | --- | --- |
 {settings}"""
 

@@ -71,7 +71,7 @@ def _tenant_name(delivery: Delivery, namespace: str) -> str:
     return f"{name}-tenant" if name in taken or name.removesuffix("-tenant") in taken else name
 
 
-_ONCE = ("Applied once, by hand; from then on Flux keeps the objects beside this folder as Git has them.",)
+_ONCE = ("Apply this once by hand; from then on Flux syncs the objects next to this folder from Git.",)
 
 
 def _home(delivery: Delivery, namespace: str) -> str:
@@ -172,7 +172,7 @@ def _app(delivery: Delivery, app: AppFacts) -> Object:
 
 def _remarks(app: AppFacts) -> list[str]:
     return (
-        ["force: a Job of a fixed name cannot be changed in place, so it is made anew."]
+        ["force: a Job with a fixed name cannot be changed in place, so it is recreated."]
         if app.replaces
         else []
     )

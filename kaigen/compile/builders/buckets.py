@@ -232,8 +232,12 @@ def transfer_arguments(bucket: Bucket) -> tuple[list[str], list[Tree]]:
         "download.credentials.name", secret.name, "Secret with the bucket's keys.", origin=(*at, "name")
     )
     keys = {
-        "AWS_ACCESS_KEY_ID": ("accessKey", secret.access_key, "Key that holds the access key's id."),
-        "AWS_SECRET_ACCESS_KEY": ("secretKey", secret.secret_key, "Key that holds the secret access key."),
+        "AWS_ACCESS_KEY_ID": ("accessKey", secret.access_key, "Key of the access key ID in the Secret."),
+        "AWS_SECRET_ACCESS_KEY": (
+            "secretKey",
+            secret.secret_key,
+            "Key of the secret access key in the Secret.",
+        ),
     }
     return arguments, [
         {

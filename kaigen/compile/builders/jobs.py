@@ -90,12 +90,15 @@ def job(
     }
     spec: dict[str, Tree] = {
         "backoffLimit": settings.count(
-            f"{prefix}retries", retries, "How many failed pods are replaced.", origin=(*origin, "retries")
+            f"{prefix}retries",
+            retries,
+            "How many times failed pods are retried.",
+            origin=(*origin, "retries"),
         ),
         "activeDeadlineSeconds": Setting(
             f"{prefix}deadlineSeconds",
             seconds(deadline),
-            "Longest time that it may take, in seconds, retries included; 0 for no limit.",
+            "Time limit in seconds, retries included; 0 for no limit.",
             settings.SECONDS,
             optional=True,
             origin=(*origin, "deadline"),
@@ -136,7 +139,7 @@ def readiness_test(frame: Frame, watched: Object, context: Context, *, minutes: 
         minutes: longest time to wait.
     """
     name = watched.body["metadata"]["name"]  # type: ignore[index, call-overload]
-    timeout = _timeout(f"{minutes}m", "what serves")
+    timeout = _timeout(f"{minutes}m", "the pods")
     kind = watched.kind.lower()
     command: list[Tree] = (
         ["wait", "--for=condition=Available", timeout, kind, name]

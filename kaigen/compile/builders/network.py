@@ -14,7 +14,7 @@ from kaigen.compile.expressions import Setting, SpecPath, Tree
 def network_switch() -> Setting:
     """Return the setting that decides whether the NetworkPolicy exists."""
     return settings.flag(
-        "networkPolicy.enabled", True, "Refuse connections to the app's pods from elsewhere."
+        "networkPolicy.enabled", True, "Create a NetworkPolicy that restricts connections to the app's pods."
     )
 
 
@@ -42,7 +42,7 @@ def network_policy(
         peers = settings.objects(
             "networkPolicy.from",
             allow_from,
-            "Who may connect, as the peers of a NetworkPolicy; everyone when empty.",
+            "Clients that may connect, as NetworkPolicy peers; empty for everyone.",
             origin=origin,
         )
         rules.append({"ports": [{"port": port, "protocol": "TCP"}], "from": peers})

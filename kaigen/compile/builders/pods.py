@@ -39,7 +39,7 @@ def image_fields(image: Image, prefix: str, origin: SpecPath) -> dict[str, Tree]
         "imagePullPolicy": Setting(
             f"{prefix}imagePullPolicy",
             (block and block.pull_policy) or "",
-            "When to pull the image; empty for Kubernetes' own rule.",
+            "When to pull the image; empty for the Kubernetes default.",
             settings.PULL_POLICY,
             optional=True,
             origin=(*origin, "pullPolicy") if origin else (),
@@ -250,10 +250,13 @@ def placement_fields(
             origin=(*origin, "priorityClassName"),
         ),
         "nodeSelector": settings.string_map(
-            "nodeSelector", selector, "Labels that a node must have.", origin=(*origin, "nodeSelector")
+            "nodeSelector",
+            selector,
+            "Labels that a node must have to run the pods.",
+            origin=(*origin, "nodeSelector"),
         ),
         "tolerations": settings.objects(
-            "tolerations", tolerations, "Taints that are accepted.", origin=(*origin, "tolerations")
+            "tolerations", tolerations, "Tolerations of the pods.", origin=(*origin, "tolerations")
         ),
         "affinity": Setting(
             "affinity",
@@ -267,7 +270,7 @@ def placement_fields(
             settings.objects(
                 "topologySpreadConstraints",
                 placement.topology_spread,
-                "How pods are spread over nodes and zones; without a labelSelector, the app's own pods.",
+                "Topology spread constraints of the pods; a missing labelSelector selects the app's own pods.",
                 origin=(*origin, "topologySpread"),
             ),
             frame.release_selector(),

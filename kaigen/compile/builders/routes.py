@@ -32,7 +32,7 @@ def route_objects(frame: Frame, route: Route, *, service_port: Tree, pool: bool)
 
 
 def _host(route: Route) -> Tree:
-    return settings.text("route.host", route.host, "Host name that is asked for.", origin=(*_ORIGIN, "host"))
+    return settings.text("route.host", route.host, "Host name of the route.", origin=(*_ORIGIN, "host"))
 
 
 def _http_route(frame: Frame, route: Route, service_port: Tree, pool: bool) -> Object:
@@ -43,7 +43,7 @@ def _http_route(frame: Frame, route: Route, service_port: Tree, pool: bool) -> O
         parent["name"] = settings.text(
             "route.gateway",
             gateway.name,
-            "Gateway that the route hangs on.",
+            "Gateway that the route attaches to.",
             origin=(*_ORIGIN, "gateway", "name"),
         )
         parent |= {"namespace": gateway.namespace} if gateway.namespace else {}

@@ -31,8 +31,12 @@ def autoscaler(frame: Frame, autoscaling: Autoscaling, workload: Object) -> Obje
 
 def _bounds(autoscale: Autoscale) -> tuple[Tree, Tree]:
     return (
-        settings.count("autoscaling.min", autoscale.min, "Fewest replicas.", origin=(*ORIGIN, "min")),
-        settings.count("autoscaling.max", autoscale.max, "Most replicas.", origin=(*ORIGIN, "max")),
+        settings.count(
+            "autoscaling.min", autoscale.min, "Minimum number of replicas.", origin=(*ORIGIN, "min")
+        ),
+        settings.count(
+            "autoscaling.max", autoscale.max, "Maximum number of replicas.", origin=(*ORIGIN, "max")
+        ),
     )
 
 
@@ -40,7 +44,7 @@ def _target(autoscale: Autoscale) -> Setting:
     return settings.count(
         "autoscaling.target",
         autoscale.target or _TARGETS[autoscale.metric],
-        "Value of the metric that replicas are added above; of a share, in percent.",
+        "Value of the metric above which replicas are added; in percent for a ratio.",
         origin=(*ORIGIN, "target"),
     )
 
@@ -130,7 +134,7 @@ def _trigger(autoscaling: Autoscaling) -> dict[str, Tree]:
             "serverAddress": settings.text(
                 "autoscaling.prometheus",
                 autoscale.prometheus.address,
-                "Address of the Prometheus that is asked.",
+                "Address of the Prometheus server to query.",
                 origin=(*ORIGIN, "prometheus", "address"),
             ),
             "query": query,
@@ -151,10 +155,14 @@ def disruption_budget(frame: Frame, disruption: Disruption | None, nodes: int) -
         nodes: pods of one replica; when one stops, all of them stop.
     """
     field, path, amount = "maxUnavailable", "maxUnavailable", 1
-    doc = "Pods that may be away when nodes are drained."
+    doc = "Pods that may be unavailable while nodes are drained."
     value: int | str = amount
     if disruption is not None and disruption.min_available is not None:
-        field, path, doc = "minAvailable", "minAvailable", "Pods that must stay when nodes are drained."
+        field, path, doc = (
+            "minAvailable",
+            "minAvailable",
+            "Pods that must stay available while nodes are drained.",
+        )
         value = disruption.min_available
         value = value * nodes if isinstance(value, int) else value
     elif disruption is not None and disruption.max_unavailable is not None:

@@ -58,14 +58,14 @@ def claim(
                 "accessModes": Setting(
                     f"{what}.accessModes",
                     list(volume.access_modes),
-                    "Access modes of the volume. Kubernetes does not let them change in place.",
+                    "Access modes of the volume. Cannot be changed in place.",
                     _MODES,
                     origin=(*origin, "accessModes"),
                 ),
                 "storageClassName": settings.text(
                     f"{what}.storageClassName",
                     storage_class,
-                    "StorageClass of the volume; empty for the cluster's default. Cannot change in place.",
+                    "StorageClass of the volume; empty for the cluster's default. Cannot be changed in place.",
                     optional=True,
                     origin=(*origin, "storageClassName"),
                 ),
@@ -74,7 +74,7 @@ def claim(
                         "storage": settings.quantity(
                             f"{what}.size",
                             volume.size,
-                            "Size of the volume. It may grow, not shrink.",
+                            "Size of the volume. It can be increased, not decreased.",
                             origin=(*origin, "size"),
                         )
                     }

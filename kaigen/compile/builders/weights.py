@@ -136,13 +136,13 @@ def fetch_container(
                 settings.text(
                     "download.tokenSecret.name",
                     token.name,
-                    "Secret that holds the Hub token.",
+                    "Secret with the Hugging Face token.",
                     origin=(*at, "tokenSecret", "name"),
                 ),
                 settings.text(
                     "download.tokenSecret.key",
                     token.key,
-                    "Key of that Secret.",
+                    "Key of the token in the Secret.",
                     origin=(*at, "tokenSecret", "key"),
                 ),
             )

@@ -49,7 +49,7 @@ class WorkloadSettings:
             return {}
         return {
             "replicas": settings.count(
-                "replicas", self.replicas, "Copies of the model.", origin=("spec", "shape", "replicas")
+                "replicas", self.replicas, "Number of replicas.", origin=("spec", "shape", "replicas")
             )
         }
 
@@ -77,14 +77,14 @@ class WorkloadSettings:
             "maxSurge": Setting(
                 "rollout.maxSurge",
                 surge,
-                "Copies above the wanted number while a change reaches the pods.",
+                "Replicas above the desired number during a rollout.",
                 _COUNT_OR_SHARE,
                 origin=("spec", "rollout", "maxSurge"),
             ),
             "maxUnavailable": Setting(
                 "rollout.maxUnavailable",
                 unavailable,
-                "Copies that may be away meanwhile.",
+                "Replicas that may be unavailable during a rollout.",
                 _COUNT_OR_SHARE,
                 origin=("spec", "rollout", "maxUnavailable"),
             ),
@@ -113,7 +113,7 @@ def deployment(common: WorkloadSettings, pod: Mapping[str, Tree]) -> Object:
                 "progressDeadlineSeconds": settings.count(
                     "progressDeadlineSeconds",
                     common.startup + 600,
-                    "Time after which a rollout counts as failed; above that of loading.",
+                    "Seconds after which a rollout counts as failed; longer than loading the model takes.",
                 ),
                 "revisionHistoryLimit": 3,
                 "selector": {"matchLabels": common.frame.selector(SERVE)},

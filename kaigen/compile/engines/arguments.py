@@ -38,7 +38,7 @@ MANAGED_FLAGS: Mapping[str, str] = {
 }
 """Flags that fields of the spec set, in vLLM and in kaigen's own server, which takes vLLM's names."""
 
-_DOC = "Further flags of the engine."
+_DOC = "Additional flags of the engine."
 
 
 def with_engine_args(fixed: Sequence[Tree], spec: TopologySpec) -> Arguments:
@@ -56,14 +56,14 @@ def limit_arguments(spec: TopologySpec) -> list[Tree]:
             "--max-model-len",
             "contextLength",
             spec.context_length,
-            "Longest context of a request, in tokens.",
+            "Maximum context length of a request, in tokens.",
             "contextLength",
         ),
         *_number(
             "--max-num-seqs",
             "concurrency",
             spec.concurrency,
-            "Most requests that one engine works on at a time.",
+            "Maximum number of requests that one engine processes at a time.",
             "concurrency",
         ),
         *(["--trust-remote-code"] if spec.trust_remote_code else []),

@@ -177,7 +177,7 @@ def _arguments(launch: Launch) -> list[Tree]:
         setting = settings.text(
             "quantization",
             spec.quantization,
-            "Quantization, as the engine calls it.",
+            "Quantization method, by the engine's name for it.",
             origin=("spec", "quantization"),
         )
         own.append(Joined(("--quantization=", setting)))

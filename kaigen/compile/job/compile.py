@@ -107,7 +107,7 @@ def _template(resolution: JobResolution, annotations: Mapping[str, str]) -> dict
 def describe_job(resolution: JobResolution) -> Description:
     """Return the summary."""
     return Description(
-        summary="Runs to completion once for each content of its spec.",
+        summary="Runs a Job to completion once, and again whenever its spec changes.",
         pod_security=resolution.spec.security.pod_security,
     )
 

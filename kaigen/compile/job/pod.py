@@ -41,7 +41,7 @@ def pod_spec(resolution: JobResolution) -> dict[str, Tree]:
         "imagePullSecrets": settings.objects(
             "imagePullSecrets",
             pull_secrets(_image(resolution), *transfer_images),
-            "Secrets to pull the images with.",
+            "Secrets for pulling the images.",
             origin=("spec", "image"),
         ),
         **resolution.scheduling,
@@ -58,7 +58,7 @@ def params_setting(resolution: JobResolution) -> Setting:
     """Return the setting of the parameters."""
     params = dict(resolution.spec.params)
     schema = {"type": "object", "required": sorted(params), "additionalProperties": True}
-    return Setting("params", params, "Parameters of the work.", schema, origin=("spec", "params"))
+    return Setting("params", params, "Parameters of the Job.", schema, origin=("spec", "params"))
 
 
 def container_mounts(resolution: JobResolution) -> list[Mapping[str, Tree]]:

@@ -76,7 +76,7 @@ def job_weights(
 def _shared_weights(model: Model, context: Context, folder: str, origin: SpecPath) -> JobWeights:
     mount: dict[str, Tree] = {"name": "model", "mountPath": folder, "readOnly": True}
     claim = settings.text(
-        "model.claimName", claim_name(model), "Volume that holds the weights.", origin=origin
+        "model.claimName", claim_name(model), "PersistentVolumeClaim with the weights.", origin=origin
     )
     return JobWeights(
         init=gate(model, context, name="wait-for-model", folder=folder, mounts=[mount]),

@@ -46,7 +46,7 @@ def describe_model(resolution: ModelResolution) -> Description:
     """Return summary and version."""
     source, store = _title(resolution.spec.source), resolution.store.title
     return Description(
-        summary=f"Fetches {source} into {store} and proves it complete.",
+        summary=f"Fetches {source} into {store} and verifies that it is complete.",
         pod_security=resolution.spec.security.pod_security,
         app_version=resolution.commit,
     )

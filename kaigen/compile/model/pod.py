@@ -58,7 +58,7 @@ def _common_fields(resolution: ModelResolution) -> dict[str, Tree]:
         "imagePullSecrets": settings.objects(
             "download.imagePullSecrets",
             pull_secrets(image) if isinstance(image, ImageBlock) else [],
-            "Secrets to pull the downloader's image with.",
+            "Secrets for pulling the downloader's image.",
         ),
         **resolution.scheduling,
         "securityContext": dict(resolution.security),

@@ -35,7 +35,7 @@ def _service(resolution: TopologyResolution) -> Object:
             more["loadBalancerSourceRanges"] = settings.strings(
                 "service.sourceRanges",
                 given.load_balancer_source_ranges,
-                "Networks that may connect.",
+                "Networks (CIDR) that may connect.",
                 origin=("spec", "service", "loadBalancerSourceRanges"),
             )
     if naming.publish_not_ready:

@@ -57,7 +57,7 @@ def pod_spec(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
         "imagePullSecrets": settings.objects(
             "imagePullSecrets",
             _pull_secrets(resolution),
-            "Secrets to pull the images with.",
+            "Secrets for pulling the images.",
             origin=resolution.image_path,
         ),
         **resolution.scheduling,
@@ -174,7 +174,7 @@ def _probes(resolution: TopologyResolution) -> dict[str, Tree]:
             "failureThreshold": settings.count(
                 "startup.attempts",
                 -(-resolution.startup // _PROBE_SECONDS),
-                f"How often, every {_PROBE_SECONDS} seconds, it is asked whether it is ready, before it is restarted.",
+                f"Number of startup probes, one every {_PROBE_SECONDS} seconds, before the container is restarted.",
                 origin=("spec", "probes", "startup"),
             ),
         },

@@ -10,8 +10,8 @@ from kaigen.compile.topology.sizing import GIB
 def summary(resolution: TopologyResolution) -> str:
     """Return what the app does, in one sentence."""
     if not resolution.engine.builds_pods:
-        return "Serves what its pod template runs, behind a Service."
-    return f"Serves a model by {resolution.engine.facts.title}, behind a Service."
+        return "Serves the containers of its pod template behind a Service."
+    return f"Serves a model with {resolution.engine.facts.title} behind a Service."
 
 
 def notes(resolution: TopologyResolution) -> tuple[Note, ...]:
@@ -20,16 +20,16 @@ def notes(resolution: TopologyResolution) -> tuple[Note, ...]:
         return ()
     items, sizing = [], resolution.sizing
     if resolution.engine.facts.planned and resolution.gpus:
-        items.append(Note(f"One copy is {resolution.parallelism.summary}.", ("spec", "shape")))
+        items.append(Note(f"Each replica uses {resolution.parallelism.summary}.", ("spec", "shape")))
     if sizing.plan is not None:
         items.append(Note(f"It fits: {sizing.summary}.", ("spec", "preset")))
         items += [Note(f"{_sentence(text)}.", ("spec", "preset")) for text in sizing.plan.notes]
     size = resolution.weights.size
     most = "" if sizing.preset is not None else "at most "
-    known = f"{most}{size / GIB:.1f} GiB of weights" if size else "weights of a size that nobody said"
-    why = "as the spec says" if resolution.spec.probes.startup else f"for {known}"
+    known = f"{most}{size / GIB:.1f} GiB of weights" if size else "weights of unknown size"
+    why = "as set in the spec" if resolution.spec.probes.startup else f"for {known}"
     minutes = resolution.startup // 60
-    items.append(Note(f"A pod may take {minutes} minutes to be ready, {why}.", ("spec", "probes")))
+    items.append(Note(f"A pod may take {minutes} minutes to become ready, {why}.", ("spec", "probes")))
     return tuple(items)
 
 

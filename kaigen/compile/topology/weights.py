@@ -190,7 +190,7 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer, pr
     warn_of_pinned_volume(model, problems, has_gpu=consumer.has_gpu, consumer="Topology", origin=origin)
     mount = read_only_mount("model", folder, None)
     claimed = settings.text(
-        "model.claimName", claim_name(model), "Volume that holds the weights.", origin=origin
+        "model.claimName", claim_name(model), "PersistentVolumeClaim with the weights.", origin=origin
     )
     hub, volume = model.spec.source.hugging_face, model.spec.store.volume
     return Weights(
@@ -269,11 +269,14 @@ def _token(secret: TokenSecret, origin: SpecPath) -> Tree:
                 "name": settings.text(
                     "model.tokenSecret.name",
                     secret.name,
-                    "Secret that holds the Hub token.",
+                    "Secret with the Hugging Face token.",
                     origin=(*origin, "name"),
                 ),
                 "key": settings.text(
-                    "model.tokenSecret.key", secret.key, "Key of that Secret.", origin=(*origin, "key")
+                    "model.tokenSecret.key",
+                    secret.key,
+                    "Key of the token in the Secret.",
+                    origin=(*origin, "key"),
                 ),
             }
         },

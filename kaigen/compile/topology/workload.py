@@ -99,7 +99,7 @@ def _claim_template(storage: Storage, default_class: str) -> Tree:
             "storageClassName": settings.text(
                 "storage.storageClassName",
                 default_class if name is None else name,
-                "StorageClass of each pod's volume; empty for the cluster's default. Cannot change in place.",
+                "StorageClass of each pod's volume; empty for the cluster's default. Cannot be changed in place.",
                 optional=True,
                 origin=("spec", "storage", "storageClassName"),
             ),
@@ -108,7 +108,7 @@ def _claim_template(storage: Storage, default_class: str) -> Tree:
                     "storage": settings.quantity(
                         "storage.size",
                         storage.size,
-                        "Size of each pod's volume. Cannot change in place.",
+                        "Size of each pod's volume. Cannot be changed in place.",
                         origin=("spec", "storage", "size"),
                     )
                 }

@@ -34,17 +34,15 @@ def argocd_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
     files[f"{FOLDER}/bootstrap/appproject.yaml"] = (root_project(delivery), ())
     files[f"{FOLDER}/bootstrap/application.yaml"] = (
         root(delivery),
-        (
-            "Applied once, by hand; from then on Argo CD keeps the objects beside this folder as Git has them.",
-        ),
+        ("Apply this once by hand; from then on Argo CD syncs the objects next to this folder from Git.",),
     )
     for name, project in app_projects(delivery, destinations):
         # No cluster and no namespace can be called so that the file would be another's.
         files[f"{FOLDER}/apps/_project.{name}.yaml"] = (
             project,
             (
-                "Admits what the apps of this namespace hold, and what they may have held before: what Argo CD is",
-                "not let at is never pruned.",
+                "Allows the objects of the apps in this namespace, and kinds that they had before: Argo CD never",
+                "prunes an object that its project does not allow.",
             ),
         )
     if tenants:

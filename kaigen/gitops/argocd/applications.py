@@ -12,11 +12,11 @@ from kaigen.gitops.delivery import AppFacts, Delivery, group_of
 from kaigen.gitops.tenancy import TENANT_FOLDER, Tenant
 
 _REASONS = {
-    "ServerSideApply=true": "fields that controllers own stay theirs, and objects may be large",
-    "PruneLast=true": "what is no longer wanted goes when the new is healthy, not before",
-    "RespectIgnoreDifferences=true": "a scaler sets the replicas, and a sync leaves them alone",
-    "Replace=true": "a Job of a fixed name cannot be changed in place, so it is made anew",
-    "Force=true": "as Replace, for it takes deleting the old one",
+    "ServerSideApply=true": "controllers keep the fields that they own, and objects may be large",
+    "PruneLast=true": "removed objects are pruned only after the new ones are healthy",
+    "RespectIgnoreDifferences=true": "an autoscaler sets the replicas, and a sync does not change them",
+    "Replace=true": "a Job with a fixed name cannot be changed in place, so it is recreated",
+    "Force=true": "required by Replace, which deletes the old object first",
 }
 
 

@@ -5,7 +5,7 @@ app.kubernetes.io/instance: "{{ .Release.Name }}"
 app.kubernetes.io/managed-by: kaigen
 {{- end }}
 
-{{/* Labels that tell this release's pods from all others. */}}
+{{/* Labels that select the pods of this release. */}}
 {{- define "finetune-job.selectorLabels" -}}
 app.kubernetes.io/name: finetune-job
 app.kubernetes.io/instance: "{{ .Release.Name }}"
