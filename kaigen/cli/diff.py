@@ -1,19 +1,11 @@
-"""`kaigen diff`: what a change does, for a pull request."""
+"""`kaigen diff`: the effect of a change, for a pull request."""
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from kaigen.cli.console import Console
 from kaigen.cli.options import environment_option, override_options, read_configs, read_overrides
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from kaigen.config.settings import Config
 
 
 @click.command("diff")
@@ -49,6 +41,7 @@ def command(
     from kaigen.diff import compare, render_json, render_markdown, render_text
     from kaigen.environments.combined import for_each
     from kaigen.git.repository import merge_base
+    from kaigen.pipeline.revision import tree_at
     from kaigen.pipeline.run import render
 
     configs = read_configs(environment)
@@ -59,7 +52,7 @@ def command(
     new: dict[str, bytes] = {}
     for config, tree in zip(configs, trees, strict=True):
         place = f"{config.environment}/" if len(configs) > 1 else ""
-        old |= {f"{place}{path}": data for path, data in _tree_at(config, commit).items()}
+        old |= {f"{place}{path}": data for path, data in tree_at(config, commit).items()}
         new |= {f"{place}{path}": data for path, data in tree.items()}
     change = compare(old, new)
     if output == "markdown":
@@ -70,45 +63,3 @@ def command(
         console.write(render_text(change, color=console.colored(err=False), width=console.width()))
     if exit_code and change.apps:
         raise click.exceptions.Exit(1)
-
-
-def _tree_at(config: Config, commit: str) -> dict[str, bytes]:
-    from kaigen.git.repository import read_tree_at
-    from kaigen.output.index import INDEX_NAME
-
-    tree = read_tree_at(config.root, commit, config.output)
-    if INDEX_NAME in tree:
-        return tree
-    return _render_at(config, commit)
-
-
-def _render_at(config: Config, commit: str) -> dict[str, bytes]:
-    """The tree that the specs of a commit come to, for a repository that does not commit what it renders."""
-    import tempfile
-
-    from kaigen.config.load import load_config
-    from kaigen.config.settings import FILE_NAME, PINS_FOLDER
-    from kaigen.git.repository import read_tree_at
-    from kaigen.pipeline.run import render
-
-    files = read_tree_at(config.root, commit)
-    if not any(_is_below(path, config.specs) for path in files):
-        return {}
-    with tempfile.TemporaryDirectory() as folder:
-        _write(folder, files, (FILE_NAME, PINS_FOLDER))
-        before = load_config(Path(folder), config.environment)
-        patches = before.patch_files
-        _write(folder, files, (*before.specs, *before.kinds, *patches))
-        return render((), before)
-
-
-def _is_below(path: str, places: Iterable[str]) -> bool:
-    return any(place == "." or path == place or path.startswith(f"{place.rstrip('/')}/") for place in places)
-
-
-def _write(folder: str, files: Mapping[str, bytes], places: Iterable[str]) -> None:
-    for path, data in files.items():
-        if _is_below(path, places):
-            target = Path(folder, path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)

@@ -1,0 +1,52 @@
+"""The output tree of an earlier commit."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from kaigen.config.load import load_config
+from kaigen.config.settings import FILE_NAME, PINS_FOLDER, Config
+from kaigen.git.repository import read_tree_at
+from kaigen.output.index import INDEX_NAME
+from kaigen.pipeline.run import render
+
+
+def tree_at(config: Config, commit: str) -> dict[str, bytes]:
+    """Return the output tree of a commit: the committed tree, or the commit's specs rendered if there is none.
+
+    Args:
+        config: the current settings of the environment.
+        commit: the commit.
+
+    Raises:
+        InputError: the specs of the commit are invalid.
+    """
+    tree = read_tree_at(config.root, commit, config.output)
+    return tree if INDEX_NAME in tree else _render_at(config, commit)
+
+
+def _render_at(config: Config, commit: str) -> dict[str, bytes]:
+    files = read_tree_at(config.root, commit)
+    if not any(_is_below(path, config.specs) for path in files):
+        return {}
+    with tempfile.TemporaryDirectory() as folder:
+        _write(folder, files, (FILE_NAME, PINS_FOLDER))
+        before = load_config(Path(folder), config.environment)
+        _write(folder, files, (*before.specs, *before.kinds, *before.patch_files))
+        return render((), before)
+
+
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(
+        folder == "." or path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders
+    )
+
+
+def _write(folder: str, files: Mapping[str, bytes], chosen: Iterable[str]) -> None:
+    for path, data in files.items():
+        if _is_below(path, chosen):
+            target = Path(folder, path)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
