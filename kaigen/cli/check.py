@@ -1,4 +1,4 @@
-"""`kaigen check`: plain manifests, whoever made them."""
+"""`kaigen check`: checks of plain Kubernetes manifests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How an effective spec is printed: YAML with, beside each value, where it came from."""
+"""Output of an effective spec: YAML with the origin of each value next to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from kaigen.explain.effective import Effective, Path
 
 WIDEST = 60
-"""Column at which comments start at the latest, counted from 0."""
+"""Rightmost column at which comments start, counted from 0."""
 
 Line = tuple[str, str]
 """A line of YAML and its comment."""
@@ -59,14 +59,14 @@ def _pairs(values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
 
 def _aligned(lines: list[Line], color: bool) -> list[str]:
     start = min(max((len(text) for text, comment in lines if comment), default=0) + 2, WIDEST)
-    told = []
+    aligned = []
     for text, comment in lines:
         if comment:
             note = f"# {comment}"
-            told.append(f"{text}  ".ljust(start) + (click.style(note, fg="cyan") if color else note))
+            aligned.append(f"{text}  ".ljust(start) + (click.style(note, fg="cyan") if color else note))
         else:
-            told.append(text)
-    return told
+            aligned.append(text)
+    return aligned
 
 
 def _lines(node: Any, path: Path, origins: Mapping[Path, str], indent: str) -> Iterator[Line]:

@@ -1,4 +1,4 @@
-"""`kaigen explain`: what a field is, as `kubectl explain` tells it, or what an app is made from."""
+"""`kaigen explain`: a field of a kind, like `kubectl explain`, or the effective spec of an app."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _explain_field(console: Console, field: str) -> None:
     for depth, part in enumerate(path):
         if walk(root, path[: depth + 1]) is None:
             known = field_names(root, path[:depth])
-            # What people ask for stands below `spec`, which is easily left out.
+            # Users often omit `spec`, which contains most fields.
             below = [] if depth else nearest(part, field_names(root, ["spec"]))
             if below and not nearest(part, known):
                 hint = f"did you mean `{entry.key}.spec.{below[0]}`?"

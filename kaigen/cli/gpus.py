@@ -178,7 +178,7 @@ def _show(console: Console, name: str, output: str) -> None:
     if gpu is None:
         hint = did_you_mean(name, [*gpu_names(), *instance_names()])
         raise click.UsageError(f"no GPU or instance type {name}" + (f"; {hint}" if hint else ""))
-    told = {
+    node_labels = {
         (profile.gpu_label, gpu.labels[profile.gpu_column]): None
         for profile in map(get_profile, profile_names())
         if profile.gpu_column in gpu.labels
@@ -189,7 +189,7 @@ def _show(console: Console, name: str, output: str) -> None:
         ("memory", _memory(gpu.memory, gpu.usable)),
         ("compute capability", f"{gpu.compute_capability:.1f}" if gpu.compute_capability else "–"),
         ("pods ask for", gpu.resource),
-        *(("label", f"{key}={value}") for key, value in told),
+        *(("label", f"{key}={value}") for key, value in node_labels),
         *(("MIG slice", f"{profile}, {size:g} GiB usable") for profile, size in gpu.mig.items()),
         ("instance types", ", ".join(having) or "none"),
     ]

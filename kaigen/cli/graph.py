@@ -1,4 +1,4 @@
-"""`kaigen graph`: what there is and what depends on what, to look at."""
+"""`kaigen graph`: a drawing of apps, objects and dependencies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kaigen.graph.model import Graph
 
 SUFFIXES: dict[str, Form] = {".html": "html", ".htm": "html", ".svg": "svg"}
-"""Endings of `--output` that say a format; any other is Mermaid."""
+"""File extensions that select a format; any other selects Mermaid."""
 
 
 @click.command("graph")
@@ -75,7 +75,7 @@ def command(
 
 
 def _chosen(names: Sequence[str], graph: Graph) -> list[str]:
-    """Ids of the apps that were named.
+    """Return the ids of the named apps.
 
     Raises:
         UsageError: there is no such app.

@@ -1,4 +1,4 @@
-"""`kaigen init`: a GitOps repository to start from."""
+"""`kaigen init`: a new GitOps repository."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def added_kinds(console: Console) -> tuple[KindEntry, ...]:
-    """The kinds that the repository and installed packages add; what is wrong with others is told as a warning."""
+    """Return the kinds of the repository and of installed packages; print invalid ones as warnings."""
     from kaigen.diagnostics.diagnostic import InputError
     from kaigen.extend.find import all_kinds
 

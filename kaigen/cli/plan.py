@@ -1,4 +1,4 @@
-"""`kaigen plan`: on which GPUs a model runs, and why."""
+"""`kaigen plan`: the GPUs for a model, with the calculation."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from kaigen.sizing.facts import ModelFacts
 
 _NODES = ("instance_type", "gpu", "gpus", "mig", "cloud")
-"""Options that say which nodes; all others are about what is served on them."""
+"""Options that describe the nodes; all others describe the workload."""
 PICTURES = (".svg", ".png")
-"""Endings of `--picture`, which say its form."""
+"""File extensions of `--picture`."""
 
 
 def _count(*names: str, help: str) -> Callable[[Command], Command]:
@@ -128,7 +128,7 @@ def command(
 
 
 def _facts(path: str, weights: float) -> ModelFacts:
-    """The facts of a model from its config.
+    """Return the facts of a model from its config.json.
 
     Raises:
         InputError: the file is no config.
@@ -186,7 +186,7 @@ def _check_picture(path: str) -> None:
 
 
 def _changed(question: Question, asked: dict[str, Any]) -> Question:
-    """The question with what options say in place of it; nodes that are named replace the question's altogether."""
+    """Return the question with the options applied; options for nodes replace all of its nodes."""
     given = {name: value for name, value in asked.items() if value is not None}
     nodes = {name: given.pop(name) for name in _NODES if name in given}
     if "instance_type" in nodes or "gpu" in nodes:

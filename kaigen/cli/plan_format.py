@@ -1,4 +1,4 @@
-"""How `kaigen plan` and `kaigen gpus fit` tell plans: as tables, and as plain data."""
+"""Output of `kaigen plan` and `kaigen gpus fit`: tables and plain data."""
 
 from __future__ import annotations
 

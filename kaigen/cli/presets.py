@@ -146,10 +146,10 @@ def _show(console: Console, preset: Preset) -> None:
         shape += f"; {preset.sliding_window.layers} layers look back {preset.sliding_window.tokens} tokens"
     flags = data["flags"]
     assert isinstance(flags, dict)
-    told = [f"--{name}" if value is True else f"--{name}={value}" for name, value in flags.items()]
+    flags_text = [f"--{name}" if value is True else f"--{name}={value}" for name, value in flags.items()]
     if preset.engine.tool_chat_template:
-        told.append(f"--chat-template=examples/{preset.engine.tool_chat_template}")
-    told += [f"{name}={value}" for name, value in (preset.engine.env or {}).items()]
+        flags_text.append(f"--chat-template=examples/{preset.engine.tool_chat_template}")
+    flags_text += [f"{name}={value}" for name, value in (preset.engine.env or {}).items()]
     rows = [
         ("name", ", ".join([preset.name, *preset.aliases])),
         ("repository", preset.repo + (f" at {preset.revision[:12]}" if preset.revision else "")),
@@ -165,7 +165,7 @@ def _show(console: Console, preset: Preset) -> None:
         ),
         ("context", f"{preset.max_context} tokens"),
         ("vocabulary", f"{preset.vocabulary} tokens" if preset.vocabulary else "not known"),
-        ("vLLM flags", " ".join(told) or "none"),
+        ("vLLM flags", " ".join(flags_text) or "none"),
     ]
     if preset.engine.trust_remote_code_reason:
         rows.append(("remote code", preset.engine.trust_remote_code_reason))

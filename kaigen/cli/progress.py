@@ -19,13 +19,13 @@ INTERVAL_S = 0.1
 
 
 class _Line:
-    """What stands on the terminal's line. No escape sequence is needed: blanks cover what was there."""
+    """The progress line of a terminal. Blanks overwrite the previous text, so no escape sequence is needed."""
 
     def __init__(self) -> None:
         self._next = monotonic() + DELAY_S
         self._shown = 0
 
-    def tell(self, what: str, done: int, total: int) -> None:
+    def update(self, what: str, done: int, total: int) -> None:
         now = monotonic()
         if now < self._next:
             return
@@ -48,7 +48,7 @@ class _Line:
 
 @contextmanager
 def progress_line(console: Console) -> Iterator[Progress | None]:
-    """What work is to tell its progress to; None where nobody would see it.
+    """Yield the function that receives progress; None if it would not be visible.
 
     That is when standard error is no terminal, or one that cannot go back on its line, and with `--quiet`.
     """
@@ -57,7 +57,7 @@ def progress_line(console: Console) -> Iterator[Progress | None]:
         return
     line = _Line()
     try:
-        yield line.tell
+        yield line.update
     finally:
         line.clear()
 

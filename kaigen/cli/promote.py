@@ -1,4 +1,4 @@
-"""`kaigen promote`: what one environment runs becomes what the next one runs."""
+"""`kaigen promote`: promote revisions and images between environments."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _json(console: Console, promotion: Promotion, source: str, target: str, dry_
     import json
     from dataclasses import asdict
 
-    told = {
+    data = {
         "from": source,
         "to": target,
         "file": promotion.path.as_posix(),
@@ -87,4 +87,4 @@ def _json(console: Console, promotion: Promotion, source: str, target: str, dry_
         "dropped": list(promotion.dropped),
         "written": promotion.text is not None and not dry_run,
     }
-    console.out(json.dumps(told, indent=2, ensure_ascii=False))
+    console.out(json.dumps(data, indent=2, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""`kaigen publish`: what was rendered goes to where it is synced from."""
+"""`kaigen publish`: publish the rendered output to a branch or registry."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kaigen.publish.results import ArtifactResult, BranchResult, TreeResult
 
 MOST_APPS = 20
-"""Apps of one kind of change that are listed; all with `-v`."""
+"""Most apps listed per kind of change; `-v` lists all."""
 
 
 @click.command("publish")
@@ -124,7 +124,7 @@ def command(
         for result in plan.publish(options):
             done.append(result)
             if output == "text":
-                _tell(console, plan, result)
+                _print_result(console, plan, result)
     finally:
         # Also when a later part fails: what is published is published.
         if output == "json":
@@ -148,7 +148,7 @@ def _write_json(console: Console, plan: Plan, done: Sequence[BranchResult | Arti
     console.out(json.dumps(data, indent=2, ensure_ascii=False))
 
 
-def _tell(console: Console, plan: Plan, result: BranchResult | ArtifactResult) -> None:
+def _print_result(console: Console, plan: Plan, result: BranchResult | ArtifactResult) -> None:
     from kaigen.publish.results import BranchResult
     from kaigen.publish.source import is_checked_out
 

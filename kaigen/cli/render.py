@@ -1,4 +1,4 @@
-"""`kaigen render`: the main job."""
+"""`kaigen render`: manifests and charts from specs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 20
 """Rows of the table at the end of a render."""
 MOST_WARNINGS = 10
-"""Warnings that a render shows before it points to `kaigen validate`."""
+"""Most warnings that a render prints; `kaigen validate` prints all."""
 
 
 @click.command("render")
@@ -116,7 +116,7 @@ def command(
 
 
 def _left_behind(root: Path, environments: Sequence[str]) -> list[OutputTree]:
-    """Trees that are no longer wanted: of environments that are gone, and of the time before there were any."""
+    """Obsolete trees: of deleted environments, and of the time before environments were defined."""
     from kaigen.output.index import INDEX_NAME
     from kaigen.pipeline.output import OutputTree
 
@@ -172,6 +172,6 @@ def _write(console: Console, tree: OutputTree) -> None:
 
 def _counts(change: TreeChange) -> str:
     parts = [(len(change.added), "added"), (len(change.changed), "changed"), (len(change.removed), "removed")]
-    told = [f"{count} {word}" for count, word in parts if count]
+    counts = [f"{count} {word}" for count, word in parts if count]
     files = len(change.added) + len(change.changed) + change.unchanged
-    return f"{files} {'file' if files == 1 else 'files'}, " + (", ".join(told) or "nothing changed")
+    return f"{files} {'file' if files == 1 else 'files'}, " + (", ".join(counts) or "nothing changed")

@@ -1,4 +1,4 @@
-"""`kaigen secrets`: what the apps expect, and how to make it."""
+"""`kaigen secrets`: the Secrets that apps need, and ways to create them."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _table(console: Console, secrets: Sequence[ExpectedSecret]) -> None:
 
 
 def _place(mark: str) -> str:
-    """File and line, less the column."""
+    """The file and line without the column."""
     return mark.rpartition(":")[0] if mark.count(":") > 1 else mark
 
 

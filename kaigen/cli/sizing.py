@@ -1,4 +1,4 @@
-"""What the commands of sizing share: their options, and how a refusal is told."""
+"""Options and errors that the commands of sizing share."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def load_options(function: Command) -> Command:
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Tell a refusal as any other problem of what the user asked.
+    """Turn the error of a plan into an input error.
 
     Raises:
-        InputError: in place of a PlanError.
+        InputError: instead of a PlanError.
     """
     from kaigen.diagnostics.diagnostic import InputError
     from kaigen.sizing.problem import PlanError

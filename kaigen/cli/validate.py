@@ -39,13 +39,13 @@ def command(console: Console, paths: tuple[str, ...], environment: str, output: 
     from kaigen.pipeline.run import validate
 
     stdin = sys.stdin.buffer.read() if "-" in paths else None
-    told: dict[str, list[Diagnostic]] = {}
+    diagnostics_by_environment: dict[str, list[Diagnostic]] = {}
     files: tuple[str, ...] = ()
     for config in read_configs(environment):
-        told[config.environment], files = validate(
+        diagnostics_by_environment[config.environment], files = validate(
             paths, config, stdin=BytesIO(stdin) if stdin is not None else None
         )
-    found = combined(told)
+    found = combined(diagnostics_by_environment)
     if output != "text":
         text = render_report(found, output, files=list(files), folder=checkout_folder()).rstrip("\n")
         if text:

@@ -1,4 +1,4 @@
-"""Start of a GitOps repository: templates in `files/`, filled in and written all or none."""
+"""A new GitOps repository: templates in `files/`, rendered and written all or none."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TARGETS = {
     "gitignore": ".gitignore",
     "README.md": "README.md",
 }
-"""Template and where it goes."""
+"""Templates and the paths of their output."""
 
 
 def repository_files(*, profile: str = "generic", namespace: str = "ml") -> dict[str, str]:
-    """Content of every file of a new repository by its path.
+    """Return the content of every file of a new repository by path.
 
     Raises:
         InputError: for a profile or namespace that cannot be.
