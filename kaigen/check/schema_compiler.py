@@ -112,9 +112,8 @@ class Schemas:
                     for problem in found:
                         problem.path.append(key)
                     problems += found
-            for key in required:
-                if key not in value:
-                    problems.append(Mismatch(codes.MISSING_FIELD, f"missing field `{key}`"))
+            if required:
+                problems += missing_fields(required, value)
             if union is not None:
                 given = members & value.keys()
                 if len(given) != 1 or value[next(iter(given))] is None:
@@ -269,6 +268,11 @@ def unknown_field(key: object, nodes: dict[str, Node], value: dict[str, object])
     if not hint and 0 < len(nodes) <= 12:
         hint = f"known fields are {', '.join(sorted(nodes))}"
     return Mismatch(codes.UNKNOWN_FIELD, f"unknown field `{key}`", hint, [str(key)])
+
+
+def missing_fields(required: Sequence[str], value: dict[str, object]) -> list[Mismatch]:
+    """Return the mismatches of required fields that a mapping does not have."""
+    return [Mismatch(codes.MISSING_FIELD, f"missing field `{key}`") for key in required if key not in value]
 
 
 def union_problems(union: tuple[int, list[str]], value: dict[str, object]) -> list[Mismatch]:

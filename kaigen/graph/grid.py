@@ -15,7 +15,7 @@ Needs = Mapping[str, Mapping[str, frozenset[Relation]]]
 """By the id of an app, the apps that it needs."""
 
 EXTERNAL_WAVE = -1_000_000_000
-"""Stands for the wave of external nodes: their column comes before all waves."""
+"""The wave of external nodes: their column comes before all waves."""
 
 
 @dataclass(slots=True)

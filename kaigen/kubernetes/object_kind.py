@@ -20,7 +20,7 @@ Family = Literal["workload", "storage", "config", "access", "network", "other"]
 """The group of kinds that share one style in the graph."""
 
 SCALABLE = "scalable"
-"""Stands in `ReferenceField.targets` for every kind whose `scalable` is set."""
+"""An entry of `ReferenceField.targets`: every kind whose `scalable` is set."""
 
 
 class PodPath(NamedTuple):

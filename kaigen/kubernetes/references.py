@@ -110,7 +110,7 @@ def _steps_of(type_: str) -> _Step:
     root, row = _Step(), KINDS.get(type_) or ObjectKind(type_)
     for field in row.references or ():
         root.add(field.path, field)
-    if row.references is not None:  # otherwise the search finds them
+    if row.references is not None:  # for other kinds the search finds them
         for pod in row.pods:
             prefix = f"{pod.path}.spec" if pod.path else "spec"
             for field in POD_REFERENCES:

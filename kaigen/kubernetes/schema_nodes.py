@@ -1,6 +1,6 @@
 """The types of the schema data, for type checkers only: at run time the data is plain dicts.
 
-What the keys mean is said in `kaigen.kubernetes.schemas`.
+`kaigen.kubernetes.schemas` explains the keys.
 """
 
 from __future__ import annotations

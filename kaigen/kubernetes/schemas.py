@@ -9,9 +9,9 @@ A node is a string, an atom or the name of another definition (`SHARD/NAME`), or
 
 ======================  =====================================================================================
 `p`, `r`, `open`, `u`   object: fields, required fields, unknown fields allowed, `[least, fields]` of which at
-                        most one may be given
+                        most one may be set
 `m`                     map: node of its values
-`l`, `k`, `set`         list: node of its items, keys that tell them apart, no two equal
+`l`, `k`, `set`         list: node of its items, keys that distinguish them, no two equal
 `kd`                    defaults of such keys, or of the fields that `one` and `any` look at
 `t`, `enum`, `re`       scalar: atom, allowed values, regular expression (RE2)
 `min`, `max`            least and most of a number, of the items of a list, of the entries of a map

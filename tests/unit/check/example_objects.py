@@ -16,7 +16,7 @@ Object = dict[str, Any]
 
 @cache
 def _read(name: str) -> list[str]:
-    # As JSON, where what an alias of YAML stands for is a part of its own.
+    # As JSON, which resolves YAML aliases to separate copies.
     return [json.dumps(doc) for doc in yaml.safe_load_all((FOLDER / name).read_text())]
 
 

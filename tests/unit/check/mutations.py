@@ -30,7 +30,7 @@ def place(dotted: str) -> Place:
 
 
 def at(value: Any, place: Place) -> Any:
-    """What stands at a place."""
+    """Return the value at a path."""
     for key in place:
         value = value[key]
     return value

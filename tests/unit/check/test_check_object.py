@@ -263,14 +263,14 @@ def test_values_of_a_later_version_are_unknown_to_an_earlier_target() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "policy", "wanted"),
+    ("kind", "policy", "expected"),
     [
         ("Job", "Always", "OnFailure or Never"),
         ("Deployment", "Never", "Always"),
         ("JobSet", None, "OnFailure"),
     ],
 )
-def test_a_kind_accepts_only_its_restart_policies(kind: str, policy: str | None, wanted: str) -> None:
+def test_a_kind_accepts_only_its_restart_policies(kind: str, policy: str | None, expected: str) -> None:
     obj = example(kind)
     spec = obj["spec"]
     if kind == "JobSet":
@@ -281,7 +281,7 @@ def test_a_kind_accepts_only_its_restart_policies(kind: str, policy: str | None,
         del pod["restartPolicy"]
     finding = only(check_object(obj))
     assert finding.code == codes.FIELD_CONFLICT
-    assert f"restartPolicy {wanted}" in finding.message
+    assert f"restartPolicy {expected}" in finding.message
 
 
 def test_a_selector_must_match_the_labels_of_its_own_pods() -> None:

@@ -356,7 +356,7 @@ def test_a_status_is_a_warning() -> None:
 @pytest.mark.parametrize("junk", [None, 7, "x", [], [[]], [None], {}, {"name": []}, {1: 2}, [{"name": {}}]])
 @pytest.mark.parametrize("kind", ["Deployment", "Service", "ConfigMap", "JobSet", "CronJob"])
 def test_values_of_the_wrong_type_are_ignored(kind: str, junk: object) -> None:
-    """What is wrong with them the schema says; the policies must not stumble."""
+    """The schema check reports them; the policies must not fail."""
     for field in list(example(kind)):
         if field not in ("apiVersion", "kind"):
             check_policy(example(kind) | {field: junk})

@@ -57,11 +57,11 @@ def validator(target: str, api_version: str, kind: str) -> jsonschema.Draft20201
     """The validator of a kind in a target."""
     content, registry = definitions(target)
     group, _, version = api_version.rpartition("/")
-    wanted = {"group": group, "version": version, "kind": kind}
+    expected = {"group": group, "version": version, "kind": kind}
     name = next(
         name
         for name, schema in content["$defs"].items()
-        if wanted in schema.get("x-kubernetes-group-version-kind", ())
+        if expected in schema.get("x-kubernetes-group-version-kind", ())
     )
     return jsonschema.Draft202012Validator({"$ref": f"{content['$id']}#/$defs/{name}"}, registry=registry)
 

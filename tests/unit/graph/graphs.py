@@ -49,7 +49,7 @@ def made(
         apps: the waves of the objects of each app.
         joined: pairs of objects by number, of which the first needs the second.
         outer: objects that need something external.
-        word: stands in every text.
+        word: appended to every text.
         kind: of every object.
     """
     nodes: list[AppNode] = []

@@ -1,4 +1,4 @@
-"""Mermaid, SVG and HTML: what stands in them, that it is always the same, and that no text gets out of its place."""
+"""Mermaid, SVG and HTML: their content, their determinism, and the escaping of text."""
 
 from __future__ import annotations
 
@@ -131,9 +131,9 @@ def test_text_is_escaped_in_the_page(word: str) -> None:
 @pytest.mark.parametrize("word", NASTY)
 def test_text_is_escaped_in_mermaid(word: str) -> None:
     shape = [re.sub(r'"[^"]*"|\w+', "", line) for line in render_graph(nasty(""), "mermaid").split("\n")]
-    told = render_graph(nasty(word), "mermaid")
-    assert [re.sub(r'"[^"]*"|\w+', "", line) for line in told.split("\n")] == shape
-    for label in re.findall(r'"([^"]*)"', told):
+    shown = render_graph(nasty(word), "mermaid")
+    assert [re.sub(r'"[^"]*"|\w+', "", line) for line in shown.split("\n")] == shape
+    for label in re.findall(r'"([^"]*)"', shown):
         for part in label.split("<br/>"):
             assert not re.search(r"[<>&`:;%{}|\[\]\\]", re.sub(r"#\d+;", "", part))
 
@@ -141,8 +141,8 @@ def test_text_is_escaped_in_mermaid(word: str) -> None:
 def test_the_page_contains_the_manifest_of_each_object(demo: Graph) -> None:
     page = Page(render_graph(demo, "html"))
     data = json.loads(page.texts["script"][0])
-    told = {item["id"]: item["yaml"] for app in data["apps"] for item in app["objects"]}
-    assert told == {node.id: node.yaml for app in demo.apps for node in app.objects}
+    shown = {item["id"]: item["yaml"] for app in data["apps"] for item in app["objects"]}
+    assert shown == {node.id: node.yaml for app in demo.apps for node in app.objects}
 
 
 def test_the_page_loads_nothing_and_runs_only_its_own_script(demo: Graph) -> None:

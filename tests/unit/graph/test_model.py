@@ -65,23 +65,23 @@ def test_a_secret_that_no_app_makes_is_external(demo: Graph) -> None:
 
 
 def test_lines_point_to_the_fields_of_the_spec(demo: Graph) -> None:
-    said = {}
+    sources = {}
     for app in demo.apps:
         for node in app.objects:
             for line, place in zip(node.yaml.splitlines(), node.lines, strict=True):
                 if place is not None:
                     spec = (DEMO / place.file).read_text(encoding="utf-8").splitlines()[place.line - 1]
-                    said[app.name, node.kind, line.strip()] = spec.strip()
-    assert said["qwen", "PersistentVolumeClaim", "storage: 5Gi"] == "volume: {size: 5Gi}"
+                    sources[app.name, node.kind, line.strip()] = spec.strip()
+    assert sources["qwen", "PersistentVolumeClaim", "storage: 5Gi"] == "volume: {size: 5Gi}"
     assert (
-        said["finetune", "Job", "image: silentehrec/torchtune:latest"]
+        sources["finetune", "Job", "image: silentehrec/torchtune:latest"]
         == "image: silentehrec/torchtune:latest"
     )
-    assert said["finetune", "Job", "- output_dir=/output"] == "- output_dir=/output"
-    assert said["finetune", "Job", "name: finetune-9da1ab44"] == "name: finetune"
-    assert said["finetune-job", "PersistentVolumeClaim", "storage: 50Gi"] == "diskSize: 50"
-    assert said["finetune-job", "Job", "name: hf-token"] == 'huggingFaceSecret: "hf-token"'
-    assert ("finetune", "Job", "restartPolicy: Never") not in said
+    assert sources["finetune", "Job", "- output_dir=/output"] == "- output_dir=/output"
+    assert sources["finetune", "Job", "name: finetune-9da1ab44"] == "name: finetune"
+    assert sources["finetune-job", "PersistentVolumeClaim", "storage: 50Gi"] == "diskSize: 50"
+    assert sources["finetune-job", "Job", "name: hf-token"] == 'huggingFaceSecret: "hf-token"'
+    assert ("finetune", "Job", "restartPolicy: Never") not in sources
 
 
 def test_a_value_that_the_environment_overrides_has_no_source_in_the_spec() -> None:

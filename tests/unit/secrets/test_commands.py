@@ -96,7 +96,7 @@ class Terminal:
             self.shown += part
 
     def arguments(self) -> str:
-        """All that stood on command lines of kubectl."""
+        """Return all command lines of kubectl."""
         return (self.folder / "arguments").read_text()
 
 
