@@ -65,7 +65,7 @@ def test_a_registered_engine_serves_a_topology() -> None:
     assert container["livenessProbe"]["httpGet"]["path"] == "/live"
     assert "tiny_running" in container["lifecycle"]["preStop"]["exec"]["command"]
     assert [entry["name"] for entry in container["env"]] == ["HOME"]
-    assert app(tiny_topology(model="many"), CONTEXT).summary == "Serves a model by Tiny, behind a Service."
+    assert app(tiny_topology(model="many"), CONTEXT).summary == "Serves a model with Tiny behind a Service."
 
 
 @pytest.mark.usefixtures("tiny")
