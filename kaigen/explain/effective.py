@@ -24,20 +24,20 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What an app is made from in an environment.
+    """The effective spec of an app in an environment.
 
     Attributes:
         app: its name.
-        namespace: where it goes.
-        environment: which environment; empty for none.
+        namespace: its namespace.
+        environment: name of the environment; empty for none.
         source: file of its spec.
-        kind: what the spec is, as `kaigen kinds` lists it.
+        kind: the kind of the spec, as `kaigen kinds` lists it.
         document: the spec as kaigen's own kind, defaults filled in; fields without a value are left out.
         origins: where each leaf of the document came from, by its path. An empty mapping or list is a leaf.
         profile: name of the profile.
         profile_origin: where it was chosen.
         filled_in: settings of the app that the profile decided, by dotted name.
-        settings: settings overridden: the value and where it stands, by dotted name.
+        settings: overridden settings: the value and its place, by dotted name.
     """
 
     app: str
@@ -53,7 +53,7 @@ class Effective:
     settings: Mapping[str, tuple[Any, str]]
 
     def as_data(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """Return all of it as plain data."""
         return {
             "app": self.app,
             "namespace": self.namespace,
@@ -74,7 +74,7 @@ class Effective:
 
 
 def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()) -> Effective:
-    """The effective spec of one of the configured apps.
+    """Return the effective spec of one of the configured apps.
 
     Args:
         app: `NAME` or `NAMESPACE/NAME`.
@@ -82,7 +82,7 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
         overrides: settings by app, laid over those of kaigen.yaml.
 
     Raises:
-        InputError: when there is no such app, there are two of that name, or its spec is wrong.
+        InputError: there is no such app, several apps have the name, or its spec has errors.
     """
     from kaigen.pipeline.compile_spec import compile_spec
     from kaigen.pipeline.run import start_run
@@ -124,7 +124,7 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
 
 
 def leaves(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Every value that holds no other, by its path."""
+    """Return every value that contains no other, by its path."""
     if isinstance(node, dict) and node:
         for key, value in node.items():
             yield from leaves(value, (*path, key))
@@ -158,7 +158,7 @@ def _find(app: str, run: Run) -> tuple[Unit, int]:
 
 
 def _document(spec: Spec, config: Config) -> dict[str, Any]:
-    """The spec with its defaults, and with the namespace that it gets."""
+    """Return the spec with its defaults and its namespace."""
     block = spec.block
     assert isinstance(block, Block)
     data = block.model_dump(by_alias=True, exclude_none=True)
@@ -189,24 +189,24 @@ def _origin(spec: Spec, path: Path, config: Config) -> str:
         if foreign == ("spec",):
             break  # The dialect itself decides it.
         if foreign is not None:
-            told = _place(spec, (*foreign, *path[length:]), config) or _place(spec, foreign, config)
-            return f"{told}, {dotted(foreign)}" if told else f"default of {spec.entry.key}"
+            place = _place(spec, (*foreign, *path[length:]), config) or _place(spec, foreign, config)
+            return f"{place}, {dotted(foreign)}" if place else f"default of {spec.entry.key}"
     return f"dialect {spec.entry.system}"
 
 
 def _place(spec: Spec, path: Path, config: Config) -> str:
-    """Where a field of the document was written; empty when it was not."""
+    """Return the place where a field of the document is written; empty when it is not."""
     from kaigen.environments.patch import PatchedDocument, reach
 
     document = spec.document
     if reach(document.data, path)[1] < len(path):
         return ""
     layer = document.layer(path) if isinstance(document, PatchedDocument) else None
-    told = _shown(document.mark(path))
+    place = _shown(document.mark(path))
     return (
-        f"{told} (environment {layer.environment})"
+        f"{place} (environment {layer.environment})"
         if layer and layer.environment and not layer.pins
-        else told
+        else place
     )
 
 
@@ -215,7 +215,7 @@ def _shown(mark: Mark) -> str:
 
 
 def _is_set(block: Any, path: Path) -> bool:
-    """Whether a field was given and is no default of its block."""
+    """Return whether a field is given, and not a default of its block."""
     from pydantic import BaseModel
 
     for step in path:
@@ -231,7 +231,7 @@ def _is_set(block: Any, path: Path) -> bool:
 
 
 def _config_origin(config: Config, name: str) -> str:
-    """Where a field of kaigen.yaml that an environment may have otherwise was set."""
+    """Return the place that sets a field of kaigen.yaml, which an environment may override."""
     from kaigen.environments.patch import reach
     from kaigen.environments.places import document_of
 
@@ -239,13 +239,13 @@ def _config_origin(config: Config, name: str) -> str:
     if document is not None:
         for path in (("environments", config.environment, name), (name,)):
             if reach(document.data, path)[1] == len(path):
-                told = _shown(document.mark(path))
-                return f"{told} (environment {config.environment})" if len(path) > 1 else told
+                place = _shown(document.mark(path))
+                return f"{place} (environment {config.environment})" if len(path) > 1 else place
     return "default of kaigen"
 
 
 def _filled_in(compiled: Compiled, without: Compiled | None) -> dict[str, Any]:
-    """Settings that would be other values in a cluster of which nothing is known."""
+    """Return the settings whose values the profile decides."""
     if without is None:
         return {}
     found = {}
@@ -263,7 +263,7 @@ def _setting(values: Any, keys: Sequence[str]) -> Any:
 
 
 def _settings(compiled: Compiled, layers: Sequence[Overrides], config: Config) -> dict[str, tuple[Any, str]]:
-    """Every setting that is overridden, with the place of its last override."""
+    """Return every overridden setting with the place of its last override."""
     from kaigen.config.value_layers import Layer
 
     app = compiled.app
@@ -274,13 +274,13 @@ def _settings(compiled: Compiled, layers: Sequence[Overrides], config: Config) -
                 if not path:
                     continue
                 mark = layer.place((name, *path), key=False) if isinstance(layer, Layer) else None
-                told = _shown(mark) if mark else "--set"
+                place = _shown(mark) if mark else "--set"
                 if mark and _is_of_environment(layer, config):
-                    told = f"{told} (environment {config.environment})"
+                    place = f"{place} (environment {config.environment})"
                 known: Any = compiled.values
                 for step in path:
                     known = known.get(step) if isinstance(known, dict) else known
-                found[dotted(path)] = (known, told)
+                found[dotted(path)] = (known, place)
     return found
 
 

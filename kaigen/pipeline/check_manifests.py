@@ -1,4 +1,4 @@
-"""Checks of plain Kubernetes manifests, whoever made them: what `kaigen check` does."""
+"""Check plain Kubernetes manifests from any source, for `kaigen check`."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ Step = str | int
 Object = dict[str, object]
 
 NO_MANIFESTS = ("kustomize.config.k8s.io/",)
-"""API groups of files that stand beside manifests and are read by tools, not by the API server."""
+"""API groups of files next to manifests that tools read, not the API server."""
 _UNREADABLE = UNREADABLE | {Category.SCALAR}
 _SECRET = frozenset({Category.SECRET, Category.CREDENTIAL})
 """Problems whose place is a secret, which no report repeats."""
 _POSTRENDERED = "postrenderer.helm.sh/postrender-filename"
-"""In which Helm 4 tells a post-renderer the template of an object."""
+"""The annotation in which Helm 4 gives a post-renderer the template of an object."""
 _SOURCE = re.compile(r"^# Source: (\S+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check of manifests found.
+    """The result of checking manifests.
 
     Attributes:
         diagnostics: by place; those that stopped the reading of a document included.
@@ -47,20 +47,20 @@ class Checked:
 
     @property
     def unreadable(self) -> bool:
-        """Whether something could not be read, and so was not checked."""
+        """True when something could not be read, and so was not checked."""
         return any(
             item.severity is Severity.ERROR and item.category in _UNREADABLE for item in self.diagnostics
         )
 
     def failed(self, *, strict: bool = False) -> bool:
-        """Whether there is an error, or with `strict` a warning."""
+        """Return whether there is an error, or with `strict` a warning."""
         least = Severity.WARNING if strict else Severity.ERROR
         return any(item.severity >= least for item in self.diagnostics)
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One object and where it stands: a document, or an item of a `List`."""
+    """One object with its place: a document, or an item of a `List`."""
 
     body: Object
     document: Document
@@ -86,7 +86,7 @@ def check_manifests(
 ) -> Checked:
     """Check plain Kubernetes manifests: schema, Pod Security, names, secrets, references.
 
-    All of them are taken as one app, so that what they refer to is looked for among them.
+    References between all of the manifests are resolved, as in one app.
 
     Args:
         paths: files, folders (without charts and trees inside of them, whose files are no manifests), and `-`
@@ -95,7 +95,7 @@ def check_manifests(
         stdin: what `-` reads.
         target: Kubernetes version, as in `1.36`; the configured one when empty.
         pod_security: level of the Pod Security Standards that pods must keep.
-        ignore: codes that are not told.
+        ignore: codes that are not reported.
 
     Raises:
         ValueError: the version or the level is not known.
@@ -105,14 +105,14 @@ def check_manifests(
     from kaigen.yaml.sources import STDIN, Limits, read_sources
 
     config = config or Config()
-    # What Helm renders with its definitions of kinds is larger than what a person writes.
+    # Charts with CustomResourceDefinitions render larger files than a person writes.
     limits = Limits(file_bytes=64 * 1024 * 1024, documents=20_000)
     charts = [folder for path in paths if path != "-" for folder in _charts(path)]
     sources, found = read_sources(paths, root=config.root, stdin=stdin, limits=limits, exclude=charts)
     items = [item for source in sources for document in parse(source, found) for item in _items(document)]
     bodies = [item.body for item in items]
     defined = _defined(bodies)
-    told = [
+    diagnostics = [
         item
         for item in found
         if not (item.category is Category.EMPTY and item.mark and item.mark.file == STDIN)
@@ -125,14 +125,14 @@ def check_manifests(
         elif finding.category is Category.OBJECT_REFERENCE:
             hint = finding.hint or "leave it if the cluster has it already"
             finding = replace(finding, severity=Severity.WARNING, hint=hint)
-        told.append(_diagnostic(item, finding))
+        diagnostics.append(_diagnostic(item, finding))
     left_out = set(ignore)
-    kept = sorted({each for each in told if each.code not in left_out}, key=Diagnostic.sort_key)
+    kept = sorted({each for each in diagnostics if each.code not in left_out}, key=Diagnostic.sort_key)
     return Checked(tuple(kept), tuple(source.path for source in sources), len(items))
 
 
 def together(checks: Iterable[Checked]) -> Checked:
-    """Several checks as one, of manifests that need not fit each other, such as those of environments."""
+    """Return several checks as one, of manifests that are independent, such as those of environments."""
     every = list(checks)
     diagnostics = {item for checked in every for item in checked.diagnostics}
     files = dict.fromkeys(file for checked in every for file in checked.files)
@@ -154,7 +154,7 @@ def _charts(path: str) -> Iterator[Path]:
 
 
 def _items(document: Document) -> Iterator[_Item]:
-    """The objects of a document: one, those of a `List`, or none when it is a file for a tool."""
+    """Return the objects of a document: one, those of a `List`, or none when it is a file for a tool."""
     if (document.apiVersion or "").startswith(NO_MANIFESTS):
         return
     body = _object(document.data)
@@ -167,7 +167,7 @@ def _items(document: Document) -> Iterator[_Item]:
 
 
 def _object(value: object) -> Object:
-    """The value when it is a mapping, else one that lacks everything."""
+    """Return the value when it is a mapping, else an empty mapping."""
     return value if isinstance(value, dict) else {}
 
 
@@ -190,7 +190,7 @@ def _group(body: Object) -> str:
 
 
 def _defined(bodies: Iterable[Object]) -> set[tuple[object, object]]:
-    """Group and kind of every custom kind that the objects themselves bring along."""
+    """Return the group and kind of every custom kind that one of the objects defines."""
     found: set[tuple[object, object]] = set()
     for body in bodies:
         spec = body.get("spec")
@@ -202,7 +202,7 @@ def _defined(bodies: Iterable[Object]) -> set[tuple[object, object]]:
 
 
 def _of_unknown_kind(body: Object, finding: Problem) -> Problem:
-    """An unknown kind is wrong in a group that is known; elsewhere it may be a custom kind of the cluster."""
+    """Return an unknown kind as an error in a known group; in other groups it may be a custom kind of the cluster."""
     from kaigen.dialects.registry import find_kind
     from kaigen.kubernetes.schemas import index
 
@@ -225,7 +225,7 @@ def _diagnostic(item: _Item, finding: Problem) -> Diagnostic:
     if secret:
         mark = _without_values(mark)
         if finding.category not in _SECRET:
-            message = "the value is not what the field takes"
+            message = "invalid value for this field"
     name = item.name
     return Diagnostic(
         finding.code,
@@ -242,7 +242,7 @@ def _in_secret(body: Object, path: Sequence[Step]) -> bool:
 
 
 def _without_values(mark: Mark) -> Mark:
-    """A place whose line shows nothing but what is meant by it, where that is a key."""
+    """Return a place whose line shows the key and masks everything else."""
     start, stop = mark.column - 1, mark.column - 1 + mark.length
     before, key, after = mark.text[:start], mark.text[start:stop], mark.text[stop:]
     if not re.match(r"\s*:", after):
@@ -251,7 +251,7 @@ def _without_values(mark: Mark) -> Mark:
 
 
 def _template_of(document: Document) -> str:
-    """The file that Helm says a document was rendered from, in a comment above or at the start of it."""
+    """Return the template in Helm's `# Source` comment above or at the start of a document."""
     text, start = document.source.text, document.node.start_mark.index
     begin = text.rfind("\n---", 0, start)
     found = _SOURCE.findall(text, max(begin, 0), start)

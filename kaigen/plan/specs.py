@@ -32,7 +32,7 @@ class SpecPlan:
 
 @dataclass(frozen=True, slots=True)
 class NoPlan:
-    """A Topology of which nothing can be said.
+    """A Topology that cannot be planned.
 
     Attributes:
         name: of the app.
@@ -50,7 +50,7 @@ class SpecPlans:
     Attributes:
         plans: in the order of the specs.
         diagnostics: why others do not fit.
-        without: Topologies of which nothing can be said.
+        without: Topologies that cannot be planned.
     """
 
     plans: tuple[SpecPlan, ...]
@@ -59,13 +59,13 @@ class SpecPlans:
 
 
 def plan_specs(
-    specs: Iterable[Spec], change: Callable[[Question], Question] = lambda asked: asked
+    specs: Iterable[Spec], change: Callable[[Question], Question] = lambda question: question
 ) -> SpecPlans:
-    """Plan every Topology that serves a model of the catalogue, as specs say it or lowered from a dialect.
+    """Plan every Topology that serves a model of the catalogue, lowered from a dialect or not.
 
     Args:
-        specs: validated; Models among them tell what Topologies mean by their names.
-        change: what else is asked than the spec says.
+        specs: validated; Topologies may refer to Models among them.
+        change: returns a question with options that replace fields of the spec.
     """
     from kaigen.compile.topology.sizing import field_path
     from kaigen.kinds.topology import Topology
@@ -137,8 +137,8 @@ def _question(spec: TopologySpec, model: str) -> Question:
 
     resources = spec.resources
     instance = find_instance(resources.instance_type) if resources.instance_type else None
-    asked = resources.gpus
-    gpus, mig = (asked.count, asked.profile or "") if isinstance(asked, GpuShare) else (asked, "")
+    given = resources.gpus
+    gpus, mig = (given.count, given.profile or "") if isinstance(given, GpuShare) else (given, "")
     gpu = resources.gpu_type or (instance.gpu.name if instance is not None and mig else "")
     return Question(
         model=model,

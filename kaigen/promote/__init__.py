@@ -1,1 +1,1 @@
-"""Promotion: what one environment runs becomes what the next one runs."""
+"""Promotion of versions from one environment to the next."""

@@ -1,4 +1,4 @@
-"""Promotion: what one environment runs becomes what the next one runs, as a change of its pins file."""
+"""Promotion: pin in one environment the versions that another environment runs."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Move:
     Attributes:
         app: as the pins file names it; `OWN_IMAGES` for kaigen's own.
         field: dotted.
-        old: what the environment had, pinned or not; empty for nothing.
-        new: what it gets.
+        old: the value in the target environment, pinned or not; empty for none.
+        new: the promoted value.
     """
 
     app: str
@@ -45,14 +45,14 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """What a promotion comes to; nothing is written yet.
+    """A planned promotion; nothing is written yet.
 
     Attributes:
         path: the pins file.
-        moves: values that are pinned anew or otherwise.
+        moves: values with new or changed pins.
         dropped: pinned apps and fields that are there no longer, and images that no app uses.
         text: the pins file as it will be; None when it stays as it is.
-        diagnostics: what is worth a warning.
+        diagnostics: warnings.
     """
 
     path: Path
@@ -99,54 +99,54 @@ class _App:
 def plan_promotion(
     root: Path, source: str, target: str, apps: Sequence[str] = (), *, skip: bool = False
 ) -> Promotion:
-    """What moves from one environment to another: revisions, images, and kaigen's own images.
+    """Return the values to promote from one environment to another: revisions, images, and kaigen's own images.
 
     Args:
         root: the repository's folder.
-        source: the environment that has been tried.
-        target: the environment that gets the same.
-        apps: `NAME` or `NAMESPACE/NAME`; when empty all, with those of kaigen's own images that they use.
-        skip: allow other steps than those of `promotion` in kaigen.yaml.
+        source: the environment that was tested.
+        target: the environment to update.
+        apps: `NAME` or `NAMESPACE/NAME`; when empty all, with the images of kaigen that they use.
+        skip: allow a step that `promotion` in kaigen.yaml does not list.
 
     Raises:
-        InputError: for an unknown environment or app, a step out of order, and specs that are wrong.
+        InputError: for an unknown environment or app, a step out of order, or specs with errors.
     """
-    given, taken = load_config(root, source), load_config(root, target)
-    _check_step(given, source, target, skip)
-    tried = _apps(given, strict=True)
-    chosen = _chosen(tried, apps, given)
-    before = _apps(taken, strict=False)
-    pins = {name: dict(fields) for name, fields in taken.pins.items()}
-    gone = sorted(pins.keys() - tried.keys())
+    source_config, target_config = load_config(root, source), load_config(root, target)
+    _check_step(source_config, source, target, skip)
+    source_apps = _apps(source_config, strict=True)
+    chosen = _chosen(source_apps, apps, source_config)
+    target_apps = _apps(target_config, strict=False)
+    pins = {name: dict(fields) for name, fields in target_config.pins.items()}
+    gone = sorted(pins.keys() - source_apps.keys())
     moves: list[Move] = []
     dropped: list[str] = []
-    said: list[Diagnostic] = []
+    warnings: list[Diagnostic] = []
     for name in chosen:
         fields = {
             field: found
-            for field, found in tried[name].fields.items()
-            if not (name in before and _is_own(before[name], found, target, said))
+            for field, found in source_apps[name].fields.items()
+            if not (name in target_apps and _is_own(target_apps[name], found, target, warnings))
         }
-        old = before[name].fields if name in before else {}
+        old = target_apps[name].fields if name in target_apps else {}
         pinned = pins.get(name, {})
         for field, found in fields.items():
             if pinned.get(field) == found.value:
                 continue
             moves.append(Move(name, field, old[field].value if field in old else "", found.value))
-            said += _moving(tried[name].spec, found)
+            warnings += _moving(source_apps[name].spec, found)
         dropped += [f"{name} {field}" for field in sorted(pinned.keys() - fields.keys())]
         pins[name] = {field: found.value for field, found in fields.items()}
-    images = dict(taken.pinned_images)
+    images = dict(target_config.pinned_images)
     if not apps:
-        used = _used_images(given, tried, taken, before)
-        for image, ref in sorted(given.plain_images.items()):
+        used = _used_images(source_config, source_apps, target_config, target_apps)
+        for image, ref in sorted(source_config.plain_images.items()):
             if image not in used:
                 if images.pop(image, None) is not None:
                     dropped.append(f"{OWN_IMAGES} images.{image}")
                 continue
-            if image in taken.named_images or images.get(image) == ref:
+            if image in target_config.named_images or images.get(image) == ref:
                 continue
-            moves.append(Move(OWN_IMAGES, f"images.{image}", taken.plain_images.get(image, ""), ref))
+            moves.append(Move(OWN_IMAGES, f"images.{image}", target_config.plain_images.get(image, ""), ref))
             images[image] = ref
     for name in gone:
         del pins[name]
@@ -156,7 +156,7 @@ def plan_promotion(
 
         text = pins_text(pins, images)
     return Promotion(
-        pins_path(root, target), tuple(moves), tuple([*gone, *dropped]), text, tuple(dict.fromkeys(said))
+        pins_path(root, target), tuple(moves), tuple([*gone, *dropped]), text, tuple(dict.fromkeys(warnings))
     )
 
 
@@ -206,15 +206,18 @@ def _apps(config: Config, *, strict: bool) -> dict[str, _App]:
 
 
 def _used_images(
-    given: Config, tried: Mapping[str, _App], taken: Config, before: Mapping[str, _App]
+    source_config: Config,
+    source_apps: Mapping[str, _App],
+    target_config: Config,
+    target_apps: Mapping[str, _App],
 ) -> set[str]:
     """Names of kaigen's own images that apps have in their objects in the environment that gets them.
 
-    An app that cannot be made there yet, perhaps for want of what is being promoted, counts as where it was tried. When
+    An app that cannot be compiled there yet, perhaps because it needs the promotion, counts as in the source. When
     one can be made in neither, every image counts.
     """
-    used = _own_images(given, tried) | _own_images(taken, before)
-    return set().union(*used.values()) if tried.keys() <= used.keys() else set(given.images)
+    used = _own_images(source_config, source_apps) | _own_images(target_config, target_apps)
+    return set().union(*used.values()) if source_apps.keys() <= used.keys() else set(source_config.images)
 
 
 def _own_images(config: Config, apps: Mapping[str, _App]) -> dict[str, set[str]]:
@@ -237,9 +240,9 @@ def _own_images(config: Config, apps: Mapping[str, _App]) -> dict[str, set[str]]
     return found
 
 
-def _chosen(apps: Mapping[str, _App], wanted: Sequence[str], config: Config) -> list[str]:
+def _chosen(apps: Mapping[str, _App], requested: Sequence[str], config: Config) -> list[str]:
     """The apps that are meant, by their names in pins files."""
-    if not wanted:
+    if not requested:
         return sorted(apps)
     forms: dict[str, list[str]] = {}
     for name, app in apps.items():
@@ -249,19 +252,19 @@ def _chosen(apps: Mapping[str, _App], wanted: Sequence[str], config: Config) -> 
             forms.setdefault(form, []).append(name)
     unknown = [
         Diagnostic("KG0716", f"no app `{name}`", None, did_you_mean(name, forms) or _listed(apps))
-        for name in wanted
+        for name in requested
         if name not in forms
     ]
     if unknown:
         raise InputError(unknown)
-    return sorted({name for form in wanted for name in forms[form]})
+    return sorted({name for form in requested for name in forms[form]})
 
 
 def _listed(names: Iterable[str]) -> str:
     return "apps: " + (", ".join(sorted(names)) or "none")
 
 
-def _is_own(app: _App, found: Found, target: str, said: list[Diagnostic]) -> bool:
+def _is_own(app: _App, found: Found, target: str, warnings: list[Diagnostic]) -> bool:
     """Whether the environment gets its own value for a field from kaigen.yaml, or for one that it belongs to."""
     from kaigen.environments.patch import PatchedDocument
 
@@ -271,7 +274,7 @@ def _is_own(app: _App, found: Found, target: str, said: list[Diagnostic]) -> boo
     for path in _together(app, found):
         for layer in document.layers:
             if layer.environment == target and not layer.pins and layer.sets(path):
-                said.append(
+                warnings.append(
                     Diagnostic(
                         "KG0717",
                         f"`{app.name}` keeps the `{dotted(path)}` that `{target}` has as its own",

@@ -1,4 +1,4 @@
-"""Where kaigen keeps what it may forget: a folder of the user's own, in which every file can be made again."""
+"""The cache folder of the user. Every file in it can be deleted at any time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OFF = "off"
 
 
 def cache_folder() -> Path | None:
-    """The folder; None when caches are turned off."""
+    """Return the folder; None when caches are turned off."""
     chosen = os.environ.get("KAIGEN_CACHE_DIR", "")
     if chosen == OFF:
         return None
@@ -23,7 +23,7 @@ def cache_folder() -> Path | None:
 
 @cache
 def build_id() -> str:
-    """What tells this kaigen from any other: its version, and the sizes and times of its own files."""
+    """Return a digest of this installation of kaigen: its version, and the sizes and times of its files."""
     from hashlib import sha256
 
     import kaigen
@@ -43,7 +43,7 @@ def build_id() -> str:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file of the cache at once. Failing to is no problem."""
+    """Replace a file of the cache atomically. A failure to write is ignored."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,7 +1,9 @@
-"""The same work for each of many items, on every core.
+"""Run a function for many items on several cores.
 
-A child process is a fork of this one: it has everything that the work needs, and gives back only results. Where that
-is not plainly safe, or there are too few items to pay for it, all is done here, one item after the other.
+A child process is a fork of this one: it has everything that the function needs, and returns only results. Where a
+fork is not safe, or there are too few items, this process does everything.
+
+`concurrent.futures.ProcessPoolExecutor` takes as much CPU time, but its workers live on when this process is killed.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
 LEAST_ITEMS = 100
-"""Items that a process must have to do, or it costs more than it brings. Measured with specs: a millisecond each."""
+"""Fewest items for which a process saves time. Measured with specs, which take a millisecond each."""
 MOST_PROCESSES = 8
 
 T = TypeVar("T")
@@ -21,35 +23,35 @@ R = TypeVar("R")
 
 
 def map_on_cores(
-    work: Callable[[T], R], items: Sequence[T], tell: Callable[[int], None] | None = None
+    work: Callable[[T], R], items: Sequence[T], report: Callable[[int], None] | None = None
 ) -> list[R]:
-    """`[work(item) for item in items]`, by several processes when there are many items.
+    """Return `[work(item) for item in items]`, computed by several processes when there are many items.
 
     Args:
-        work: depends on its item and on what is here now, and on nothing that it does to others; what it changes may
-            be lost, what it returns must be picklable.
+        work: the function. It must not depend on calls for other items, and its changes to objects may be lost; its
+            result must be picklable.
         items: in any order.
-        tell: told, before an item, about how many are done.
+        report: receives, before an item, about how many are done.
 
     Raises:
-        Exception: what `work` raises for one of the items.
+        Exception: as `work` raises it for one of the items.
     """
     count = min(_cores(), MOST_PROCESSES, len(items) // LEAST_ITEMS)
     if count < 2:
-        return _do(work, items, tell)
-    # What the first one imports and remembers is then there for all.
+        return _do(work, items, report)
+    # Modules and caches that the first item loads are then there for all processes.
     first = work(items[0])
-    # Every n-th item, since neighbours are alike and some kinds take longer than others.
+    # Every n-th item: neighbours are similar, and some kinds take longer than others.
     shares = [items[start::count] for start in range(count)]
     children: list[_Child] = []
     results: list[R] = [first] * len(items)
     try:
         for share in shares[1:]:
             children.append(_Child(work, share))
-        results[count::count] = _do(work, shares[0][1:], tell, each=count)
+        results[count::count] = _do(work, shares[0][1:], report, each=count)
         for start, child in enumerate(children, 1):
             found = child.results()
-            # It met an error, or was killed: done here, the work tells what is wrong as if there were no children.
+            # After an error, or when the child was killed, the work runs here and raises the error as without children.
             results[start::count] = _do(work, shares[start]) if found is None else found
     finally:
         for child in children:
@@ -58,27 +60,27 @@ def map_on_cores(
 
 
 def _do(
-    work: Callable[[T], R], items: Sequence[T], tell: Callable[[int], None] | None = None, each: int = 1
+    work: Callable[[T], R], items: Sequence[T], report: Callable[[int], None] | None = None, each: int = 1
 ) -> list[R]:
     results = []
     for done, item in enumerate(items):
-        if tell is not None:
-            tell(done * each)
+        if report is not None:
+            report(done * each)
         results.append(work(item))
     return results
 
 
 def _cores() -> int:
-    """The cores that this process may use; 1 where it must not be forked."""
+    """Return how many cores this process may use; 1 where it must not be forked."""
     threads = sys.modules.get("threading")
-    # A fork holds one thread, and locks of the others for ever. macOS's own libraries may not be used after one.
+    # A fork has one thread, but the locks of all. System libraries of macOS must not be used after a fork.
     if sys.platform != "linux" or (threads is not None and threads.active_count() > 1):
         return 1
     return len(os.sched_getaffinity(0))
 
 
 class _Child:
-    """A process that does a share of the work."""
+    """A child process with a share of the items."""
 
     def __init__(self, work: Callable[[T], object], share: Sequence[T]) -> None:
         self._pipe, write = os.pipe()
@@ -87,11 +89,13 @@ class _Child:
             if self._process == 0:
                 _run(work, share, self._pipe, write)
         except OSError:
-            self._process = 0  # no room for one more process: an empty pipe, and the parent does the share
+            self._process = (
+                0  # the system has no free process: the pipe stays empty, and the parent does the share
+            )
         os.close(write)
 
     def results(self) -> list[Any] | None:
-        """What it found; waits for it. None when it did not come to its end."""
+        """Wait for the child and return its results; None when it did not finish."""
         import pickle
 
         with open(self._pipe, "rb", closefd=False) as pipe:
@@ -101,7 +105,7 @@ class _Child:
         return pickle.loads(data) if done else None
 
     def end(self) -> None:
-        """Leave nothing of it, whatever it is at."""
+        """Kill the child if it still runs."""
         os.close(self._pipe)
         if self._process:
             import signal
@@ -111,12 +115,12 @@ class _Child:
 
 
 def _run(work: Callable[[T], object], share: Sequence[T], read: int, write: int) -> NoReturn:
-    """The whole life of a child: nothing above it on the stack may go on in two processes."""
+    """Run in the child, and exit: callers further up the stack must not run in two processes."""
     try:
         import pickle
 
         os.close(read)  # so that a write fails when the parent is gone, and the child ends too
-        # What was there before is everyone's: to look through it for cycles would copy it.
+        # Objects of the parent are shared memory: the garbage collector would copy them.
         gc.freeze()
         data = pickle.dumps([work(item) for item in share], pickle.HIGHEST_PROTOCOL)
         with open(write, "wb") as pipe:

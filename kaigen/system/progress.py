@@ -1,4 +1,4 @@
-"""Telling how far long work is, without knowing who wants to know."""
+"""Progress of long work, reported to a callback."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TypeVar
 
 Progress = Callable[[str, int, int], None]
-"""Takes what is being done, such as `compiling`, how many are done, and of how many. It is called often."""
+"""Receives the name of the work, such as `compiling`, the number of items done, and their total. It is called often."""
 
 _T = TypeVar("_T")
 
 
 def counted(items: Collection[_T], what: str, progress: Progress | None) -> Iterable[_T]:
-    """The items; before each is given, it is told how many were.
+    """Return the items, and report before each one how many are done.
 
     Args:
-        items: what there is to do.
-        what: what is done with them.
-        progress: who is told; nobody when None.
+        items: the items.
+        what: the name of the work.
+        progress: receives the numbers; nothing is reported when None.
     """
     return items if progress is None else _count(items, what, progress)
 
