@@ -1,4 +1,4 @@
-"""The spec field behind each setting: `kaigen graph` and errors in rendered objects point to its line."""
+"""The spec field behind each setting and note: `kaigen graph` and diagnostics point to its line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tests.cases import cases
 from tests.goldens import Goldens
 
 
-def test_every_setting_names_its_spec_field(golden: Goldens) -> None:
+def test_settings_and_notes_name_their_spec_field(golden: Goldens) -> None:
     lines = []
     for case in cases().values():
         if case.config.environment:
@@ -16,4 +16,5 @@ def test_every_setting_names_its_spec_field(golden: Goldens) -> None:
             for setting in item.app.settings:
                 origin = ".".join(map(str, setting.origin)) if setting.origin else "-"
                 lines.append(f"  {setting.path}: {origin}\n")
+            lines += [f"  note: {'.'.join(map(str, note.path)) or '-'}\n" for note in item.app.notes]
     golden.check("setting_origins.txt", "".join(lines))

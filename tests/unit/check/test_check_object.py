@@ -419,3 +419,17 @@ def test_the_scope_of_kinds_is_known() -> None:
     assert is_cluster_scoped("karpenter.sh/v1", "NodePool") is True
     assert is_cluster_scoped("v1", "Pod") is False
     assert is_cluster_scoped("example.com/v1", "Thing") is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "findings"),
+    [
+        ({"selector": {"a": "b"}}, ["missing field `ports`"]),
+        ({"selector": {"a": "b"}, "clusterIP": "None"}, []),
+        ({"type": "ExternalName", "externalName": "a.example.com"}, []),
+    ],
+    ids=["cluster IP", "headless", "external name"],
+)
+def test_a_service_needs_ports_unless_it_is_headless_or_external(spec: Object, findings: list[str]) -> None:
+    service: Object = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}, "spec": spec}
+    assert [each.message for each in check_object(service)] == findings
