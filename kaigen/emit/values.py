@@ -113,7 +113,7 @@ TYPES = {
 
 def _wrong(error: ValidationError) -> tuple[str, str]:
     """The message and the hint for an invalid value."""
-    from kaigen.kinds.errors import nearest_form, shown, written_as
+    from kaigen.kinds.errors import nearest_form, pattern_text, value_text
 
     value: Any = error.instance
     wanted: Any = error.validator_value
@@ -122,12 +122,14 @@ def _wrong(error: ValidationError) -> tuple[str, str]:
         names = [wanted] if isinstance(wanted, str) else wanted
         types = " or ".join(TYPES.get(name, name) for name in names)
         quote = "string" in names and isinstance(value, int | float)
-        return f" must be {types}, not {shown(value)}", "quote it in a values file" if quote else ""
+        return f" must be {types}, not {value_text(value)}", "quote it in a values file" if quote else ""
     if rule == "enum":
         listed = ", ".join(f"`{item}`" for item in wanted)
-        return f" must be one of {listed}, not {shown(value)}", did_you_mean(str(value), map(str, wanted))
+        return f" must be one of {listed}, not {value_text(value)}", did_you_mean(
+            str(value), map(str, wanted)
+        )
     if rule == "pattern":
-        return f" must be {written_as(wanted)}, not {shown(value)}", nearest_form(value, wanted)
+        return f" must be {pattern_text(wanted)}, not {value_text(value)}", nearest_form(value, wanted)
     limits = {"min": "at least", "max": "at most"}
     if rule in {"minimum", "maximum"}:
         return f" must be {limits[rule[:3]]} {wanted}, not {value}", ""

@@ -15,7 +15,7 @@ from kaigen.diagnostics.field_path import FieldPath
 from kaigen.diagnostics.problem import Problem
 from kaigen.diagnostics.suggest import did_you_mean, nearest
 from kaigen.emit.values import TYPES
-from kaigen.kinds.errors import form_problem, nearest_form, shown
+from kaigen.kinds.errors import form_problem, nearest_form, value_text
 from kaigen.kinds.positioned import Positioned, name_of
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _no_alternative(violation: _Violation) -> _SpecError:
     options = violation.expected if isinstance(violation.expected, list) else []
     types = [TYPES[name] for option in options if (name := _type_of(option)) in TYPES]
     if types:
-        message = f"`{violation.name}` must be {' or '.join(types)}, not {shown(violation.value)}"
+        message = f"`{violation.name}` must be {' or '.join(types)}, not {value_text(violation.value)}"
     else:
         message = f"`{violation.name}` matches none of the allowed alternatives"
     return violation.error("KG0206", message)
@@ -155,14 +155,16 @@ def _wrong_type(violation: _Violation) -> Iterator[_SpecError]:
     field = violation.path[-1]
     quote = "string" in types and isinstance(violation.value, int | float) and raw is not None
     hint = f'quote it: `{field}: "{raw}"`' if quote and isinstance(field, str) else ""
-    yield violation.error("KG0202", f"`{violation.name}` must be {words}, not {shown(violation.value)}", hint)
+    yield violation.error(
+        "KG0202", f"`{violation.name}` must be {words}, not {value_text(violation.value)}", hint
+    )
 
 
 def _wrong_choice(violation: _Violation) -> Iterator[_SpecError]:
     choices = violation.expected if violation.rule == "enum" else [violation.expected]
     listed = ", ".join(f"`{item}`" for item in choices)
     value = violation.value
-    text = f"`{value}`" if isinstance(value, str) else shown(value)
+    text = f"`{value}`" if isinstance(value, str) else value_text(value)
     yield violation.error(
         "KG0205",
         f"{text} is not one of the values of `{violation.name}`: {listed}",

@@ -1,4 +1,4 @@
-"""What pydantic found in a document, said with places, reasons and the nearest right word."""
+"""Turn pydantic's validation errors into diagnostics with positions, reasons and hints."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MEANINGS: dict[str, str] = {
     base.LABEL_VALUE: "letters, digits, `-`, `_` and `.`, starting and ending with a letter or digit",
     base.ENV_NAME: "letters, digits and underscores, not starting with a digit",
     base.ABSOLUTE_PATH: "an absolute path such as `/output`",
-    base.NO_BLANKS: "characters other than blanks",
+    base.NO_BLANKS: "characters other than whitespace",
     base.RELATIVE_PATH: "a path below the repository, such as `apps/rendered`",
 }
 
@@ -50,7 +50,7 @@ _UNITS = {
     **{f"{letter}{end}".lower(): letter for letter in ("k", "M", "G", "T", "P") for end in ("", "B")},
     **{f"{letter}i{end}".lower(): f"{letter}i" for letter in "KMGTP" for end in ("", "b")},
 }
-"""Units of quantities as people write them, in lower case, and what Kubernetes calls them."""
+"""Units as people write them, in lower case, with the unit of a Kubernetes quantity."""
 
 _SPANS = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "s"),
@@ -60,35 +60,35 @@ _SPANS = {
 }
 
 _DEEPEST = 6
-"""How many levels below the top a misplaced field is looked for."""
+"""Number of levels in which the right block of a misplaced field is searched."""
 
 
 def form_problem(name: str, value: str, pattern: str, examples: Sequence[object] = ()) -> str:
-    """That a text does not have the form of its field.
+    """Return the message for a text that does not match the pattern of its field.
 
     Args:
-        name: of the field; `the key` of a map has none.
+        name: of the field; empty for a key of a map.
         value: the text.
         pattern: regular expression that it must match.
-        examples: right values.
+        examples: valid values.
     """
     subject = f"`{name}: {value}`" if name else f"the key `{value}`"
     meaning = _MEANINGS.get(pattern)
     if meaning is None:
         return f"{subject} is not " + (
-            f"of a form such as `{examples[0]}`" if examples else f"what matches {pattern}"
+            f"a value such as `{examples[0]}`" if examples else f"text that matches {pattern}"
         )
-    return f"{subject} is not {meaning}" if "such as" in meaning else f"{subject} may hold only {meaning}"
+    return f"{subject} is not {meaning}" if "such as" in meaning else f"{subject} may contain only {meaning}"
 
 
-def written_as(pattern: str) -> str:
-    """What a text that matches a pattern is."""
+def pattern_text(pattern: str) -> str:
+    """Return a description of texts that match a pattern."""
     meaning = _MEANINGS.get(pattern, f"text that matches {pattern}")
     return meaning if "such as" in meaning else f"text of {meaning}"
 
 
 def nearest_form(value: str, pattern: str) -> str:
-    """A hint with the text that was probably meant; empty when none comes to mind."""
+    """Return a hint with the text that was probably meant; empty when there is none."""
     meant = ""
     if pattern == base.QUANTITY and (match := re.fullmatch(r"([0-9.]+) *([A-Za-z]+)", value)):
         meant = match[1] + _UNITS[match[2].lower()] if match[2].lower() in _UNITS else ""
@@ -107,8 +107,8 @@ def nearest_form(value: str, pattern: str) -> str:
     )
 
 
-def shown(value: Any) -> str:
-    """A wrong value as a message names it."""
+def value_text(value: Any) -> str:
+    """Return a wrong value as text for a message."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -121,7 +121,7 @@ def shown(value: Any) -> str:
 
 
 def _whole(written: str) -> int | None:
-    """The whole number that other languages read in a text: `1_000`, `1,000`, `1e3`, `3.0`, `007`."""
+    """Return the whole number that a text means: `1_000`, `1,000`, `1e3`, `3.0`, `007`."""
     if re.fullmatch(r"-?0*[0-9]{1,15}|-?[0-9]{1,3}([_,][0-9]{3}){1,4}", written):
         return int(re.sub("[_,]", "", written))
     if re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,9})?([eE][+]?[0-9])?", written) and float(written).is_integer():
@@ -134,18 +134,18 @@ def _first_sentence(text: str) -> str:
 
 
 def explain(document: Positioned, entry: KindEntry, error: ValidationError) -> list[Diagnostic]:
-    """Everything that pydantic found.
+    """Return a diagnostic for each validation error.
 
     Args:
-        document: plain data with places.
+        document: plain data with positions.
         entry: its kind.
-        error: what its model said.
+        error: the error of its model.
     """
     return _Explainer(document, entry).explain(error.errors(include_url=False))
 
 
 class _Explainer:
-    """Explains the problems of one document."""
+    """Explains the validation errors of one document."""
 
     def __init__(self, document: Positioned, entry: KindEntry) -> None:
         self._document = document
@@ -156,7 +156,7 @@ class _Explainer:
         return json_schema(self._entry)
 
     def explain(self, lines: Sequence[Any]) -> list[Diagnostic]:
-        """What each line of pydantic's means; what only follows from another one is left out."""
+        """Return the diagnostics, without those that only follow from another error."""
         placed = [(self._path(line), line) for line in lines]
         unknown = [path for path, line in placed if line["type"] == "extra_forbidden"]
         choices = {path for path, line in placed if line["type"] == "none_of"}
@@ -171,13 +171,13 @@ class _Explainer:
         return found
 
     def _mistyped(self, block: Path, names: Sequence[str], unknown: Sequence[Path]) -> bool:
-        """Whether an unknown field of a block is one of these, with a typo: it is told already, with the hint."""
+        """Return whether an unknown field of a block is one of these with a typo, which is reported already."""
         known = field_names(self._schema, block)
         hints = {f"did you mean `{name}`?" for name in names}
         return any(path[:-1] == block and did_you_mean(str(path[-1]), known) in hints for path in unknown)
 
     def _path(self, line: Any) -> Path:
-        """The path of a pydantic location: names of union branches and of dict keys' own errors left out."""
+        """Return the path of a pydantic location, without union branches and markers of keys."""
         path: list[str | int] = []
         here: Any = self._document.data
         for position, part in enumerate(line["loc"]):
@@ -192,7 +192,9 @@ class _Explainer:
             path.append(part)
         return tuple(path)
 
-    def _say(self, code: str, message: str, path: Path, hint: str = "", at: Mark | None = None) -> Diagnostic:
+    def _diagnostic(
+        self, code: str, message: str, path: Path, hint: str = "", at: Mark | None = None
+    ) -> Diagnostic:
         return Diagnostic(code, message, at or self._document.mark(path), hint, path=dotted(path))
 
     def _explain(self, path: Path, line: Any) -> Diagnostic:
@@ -201,45 +203,49 @@ class _Explainer:
         context: Mapping[str, Any] = line.get("ctx", {})
         if kind == "extra_forbidden":
             at = self._document.mark(path, key=True)
-            return self._say("KG0201", f"unknown field `{path[-1]}`", path, self._unknown_hint(path), at)
+            return self._diagnostic(
+                "KG0201", f"unknown field `{path[-1]}`", path, self._unknown_hint(path), at
+            )
         if kind == "missing":
-            return self._say(
+            return self._diagnostic(
                 "KG0203", f"`{name}` is missing", path, self._field_hint(path), self._document.mark(path[:-1])
             )
         if kind == "none_of":
             subject = f"`{name}` {line['msg']}" if name else f"the document {line['msg']}"
             choices = context["names"]
             hint = self._field_hint((*path, choices[0])) if len(choices) == 1 else ""
-            return self._say("KG0206", subject, path, hint, self._document.mark(path, key=True))
+            return self._diagnostic("KG0206", subject, path, hint, self._document.mark(path, key=True))
         if kind == "many_of":
             at = self._document.mark((*path, context["given"][-1]), key=True)
-            return self._say("KG0207", f"`{name}` {line['msg']}", path, "keep one of them", at)
+            return self._diagnostic("KG0207", f"`{name}` {line['msg']}", path, "keep one of them", at)
         if kind == "literal_error":
             known = re.findall(r"'([^']*)'", str(context.get("expected", "")))
             wanted = str(context.get("expected", "")).replace("'", "`")
-            text = f"`{value}`" if isinstance(value, str) else shown(value)
+            text = f"`{value}`" if isinstance(value, str) else value_text(value)
             message = (
                 f"`{name}` must be {wanted}, not {text}"
                 if len(known) == 1
                 else f"{text} is not one of the values of `{name}`: {wanted}"
             )
-            return self._say("KG0205", message, path, did_you_mean(str(value), known))
+            return self._diagnostic("KG0205", message, path, did_you_mean(str(value), known))
         if kind == "string_pattern_mismatch":
             return self._wrong_form(path, line)
         if kind in _TYPES:
-            return self._say(
+            return self._diagnostic(
                 "KG0202",
-                f"`{name}` must be {_TYPES[kind]}, not {shown(value)}",
+                f"`{name}` must be {_TYPES[kind]}, not {value_text(value)}",
                 path,
                 self._type_hint(path, kind, value),
             )
         if kind in {"string_too_long", "string_too_short", "too_long", "too_short"}:
-            return self._say("KG0208", self._length(name, kind, value, context), path)
+            return self._diagnostic("KG0208", self._length(name, kind, value, context), path)
         bounds = {"greater_than_equal": ("ge", "at least"), "less_than_equal": ("le", "at most")}
         if kind in bounds:
             field, word = bounds[kind]
-            return self._say("KG0208", f"`{name}` is {value}; it must be {word} {context[field]}", path)
-        return self._say("KG0210", f"`{name}`: {line['msg'].removeprefix('Value error, ')}", path)
+            return self._diagnostic(
+                "KG0208", f"`{name}` is {value}; it must be {word} {context[field]}", path
+            )
+        return self._diagnostic("KG0210", f"`{name}`: {line['msg'].removeprefix('Value error, ')}", path)
 
     def _length(self, name: str, kind: str, value: Any, context: Mapping[str, Any]) -> str:
         most, least = context.get("max_length"), context.get("min_length")
@@ -257,12 +263,14 @@ class _Explainer:
         if line["loc"][-1] == "[key]":
             at = self._document.mark(path, key=True)
             text = str(path[-1])
-            return self._say("KG0204", form_problem("", text, pattern), path, nearest_form(text, pattern), at)
+            return self._diagnostic(
+                "KG0204", form_problem("", text, pattern), path, nearest_form(text, pattern), at
+            )
         field = walk(self._schema, path) or {}
         hint = nearest_form(value, pattern)
         if not hint and pattern not in _MEANINGS:
             hint = _first_sentence(field.get("description", ""))
-        return self._say(
+        return self._diagnostic(
             "KG0204", form_problem(name_of(path), value, pattern, field.get("examples", ())), path, hint
         )
 
@@ -279,16 +287,16 @@ class _Explainer:
                 else f'quote it: `{path[-1]}: "{written}"`'
             )
         if kind == "list_type":
-            return "write it as a list, one `- ` a line"
+            return "write a list, with `- ` before each entry"
         if kind in {"dict_type", "model_type", "model_attributes_type"}:
             known = field_names(self._schema, path)
-            return self._listed(known) if known else "write `NAME: VALUE`, one a line"
+            return self._listed(known) if known else "write `NAME: VALUE` on each line"
         mark = self._document.mark(path)
         quoted = mark.text[mark.column - 1 : mark.column] in {'"', "'"}
         if kind == "int_type" and not quoted and (number := _whole(written)) is not None:
             return f"write {number}"
         right = r"true|false" if kind == "bool_type" else r"-?[0-9]+"
-        return "take the quotes away" if quoted and re.fullmatch(right, written) else ""
+        return "remove the quotes" if quoted and re.fullmatch(right, written) else ""
 
     def _unknown_hint(self, path: Path) -> str:
         known = field_names(self._schema, path[:-1])
@@ -296,13 +304,13 @@ class _Explainer:
         if hint or not isinstance(path[-1], str):
             return hint
         home = self._home(path[-1])
-        return f"it belongs into `{home}`" if home else self._listed(known)
+        return f"move it to `{home}`" if home else self._listed(known)
 
     def _listed(self, known: Sequence[str]) -> str:
         return "fields here: " + ", ".join(f"`{name}`" for name in known) if known else ""
 
     def _home(self, name: str) -> str:
-        """The block, nearest to the top, that has a field of that name; empty for none, and for many alike."""
+        """Return the only block nearest to the top with a field of that name; empty when there is none or several."""
         level: list[tuple[str, dict[str, Any]]] = [("", self._schema)]
         for _ in range(_DEEPEST):
             homes, below = [], []
@@ -318,7 +326,7 @@ class _Explainer:
         return ""
 
     def _field_hint(self, path: Path) -> str:
-        """What a field is, with an example or its own fields."""
+        """Return a description of a field, with an example or its own fields."""
         field = walk(self._schema, path) or {}
         what = _first_sentence(field.get("description", ""))
         if field.get("examples"):

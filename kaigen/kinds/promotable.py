@@ -1,4 +1,4 @@
-"""Fields that move from one environment to the next: what a spec runs and fetches, as distinct from how.
+"""Fields that are promoted from one environment to the next: what a spec runs and downloads.
 
 A field is promotable when its type carries the marker `PROMOTABLE`, here or in a branch of a union.
 """
@@ -18,15 +18,15 @@ Path = tuple[str | int, ...]
 Need = Literal["commit", "digest", ""]
 
 SHORT = "ref"
-"""An image is a reference, or a block with the reference under this name."""
+"""Field of an image block with the reference; an image may also be the reference itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promotable:
-    """Marks a field's type.
+    """Marker of the type of a promotable field.
 
     Attributes:
-        needs: what makes its value name one thing for ever; empty when any value does.
+        needs: form of an immutable value; empty when every value is immutable.
     """
 
     needs: Need = ""
@@ -43,7 +43,7 @@ class Found:
 
     Attributes:
         path: the field.
-        value: what it says.
+        value: its value.
         marker: its marker.
     """
 
@@ -53,12 +53,12 @@ class Found:
 
     @property
     def name(self) -> str:
-        """Its name in pins files: dotted, and the same for an image's short form and its block."""
+        """Dotted name in pins files; the same for both forms of an image."""
         return dotted(self.path[:-1] if self.path[-1] == SHORT else self.path)
 
 
 def promotable_values(block: BaseModel) -> list[Found]:
-    """Every promotable field of a document that has a value, defaults included."""
+    """Return every promotable field of a document with a value, including defaults."""
     return [*_values(block, ())]
 
 
@@ -85,7 +85,7 @@ def _fields(model: type[BaseModel]) -> tuple[tuple[str, str, Promotable | None],
 
 
 def _marker(annotation: Any) -> Promotable | None:
-    """The marker in a type, looked for in its parts but not in other blocks."""
+    """Return the marker of a type or of its arguments, without those of other blocks."""
     parts = get_args(annotation)
     for part in parts:
         found = part if isinstance(part, Promotable) else _marker(part)
@@ -96,7 +96,7 @@ def _marker(annotation: Any) -> Promotable | None:
 
 @cache
 def promotable_fields(model: type[BaseModel]) -> frozenset[str]:
-    """Dotted names of every promotable field that a model's documents may have; `[]` stands for an entry."""
+    """Return the dotted names of all promotable fields of a model, with `[]` for list entries."""
     return frozenset(_names(model, "", ()))
 
 

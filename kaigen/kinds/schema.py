@@ -1,4 +1,4 @@
-"""JSON Schemas of the kinds, made from the pydantic models, and walks through them by a document's path."""
+"""JSON Schemas of the kinds, generated from the pydantic models, and lookups in them by path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BASE_URL = "https://kaigen.dev/schemas"
 
 @cache
 def json_schema(entry: KindEntry) -> dict[str, Any]:
-    """The closed JSON Schema (2020-12) of a kind's documents."""
+    """Return the closed JSON Schema (2020-12) of a kind's documents."""
     schema = entry.model().model_json_schema(by_alias=True, mode="validation")
     schema = _closed(_without_null(_without_titles(schema)))
     spec = entry.spec_schema()
@@ -32,7 +32,7 @@ def json_schema(entry: KindEntry) -> dict[str, Any]:
 
 
 def schema_file_name(entry: KindEntry) -> str:
-    """File of a kind's schema in `schemas/`."""
+    """Return the name of a kind's schema file in `schemas/`."""
     return f"{entry.key.lower().replace('.', '-')}.json"
 
 
@@ -78,7 +78,7 @@ def _without_titles(node: Any, *, in_properties: bool = False) -> Any:
 
 
 def _without_null(node: Any) -> Any:
-    """A field without a value is an error (KG0209), so no schema offers null."""
+    """Remove null, since a field without a value is an error (KG0209)."""
     if isinstance(node, list):
         return [_without_null(item) for item in node]
     if not isinstance(node, dict):
@@ -95,7 +95,7 @@ def _without_null(node: Any) -> Any:
 
 
 def _closed(node: Any) -> Any:
-    """Keys that match no pattern are errors; pydantic leaves that unsaid."""
+    """Reject keys that match no pattern, which pydantic's schema allows."""
     if isinstance(node, list):
         return [_closed(item) for item in node]
     if not isinstance(node, dict):
@@ -107,7 +107,7 @@ def _closed(node: Any) -> Any:
 
 
 def deref(root: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
-    """The schema that a node stands for, its reference followed."""
+    """Return the schema of a node with its reference resolved."""
     while "$ref" in node:
         target: Any = root
         for part in node["$ref"].removeprefix("#/").split("/"):
@@ -117,7 +117,7 @@ def deref(root: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
 
 
 def branches(root: dict[str, Any], node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The schema itself, or each of its alternatives."""
+    """Yield the schema itself, or each of its alternatives."""
     node = deref(root, node)
     options = [option for option in node.get("oneOf", []) if set(option) != {"required"}] or node.get(
         "anyOf", []
@@ -129,7 +129,7 @@ def branches(root: dict[str, Any], node: dict[str, Any]) -> Iterator[dict[str, A
 
 
 def entries(node: dict[str, Any]) -> dict[str, Any] | None:
-    """The schema of a map's entries, whatever their keys; None for what is no map."""
+    """Return the schema of the entries of a map; None when it is not a map."""
     for field in ("additionalProperties", "patternProperties"):
         inner = node.get(field)
         if isinstance(inner, dict):
@@ -139,7 +139,7 @@ def entries(node: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def step(root: dict[str, Any], node: dict[str, Any], key: str | int) -> dict[str, Any] | None:
-    """The schema of one entry of a mapping or sequence; None when the schema has none."""
+    """Return the schema of one entry of a mapping or sequence; None when there is none."""
     for branch in branches(root, node):
         if isinstance(key, int):
             if "items" in branch:
@@ -154,7 +154,7 @@ def step(root: dict[str, Any], node: dict[str, Any], key: str | int) -> dict[str
 
 
 def walk(root: dict[str, Any], path: Sequence[str | int]) -> dict[str, Any] | None:
-    """The schema at a path of a document; None where the schema does not reach."""
+    """Return the schema at a path of a document; None when there is none."""
     node: dict[str, Any] | None = root
     for key in path:
         if node is None:
@@ -164,7 +164,7 @@ def walk(root: dict[str, Any], path: Sequence[str | int]) -> dict[str, Any] | No
 
 
 def field_names(root: dict[str, Any], path: Sequence[str | int]) -> list[str]:
-    """Names of the fields that a mapping at a path may have."""
+    """Return the names of the fields that a mapping at a path may have."""
     node = walk(root, path)
     if node is None:
         return []

@@ -127,7 +127,7 @@ def test_an_unknown_kind_is_reported_with_the_nearest_known_kind(tmp_path: Path)
             "{a: bg}",
             ["4:11 e KG0205 `bg` is not one of the values of `a`: `big`, `small` (did"],
         ),
-        ("a: {pattern: '^x+$'}", "{a: y}", ["4:11 e KG0204 `a: y` is not what matches ^x+$"]),
+        ("a: {pattern: '^x+$'}", "{a: y}", ["4:11 e KG0204 `a: y` is not text that matches ^x+$"]),
         (
             "a: {type: array, minItems: 2}",
             "{a: [1]}",
