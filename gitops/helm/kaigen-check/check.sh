@@ -1,8 +1,8 @@
 #!/bin/sh
-# A post-renderer of Helm: passes the manifests on as they are when `kaigen check` finds nothing wrong, else fails.
-# Helm 4 calls it as a plugin, Helm 3 by its path. More arguments go to `kaigen check`: --post-renderer-args=--strict
+# A Helm post-renderer: prints the manifests unchanged if `kaigen check` finds no error, and fails if it does.
+# Helm 4 runs it as a plugin, Helm 3 by its path. Additional arguments are passed to `kaigen check`: --post-renderer-args=--strict
 
-# Helm 4 keeps what a post-renderer says on standard error to itself, so this says it where Helm itself would.
+# Helm 4 hides the standard error of a post-renderer, so print it where Helm itself would.
 if [ -n "${HELM_PLUGIN_NAME:-}" ]; then
     for place in "/proc/$PPID/fd/2" /dev/tty; do
         if (: >>"$place") 2>/dev/null; then
