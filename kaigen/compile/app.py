@@ -148,11 +148,11 @@ def collect_settings(objects: Sequence[Object], order: Sequence[str] = ()) -> tu
     Raises:
         AssertionError: two settings with one path have different defaults.
     """
-    found: dict[str, Setting] = {}
+    by_path: dict[str, Setting] = {}
     for item in objects:
         used = [*([item.when] if item.when else []), *find_settings(item.body)]
         for setting in used:
-            known = found.setdefault(setting.path, setting)
+            known = by_path.setdefault(setting.path, setting)
             assert known.default == setting.default, f"two defaults for the setting {setting.path}"
     rank = {name: index for index, name in enumerate(order)}
-    return tuple(sorted(found.values(), key=lambda s: rank.get(s.path.partition(".")[0], len(rank))))
+    return tuple(sorted(by_path.values(), key=lambda s: rank.get(s.path.partition(".")[0], len(rank))))

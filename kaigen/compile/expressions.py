@@ -301,21 +301,21 @@ def resolve(tree: Tree, scope: Scope) -> Json:
 
 def find_settings(tree: Tree) -> list[Setting]:
     """Return every setting in a tree, in order, repeated as often as it is used."""
-    found: list[Setting] = []
-    _find((tree,), found)
-    return found
+    settings: list[Setting] = []
+    _find((tree,), settings)
+    return settings
 
 
-def _find(nodes: Iterable[Tree], found: list[Setting]) -> None:
+def _find(nodes: Iterable[Tree], settings: list[Setting]) -> None:
     for node in nodes:
         kind = type(node)
         if kind in _LEAVES:
             continue
         if kind is dict:
-            _find(node.values(), found)  # type: ignore[union-attr]
+            _find(node.values(), settings)  # type: ignore[union-attr]
         elif kind is list or kind is tuple:
-            _find(node, found)  # type: ignore[arg-type]
+            _find(node, settings)  # type: ignore[arg-type]
         elif kind is Setting:
-            found.append(node)  # type: ignore[arg-type]
+            settings.append(node)  # type: ignore[arg-type]
         elif isinstance(node, Expr):
-            found.extend(node.settings())
+            settings.extend(node.settings())

@@ -124,15 +124,15 @@ def flags(given: Json) -> list[Json]:
     """
     if not isinstance(given, dict):
         return list(given) if isinstance(given, list) else []
-    found: list[Json] = []
+    arguments: list[Json] = []
     for name, value in sorted(given.items()):
         if isinstance(value, bool) and "." not in name:
-            found.append(f"--{name}" if value else f"--no-{name}")
+            arguments.append(f"--{name}" if value else f"--no-{name}")
         elif isinstance(value, list):
-            found += [f"--{name}", *map(_flag_value, value)]
+            arguments += [f"--{name}", *map(_flag_value, value)]
         else:
-            found.append(f"--{name}={_flag_value(value)}")
-    return found
+            arguments.append(f"--{name}={_flag_value(value)}")
+    return arguments
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,9 +41,9 @@ class UnsupportedValue:
 def unsupported_values(node: Any, path: SpecPath = ()) -> Iterator[UnsupportedValue]:
     """Yield everything in a value that Helm changes or rejects, except nulls."""
     if isinstance(node, str):
-        found = _UNSUPPORTED.search(node)
-        if found:
-            char = f"U+{ord(found[0]):04X}"
+        match = _UNSUPPORTED.search(node)
+        if match:
+            char = f"U+{ord(match[0]):04X}"
             yield UnsupportedValue(path, "KG0315", f"Helm does not support the character {char}", "delete it")
     elif isinstance(node, Mapping):
         for key, value in node.items():

@@ -27,8 +27,8 @@ def route_objects(frame: Frame, route: Route, *, service_port: Tree, pool: bool)
     if route.ingress is not None:
         return [_ingress(frame, route, service_port)]
     assert route.gateway is not None
-    made = [_gateway(frame, route)] if route.gateway.class_name else []
-    return [*made, _http_route(frame, route, service_port, pool)]
+    gateways = [_gateway(frame, route)] if route.gateway.class_name else []
+    return [*gateways, _http_route(frame, route, service_port, pool)]
 
 
 def _host(route: Route) -> Tree:

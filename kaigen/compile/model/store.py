@@ -55,7 +55,7 @@ def resolve_store(store: StoreBlock, frame: Frame, context: Context) -> Store:
 
 
 def _volume(volume: ModelVolume, frame: Frame, context: Context) -> Store:
-    made = claim(
+    volume_claim = claim(
         frame,
         context,
         volume,
@@ -67,7 +67,7 @@ def _volume(volume: ModelVolume, frame: Frame, context: Context) -> Store:
         wave=WAVE,
     )
     return Store(
-        [made],
+        [volume_claim],
         "a volume",
         FOLDER,
         mounts=[{"name": "weights", "mountPath": FOLDER}],

@@ -25,7 +25,7 @@ from kaigen.kinds.serving import Adapter
 def adapter_weights(adapters: Sequence[Adapter], consumer: Consumer, problems: Problems) -> list[Weights]:
     """Return the LoRA adapters of a spec; the reference of each is `NAME=FOLDER`."""
     taken: dict[str, int] = {}
-    found = []
+    weights = []
     for index, adapter in enumerate(adapters):
         at: SpecPath = ("spec", "adapters", index)
         if taken.setdefault(adapter.name, index) != index:
@@ -34,13 +34,13 @@ def adapter_weights(adapters: Sequence[Adapter], consumer: Consumer, problems: P
             )
             continue
         empty = Weights()
-        found.append(
+        weights.append(
             problems.attempt(
                 lambda adapter=adapter, at=at: _adapter(adapter, at, consumer, problems),  # type: ignore[misc]
                 empty,
             )
         )
-    return found
+    return weights
 
 
 def _adapter(adapter: Adapter, at: SpecPath, consumer: Consumer, problems: Problems) -> Weights:

@@ -74,14 +74,14 @@ def size(spec: TopologySpec, engine: Engine, problems: Problems) -> Sizing:
         )
     given = _given_flags(spec)
     flags = dict(engine.preset_flags(preset, own_image=spec.image is None))
-    found = problems.attempt(lambda: _plan(spec, preset, instance), None)
-    if found is not None:
+    fitted = problems.attempt(lambda: _plan(spec, preset, instance), None)
+    if fitted is not None:
         own = {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "quantization"}
         if spec.context_length is not None:
             own.add("max-model-len")
-        flags |= {flag: value for flag, value in found.flags if flag not in own}
+        flags |= {flag: value for flag, value in fitted.flags if flag not in own}
     env = {key: value for key, value in engine.preset_env(preset).items() if key not in spec.env}
-    return Sizing(preset, instance, found, {k: v for k, v in flags.items() if k not in given}, env)
+    return Sizing(preset, instance, fitted, {k: v for k, v in flags.items() if k not in given}, env)
 
 
 def _preset(spec: TopologySpec) -> Preset:
@@ -103,12 +103,12 @@ def _given_flags(spec: TopologySpec) -> dict[str, Json]:
     """Return the spec's own flags by name; of a list, those that begin with two dashes."""
     if isinstance(spec.engine_args, dict):
         return {name.replace("_", "-"): value for name, value in spec.engine_args.items()}
-    found: dict[str, Json] = {}
+    flags: dict[str, Json] = {}
     for argument in spec.engine_args:
         if argument.startswith("--"):
             name, _, value = argument.removeprefix("--").partition("=")
-            found[name.replace("_", "-")] = value or True
-    return found
+            flags[name.replace("_", "-")] = value or True
+    return flags
 
 
 def _hardware(spec: TopologySpec, instance: Instance | None) -> Hardware | None:

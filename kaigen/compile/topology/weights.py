@@ -104,8 +104,8 @@ def served_weights(
         at = ("spec", "tokenSecret")
         report_ignored_field(problems, "tokenSecret", at, "without a `preset` that is pulled", hint)
     if spec.model is not None:
-        found = _model_weights(spec.model, consumer, problems)
-        return found if preset is None else replace(found, size=preset_bytes(preset))
+        weights = _model_weights(spec.model, consumer, problems)
+        return weights if preset is None else replace(weights, size=preset_bytes(preset))
     if preset is not None:
         return _preset_weights(spec, preset, consumer, problems)
     if spec.preset is not None or not consumer.engine.requires_model:

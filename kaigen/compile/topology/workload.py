@@ -54,13 +54,13 @@ def _template_deployment(resolution: TopologyResolution, common: WorkloadSetting
     """Return a Deployment of the user's pod template, with the app's labels added."""
     template = resolution.spec.template
     assert template is not None
-    made = deployment(common, {})
+    base = deployment(common, {})
     whole = pod_template(
         template, common.frame, SERVE, common.annotations, defaults={}, doc="Spec of the pods."
     )
-    body = dict(made.body)
+    body = dict(base.body)
     body["spec"] = {**body["spec"], "template": whole}  # type: ignore[dict-item]
-    return Object(role=made.role, body=body, wave=made.wave)
+    return Object(role=base.role, body=body, wave=base.wave)
 
 
 def _common_settings(resolution: TopologyResolution) -> WorkloadSettings:
