@@ -14,8 +14,8 @@ from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.field_path import FieldPath, dotted
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.environments.file_entry import FileEntry
 from kaigen.environments.patch import Entries, Layer, PatchedDocument, reach
-from kaigen.environments.places import Place
 
 if TYPE_CHECKING:
     from kaigen.kinds.entry import KindEntry
@@ -42,12 +42,12 @@ def patched(
     for index, override in enumerate(config.overrides):
         if _fits(override, document, entry, config.namespace):
             matched.append(index)
-            place = Place(config.root / FILE_NAME, override.at)
+            place = FileEntry(config.root / FILE_NAME, override.at)
             layers.append(Layer(dict(override.patch), place, override.environment))
     name = pin_name(document)
     if name in config.pins:
         matched.append(name)
-        place = Place(pins_path(config.root, config.environment), ("apps", name), flat=True)
+        place = FileEntry(pins_path(config.root, config.environment), ("apps", name), flat=True)
         here = PatchedDocument(document, tuple(layers), ()).data
         patch = _pins_patch(here, config.pins[name], entry, place, found)
         found += _hidden(config.pins[name], layers)
@@ -107,7 +107,7 @@ def _names(entry: KindEntry) -> set[str]:
 
 
 def _pins_patch(
-    data: Any, pins: Mapping[str, str], entry: KindEntry, place: Place, found: list[Diagnostic]
+    data: Any, pins: Mapping[str, str], entry: KindEntry, place: FileEntry, found: list[Diagnostic]
 ) -> dict[str, Any]:
     from kaigen.kinds.promotable import SHORT, promotable_fields
 

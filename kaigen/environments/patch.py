@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kaigen.diagnostics.diagnostic import Mark
-from kaigen.environments.places import Place
+from kaigen.environments.file_entry import FileEntry
 from kaigen.yaml.document import Document
 
 Path = tuple[str | int, ...]
@@ -50,7 +50,7 @@ class Layer:
     """
 
     patch: dict[str, Any]
-    place: Place
+    place: FileEntry
     environment: str = ""
     pins: bool = False
 

@@ -10,7 +10,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from kaigen.environments.places import Place
+    from kaigen.environments.file_entry import FileEntry
 
 
 def unmatched(
@@ -36,9 +36,9 @@ def unmatched(
         ]
         if not wrong and index in matched:
             continue
-        from kaigen.environments.places import Place
+        from kaigen.environments.file_entry import FileEntry
 
-        place = Place(config.root / FILE_NAME, override.at)
+        place = FileEntry(config.root / FILE_NAME, override.at)
         for number, name in wrong:
             mark = place.mark(("match", "app", number) if len(override.apps) > 1 else ("match", "app"))
             found.append(
@@ -50,10 +50,10 @@ def unmatched(
             found.append(_matches_none(override, place, listed))
     for name in config.pins:
         if name not in matched:
-            from kaigen.environments.places import Place
+            from kaigen.environments.file_entry import FileEntry
 
             pins = pins_path(config.root, config.environment)
-            mark = Place(pins, ("apps", name)).mark(key=True)
+            mark = FileEntry(pins, ("apps", name)).mark(key=True)
             hint = (
                 did_you_mean(name, known) or "its spec was deleted; the next `kaigen promote` removes the pin"
             )
@@ -65,7 +65,7 @@ def unmatched(
     return found
 
 
-def _matches_none(override: Override, place: Place, listed: str) -> Diagnostic:
+def _matches_none(override: Override, place: FileEntry, listed: str) -> Diagnostic:
     from kaigen.dialects.registry import KINDS
 
     every = [entry.key for entry in KINDS]

@@ -232,8 +232,8 @@ def _is_set(block: Any, path: Path) -> bool:
 
 def _config_origin(config: Config, name: str) -> str:
     """Return the place that sets a field of kaigen.yaml, which an environment may override."""
+    from kaigen.environments.file_entry import document_of
     from kaigen.environments.patch import reach
-    from kaigen.environments.places import document_of
 
     document = document_of(config.root / FILE_NAME)
     if document is not None:
@@ -285,8 +285,8 @@ def _settings(compiled: Compiled, layers: Sequence[Overrides], config: Config) -
 
 
 def _is_of_environment(layer: Overrides, config: Config) -> bool:
+    from kaigen.environments.file_entry import document_of
     from kaigen.environments.patch import reach
-    from kaigen.environments.places import document_of
 
     path = ("environments", config.environment, "values")
     document = document_of(config.root / FILE_NAME)

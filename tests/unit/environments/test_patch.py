@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaigen.diagnostics.diagnostic import Diagnostics
+from kaigen.environments.file_entry import FileEntry
 from kaigen.environments.patch import Entries, Layer, PatchedDocument, merge, reach
-from kaigen.environments.places import Place
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
 
@@ -93,7 +93,7 @@ def patched(folder: Path, data: Any, *patches: Any) -> PatchedDocument:
     for number, patch in enumerate(patches):
         file = folder / f"{number}.yaml"
         file.write_text(yaml.safe_dump({"patch": patch}), encoding="utf-8")
-        layers.append(Layer(patch, Place(file, ("patch",))))
+        layers.append(Layer(patch, FileEntry(file, ("patch",))))
     return PatchedDocument(document("spec.yaml", data), tuple(layers), ())
 
 

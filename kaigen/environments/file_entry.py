@@ -14,8 +14,8 @@ from kaigen.yaml.sources import Source
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The position of an entry in a file.
+class FileEntry:
+    """An entry of a file, with its source position.
 
     Attributes:
         file: the file.
