@@ -30,7 +30,7 @@ class _SpecError:
     """One error.
 
     Attributes:
-        problem: what is wrong.
+        problem: the error.
         mark: the place in the document.
         missing: name of the missing field, where that is the error.
         meant: name of the field that an unknown one probably means.

@@ -21,7 +21,7 @@ class TemplateFailure(Exception):
     """A template cannot be rendered.
 
     Attributes:
-        message: what is wrong.
+        message: the error.
         hint: what to do; may be empty.
         word: the word to mark on the template's line; empty for the whole line.
     """
@@ -50,7 +50,7 @@ class UndefinedName(UndefinedError):
     """A template uses a name that does not exist.
 
     Attributes:
-        failure: what is wrong.
+        failure: the error.
     """
 
     def __init__(self, failure: TemplateFailure) -> None:

@@ -1,4 +1,4 @@
-"""Replace the tokens in a template's output with the values and expressions that they stand for."""
+"""Replace the tokens in a template's output with their values and expressions."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class TokenTree:
         )
 
     def _joined(self, text: str, path: SpecPath) -> str | Expr:
-        """Return a string with the values that its tokens stand for."""
+        """Return a string with its tokens replaced by their values."""
         parts: list[str | Expr] = []
         last = 0
         for match in self._token.finditer(text):

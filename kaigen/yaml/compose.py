@@ -20,7 +20,7 @@ try:
 except ImportError:
 
     class CParser:  # type: ignore[no-redef]
-        """Stands in for libyaml's parser where PyYAML was built without it."""
+        """A substitute for libyaml's parser where PyYAML was built without it."""
 
         def __init__(self, text: str) -> None:
             raise SystemFailure(

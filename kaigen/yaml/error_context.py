@@ -13,11 +13,11 @@ MOST_SCANNED = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What is wrong with a text, and where.
+    """An error of a text and its position.
 
     Attributes:
         code: of the diagnostic.
-        message: what is wrong.
+        message: the error.
         hint: how to fix it.
         start: index into the whole text of the first wrong character.
         end: index after the last one; None for the rest of the line.
