@@ -9,23 +9,15 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from kaigen.kubernetes.kind_table import KINDS
-
 if TYPE_CHECKING:
+    from kaigen.compile.app import App, Rendered
     from kaigen.config.gitops_settings import ArgoCDSettings, FluxSettings, GitOpsSettings
-from kaigen.compile.app import App, Rendered
 
 AppKey = tuple[str, str]
 """Namespace and name of an app."""
 
 NAME_MAX = 63
 """Longest name of an Application or Kustomization: Flux puts it into a label."""
-
-OWN_KINDS = tuple(sorted((row.group, row.kind) for row in KINDS.values() if row.emitted))
-"""Group and kind of all that kaigen's own kinds can become in a namespace. When the last object of a kind is to go,
-whoever syncs must still be let at that kind: Argo CD forgets, and Flux is refused, what they are no longer let at."""
-
-_DATA_KINDS = frozenset(row.kind for row in KINDS.values() if row.data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +108,7 @@ def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()
         needs: apps that it waits for.
     """
     from kaigen.compile.field_expressions import HashedName
+    from kaigen.gitops.own_kinds import DATA_KINDS
 
     kinds: set[tuple[str, str]] = set()
     namespaces: set[str] = set()
@@ -166,7 +159,7 @@ def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()
         binds=tuple(sorted(binds)),
         pod_security=app.pod_security,
         encrypted=any("sops" in item.body for item in objects),
-        replaces=fixed_jobs and not held & _DATA_KINDS,
+        replaces=fixed_jobs and not held & DATA_KINDS,
     )
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kaigen.config.gitops_settings import TenancySettings
-from kaigen.gitops.delivery import OWN_KINDS, AppFacts, Delivery
+from kaigen.gitops.delivery import AppFacts, Delivery
+from kaigen.gitops.own_kinds import OWN_KINDS
 
 TENANT_FOLDER = "_tenant"
 """Folder beside the apps of a namespace; no app can be called so."""

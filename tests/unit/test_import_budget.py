@@ -96,7 +96,8 @@ environments:
     assert (repository / "pins" / "prod.yaml").is_file()
     arguments = ["render", f"--env={environment}"]
     assert over(imports(repository, *arguments), "pydantic") != []
-    assert over(imports(repository, *arguments), *NEVER, *ONLINE, "pydantic", "pydantic_core") == []
+    forbidden = (*NEVER, *ONLINE, "pydantic", "pydantic_core", "kaigen.kubernetes", "kaigen.check")
+    assert over(imports(repository, *arguments), *forbidden) == []
 
 
 def test_an_import_is_told_with_the_chain_of_its_importers() -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kaigen.gitops.argocd.common import API, FINALIZER, IN_CLUSTER, Object, metadata_of
-from kaigen.gitops.delivery import OWN_KINDS, AppFacts, Delivery, group_of
+from kaigen.gitops.delivery import AppFacts, Delivery, group_of
+from kaigen.gitops.own_kinds import OWN_KINDS
 from kaigen.gitops.tenancy import Tenant
 
 _NODES = ("karpenter.sh", "NodePool")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kaigen.gitops.delivery import OWN_KINDS
+from kaigen.gitops.own_kinds import OWN_KINDS
 from kaigen.gitops.tenancy import resource_of
 from tests.unit.gitops.conftest import JOB, MODEL, Object, Rendered
 

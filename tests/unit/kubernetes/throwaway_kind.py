@@ -65,8 +65,8 @@ def main() -> None:
     from kaigen.diff.rules.immutable import TYPES
     from kaigen.emit.readme import notes
     from kaigen.extend.build import Part, build_app
-    from kaigen.gitops.delivery import OWN_KINDS
     from kaigen.gitops.health import health_of
+    from kaigen.gitops.own_kinds import OWN_KINDS
     from kaigen.graph.edges import find_edges
     from kaigen.graph.model import AppNode, Location, ObjectNode
     from kaigen.graph.style import family
