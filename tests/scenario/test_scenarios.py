@@ -1,4 +1,4 @@
-"""Every scenario file beside this one comes out as it says; `tests/scenarios.py` tells what they may say."""
+"""Run every scenario file in this folder; `tests/scenarios.py` documents their format."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BROKEN = [name for name in SCENARIOS if name.startswith("broken/")]
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The folder that a scenario of `base/` leaves behind, played once."""
+    """Return the folder that a scenario of `base/` creates; each is run once."""
     folders: dict[str, Path] = {}
 
     def get(name: str) -> Path:
@@ -33,7 +33,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_scenario_comes_out_as_it_says(
+def test_a_scenario_has_the_output_in_its_file(
     name: str, golden: Goldens, base: Callable[[str], Path], tmp_path: Path
 ) -> None:
     text = (HERE / name).read_text(encoding="utf-8")
@@ -47,14 +47,14 @@ def test_a_scenario_comes_out_as_it_says(
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_broken_is_told_with_exit_code_2_and_nothing_is_written(name: str) -> None:
+def test_broken_input_exits_with_code_2_and_writes_nothing(name: str) -> None:
     sections = parse((HERE / name).read_text(encoding="utf-8"))
     calls = [section for section in sections if section.mark == "$" and section.name.startswith("kaigen ")]
-    told = [section for section in sections if section.mark == "==="]
+    output = [section for section in sections if section.mark == "==="]
     assert calls
-    assert [section.name for section in told if section.name.startswith("exit ")] == ["exit 2"] * len(calls)
-    assert not [section.name for section in told if section.name in {"changed", "stdout"}]
-    errors = [section.content().decode() for section in told if section.name == "stderr"]
+    assert [section.name for section in output if section.name.startswith("exit ")] == ["exit 2"] * len(calls)
+    assert not [section.name for section in output if section.name in {"changed", "stdout"}]
+    errors = [section.content().decode() for section in output if section.name == "stderr"]
     assert len(errors) == len(calls)
     assert all(re.search(r"error\[KG\d{4}\]", text) for text in errors)
 
@@ -90,13 +90,13 @@ def test_what_a_call_brings_about_can_be_read_back(tmp_path: Path, content: byte
     (tmp_path / "in").write_bytes(content)
     copy = "import sys; data = sys.stdin.buffer.read(); sys.stdout.buffer.write(data); open('out', 'wb').write(data)"
     text = f'\n$ python -c "{copy}" < in\n=== file out\n'
-    told = play(tmp_path, text)
-    sections = {section.name: section.content() for section in parse(told)}
+    output = play(tmp_path, text)
+    sections = {section.name: section.content() for section in parse(output)}
     assert sections.get("stdout", b"") == content
     assert sections["file out"] == content
     assert sections["changed"] == b"+ out\n"
     (tmp_path / "out").unlink()
-    assert play(tmp_path, told) == told
+    assert play(tmp_path, output) == output
 
 
 def test_a_wrong_expectation_is_seen(tmp_path: Path) -> None:
