@@ -83,7 +83,7 @@ def render_svg(plan: Plan, style: str | None = None) -> str:
     title = f"{name} on {hardware_text(plan)}"
     load, replicas = plan.load, plan.request.replicas
     where = f"{hardware_text(plan)}: {layout_text(plan.layout)}"
-    told = (
+    elements = (
         f"{count(load.concurrency, 'sequence')} of {count(load.context, 'token')} at once, "
         f"of {plan.max_concurrency} that would fit"
         + (f", in each of {replicas} replicas" if replicas > 1 else "")
@@ -95,7 +95,7 @@ def render_svg(plan: Plan, style: str | None = None) -> str:
         f'<rect class="paper" width="{_WIDTH}" height="{height}"/>\n'
         f'<text class="title" x="{_MARGIN}" y="32">{escape(_fitted(name, _TITLE))}</text>\n'
         f'<text class="faint" x="{_MARGIN}" y="53">{escape(_fitted(where, _TEXT))}</text>\n'
-        f'<text class="faint" x="{_MARGIN}" y="72">{escape(_fitted(told, _TEXT))}</text>\n'
+        f'<text class="faint" x="{_MARGIN}" y="72">{escape(_fitted(elements, _TEXT))}</text>\n'
         + "".join(f"{part}\n" for part in parts)
         + "</svg>\n"
     )
@@ -140,13 +140,13 @@ def _unit(plan: Plan) -> str:
 def _node(plan: Plan, node: int, top: int) -> list[str]:
     width = _WIDTH - 2 * _MARGIN
     name = f"node {node + 1}" if plan.nodes > 1 else "node"
-    told = [
+    elements = [
         f'<rect class="frame" x="{_MARGIN}" y="{top}" width="{width}" height="{_node_height(plan)}" rx="8"/>',
         f'<text class="small" x="{_MARGIN + 12}" y="{top + 19}">{name}</text>',
     ]
     for index in range(plan.hardware.count):
-        told += _gpu(plan, node, index, top + 28 + index * _STEP)
-    return told
+        elements += _gpu(plan, node, index, top + 28 + index * _STEP)
+    return elements
 
 
 def _gpu(plan: Plan, node: int, index: int, y: int) -> list[str]:
@@ -160,7 +160,7 @@ def _gpu(plan: Plan, node: int, index: int, y: int) -> list[str]:
             f'<rect class="idle" x="{start}" y="{y}" width="{width}" height="{_BAR}" rx="3"/>',
         ]
     role = _role(plan, node * busy + index)
-    told = [
+    elements = [
         f'<text x="{_MARGIN + 12}" y="{y + 13}">{name}'
         f'<tspan class="faint" dx="7">{escape(role)}</tspan></text>'
     ]
@@ -168,13 +168,13 @@ def _gpu(plan: Plan, node: int, index: int, y: int) -> list[str]:
     for part in _parts(plan):
         left, right = _x(plan, begun), _x(plan, begun + part.gib)
         begun += part.gib
-        told.append(
+        elements.append(
             f'<rect class="{part.look}" x="{left}" y="{y}" width="{round(right - left, 1)}" height="{_BAR}">'
             f"<title>{escape(part.name)}: {gib_text(part.gib)} GiB</title></rect>"
         )
     edge = _x(plan, plan.memory.budget)
-    told.append(f'<path class="budget" d="M{edge} {y - 2}v{_BAR + 4}"/>')
-    return told
+    elements.append(f'<path class="budget" d="M{edge} {y - 2}v{_BAR + 4}"/>')
+    return elements
 
 
 def _role(plan: Plan, rank: int) -> str:
@@ -195,7 +195,7 @@ def _axis(plan: Plan, y: int) -> list[str]:
     """Return the axis below the bars, in GiB."""
     usable = plan.memory.usable
     step = next(size for size in (1, 2, 5, 10, 20, 50, 100) if usable / size <= 10)
-    told = [f'<text class="small right" x="{_x(plan, 0) - 14}" y="{y + 11}">GiB</text>']
+    elements = [f'<text class="small right" x="{_x(plan, 0) - 14}" y="{y + 11}">GiB</text>']
     end = _x(plan, usable)
     last = f"{usable:.1f}"
     for number in range(ceil(usable / step)):
@@ -203,26 +203,26 @@ def _axis(plan: Plan, y: int) -> list[str]:
         x = _x(plan, number * step)
         if end - x < _DIGIT * (len(last) + len(label) / 2) + 4:
             break
-        told.append(f'<path class="tick" d="M{x} {y - 6}v5"/>')
-        told.append(f'<text class="small middle" x="{x}" y="{y + 11}">{label}</text>')
-    told.append(f'<path class="tick" d="M{end} {y - 6}v5"/>')
-    told.append(f'<text class="small right" x="{end}" y="{y + 11}">{last}</text>')
-    return told
+        elements.append(f'<path class="tick" d="M{x} {y - 6}v5"/>')
+        elements.append(f'<text class="small middle" x="{x}" y="{y + 11}">{label}</text>')
+    elements.append(f'<path class="tick" d="M{end} {y - 6}v5"/>')
+    elements.append(f'<text class="small right" x="{end}" y="{y + 11}">{last}</text>')
+    return elements
 
 
 def _legend(plan: Plan, y: int) -> list[str]:
-    told = []
+    elements = []
     for index, part in enumerate(_parts(plan)):
         x = _MARGIN + 12 + index % 3 * 245
         line = y + 12 + index // 3 * 24
-        told.append(f'<rect class="{part.look}" x="{x}" y="{line - 10}" width="12" height="12" rx="2"/>')
-        told.append(
+        elements.append(f'<rect class="{part.look}" x="{x}" y="{line - 10}" width="12" height="12" rx="2"/>')
+        elements.append(
             f'<text x="{x + 18}" y="{line}">{escape(part.name)}'
             f'<tspan class="faint" dx="6">{gib_text(part.gib)} GiB</tspan></text>'
         )
     memory = plan.memory
-    told.append(
+    elements.append(
         f'<text class="small" x="{_MARGIN + 12}" y="{y + 62}">the fullest {_unit(plan)}; dashed: its budget, '
         f"{memory.budget:.1f} of {memory.usable:.1f} GiB</text>"
     )
-    return told
+    return elements

@@ -193,19 +193,19 @@ def _refusal(facts: ModelFacts, request: Request, hardware: Hardware, load: Load
         )
         if value is not None
     ]
-    told = " and ".join(f"{field.value} {value}" for field, value in fixed)
+    choices = " and ".join(f"{field.value} {value}" for field, value in fixed)
     if near is None:
         return PlanError(
             "KG1106",
             fixed[0][0] if fixed else Field.HARDWARE,
-            f"{told or 'this layout'} cannot be used on nodes with {_gpus(hardware)}",
+            f"{choices or 'this layout'} cannot be used on nodes with {_gpus(hardware)}",
             "together they may use at most the GPUs of the nodes",
         )
     reason = arithmetic(facts, hardware, near, load)
     if fixed:
         found = _fewest(facts, free, hardware, load, _most_nodes(facts, free, hardware))
         help_ = f"; without it: {layout_text(found[0])}" if found else "; it does not fit without it either"
-        return PlanError("KG1105", fixed[0][0], f"{facts.name} does not fit with {told}", reason + help_)
+        return PlanError("KG1105", fixed[0][0], f"{facts.name} does not fit with {choices}", reason + help_)
     shape = f" even on {near.nodes} nodes" if near.nodes > 1 else ""
     return PlanError(
         "KG1105",
