@@ -67,6 +67,10 @@ def copy_tree() -> None:
             shutil.copymode(source, target)
             if path.suffix != ".py":
                 (WORK / "mutants" / path).unlink(missing_ok=True)
+            if path.name == "pyproject.toml":
+                shutil.rmtree(
+                    WORK / "mutants", ignore_errors=True
+                )  # other packages to mutate, or other tests
     # mutmut replaces changed modules only, and removes no file.
     for folder in (WORK, WORK / "mutants"):
         for top in {path.parts[0] for path in wanted}:
