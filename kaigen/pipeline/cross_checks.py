@@ -10,7 +10,8 @@ from kaigen.pipeline.summary import FOLDER, AppSummary, ObjectKey
 
 if TYPE_CHECKING:
     from kaigen.compile.expressions import SpecPath
-    from kaigen.pipeline.unit import Compiler, Unit
+    from kaigen.pipeline.compiler import Compiler
+    from kaigen.pipeline.unit import Unit
 
 AppKey = tuple[str, str]
 """Namespace and name of an app."""

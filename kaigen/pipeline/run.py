@@ -12,12 +12,13 @@ from functools import cached_property
 from typing import IO, TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.pipeline.compiler import Compiler
 from kaigen.pipeline.cross_checks import clashes, duplicate_names, unknown_overrides, unmatched_overrides
-from kaigen.pipeline.output import LazyFile, OutputTree, sync_tree
+from kaigen.pipeline.output import OutputTree
 from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others
 from kaigen.pipeline.store import Store, Stored, SyncRecord
 from kaigen.pipeline.summary import AppRow, Detail, SourceSummary, summarize
-from kaigen.pipeline.unit import Compiler, Unit
+from kaigen.pipeline.unit import Unit
 from kaigen.system.progress import counted
 
 if TYPE_CHECKING:
@@ -289,23 +290,14 @@ class Run:
 
     def _sync_files(self, form: Format) -> Mapping[str, FileContent]:
         """Return the files for Argo CD and Flux. Those of unchanged facts are made when they are read."""
-        from kaigen.gitops.delivery import facts_digest
-        from kaigen.output.contents import digest
+        from kaigen.pipeline.sync import sync_files
 
         apps = [
             replace(app.facts, needs=tuple(sorted({*app.facts.needs, *self._waits(app.key)})))
             for _, app in sorted(self._apps, key=lambda item: item[1].key)
             if app.facts is not None
         ]
-        known = f"{form} {facts_digest(apps)}"
-        if self._stored.sync.digest == known:
-            self._sync = self._stored.sync
-            return {
-                path: LazyFile(value, lambda path=path: sync_tree(apps, self.config, form)[path])  # type: ignore[misc]
-                for path, value in self._sync.files.items()
-            }
-        files = sync_tree(apps, self.config, form)
-        self._sync = SyncRecord(known, {path: digest(data) for path, data in files.items()})
+        self._sync, files = sync_files(apps, self.config, form, self._stored.sync)
         return files
 
 

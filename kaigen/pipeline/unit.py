@@ -2,160 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from kaigen.config.value_layers import value_layers
-from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
-from kaigen.kinds.input_documents import InputDocuments, ObjectName, object_name
+from kaigen.kinds.input_documents import ObjectName, object_name
 from kaigen.output.contents import digest
 from kaigen.pipeline.output import LazyFile
 from kaigen.pipeline.sources import spec_key
 from kaigen.pipeline.summary import AppSummary, Detail, SourceSummary, summarize
-from kaigen.system.progress import counted
 
 if TYPE_CHECKING:
-    from kaigen.compile.context import Context, Key
+    from kaigen.compile.context import Key
     from kaigen.compile.expressions import SpecPath
-    from kaigen.config.settings import Config, Format
-    from kaigen.config.value_layers import Overrides
-    from kaigen.extend.patches import Patches
-    from kaigen.kinds.spec import Spec
-    from kaigen.pipeline.compile_spec import SpecResult
+    from kaigen.config.settings import Format
+    from kaigen.pipeline.compiler import Compiler
     from kaigen.pipeline.load import LoadedSource, ParsedSource
     from kaigen.pipeline.result import Compiled
-    from kaigen.system.progress import Progress
-    from kaigen.yaml.document import Document
     from kaigen.yaml.sources import Source
-
-
-class Compiler:
-    """Everything that compiling a source file takes, except the file.
-
-    Attributes:
-        config: the repository's settings.
-        overrides: values by app, later ones on top.
-        documents: every document of the run.
-        consumed: documents that became part of specs.
-        defines: the file of each spec; the first file when several define it.
-        broken: kind, namespace and name of invalid documents.
-    """
-
-    def __init__(self, config: Config, overrides: Sequence[Overrides] = ()) -> None:
-        self.config = config
-        self.overrides = (*value_layers(config), *overrides)
-        self.documents = _Documents()
-        self.consumed: list[Document] = []
-        self.defines: dict[Key, Unit] = {}
-        self.broken: set[Key] = set()
-        self._unreadable = False
-
-    def load(
-        self, units: Sequence[Unit], *, unreadable: bool = False, progress: Progress | None = None
-    ) -> None:
-        """Load the files that the cache does not know, so that specs can refer to each other.
-
-        Args:
-            units: every file of the run; a spec in an earlier one takes precedence.
-            unreadable: other files could not be read, so any spec may be missing.
-            progress: receives the number of files loaded.
-        """
-        self._unreadable = unreadable
-        for unit in units:
-            self.documents.add(unit)
-        fresh = [unit for unit in units if not unit.use_cache()]
-        for unit in counted(fresh, "reading", progress):
-            self.consumed += unit.lowered.consumed
-        paths = {unit.source.path: unit for unit in units}
-        for unit in units:
-            for path, index in unit.consumes:
-                self.consumed += [item for item in paths[path].parsed.documents if item.index == index]
-        for unit in units:
-            for key in unit.defines:
-                self.defines.setdefault(key, unit)
-            self.broken |= unit.broken
-            self._unreadable |= unit.unreadable
-
-    def _may_exist(self, key: Key) -> bool:
-        """Return whether a spec that is not among those read may be in a document that is wrong."""
-        return self._unreadable or key in self.broken
-
-    def compile(self, spec: Spec) -> SpecResult:
-        """Compile one spec."""
-        from kaigen.pipeline.compile_spec import compile_spec
-
-        result = compile_spec(spec, self.context, self.overrides)
-        if not any(map(self._may_exist, result.references)):
-            return result
-        # A document that is wrong is reported where it is, and not again where it is referred to.
-        kept = [item for item in result.diagnostics if item.category is not Category.SPEC_REFERENCE]
-        return replace(result, diagnostics=tuple(kept))
-
-    @cached_property
-    def context(self) -> Context:
-        """What specs are compiled in."""
-        from kaigen.compile.context import SpecIndex
-        from kaigen.pipeline.compile_spec import make_context
-
-        patches = self.patches if self.config.patches else None
-        return make_context(self.config, SpecIndex(_Blocks(self.defines, self.config)), patches)
-
-    @cached_property
-    def patches(self) -> Patches:
-        """The user's patches."""
-        from kaigen.extend.patch_files import read_patches
-
-        return read_patches(self.config)
-
-
-class _Blocks(Mapping["Key", Any]):
-    """The specs of a run. A file that is unchanged since the last run is loaded when one of its specs is needed."""
-
-    def __init__(self, units: Mapping[Key, Unit], config: Config) -> None:
-        self._units = units
-        self._namespace = config.namespace
-
-    def __getitem__(self, key: Key) -> Any:
-        for spec in self._units[key].loaded.specs:
-            if spec_key(spec, self._namespace) == key:
-                return spec.block
-        raise KeyError(key)
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._units)
-
-    def __len__(self) -> int:
-        return len(self._units)
-
-
-class _Documents(InputDocuments):
-    """The documents of a run. A file that is unchanged since the last run is parsed when a document is looked up."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._units: dict[ObjectName, list[Unit]] = {}
-
-    def add(self, unit: Unit) -> None:
-        """Add the documents of a file."""
-        for name in unit.names:
-            self._units.setdefault(name, []).append(unit)
-
-    def named(self, api_version: str, kind: str, name: str) -> Sequence[Document]:
-        """Return the documents with that name, of any namespace."""
-        wanted = (api_version, kind, name)
-        return [
-            document
-            for unit in dict.fromkeys(self._units.get(wanted, ()))
-            for document in unit.parsed.documents
-            if object_name(document.data) == wanted
-        ]
-
-    def digest(self, name: ObjectName) -> str:
-        """Return a digest of the files that have a document of that name; empty when there is none."""
-        return " ".join(f"{unit.source.path} {unit.digest}" for unit in self._units.get(name, ()))
 
 
 @dataclass(frozen=True, slots=True)
