@@ -94,11 +94,18 @@ def choose(packages: Sequence[str], sample: int | None, seed: int) -> list[str]:
     from mutmut.__main__ import CatchOutput, create_mutants
     from mutmut.utils.file_utils import copy_also_copy_files, copy_src_dir
 
+    incomplete = Path("mutants.incomplete")
+    if (
+        incomplete.exists()
+    ):  # The last run was stopped here, and mutmut would take half a module for a whole one.
+        shutil.rmtree("mutants", ignore_errors=True)
+    incomplete.touch()
     Path("mutants").mkdir(exist_ok=True)
     with CatchOutput(spinner_title="Making mutants"):
         copy_src_dir()
         copy_also_copy_files()
         create_mutants(os.cpu_count() or 1)
+    incomplete.unlink()
     names = sorted(each.name for each in read_results(packages))
     if sample is None or sample >= len(names):
         return names
