@@ -1,1 +1,1 @@
-"""What Argo CD and Flux read: objects that tell them which apps to sync from where, in which order, how."""
+"""Objects for Argo CD and Flux: which apps to sync, from where, in which order, and how."""

@@ -13,7 +13,7 @@ _HEADER = "# Rendered by kaigen from kaigen.yaml. Change that, not this file.\n"
 
 
 def sync_objects(delivery: Delivery) -> dict[str, tuple[dict[str, Any], Sequence[str]]]:
-    """Every object that is made for the syncers and for namespaces, and remarks on it, by path in the tree."""
+    """Return every object for the GitOps tools and for namespaces, with comments, by path in the tree."""
     tenants = tenants_of(delivery)
     found: dict[str, tuple[dict[str, Any], Sequence[str]]] = {
         path: (body, ()) for tenant in tenants for path, body in tenant.files().items()
@@ -39,7 +39,7 @@ def sync_files(delivery: Delivery) -> dict[str, bytes]:
 
 
 def _kustomizations(paths: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """One for each folder that is applied or synced as a whole."""
+    """Return a kustomization for each folder that is applied or synced as a whole."""
     folders: dict[str, list[str]] = {}
     for path in sorted(paths):
         folder, _, name = path.rpartition("/")

@@ -1,4 +1,4 @@
-"""What Flux reads: the source, and a Kustomization or a HelmRelease for each app.
+"""Objects for Flux: the source, and a Kustomization or a HelmRelease per app.
 
 Source of fields: `source.toolkit.fluxcd.io/v1`, `kustomize.toolkit.fluxcd.io/v1`, `helm.toolkit.fluxcd.io/v2`.
 """
@@ -16,10 +16,10 @@ Object = dict[str, Any]
 Files = dict[str, tuple[Object, Sequence[str]]]
 
 FOLDER = "_flux"
-"""Folder of the tree; no namespace can be called so."""
+"""Folder of the tree; no namespace can have this name."""
 
 SLACK_S = 300
-"""Seconds that an app may take beyond the deadline of its Jobs: scheduling, pulling, mounting."""
+"""Seconds that an app may take in addition to the deadline of its Jobs: scheduling, pulling, mounting."""
 
 _KUSTOMIZE = "kustomize.toolkit.fluxcd.io/v1"
 _SOURCE = "source.toolkit.fluxcd.io/v1"
@@ -27,7 +27,7 @@ _HELM = "helm.toolkit.fluxcd.io/v2"
 
 
 def flux_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
-    """Every object for Flux, by path in the tree.
+    """Return every object for Flux, by path in the tree.
 
     Args:
         delivery: what goes where.
@@ -65,7 +65,7 @@ def flux_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
 
 
 def _tenant_name(delivery: Delivery, namespace: str) -> str:
-    """Name of a namespace's Kustomization; another than those of the bootstrap, which may be called like it."""
+    """Return the name of a namespace's Kustomization, different from those of the bootstrap."""
     name = delivery.name(namespace)
     taken = {delivery.project, f"{delivery.project}-tenants"}
     return f"{name}-tenant" if name in taken or name.removesuffix("-tenant") in taken else name
@@ -121,7 +121,7 @@ def _source_ref(delivery: Delivery, home: str = "") -> Object:
 
 
 def _folder(delivery: Delivery, *parts: str) -> str:
-    """A folder in the source: an artifact holds the tree itself, a repository the tree in its place."""
+    """Return the path of a folder in the source: an artifact contains just the tree, a repository more."""
     folder = "/".join(parts) if delivery.flux.oci else delivery.folder(*parts)
     return f"./{folder}"
 

@@ -1,4 +1,4 @@
-"""How Argo CD and Flux learn that an object is well whose kind they do not know: Lua for one, CEL for the other.
+"""Health checks for kinds that Argo CD and Flux do not know: Lua for Argo CD, CEL for Flux.
 
 Both come from the conditions in the table of object kinds, so that they agree.
 """
@@ -32,7 +32,7 @@ class Health:
         return f"resource.customizations.health.{self.api_version.rpartition('/')[0]}_{self.kind}"
 
     def lua(self) -> str:
-        """A script that gives Argo CD the health of `obj`."""
+        """Return the Lua script for Argo CD's health check of `obj`."""
         return _LUA.format(
             holders=f"obj.status.{self.conditions.at} or {{}}" if self.conditions.at else "{obj.status}",
             true_degraded=_lua_set(self.conditions.degraded),
@@ -42,7 +42,7 @@ class Health:
         )
 
     def cel(self) -> dict[str, str]:
-        """An entry of `healthCheckExprs`. A suspended object is as it shall be: Flux has no word for it."""
+        """Return an entry of `healthCheckExprs`. A suspended object counts as healthy: Flux has no status for it."""
         failed = [
             self._exists(self.conditions.degraded, "True"),
             self._exists(self.conditions.broken, "False"),

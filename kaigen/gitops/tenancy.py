@@ -1,4 +1,4 @@
-"""What a namespace gets beside its apps: itself, a quota, a policy, and the account that the apps are synced by."""
+"""Tenancy objects of a namespace: the Namespace, a quota, a policy, and the account that syncs its apps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kaigen.gitops.delivery import AppFacts, Delivery
 from kaigen.gitops.own_kinds import OWN_KINDS
 
 TENANT_FOLDER = "_tenant"
-"""Folder beside the apps of a namespace; no app can be called so."""
+"""Folder next to the apps of a namespace; no app can have this name."""
 
 _LEVELS = ("privileged", "baseline", "restricted")
 _WRITE = ["get", "list", "watch", "create", "patch", "update", "delete"]
@@ -21,7 +21,7 @@ _REMOVE = ["get", "list", "watch", "delete"]
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """One namespace, and the objects it gets.
+    """One namespace, and the objects that kaigen writes for it.
 
     Attributes:
         namespace: its name.
@@ -32,7 +32,7 @@ class Tenant:
     objects: tuple[dict[str, Any], ...]
 
     def files(self) -> dict[str, dict[str, Any]]:
-        """The objects by path in the tree, and a kustomization of them."""
+        """Return the objects by path in the tree, with their kustomization."""
         folder = f"{self.namespace}/{TENANT_FOLDER}/manifests"
         names = [f"{body['kind'].lower()}-{body['metadata']['name']}.yaml" for body in self.objects]
         files = {f"{folder}/{name}": body for name, body in zip(names, self.objects, strict=True)}
@@ -45,7 +45,7 @@ class Tenant:
 
 
 def tenants_of(delivery: Delivery) -> list[Tenant]:
-    """The namespaces that get something; none without the block `tenancy`."""
+    """Return the namespaces with tenancy objects; none without the block `tenancy`."""
     tenancy = delivery.settings.tenancy
     if tenancy is None:
         return []
@@ -194,7 +194,7 @@ def _grants(kinds: Iterable[tuple[str, str]], verbs: list[str]) -> list[dict[str
 
 
 def resource_of(kind: str) -> str:
-    """The plural by which the API server calls a kind, as Kubernetes forms it by default."""
+    """Return the plural of a kind in the API, by the default rule of Kubernetes."""
     name = kind.lower()
     if name.endswith(("s", "x", "ch", "sh")):
         return f"{name}es"

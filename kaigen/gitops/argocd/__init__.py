@@ -1,4 +1,4 @@
-"""What Argo CD reads: projects as narrow as the apps, an Application for each, and what it must learn."""
+"""Objects for Argo CD: projects, an Application per app, and settings."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from kaigen.gitops.health import (
 from kaigen.gitops.tenancy import Tenant
 
 Files = dict[str, tuple[Object, Sequence[str]]]
-"""Objects by the path of their file, with remarks for the reader."""
+"""Objects by the path of their file, with comments for the reader."""
 
 
 def argocd_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
-    """Every object for Argo CD, by path in the tree.
+    """Return every object for Argo CD, by path in the tree.
 
     Args:
         delivery: what goes where.

@@ -1,4 +1,4 @@
-"""Applications, or the ApplicationSet that makes them: what Argo CD syncs, where to, and how.
+"""Applications, or the ApplicationSet that generates them: what Argo CD syncs, where to, and how.
 
 Source of fields: Argo CD's Application and ApplicationSet, `argoproj.io/v1alpha1` (3.5).
 """
@@ -21,7 +21,7 @@ _REASONS = {
 
 
 def root(delivery: Delivery) -> Object:
-    """The Application that keeps all others as Git has them."""
+    """Return the root Application, which syncs all others from Git."""
     spec = _spec(
         delivery,
         f"{delivery.project}-root",
@@ -41,7 +41,7 @@ def root(delivery: Delivery) -> Object:
 def application(
     delivery: Delivery, app: AppFacts, cluster: str, destination: Object, first: int
 ) -> tuple[Object, list[str]]:
-    """The Application of one app on one cluster, with remarks.
+    """Return the Application of one app on one cluster, with comments.
 
     Args:
         delivery: what goes where.
@@ -71,7 +71,7 @@ def application(
 def tenant_application(
     delivery: Delivery, tenant: Tenant, cluster: str, destination: Object
 ) -> tuple[Object, list[str]]:
-    """The Application of what a namespace gets beside its apps, on one cluster, with remarks."""
+    """Return the Application of a namespace's tenancy objects on one cluster, with comments."""
     options = ["ServerSideApply=true", "PruneLast=true"]
     spec = _spec(
         delivery,
@@ -87,7 +87,7 @@ def tenant_application(
 
 
 def application_set(delivery: Delivery, destinations: Mapping[str, Object]) -> tuple[Object, list[str]]:
-    """The ApplicationSet that makes an Application of each app's folder, on each cluster, with remarks."""
+    """Return the ApplicationSet that generates an Application per app folder and cluster, with comments."""
     depth = len([part for part in delivery.path.split("/") if part])
     options = _options(delivery.apps)
     target = {
@@ -142,7 +142,7 @@ def application_set(delivery: Delivery, destinations: Mapping[str, Object]) -> t
 
 
 def _cluster_generators(delivery: Delivery, destinations: Mapping[str, Object]) -> list[Object]:
-    """Generators that give `server`, `name` and `values.cluster` of every cluster."""
+    """Return generators of `server`, `name` and `values.cluster` for every cluster."""
     clusters = delivery.settings.clusters
     listed = [
         {"server": "", "name": "", **where, "values": {"cluster": f"{name}." if name else ""}}
@@ -220,7 +220,7 @@ def _remarks(options: Iterable[str]) -> list[str]:
 
 
 def _differences(apps: Iterable[AppFacts]) -> list[Object]:
-    """What a scaler owns, and a sync must neither see nor undo."""
+    """Return the fields that an autoscaler owns, which a sync must ignore."""
     targets = sorted({target for app in apps for target in app.scaled})
     return [
         {"group": group_of(version), "kind": kind, "name": name, "jsonPointers": ["/spec/replicas"]}

@@ -1,4 +1,4 @@
-"""What all objects for Argo CD have in common."""
+"""Common parts of all objects for Argo CD."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kaigen.gitops.delivery import Delivery
 Object = dict[str, Any]
 
 FOLDER = "_argocd"
-"""Folder of the tree; no namespace can be called so."""
+"""Folder of the tree; no namespace can have this name."""
 
 API = "argoproj.io/v1alpha1"
 FINALIZER = "resources-finalizer.argocd.argoproj.io"
@@ -34,7 +34,7 @@ def _destination(name: str, cluster: ClusterSettings) -> Object:
 
 
 def metadata_of(delivery: Delivery, name: str, wave: int = 0, *, cascade: bool = False) -> Object:
-    """An object's metadata.
+    """Return the metadata of an object.
 
     Args:
         delivery: what goes where.

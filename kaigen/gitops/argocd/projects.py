@@ -1,4 +1,4 @@
-"""AppProjects as narrow as the apps: from where, to where, which kinds, as whom.
+"""AppProjects that allow only what the apps need: sources, destinations, kinds, service accounts.
 
 Source of fields: Argo CD's AppProject, `argoproj.io/v1alpha1` (3.5).
 """
@@ -17,7 +17,7 @@ _VOLUMES = ("", "PersistentVolume")
 
 
 def root_project(delivery: Delivery) -> Object:
-    """The project of the root Application."""
+    """Return the project of the root Application."""
     home = delivery.argocd.namespace
     here = {"server": IN_CLUSTER}
     kinds = {"AppProject", "Application"}
@@ -35,7 +35,7 @@ def root_project(delivery: Delivery) -> Object:
 
 
 def app_projects(delivery: Delivery, destinations: Mapping[str, Object]) -> Iterator[tuple[str, Object]]:
-    """A project for each place that apps live in, so that it goes with the last of them, and not before.
+    """Return one project per namespace and cluster, so that it is deleted with its last app, not before.
 
     Were there one for all, it would no longer admit a namespace or a cluster when the apps there are to be deleted.
     An ApplicationSet may know clusters by label only, so its projects are for namespaces.
@@ -87,7 +87,7 @@ def _project(
 def tenants_project(
     delivery: Delivery, tenants: Sequence[Tenant], destinations: Mapping[str, Object]
 ) -> Object:
-    """The project of what namespaces get beside their apps."""
+    """Return the project of the namespaces' tenancy objects."""
     names = [tenant.namespace for tenant in tenants]
     kinds = {(group_of(body["apiVersion"]), body["kind"]) for each in tenants for body in each.objects}
     made = ("", "Namespace") in kinds
