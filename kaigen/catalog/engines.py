@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kaigen.catalog.data import load
 
 MIB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class NodeSupport:
+class NodeSupport(Struct, frozen=True):
     """How versions of an engine run one replica on several nodes.
 
     Attributes:
@@ -26,8 +26,7 @@ class NodeSupport:
     ray: bool
 
 
-@dataclass(frozen=True, slots=True)
-class EngineFacts:
+class EngineFacts(Struct, frozen=True):
     """One engine as the catalogue describes it.
 
     Attributes:

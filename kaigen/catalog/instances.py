@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from kaigen.catalog.data import load_table
 from kaigen.catalog.gpus import Gpu, get_gpu
@@ -16,8 +17,7 @@ CLOUDS = ("azure", "azure-arc", "aws", "gcp")
 """Clouds of the instance types."""
 
 
-@dataclass(frozen=True, slots=True)
-class Instance:
+class Instance(Struct, frozen=True):
     """One instance type.
 
     Attributes:
@@ -50,7 +50,7 @@ class Instance:
     labels: Mapping[str, str]
     aliases: tuple[str, ...]
     notes: tuple[str, ...]
-    row: Mapping[str, Any] = field(repr=False, compare=False)
+    row: Mapping[str, Any]
 
     def node_labels(self, profile: str) -> dict[str, str]:
         """Return the labels of nodes of this type in clusters of a profile, including those of its GPUs.

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+from msgspec import Struct
 
 from kaigen.catalog.data import load_table
 from kaigen.diagnostics.suggest import nearest
 
 
-@dataclass(frozen=True, slots=True)
-class Mla:
+class Mla(Struct, frozen=True):
     """Multi-head latent attention: values per token and layer in the cache.
 
     Attributes:
@@ -24,8 +24,7 @@ class Mla:
     rope_head_dim: int
 
 
-@dataclass(frozen=True, slots=True)
-class SlidingWindow:
+class SlidingWindow(Struct, frozen=True):
     """Layers with a sliding window.
 
     Attributes:
@@ -37,8 +36,7 @@ class SlidingWindow:
     layers: int
 
 
-@dataclass(frozen=True, slots=True)
-class EngineFlags:
+class EngineFlags(Struct, frozen=True):
     """Flags that an engine needs to serve the model well. Empty for the default of the engine.
 
     Attributes:
@@ -69,8 +67,7 @@ class EngineFlags:
     trust_remote_code_reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Correction:
+class Correction(Struct, frozen=True):
     """A value of the source that kaigen corrected.
 
     Attributes:
@@ -84,8 +81,7 @@ class Correction:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class Preset:
+class Preset(Struct, frozen=True):
     """One model.
 
     Attributes:
@@ -158,7 +154,7 @@ class Preset:
     from_config: tuple[str, ...]
     notes: tuple[str, ...]
     corrections: tuple[Correction, ...]
-    row: Mapping[str, Any] = field(repr=False, compare=False)
+    row: Mapping[str, Any]
 
     @property
     def weights_gib(self) -> float:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kaigen.catalog.data import load
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """How pods come to run on spot nodes."""
 
     node_selector: Mapping[str, str]
     tolerations: Sequence[Mapping[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """Facts of one kind of cluster.
 
     Attributes:

@@ -7,7 +7,8 @@ the app.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaigen.check import codes
 from kaigen.diagnostics.problem import Problem
@@ -22,8 +23,7 @@ External = Container[tuple[str, str, str]]
 """Kind, namespace (empty where the deployment chooses it) and name of objects that exist without the app."""
 
 
-@dataclass(frozen=True)
-class _App:
+class _App(Struct, frozen=True, dict=True):
     """All objects of an app by their identity."""
 
     pods: list[Pods]

@@ -77,13 +77,14 @@ def _text(console: Console, promotion: Promotion, source: str, target: str, dry_
 
 def _json(console: Console, promotion: Promotion, source: str, target: str, dry_run: bool) -> None:
     import json
-    from dataclasses import asdict
+
+    from msgspec import to_builtins
 
     data = {
         "from": source,
         "to": target,
         "file": promotion.path.as_posix(),
-        "moves": [asdict(move) for move in promotion.moves],
+        "moves": [to_builtins(move) for move in promotion.moves],
         "dropped": list(promotion.dropped),
         "written": promotion.text is not None and not dry_run,
     }

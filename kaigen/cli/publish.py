@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from kaigen.cli.console import Console
 from kaigen.cli.options import read_config
@@ -137,13 +137,13 @@ def _write_json(console: Console, plan: Plan, done: Sequence[BranchResult | Arti
     from kaigen.publish.results import BranchResult
 
     source = plan.source
-    branches = [asdict(item) for item in done if isinstance(item, BranchResult)]
+    branches = [to_builtins(item) for item in done if isinstance(item, BranchResult)]
     for tree in (tree for item in branches for tree in item["trees"]):
         tree["files"] = dict(zip(("added", "changed", "removed"), tree["files"], strict=True))
     data = {
         "source": {"commit": source.commit, "repository": source.repository, "dirty": source.dirty},
         "branches": branches,
-        "artifacts": [asdict(item) for item in done if not isinstance(item, BranchResult)],
+        "artifacts": [to_builtins(item) for item in done if not isinstance(item, BranchResult)],
     }
     console.out(json.dumps(data, indent=2, ensure_ascii=False))
 

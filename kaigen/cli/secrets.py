@@ -121,7 +121,7 @@ def _place(mark: str) -> str:
 
 
 def _external(config: Config, store: str | None) -> External:
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from kaigen.config.block_settings import ExternalSecretsSettings
     from kaigen.secrets.provider import external_of

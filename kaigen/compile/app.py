@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from kaigen.compile.expressions import Json, Scope, Setting, SpecPath, Tree, find_settings, resolve
 from kaigen.compile.field_expressions import HashedName
@@ -14,8 +15,7 @@ Place = Callable[[SpecPath], Mark | None]
 """Returns where a field of an object was written; None where kaigen made it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Object:
+class Object(Struct, frozen=True):
     """One Kubernetes object of an app, with expressions in it.
 
     Attributes:
@@ -30,13 +30,13 @@ class Object:
     """
 
     role: str
-    body: Mapping[str, Tree] = field(hash=False)
+    body: Mapping[str, Tree]
     wave: int = 0
     when: Setting | None = None
     test: bool = False
     verbatim: str = ""
     ending: str = "yaml"
-    place: Place | None = field(default=None, compare=False)
+    place: Place | None = None
 
     @property
     def kind(self) -> str:
@@ -49,17 +49,28 @@ class Object:
         name = self.body["metadata"]["name"]  # type: ignore[index, call-overload]
         return name if isinstance(name, HashedName) else None
 
+    def __hash__(self) -> int:
+        return hash(
+            (
+                self.role,
+                self.wave,
+                self.when,
+                self.test,
+                self.verbatim,
+                self.ending,
+                self.place,
+            )
+        )
 
-@dataclass(frozen=True, slots=True)
-class Note:
+
+class Note(Struct, frozen=True):
     """Something a reader of the app should know; shown by `render -v`, NOTES.txt and the chart's README."""
 
     text: str
     path: SpecPath = ()
 
 
-@dataclass(frozen=True, slots=True)
-class App:
+class App(Struct, frozen=True):
     """What one spec becomes: written, reviewed, synced and deleted together.
 
     Attributes:
@@ -134,12 +145,14 @@ class App:
         return rendered
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(Struct, frozen=True):
     """An object as it will be written, with the object that it was made from."""
 
     object: Object
-    body: dict[str, Any] = field(hash=False)
+    body: dict[str, Any]
+
+    def __hash__(self) -> int:
+        return hash((self.object,))
 
 
 def collect_settings(objects: Sequence[Object], order: Sequence[str] = ()) -> tuple[Setting, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from kaigen.catalog.profiles import Profile
 
@@ -45,8 +46,7 @@ class SpecIndex:
         return [place for known, place, other in self._blocks if known == kind and other == name]
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """The surroundings that a spec is compiled for.
 
     Attributes:

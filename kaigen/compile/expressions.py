@@ -12,8 +12,9 @@ Nothing else in an object differs between plain manifests and a chart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
+
+from msgspec import Struct, field
 
 from kaigen.compile.go_json import go_json, sha256_hex
 
@@ -31,8 +32,7 @@ DIGEST_LENGTH = 8
 """Hex digits of a content hash in a name: 32 bits suffice, since only versions of one app must differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Struct, frozen=True):
     """The values that expressions are evaluated with.
 
     Attributes:
@@ -55,13 +55,11 @@ class Scope:
         return known  # type: ignore[return-value]
 
 
-class Expr:
+class Expr(Struct, frozen=True):
     """A leaf or subtree whose value is known only when the app is rendered.
 
     Not an abstract base class, since `isinstance` runs for every expression of every object and would be slower.
     """
-
-    __slots__ = ()
 
     omit_empty: ClassVar[bool] = False
     """Leave the field out while the value is empty."""
@@ -83,8 +81,7 @@ class Expr:
         return iter(())
 
 
-@dataclass(frozen=True, slots=True)
-class Release(Expr):
+class Release(Expr, frozen=True):
     """The release's name with a fixed suffix: `finetune` or `finetune-output`."""
 
     suffix: str = ""
@@ -100,8 +97,7 @@ class Release(Expr):
         return f'"{{{{ .Release.Name }}}}{self.suffix}"'
 
 
-@dataclass(frozen=True, slots=True)
-class Namespace(Expr):
+class Namespace(Expr, frozen=True):
     """The namespace of the app."""
 
     def value(self, scope: Scope) -> str:
@@ -114,8 +110,7 @@ class Namespace(Expr):
         return '"{{ .Release.Namespace }}"'
 
 
-@dataclass(frozen=True, slots=True)
-class Setting(Expr):
+class Setting(Expr, frozen=True):
     """A leaf or subtree that a user may override at deploy time.
 
     Attributes:
@@ -128,9 +123,9 @@ class Setting(Expr):
     """
 
     path: str
-    default: Any = field(hash=False)
+    default: Any
     doc: str
-    schema: Mapping[str, Any] = field(hash=False)
+    schema: Mapping[str, Any]
     optional: bool = False
     origin: SpecPath = ()
 
@@ -158,9 +153,18 @@ class Setting(Expr):
     def settings(self) -> Iterator[Setting]:
         yield self
 
+    def __hash__(self) -> int:
+        return hash(
+            (
+                self.path,
+                self.doc,
+                self.optional,
+                self.origin,
+            )
+        )
 
-@dataclass(frozen=True, slots=True)
-class Item(Expr):
+
+class Item(Expr, frozen=True):
     """One entry of a setting that is a mapping; the key must be an identifier."""
 
     of: Setting
@@ -177,8 +181,7 @@ class Item(Expr):
         yield self.of
 
 
-@dataclass(frozen=True, slots=True)
-class Text(Expr):
+class Text(Expr, frozen=True):
     """A value as text: a string as it is, anything else as JSON.
 
     Attributes:
@@ -203,8 +206,7 @@ class Text(Expr):
         return self.of.settings()
 
 
-@dataclass(frozen=True, slots=True)
-class JsonText(Expr):
+class JsonText(Expr, frozen=True):
     """A value as one line of JSON text."""
 
     of: Expr
@@ -219,8 +221,7 @@ class JsonText(Expr):
         return self.of.settings()
 
 
-@dataclass(frozen=True, slots=True)
-class Joined(Expr):
+class Joined(Expr, frozen=True):
     """Fixed text and expressions, joined: `["--dest=", setting]`."""
 
     parts: tuple[str | Expr, ...]
@@ -246,8 +247,7 @@ def shortened(text: str, most: int) -> str:
     return f"{text[: most - DIGEST_LENGTH - 1].rstrip('-.')}-{sha256_hex(text)[:DIGEST_LENGTH]}"
 
 
-@dataclass(frozen=True, slots=True)
-class Shortened(Expr):
+class Shortened(Expr, frozen=True):
     """A name that may be too long; see `shortened`.
 
     Attributes:

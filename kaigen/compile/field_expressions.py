@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar
+
+from msgspec import field
 
 from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Json, Scope, Setting, Tree, find_settings, resolve
 from kaigen.compile.go_json import go_json, sha256_hex
@@ -19,8 +20,7 @@ MUTABLE_JOB_FIELDS = (
 """Mutable fields of a Job's spec; a change to them does not start a new run."""
 
 
-@dataclass(frozen=True, slots=True)
-class HashedName(Expr):
+class HashedName(Expr, frozen=True):
     """The release's name with a hash of an immutable spec.
 
     Attributes:
@@ -28,7 +28,7 @@ class HashedName(Expr):
         helper: the chart's named template that returns the hash.
     """
 
-    spec: Mapping[str, Tree] = field(hash=False)
+    spec: Mapping[str, Tree]
     helper: str
 
     def value(self, scope: Scope) -> str:
@@ -40,6 +40,9 @@ class HashedName(Expr):
     def inline(self) -> str:
         return f'"{{{{ .Release.Name }}}}-{{{{ include "{self.helper}" . }}}}"'
 
+    def __hash__(self) -> int:
+        return hash((self.helper,))
+
 
 def spec_digest(spec: Mapping[str, Json]) -> str:
     """Return the hash at the end of a Job's name: of all fields that are immutable.
@@ -50,12 +53,11 @@ def spec_digest(spec: Mapping[str, Json]) -> str:
     return sha256_hex(go_json(fixed))[:DIGEST_LENGTH]
 
 
-@dataclass(frozen=True, slots=True)
-class Labels(Expr):
+class Labels(Expr, frozen=True):
     """The labels of an object: those of the app, then its own."""
 
-    common: Mapping[str, Tree] = field(hash=False)
-    own: Mapping[str, Tree] = field(default_factory=dict, hash=False)
+    common: Mapping[str, Tree]
+    own: Mapping[str, Tree] = field(default_factory=dict)
     helper: str = "labels"
 
     def value(self, scope: Scope) -> dict[str, Json]:
@@ -72,9 +74,11 @@ class Labels(Expr):
     def settings(self) -> Iterator[Setting]:
         yield from find_settings(self.own)
 
+    def __hash__(self) -> int:
+        return hash((self.helper,))
 
-@dataclass(frozen=True, slots=True)
-class Spread(Expr):
+
+class Spread(Expr, frozen=True):
     """Topology spread constraints; those without a selector get the app's.
 
     Kubernetes would apply them to no pods. The field is left out when there are no constraints.
@@ -135,8 +139,7 @@ def flags(given: Json) -> list[Json]:
     return arguments
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments(Expr):
+class Arguments(Expr, frozen=True):
     """The arguments of a container: kaigen's, then those of a setting.
 
     Attributes:
@@ -144,7 +147,7 @@ class Arguments(Expr):
         more: setting of further arguments, a list or a map of flags; see `flags`.
     """
 
-    fixed: Sequence[Tree] = field(hash=False)
+    fixed: Sequence[Tree]
     more: Setting
 
     def value(self, scope: Scope) -> list[Json]:
@@ -175,3 +178,6 @@ class Arguments(Expr):
     def settings(self) -> Iterator[Setting]:
         yield from find_settings(self.fixed)
         yield self.more
+
+    def __hash__(self) -> int:
+        return hash((self.more,))

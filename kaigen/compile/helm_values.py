@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kaigen.compile.expressions import Setting, SpecPath
 from kaigen.compile.go_json import EXACT_MAX
@@ -21,8 +22,7 @@ from kaigen.compile.problems import Problems
 _UNSUPPORTED = re.compile("[\x7f-\x9f\u2028\u2029\ufffe\uffff\ud800-\udfff]")
 
 
-@dataclass(frozen=True, slots=True)
-class UnsupportedValue:
+class UnsupportedValue(Struct, frozen=True):
     """One value that Helm changes or rejects.
 
     Attributes:

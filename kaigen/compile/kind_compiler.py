@@ -11,8 +11,9 @@ A compiler is four functions, called in this order:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
 
 from kaigen.compile.app import App, Note, Object, collect_settings
 from kaigen.compile.builders.frame import Frame
@@ -51,8 +52,7 @@ NamingT = TypeVar("NamingT")
 ResolutionT = TypeVar("ResolutionT", bound=Resolution)
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
+class Description(Struct, frozen=True):
     """Information about an app for its readers and for the checks.
 
     Attributes:
@@ -70,8 +70,7 @@ class Description:
     external_objects: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class KindCompiler(Generic[BlockT, NamingT, ResolutionT]):
+class KindCompiler(Struct, Generic[BlockT, NamingT, ResolutionT], frozen=True):
     """The compiler of one kind; call it to compile a spec.
 
     Attributes:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from kaigen.config.settings import FieldPath, Json
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectPatch:
+class ObjectPatch(Struct, frozen=True):
     """A change of the objects of apps.
 
     Attributes:
@@ -33,8 +33,7 @@ class ObjectPatch:
         return self.patch if isinstance(self.patch, str) else None
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalSecretsSettings:
+class ExternalSecretsSettings(Struct, frozen=True):
     """How ExternalSecrets are written.
 
     Attributes:
@@ -50,8 +49,7 @@ class ExternalSecretsSettings:
     key_template: str = "{namespace}/{name}"
 
 
-@dataclass(frozen=True, slots=True)
-class PublishSettings:
+class PublishSettings(Struct, frozen=True):
     """The defaults of `kaigen publish`.
 
     Attributes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Literal
 
+from msgspec import convert
+from msgspec.structs import replace
 from pydantic import Field
 
-from kaigen.config.codec import from_data
 from kaigen.config.gitops_settings import (
     ArgoCDSettings,
     ClusterSettings,
@@ -168,7 +168,7 @@ def gitops_settings(
         project=block.project,
         charts=block.charts,
         labels=block.labels,
-        argocd=from_data(ArgoCDSettings, block.argocd.model_dump(by_alias=False)) if block.argocd else None,
+        argocd=convert(block.argocd.model_dump(by_alias=False), ArgoCDSettings) if block.argocd else None,
         flux=FluxSettings(
             **flux.model_dump(by_alias=False, exclude={"decryption"}),
             decrypt=flux.decryption is not None,
@@ -178,8 +178,7 @@ def gitops_settings(
         else None,
         tenancy=_tenancy(block.tenancy),
         clusters={
-            name: from_data(ClusterSettings, each.model_dump(by_alias=False))
-            for name, each in clusters.items()
+            name: convert(each.model_dump(by_alias=False), ClusterSettings) for name, each in clusters.items()
         },
     )
     return _overridden(settings, own) if own else settings
@@ -200,4 +199,4 @@ def _overridden(settings: GitOpsSettings, own: GitOpsOverrides) -> GitOpsSetting
 
 
 def _tenancy(block: Tenancy | None) -> TenancySettings | None:
-    return from_data(TenancySettings, block.model_dump(by_alias=False)) if block else None
+    return convert(block.model_dump(by_alias=False), TenancySettings) if block else None

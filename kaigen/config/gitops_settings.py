@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
+from msgspec import Struct, field
 
-@dataclass(frozen=True, slots=True)
-class ClusterSettings:
+
+class ClusterSettings(Struct, frozen=True):
     """A cluster that an environment is deployed to, as Argo CD knows it.
 
     Attributes:
@@ -22,8 +22,7 @@ class ClusterSettings:
     selector: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ArgoCDSettings:
+class ArgoCDSettings(Struct, frozen=True):
     """How Argo CD syncs.
 
     Attributes:
@@ -37,8 +36,7 @@ class ArgoCDSettings:
     auto_sync: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class FluxSettings:
+class FluxSettings(Struct, frozen=True):
     """How Flux syncs.
 
     Attributes:
@@ -62,8 +60,7 @@ class FluxSettings:
     decryption_secret: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TenancySettings:
+class TenancySettings(Struct, frozen=True):
     """The objects that each namespace gets in addition to its apps.
 
     Attributes:
@@ -81,8 +78,7 @@ class TenancySettings:
     admin_service_account: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GitOpsSettings:
+class GitOpsSettings(Struct, frozen=True):
     """How Argo CD and Flux sync one environment.
 
     Attributes:

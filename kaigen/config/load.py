@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -67,57 +65,48 @@ class _SettingsCache:
 
     def read(self, root: Path) -> Config | None:
         """Return the stored settings; None when there are none, or they are damaged."""
-        import json
+        import msgspec
 
         try:
-            data = json.loads(self._path.read_bytes()) if self._path else None
-            return _decoded({**data, "root": root}) if isinstance(data, dict) else None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            data = msgspec.json.decode(self._path.read_bytes()) if self._path else None
+            return _decoded(data, root) if isinstance(data, dict) else None
+        except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def write(self, config: Config) -> None:
         """Store settings."""
         if self._path is None:
             return
-        import json
+        import msgspec
 
-        from kaigen.config.codec import to_data
         from kaigen.system.cache import replace_file
 
-        replace_file(self._path, json.dumps({**to_data(config), "root": ""}).encode())
+        replace_file(self._path, msgspec.json.encode(config, enc_hook=str))
 
 
-def _decoded(data: dict[str, Any]) -> Config:
-    """The settings from their JSON data; the classes of blocks are imported only for blocks that are there."""
-    for each in fields(Config):
-        if isinstance(each.default, tuple):
-            data[each.name] = tuple(data[each.name])
-    if data["overrides"]:
-        data["overrides"] = _all(Override, data["overrides"])
+def _decoded(data: dict[str, Any], root: Path) -> Config:
+    """Return the settings from their JSON data; the classes of blocks are imported only for blocks that are there."""
+    from msgspec import convert
+
+    data["root"] = root
+    data["overrides"] = convert(data["overrides"], tuple[Override, ...])
     if data["patches"]:
         from kaigen.config.block_settings import ObjectPatch
 
-        data["patches"] = _all(ObjectPatch, data["patches"])
+        data["patches"] = convert(data["patches"], tuple[ObjectPatch, ...])
     if data["gitops"] is not None:
         from kaigen.config.gitops_settings import GitOpsSettings
 
-        data["gitops"] = _one(GitOpsSettings, data["gitops"])
+        data["gitops"] = convert(data["gitops"], GitOpsSettings)
     if data["external_secrets"] is not None:
         from kaigen.config.block_settings import ExternalSecretsSettings
 
-        data["external_secrets"] = _one(ExternalSecretsSettings, data["external_secrets"])
+        data["external_secrets"] = convert(data["external_secrets"], ExternalSecretsSettings)
     if data["publish"] is not None:
         from kaigen.config.block_settings import PublishSettings
 
-        data["publish"] = _one(PublishSettings, data["publish"])
+        data["publish"] = convert(data["publish"], PublishSettings)
+    for name, default in zip(Config.__struct_fields__, Config.__struct_defaults__, strict=True):
+        if isinstance(default, tuple):
+            data[name] = tuple(data[name])
     return Config(**data)
-
-
-def _one(cls: type[Any], data: Mapping[str, Any]) -> Any:
-    from kaigen.config.codec import from_data
-
-    return from_data(cls, data)
-
-
-def _all(cls: type[Any], items: tuple[Mapping[str, Any], ...]) -> tuple[Any, ...]:
-    return tuple(_one(cls, item) for item in items)

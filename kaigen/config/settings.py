@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from kaigen.config.block_settings import ExternalSecretsSettings, ObjectPatch, PublishSettings
@@ -15,12 +16,14 @@ FILE_NAME = "kaigen.yaml"
 PINS_FOLDER = "pins"
 
 Format = Literal["manifests", "chart", "both"]
-Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+if TYPE_CHECKING:
+    Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
+else:
+    Json = Any  # msgspec reads annotations, and knows no recursive types
 FieldPath = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Override:
+class Override(Struct, frozen=True):
     """A change of the specs that match all of its conditions.
 
     Attributes:
@@ -43,8 +46,7 @@ class Override:
         return str(self.at[1]) if self.at[0] == "environments" else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Struct, frozen=True):
     """The settings of one run.
 
     Attributes:

@@ -7,9 +7,11 @@ command line (`kaigen.diagnostics.report`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from kaigen.diagnostics.category import Category
@@ -28,8 +30,7 @@ class Severity(IntEnum):
         return self.name.lower()
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(Struct, frozen=True):
     """A place in a source file.
 
     Attributes:
@@ -55,8 +56,7 @@ class Mark:
         return ":".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """One problem.
 
     Attributes:

@@ -7,8 +7,9 @@ checks of objects, return or raise a `Problem`; the caller that knows the file t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic, KaigenError, Mark, Severity
 from kaigen.diagnostics.field_path import FieldPath, dotted
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from kaigen.diagnostics.category import Category
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """One problem of a document or an object.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.secret_scan.redact import redact

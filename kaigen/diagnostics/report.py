@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from importlib import import_module
+
+from msgspec.structs import replace
 
 from kaigen.diagnostics.diagnostic import Diagnostic
 

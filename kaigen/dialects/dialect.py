@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kaigen.kinds.entry import imported
 from kaigen.kinds.kind import ForeignKind
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from kaigen.sizing.facts import Hardware, ModelFacts
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """What a foreign system derives for a model in place of kaigen's plan.
 
     Attributes:
@@ -29,8 +29,7 @@ class Estimate:
     data: Mapping[str, int | str]
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """A foreign API.
 
     Attributes:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import SystemFailure
 from kaigen.diff.markdown import MARKER
@@ -23,8 +24,7 @@ TIMEOUT = 30.0
 _OPEN = re.compile(r"^[ ]{0,3}(`{3,}|~{3,})", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(Struct, frozen=True):
     """An existing comment.
 
     Attributes:
@@ -52,8 +52,7 @@ class Forge(Protocol):
         """Replace the text of a comment."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Api:
+class _Api(Struct, frozen=True):
     """A JSON API with its authentication.
 
     Attributes:

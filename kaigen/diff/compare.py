@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaigen.diff.fields import diff_fields
 from kaigen.diff.model import (
@@ -64,8 +65,7 @@ def compare(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Change:
     )
 
 
-@dataclass(slots=True)
-class _Side:
+class _Side(Struct):
     """The files of an app in one tree, by path within the app: the whole path and the bytes."""
 
     objects: dict[str, tuple[str, bytes]] = field(default_factory=dict)
@@ -81,8 +81,7 @@ class _Side:
         return bool(self.objects or self.charts)
 
 
-@dataclass(slots=True)
-class _App:
+class _App(Struct):
     """One app in both trees, during the comparison."""
 
     key: AppKey

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from kaigen.diagnostics.field_path import dotted
 
@@ -29,8 +30,7 @@ class Absent(Enum):
 ABSENT: Final = Absent.ABSENT
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(Struct, frozen=True):
     """One effect of a change in the cluster.
 
     Attributes:
@@ -51,8 +51,7 @@ class Effect:
         return _RANK[self.level]
 
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
+class FieldChange(Struct, frozen=True):
     """One field that differs.
 
     Attributes:
@@ -71,8 +70,7 @@ class FieldChange:
         return dotted(self.keys)
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectChange:
+class ObjectChange(Struct, frozen=True):
     """One object that differs.
 
     Attributes:
@@ -108,8 +106,7 @@ class ObjectChange:
         return max((effect.rank for effect in self.effects), default=0)
 
 
-@dataclass(frozen=True, slots=True)
-class AppChange:
+class AppChange(Struct, frozen=True):
     """One app that differs: a folder `<namespace>/<app>` of the tree, or any other folder with objects.
 
     Attributes:
@@ -151,8 +148,7 @@ class AppChange:
                 yield item, effect
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """All differences between two trees.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
+
+from msgspec import Struct
 
 from kaigen.diff.model import ABSENT, Absent, Json
 
@@ -50,8 +51,7 @@ def get_text(item: Json | Absent, *keys: str) -> str:
     return str(found) if isinstance(found, (str, int, float)) and not isinstance(found, bool) else ""
 
 
-@dataclass(frozen=True)
-class Obj:
+class Obj(Struct, frozen=True, dict=True):
     """One Kubernetes object of a file, without its provenance annotations.
 
     Attributes:
@@ -59,7 +59,7 @@ class Obj:
         path: the file that it is in.
     """
 
-    data: JsonMap = field(repr=False)
+    data: JsonMap
     path: str
 
     @cached_property
@@ -102,8 +102,7 @@ class Obj:
         return f"{self.kind} {self.name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(Struct, frozen=True):
     """A file without objects to compare.
 
     Attributes:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostics, Mark
 from kaigen.diagnostics.field_path import dotted
@@ -13,8 +14,7 @@ from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
 
 
-@dataclass(frozen=True, slots=True)
-class FileEntry:
+class FileEntry(Struct, frozen=True):
     """An entry of a file, with its source position.
 
     Attributes:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
 from kaigen.diagnostics.category import Category

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.environments.file_entry import FileEntry
 from kaigen.yaml.document import Document
@@ -38,8 +40,7 @@ def merge(target: Any, patch: Any) -> Any:
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """One patch of a document.
 
     Attributes:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.config.settings import FILE_NAME, Config
 from kaigen.diagnostics.diagnostic import Diagnostics, InputError, Mark, Severity
@@ -22,8 +24,7 @@ if TYPE_CHECKING:
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Effective:
+class Effective(Struct, frozen=True):
     """The effective spec of an app in an environment.
 
     Attributes:

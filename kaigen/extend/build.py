@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kaigen.compile.app import App, Object, Place, collect_settings
 from kaigen.compile.builders.frame import WAVE
@@ -18,16 +19,14 @@ from kaigen.kinds.base import Metadata
 from kaigen.kubernetes.kind_table import find_kind
 
 
-@dataclass(frozen=True, slots=True)
-class RunName(Expr):
+class RunName(Expr, frozen=True):
     """The name of an object that ends in a hash of its own `spec`; `build_app` replaces it with a `HashedName`."""
 
 
 RUN = RunName()
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One object that a kind makes.
 
     Attributes:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from msgspec import Struct
 from pydantic import Field
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
@@ -59,8 +59,7 @@ DEFINITION_ENTRY = KindEntry(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
+class Definition(Struct, frozen=True):
     """A kind that a folder defines.
 
     Attributes:
@@ -80,9 +79,9 @@ class Definition:
     kind: str
     summary: str
     pod_security: str
-    schema: Mapping[str, Any] = field(compare=False)
-    templates: Mapping[str, Source] = field(compare=False)
-    mark: Mark = field(compare=False)
+    schema: Mapping[str, Any]
+    templates: Mapping[str, Source]
+    mark: Mark
     signature: str
 
     def objects(self) -> list[str]:

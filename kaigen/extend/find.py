@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.dialects.registry import KINDS
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
     from kaigen.kinds.positioned import Positioned
 
 
-@dataclass(frozen=True, slots=True)
-class FolderKind(CompiledKind):
+class FolderKind(CompiledKind, frozen=True):
     """The entry of a folder's kind.
 
     Attributes:
@@ -57,8 +58,7 @@ class FolderKind(CompiledKind):
         return compile_document(self.definition, block, context, problems)
 
 
-@dataclass(frozen=True, slots=True)
-class UserKinds:
+class UserKinds(Struct, frozen=True):
     """User-defined kinds.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from kaigen.compile.app import Object
 from kaigen.config.block_settings import ObjectPatch
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from kaigen.yaml.document import Document
 
 
-@dataclass(frozen=True, slots=True)
-class PatchMarks:
+class PatchMarks(Struct, frozen=True):
     """Returns the mark of a path in a patch or its target.
 
     Attributes:
@@ -36,8 +36,7 @@ class PatchMarks:
         return document.mark((*self.start, *path), key=key) if document else Mark(self.file)
 
 
-@dataclass(frozen=True, slots=True)
-class Patch:
+class Patch(Struct, frozen=True):
     """One patch.
 
     Attributes:

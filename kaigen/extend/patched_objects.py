@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kaigen.compile.app import App, Object, Place
 from kaigen.compile.expressions import Expr, Scope, SpecPath, find_settings, resolve
@@ -47,7 +48,7 @@ def patch_app(app: App, patch: Patch, diagnostics: Diagnostics) -> tuple[App, bo
         changed = _patched_object(item, name, patch, scope, diagnostics)
         hashed = item.hashed
         if hashed is not None and hashed.spec is item.body.get("spec"):
-            renamed[hashed.helper] = replace(hashed, spec=changed.body["spec"])  # type: ignore[arg-type]
+            renamed[hashed.helper] = replace(hashed, spec=changed.body["spec"])
         objects.append(changed)
     if not matched:
         if not patch.has_wildcard:
@@ -178,4 +179,4 @@ def _renamed(tree: Any, names: Mapping[str, HashedName]) -> Any:
     if isinstance(tree, list | tuple):
         return [_renamed(node, names) for node in tree]
     parts = getattr(tree, "parts", None)
-    return replace(tree, parts=tuple(_renamed(part, names) for part in parts)) if parts else tree  # type: ignore[type-var]
+    return replace(tree, parts=tuple(_renamed(part, names) for part in parts)) if parts else tree

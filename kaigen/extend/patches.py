@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaigen.compile.app import App
 from kaigen.config.block_settings import ObjectPatch
@@ -14,8 +15,7 @@ from kaigen.extend.patch_target import Patch
 from kaigen.extend.patched_objects import patch_app
 
 
-@dataclass(frozen=True, slots=True)
-class Patches:
+class Patches(Struct, frozen=True):
     """Every patch of a run.
 
     Attributes:

@@ -6,9 +6,10 @@ import linecache
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.extend.schemas import embedded, with_defaults
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 GROUP = "kaigen.kinds"
 
 
-@dataclass(frozen=True, slots=True)
-class PythonKind:
+class PythonKind(Struct, frozen=True):
     """A kind that a package provides.
 
     Attributes:
@@ -78,8 +78,7 @@ def _schema_problem(schema: Mapping[str, Any]) -> str:
     return found[0].message if found else ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Unplaced:
+class _Unplaced(Struct, frozen=True):
     """Data of a package, which has no positions."""
 
     data: Any
@@ -91,8 +90,7 @@ class _Unplaced:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class PluginKind(CompiledKind):
+class PluginKind(CompiledKind, frozen=True):
     """The entry of a package's kind.
 
     Attributes:
@@ -100,7 +98,7 @@ class PluginKind(CompiledKind):
         package: its name and version.
     """
 
-    offered: PythonKind | None = field(default=None, compare=False)
+    offered: PythonKind | None = None
     package: str = ""
 
     def model(self) -> type[Block]:

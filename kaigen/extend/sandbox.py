@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from jinja2 import FunctionLoader, StrictUndefined, nodes, pass_context
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
+from msgspec import Struct, field
 
 from kaigen.extend.instrument import InstrumentedTemplate
 from kaigen.extend.template_errors import LimitExceeded, MisusedValue, Undefined
@@ -59,8 +59,7 @@ _TESTS = frozenset(
 # fmt: on
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Placeholder:
+class Placeholder(Struct, frozen=True, eq=False):
     """A value known only at deploy time: a template can write it, alone or inside a string, and do nothing else.
 
     Attributes:
@@ -91,8 +90,7 @@ class Placeholder:
     __getitem__ = __mul__ = __rmul__ = __sub__ = __mod__ = __truediv__ = __floordiv__ = _refuse
 
 
-@dataclass(slots=True)
-class Run:
+class Run(Struct):
     """One rendering.
 
     Attributes:

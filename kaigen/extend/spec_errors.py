@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import FieldPath
@@ -25,8 +26,7 @@ _LONGEST = 200
 """Characters of a message of jsonschema."""
 
 
-@dataclass(frozen=True, slots=True)
-class _SpecError:
+class _SpecError(Struct, frozen=True):
     """One error.
 
     Attributes:

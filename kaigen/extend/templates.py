@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.diagnostics.suggest import did_you_mean
@@ -78,8 +80,7 @@ def _environment(templates: tuple[tuple[str, Source], ...]) -> Sandbox:
     return Sandbox(load)
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedTemplate:
+class RenderedTemplate(Struct, frozen=True):
     """One template's output, as YAML.
 
     Attributes:

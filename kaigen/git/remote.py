@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from kaigen.diagnostics.diagnostic import InputError, SystemFailure
 from kaigen.diagnostics.suggest import did_you_mean
@@ -25,8 +26,7 @@ _URL = re.compile(r"^(?:[A-Za-z][A-Za-z0-9+.-]*://|[^/:\s]+:|/|\.{1,2}/)")
 _ADDED_REMOTE = "kaigen-publish"
 
 
-@dataclass(frozen=True, slots=True)
-class Git:
+class Git(Struct, frozen=True):
     """The git program in one repository, and one remote of it.
 
     Attributes:

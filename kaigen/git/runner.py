@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import InputError, SystemFailure
 
@@ -60,8 +61,7 @@ _SETTINGS = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """What a call of git printed, and its exit code."""
 
     out: bytes

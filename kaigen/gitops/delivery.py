@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, to_builtins
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
@@ -20,8 +21,7 @@ NAME_MAX = 63
 """Longest name of an Application or Kustomization: Flux puts it into a label."""
 
 
-@dataclass(frozen=True, slots=True)
-class AppFacts:
+class AppFacts(Struct, frozen=True):
     """What a syncer must know of one app.
 
     Attributes:
@@ -89,14 +89,14 @@ def _is_global(api_version: str, kind: str) -> bool:
 
 
 def facts_from(raw: Mapping[str, Any]) -> AppFacts:
-    """Facts that were kept as JSON of `dataclasses.asdict`."""
+    """Facts that were kept as JSON of their fields."""
     pairs = {name: tuple(map(tuple, raw[name])) for name in ("kinds", "needs", "scaled", "binds")}
     return AppFacts(**{**raw, **pairs, "namespaces": tuple(raw["namespaces"]), "rules": tuple(raw["rules"])})
 
 
 def facts_digest(apps: Iterable[AppFacts]) -> str:
     """Return a digest of the facts about apps."""
-    return sha256(json.dumps([asdict(item) for item in apps]).encode()).hexdigest()
+    return sha256(json.dumps([to_builtins(item) for item in apps]).encode()).hexdigest()
 
 
 def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()) -> AppFacts:
@@ -182,8 +182,7 @@ def _start_seconds(body: Mapping[str, Any]) -> int:
     return longest
 
 
-@dataclass(frozen=True)
-class Delivery:
+class Delivery(Struct, frozen=True, dict=True):
     """One environment on its way to its clusters.
 
     Attributes:

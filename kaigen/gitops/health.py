@@ -6,14 +6,14 @@ Both come from the conditions in the table of object kinds, so that they agree.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.object_kind import HealthConditions
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """The health of one kind by its conditions.
 
     Attributes:

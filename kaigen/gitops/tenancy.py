@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kaigen.config.gitops_settings import TenancySettings
 from kaigen.gitops.delivery import AppFacts, Delivery
@@ -19,8 +20,7 @@ _WRITE = ["get", "list", "watch", "create", "patch", "update", "delete"]
 _REMOVE = ["get", "list", "watch", "delete"]
 
 
-@dataclass(frozen=True, slots=True)
-class Tenant:
+class Tenant(Struct, frozen=True):
     """One namespace, and the objects that kaigen writes for it.
 
     Attributes:

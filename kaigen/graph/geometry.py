@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kaigen.graph.model import AppNode, Edge, ExternalNode, ObjectNode
 
@@ -13,8 +13,7 @@ Point = tuple[int, int]
 Node = ObjectNode | ExternalNode
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(Struct, frozen=True):
     """One drawn node; an external one is drawn in every app that refers to it."""
 
     node: Node
@@ -23,8 +22,7 @@ class Box:
     y: int
 
 
-@dataclass(frozen=True, slots=True)
-class FrameBox:
+class FrameBox(Struct, frozen=True):
     """One drawn app, with the x and the title of each of its columns."""
 
     app: AppNode
@@ -35,16 +33,14 @@ class FrameBox:
     columns: tuple[tuple[int, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One drawn edge, from the dependent object to the one that it needs."""
 
     edge: Edge
     points: tuple[Point, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """A drawing."""
 
     width: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaigen.graph.geometry import Node
 from kaigen.graph.model import AppNode, Edge, ExternalNode, Graph, Relation
@@ -18,8 +19,7 @@ EXTERNAL_WAVE = -1_000_000_000
 """The wave of external nodes: their column comes before all waves."""
 
 
-@dataclass(slots=True)
-class AppCells:
+class AppCells(Struct):
     """One app on the grid.
 
     Attributes:

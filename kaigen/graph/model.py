@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 
 class Relation(Enum):
@@ -19,8 +20,7 @@ class Relation(Enum):
     REFERS = "refers to"
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Struct, frozen=True):
     """A line of a file.
 
     Attributes:
@@ -35,8 +35,7 @@ class Location:
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectNode:
+class ObjectNode(Struct, frozen=True):
     """One Kubernetes object of an app.
 
     Attributes:
@@ -67,8 +66,7 @@ class ObjectNode:
     lines: tuple[Location | None, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ExternalNode:
+class ExternalNode(Struct, frozen=True):
     """An object that no app of the graph makes but one refers to, such as a Secret.
 
     Attributes:
@@ -86,8 +84,7 @@ class ExternalNode:
     maker: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class AppNode:
+class AppNode(Struct, frozen=True):
     """One app.
 
     Attributes:
@@ -111,8 +108,7 @@ class AppNode:
     objects: tuple[ObjectNode, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """One dependency.
 
     Attributes:
@@ -126,8 +122,7 @@ class Edge:
     relation: Relation
 
 
-@dataclass(frozen=True, slots=True)
-class Graph:
+class Graph(Struct, frozen=True):
     """All nodes and edges, in an order that depends on names only."""
 
     apps: tuple[AppNode, ...]

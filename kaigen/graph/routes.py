@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
+
+from msgspec import Struct, field
 
 from kaigen.graph.geometry import BOX_HEIGHT
 from kaigen.graph.grid import Cell, Grid
@@ -19,8 +20,7 @@ RouteKey = tuple[str, bool]
 _Gap = TypeVar("_Gap", int, ColumnGap)
 
 
-@dataclass(slots=True)
-class Route:
+class Route(Struct):
     """The way of one edge over the grid.
 
     Attributes:

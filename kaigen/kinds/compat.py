@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class Naming:
+class Naming(Struct, frozen=True):
     """Names in the objects of a Job.
 
     Attributes:
@@ -25,8 +25,7 @@ class Naming:
     plain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Folders:
+class Folders(Struct, frozen=True):
     """Folders in an engine's container.
 
     Attributes:
@@ -42,8 +41,7 @@ class Folders:
     downloaded: str = "/cache/model"
 
 
-@dataclass(frozen=True, slots=True)
-class ServingNaming:
+class ServingNaming(Struct, frozen=True):
     """Names in the objects of a Topology.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from kaigen.kinds.base import Block
@@ -26,8 +27,7 @@ def imported(reference: str) -> Any:
     return getattr(import_module(module), name)
 
 
-@dataclass(frozen=True, slots=True)
-class KindEntry:
+class KindEntry(Struct, frozen=True):
     """A kind of document.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kaigen.kinds.entry import Compiler, KindEntry, imported
@@ -17,10 +16,8 @@ DIRECTIVES = ("version",)
 """Annotations, without `kaigen.dev/`, that direct kaigen in kinds that it compiles."""
 
 
-class Kind(KindEntry):
+class Kind(KindEntry, frozen=True):
     """A kind of document that becomes apps, whether kaigen's own, a user's or a dialect's."""
-
-    __slots__ = ()
 
     def validate(self, document: Positioned) -> tuple[Block | None, list[Diagnostic]]:
         """Return the document as the kind's model, or None and its errors."""
@@ -44,8 +41,7 @@ class Kind(KindEntry):
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledKind(Kind):
+class CompiledKind(Kind, frozen=True):
     """A kind that is compiled as it is.
 
     Attributes:
@@ -66,8 +62,7 @@ class CompiledKind(Kind):
         return lowering.result(Lowered(block))
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignKind(Kind):
+class ForeignKind(Kind, frozen=True):
     """A kind of a dialect, which is lowered to kaigen's kinds.
 
     Attributes:

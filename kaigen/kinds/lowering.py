@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.field_path import dotted
@@ -28,8 +29,7 @@ def _namespace(data: Any) -> str | None:
     return namespace
 
 
-@dataclass(frozen=True, slots=True)
-class LoweringContext:
+class LoweringContext(Struct, frozen=True):
     """What a lowering may read besides its document.
 
     Attributes:
@@ -41,8 +41,7 @@ class LoweringContext:
     documents: InputDocuments = field(default_factory=InputDocuments)
 
 
-@dataclass(frozen=True, slots=True)
-class Lowered:
+class Lowered(Struct, frozen=True):
     """A spec that a document is lowered to.
 
     Attributes:
@@ -59,8 +58,7 @@ class Lowered:
     hints: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class LoweringResult:
+class LoweringResult(Struct, frozen=True):
     """What the lowering of one document returns.
 
     Attributes:

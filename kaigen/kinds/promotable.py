@@ -6,10 +6,10 @@ A field is promotable when its type carries the marker `PROMOTABLE`, here or in 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, get_args
 
+from msgspec import Struct
 from pydantic import BaseModel
 
 from kaigen.diagnostics.field_path import dotted
@@ -21,8 +21,7 @@ SHORT = "ref"
 """Field of an image block with the reference; an image may also be the reference itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Promotable:
+class Promotable(Struct, frozen=True):
     """Marker of the type of a promotable field.
 
     Attributes:
@@ -37,8 +36,7 @@ IMAGE = Promotable("digest")
 NAME = Promotable()
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A promotable field of a document.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kaigen.kubernetes.manifest import Object, Path, entries, mapping, type_of
 
@@ -11,8 +11,7 @@ EXTERNAL_SECRET = "ExternalSecret.external-secrets.io"
 SEALED_SECRET = "SealedSecret.bitnami.com"
 
 
-@dataclass(frozen=True, slots=True)
-class MadeSecret:
+class MadeSecret(Struct, frozen=True):
     """A Secret that an object becomes in the cluster.
 
     Attributes:

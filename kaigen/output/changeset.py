@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from stat import S_ISREG
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, InputError
 from kaigen.output.contents import FileContent, digest, digest_of
@@ -18,8 +19,7 @@ Scope = Callable[[str], bool]
 """Whether this run may remove the file at a path of the tree."""
 
 
-@dataclass(frozen=True, slots=True)
-class Changeset:
+class Changeset(Struct, frozen=True):
     """The changes that a write makes.
 
     Attributes:

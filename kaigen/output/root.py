@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISDIR
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import InputError, Mark
 
 _OWN_DIRECTORY = "choose a separate output directory, such as 'deploy'"
 
 
-@dataclass(frozen=True, slots=True)
-class OutputRoot:
+class OutputRoot(Struct, frozen=True):
     """The root of an output tree.
 
     Attributes:

@@ -13,8 +13,9 @@ import errno
 import os
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import InputError, Mark, SystemFailure
 from kaigen.output.changeset import Changeset, Scope, compute_changeset, index_after, read_index
@@ -30,8 +31,7 @@ from kaigen.output.unified_diff import unified_diff
 LOCK_WAIT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class TreeChange:
+class TreeChange(Struct, frozen=True):
     """The changes of a write, done or planned. Paths are sorted and include the index.
 
     Attributes:

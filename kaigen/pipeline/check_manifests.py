@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import IO, TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.diagnostics.category import UNREADABLE, Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
@@ -31,8 +33,7 @@ _POSTRENDERED = "postrenderer.helm.sh/postrender-filename"
 _SOURCE = re.compile(r"^# Source: (\S+)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(Struct, frozen=True):
     """The result of checking manifests.
 
     Attributes:
@@ -58,8 +59,7 @@ class Checked:
         return any(item.severity >= least for item in self.diagnostics)
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(Struct, frozen=True):
     """One object with its place: a document, or an item of a `List`."""
 
     body: Object

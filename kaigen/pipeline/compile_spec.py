@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark, Severity
@@ -38,8 +40,7 @@ def make_context(config: Config, specs: SpecIndex, patches: Patches | None = Non
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SpecResult:
+class SpecResult(Struct, frozen=True):
     """One spec after compiling.
 
     Attributes:

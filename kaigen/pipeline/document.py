@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
 from kaigen.kinds.kind import CompiledKind
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
     from kaigen.yaml.document import Document
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentResult:
+class DocumentResult(Struct, frozen=True):
     """One document after validation and lowering.
 
     Attributes:

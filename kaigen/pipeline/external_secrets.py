@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from kaigen.config.settings import FILE_NAME
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
@@ -19,8 +20,7 @@ AppKey = tuple[str, str]
 """Namespace and name of an app."""
 
 
-@dataclass(frozen=True, slots=True)
-class SecretApps:
+class SecretApps(Struct, frozen=True):
     """The apps with the ExternalSecrets of a run.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
+
+from msgspec import Struct
 
 from kaigen.diagnostics.category import FIELDS
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from kaigen.yaml.sources import Source
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedSource:
+class ParsedSource(Struct, frozen=True):
     """The documents of one text.
 
     Attributes:
@@ -37,8 +37,7 @@ class ParsedSource:
     diagnostics: tuple[Diagnostic, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedSource:
+class LoadedSource(Struct, frozen=True):
     """One source file after reading, validating and lowering its documents.
 
     Attributes:
@@ -75,8 +74,7 @@ class LoadedSource:
         return any(item.severity is Severity.ERROR for item in self.diagnostics)
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Struct, frozen=True):
     """Every source file of a run.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from kaigen.pipeline.summary import AppRow
 
 
-@dataclass(frozen=True, slots=True)
-class LazyFile:
+class LazyFile(Struct, frozen=True):
     """A file of the output tree whose content is made when it is read.
 
     Attributes:
@@ -32,8 +32,7 @@ class LazyFile:
     read: Callable[[], bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class OutputTree:
+class OutputTree(Struct, frozen=True):
     """The content of one output folder.
 
     Attributes:
@@ -52,7 +51,7 @@ class OutputTree:
     diagnostics: Sequence[Diagnostic] = ()
     scope: Callable[[str], bool] | None = None
     state: TreeState | None = None
-    save: Callable[[], object] = field(default=lambda: None, repr=False)
+    save: Callable[[], object] = lambda: None
 
     def plan(self) -> TreeChange:
         """Return what `write` would change."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.pipeline.origins import find_text, spec_path
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
     from kaigen.yaml.document import Document
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
+class Compiled(Struct, frozen=True):
     """One app with its settings and its objects.
 
     Attributes:
@@ -80,8 +80,7 @@ class Compiled:
         return document.mark(field or start or ("metadata", "name")), field or start
 
 
-@dataclass(frozen=True, slots=True)
-class Compilation:
+class Compilation(Struct, frozen=True):
     """Every app of a run, and warnings."""
 
     apps: tuple[Compiled, ...]

@@ -7,9 +7,10 @@ summary, either by compiling it or from the cache, and everything between files 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from typing import IO, TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
 from kaigen.pipeline.compiler import Compiler

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field, to_builtins
+from msgspec.structs import astuple
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.output.contents import digest
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
     from kaigen.secrets.expected import Facts
 
 
-@dataclass(frozen=True, slots=True)
-class SyncRecord:
+class SyncRecord(Struct, frozen=True):
     """The files for Argo CD and Flux that were last written.
 
     Attributes:
@@ -38,8 +39,7 @@ class SyncRecord:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """The content of a cache.
 
     Attributes:
@@ -103,7 +103,7 @@ class Store:
 
 def _run_digest(config: Config, overrides: Sequence[Overrides]) -> str:
     """Return a digest of everything but the source files that a summary depends on."""
-    meaning = {**asdict(config), "root": "", "output": "", "format": "", "publish": None}
+    meaning = {**to_builtins(config, enc_hook=str), "root": "", "output": "", "format": "", "publish": None}
     meaning |= {"overrides": overrides, "build": build_id()}
     if config.kinds or config.patches:
         from kaigen.extend.digest import extension_digest
@@ -113,9 +113,9 @@ def _run_digest(config: Config, overrides: Sequence[Overrides]) -> str:
 
 
 def _plain(value: object) -> object:
-    """Return a dataclass as the list of its values, which the functions below read again."""
-    if is_dataclass(value):
-        return [getattr(value, item.name) for item in fields(value)]
+    """Return a record as the list of its values, which the functions below read again."""
+    if isinstance(value, Struct):
+        return astuple(value)
     if isinstance(value, frozenset):
         return sorted(value)
     return dict(value) if isinstance(value, Mapping) else repr(value)
@@ -148,8 +148,7 @@ def _app(raw: Sequence[Any]) -> AppSummary:
     if facts is not None:
         from kaigen.gitops.delivery import AppFacts, facts_from
 
-        names = [item.name for item in fields(AppFacts)]
-        facts = facts_from(dict(zip(names, facts, strict=True)))
+        facts = facts_from(dict(zip(AppFacts.__struct_fields__, facts, strict=True)))
     return AppSummary(
         namespace,
         name,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct, field
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 
@@ -47,8 +48,7 @@ class AppRow(NamedTuple):
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class AppSummary:
+class AppSummary(Struct, frozen=True):
     """One app without its objects.
 
     Attributes:
@@ -85,8 +85,7 @@ class AppSummary:
         return AppRow(self.namespace, self.name, self.kind, count, self.source)
 
 
-@dataclass(frozen=True, slots=True)
-class SourceSummary:
+class SourceSummary(Struct, frozen=True):
     """One source file after compiling.
 
     Attributes:
@@ -121,8 +120,7 @@ class SourceSummary:
         return any(item.severity is Severity.ERROR for item in self.diagnostics)
 
 
-@dataclass(frozen=True, slots=True)
-class Detail:
+class Detail(Struct, frozen=True):
     """What summaries must include.
 
     Attributes:

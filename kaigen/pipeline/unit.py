@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.kinds.input_documents import ObjectName, object_name
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
     from kaigen.yaml.sources import Source
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledSource:
+class CompiledSource(Struct, frozen=True):
     """One source file after compiling.
 
     Attributes:

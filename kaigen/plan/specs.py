@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kaigen.sizing.answer import Answer, Question, answer
 from kaigen.sizing.problem import PlanError
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from kaigen.kinds.topology import Topology, TopologySpec
 
 
-@dataclass(frozen=True, slots=True)
-class SpecPlan:
+class SpecPlan(Struct, frozen=True):
     """How the model of one spec runs.
 
     Attributes:
@@ -30,8 +30,7 @@ class SpecPlan:
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
-class NoPlan:
+class NoPlan(Struct, frozen=True):
     """A Topology that cannot be planned.
 
     Attributes:
@@ -43,8 +42,7 @@ class NoPlan:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class SpecPlans:
+class SpecPlans(Struct, frozen=True):
     """Plans of many specs.
 
     Attributes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from kaigen.config.load import load_config
 from kaigen.config.settings import Config, pins_path
@@ -26,8 +27,7 @@ OWN_IMAGES = "(kaigen)"
 _COMMIT = re.compile("[0-9a-f]{40}")
 
 
-@dataclass(frozen=True, slots=True)
-class Move:
+class Move(Struct, frozen=True):
     """One value that moves.
 
     Attributes:
@@ -43,8 +43,7 @@ class Move:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class Promotion:
+class Promotion(Struct, frozen=True):
     """A planned promotion; nothing is written yet.
 
     Attributes:
@@ -74,8 +73,7 @@ class Promotion:
             temporary.unlink(missing_ok=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _App:
+class _App(Struct, frozen=True):
     """An app with promotable fields, in one environment.
 
     Attributes:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from kaigen.diagnostics.diagnostic import InputError, SystemFailure
 from kaigen.git.remote import Git
@@ -28,8 +29,7 @@ EMPTY = "application/vnd.oci.empty.v1+json"
 REVISION = "org.opencontainers.image.revision"
 
 
-@dataclass(frozen=True, slots=True)
-class Artifact:
+class Artifact(Struct, frozen=True):
     """One artifact, ready to push.
 
     Attributes:

@@ -11,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import InputError, Mark, SystemFailure
 from kaigen.git.failures import BranchMoved, main_error, mask, pull_request_url, remote_failure
@@ -36,8 +37,7 @@ _NO_IDENTITY = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Struct, frozen=True):
     """The files of one folder of a branch.
 
     Attributes:
@@ -51,8 +51,7 @@ class Tree:
     files: Mapping[str, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class PublishOptions:
+class PublishOptions(Struct, frozen=True):
     """How to publish.
 
     Attributes:

@@ -6,7 +6,8 @@ kaigen's own files are replaced; files that others wrote stay.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.output.index import INDEX_NAME, check_paths, collisions, fold, format_index, parents
@@ -15,16 +16,14 @@ from kaigen.publish.results import AppChanges
 FILE_MODES = frozenset({"100644", "100755"})
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """An entry of a Git tree: its mode and the hash of its object."""
 
     mode: str
     oid: str
 
 
-@dataclass(frozen=True, slots=True)
-class PublishedFolder:
+class PublishedFolder(Struct, frozen=True):
     """A folder of the branch before the publication. Paths are relative to the folder.
 
     Attributes:
@@ -45,8 +44,7 @@ class PublishedFolder:
         return entry is not None and entry.mode in FILE_MODES and entry.oid == oid
 
 
-@dataclass(frozen=True, slots=True)
-class FolderChanges:
+class FolderChanges(Struct, frozen=True):
     """What a publication changes in one folder. Paths are relative to the folder.
 
     Attributes:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import SystemFailure
 
@@ -19,13 +20,12 @@ _HELPER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _HELPER_WAIT_S = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Struct, frozen=True):
     """The user who pushes. `repr` shows no field."""
 
-    user: str = field(default="", repr=False)
-    password: str = field(default="", repr=False)
-    identity_token: str = field(default="", repr=False)
+    user: str = ""
+    password: str = ""
+    identity_token: str = ""
 
 
 def find_credentials(host: str) -> Credentials | None:

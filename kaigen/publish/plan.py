@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.config.block_settings import PublishSettings
 from kaigen.diagnostics.diagnostic import Diagnostic, InputError
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
 DEFAULT_BRANCH = "deploy"
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
+class Destination(Struct, frozen=True):
     """Where to publish.
 
     Attributes:
@@ -47,8 +48,7 @@ class Destination:
     plain_http: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Requested:
+class Requested(Struct, frozen=True):
     """The destination that the command line names; None where it leaves the choice to kaigen.yaml."""
 
     remote: str | None = None
@@ -88,8 +88,7 @@ def destination(settings: PublishSettings | None, requested: Requested) -> Desti
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """A publication that is rendered and ready to push.
 
     Attributes:

@@ -16,9 +16,10 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from email.message import Message
 from typing import Any
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import SystemFailure
 from kaigen.git.failures import mask
@@ -35,8 +36,7 @@ _RETRY_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _PARAMETER = re.compile(r'([a-zA-Z_]+)="([^"]*)"')
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """A response of the registry; header names are in lower case."""
 
     status: int

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 Status = Literal["published", "unchanged", "planned", "proposed"]
 """`planned`: a dry run. `proposed`: pushed to a separate branch for a pull request."""
 
 
-@dataclass(frozen=True, slots=True)
-class AppChanges:
+class AppChanges(Struct, frozen=True):
     """The apps that change in one tree, as `NAMESPACE/NAME`, sorted."""
 
     added: tuple[str, ...] = ()
@@ -23,8 +23,7 @@ class AppChanges:
         return tuple(sorted({*self.added, *self.changed, *self.removed}))
 
 
-@dataclass(frozen=True, slots=True)
-class TreeResult:
+class TreeResult(Struct, frozen=True):
     """One tree of a branch.
 
     Attributes:
@@ -40,8 +39,7 @@ class TreeResult:
     files: tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class BranchResult:
+class BranchResult(Struct, frozen=True):
     """The result of publishing to a branch.
 
     Attributes:
@@ -67,8 +65,7 @@ class BranchResult:
     attempts: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class ArtifactResult:
+class ArtifactResult(Struct, frozen=True):
     """The result of pushing one artifact.
 
     Attributes:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import CheckFailed, InputError
 from kaigen.git.failures import without_userinfo
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from kaigen.config.settings import Config
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """The commit that is rendered, and its repository.
 
     Attributes:

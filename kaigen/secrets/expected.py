@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.kubernetes.made_secrets import SECRET, MadeSecret, made_secret
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
     from kaigen.pipeline.result import Compilation, Compiled
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+class Use(Struct, frozen=True):
     """One place of an app that reads a Secret.
 
     Attributes:
@@ -41,8 +42,7 @@ class Use:
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Maker:
+class Maker(Struct, frozen=True):
     """The object in the tree that makes a Secret.
 
     Attributes:
@@ -58,8 +58,7 @@ class Maker:
     mark: Mark | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedSecret:
+class ExpectedSecret(Struct, frozen=True):
     """A Secret that apps of a namespace read.
 
     Attributes:
@@ -93,8 +92,7 @@ class ExpectedSecret:
         return any(use.as_file for use in self.uses)
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(Struct, frozen=True):
     """The Secrets that single apps read and make.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kaigen.catalog.gpus import Gpu, get_gpu, gpu_names
 from kaigen.catalog.instances import CLOUDS, find_instance, instances, nearest_instances
@@ -18,8 +18,7 @@ NEXT_BEST = 3
 """Number of alternative instance types in an answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """A question about a model. Without an instance type and a GPU, the answer finds the best instance type.
 
     Attributes:
@@ -43,8 +42,7 @@ class Question:
     facts: ModelFacts | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """A plan, and alternatives.
 
     Attributes:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.sizing.constants import constant, quantized_bits
 from kaigen.sizing.problem import Field, PlanError
@@ -16,8 +18,7 @@ if TYPE_CHECKING:
 GIB = 2**30
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFacts:
+class ModelFacts(Struct, frozen=True):
     """Facts of a model that its memory depends on; from a preset or from the user.
 
     Attributes:
@@ -75,8 +76,7 @@ class ModelFacts:
         return min(words * self.hidden_size * 2 / GIB, constant("embeddingShareMost") * self.weights)
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """The load and the layout that are requested. None lets kaigen choose.
 
     Attributes:
@@ -106,8 +106,7 @@ class Request:
     replicas: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Hardware:
+class Hardware(Struct, frozen=True):
     """A kind of node.
 
     Attributes:

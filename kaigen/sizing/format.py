@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kaigen.sizing.constants import constant
 
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row of the memory of a GPU.
 
     Attributes:

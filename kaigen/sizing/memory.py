@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import ceil
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.sizing.constants import constant
 from kaigen.sizing.facts import GIB, Hardware, ModelFacts
@@ -12,8 +14,7 @@ _ROOM = 1e-9
 """Tolerance of floating-point sums, in GiB."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """How GPUs share the work of a replica.
 
     Attributes:
@@ -34,8 +35,7 @@ class Layout:
         return self.tp * self.pp * self.dp
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Struct, frozen=True):
     """The load, with all defaults applied.
 
     Attributes:
@@ -51,8 +51,7 @@ class Load:
     kv_bits: int
 
 
-@dataclass(frozen=True, slots=True)
-class GpuMemory:
+class GpuMemory(Struct, frozen=True):
     """Memory of the fullest GPU, in GiB.
 
     Attributes:
@@ -125,8 +124,7 @@ def _token_bytes(facts: ModelFacts, tp: int, kv_bits: int) -> float:
     return 2 * max(1, ceil(facts.kv_heads / tp)) * facts.head_dim * kv_bits / 8
 
 
-@dataclass(frozen=True, slots=True)
-class CacheCost:
+class CacheCost(Struct, frozen=True):
     """Size of the cache of one GPU, in bytes.
 
     Attributes:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
+
+from msgspec import Struct
 
 from kaigen.sizing.format import count, hardware_text
 from kaigen.sizing.plan import gib_text, layout_text
@@ -31,8 +32,7 @@ _TITLE, _TEXT = 15, 12 * 0.85
 """Font sizes of the style sheet."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
+class _Part(Struct, frozen=True):
     """A segment of a bar: its class in the style sheet, its name and its size."""
 
     look: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from kaigen.sizing.constants import constant
 from kaigen.sizing.facts import Hardware, ModelFacts, Request, quantized

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaigen.sizing.facts import Hardware, ModelFacts, Request
 from kaigen.sizing.plan import plan
@@ -11,8 +12,7 @@ from kaigen.sizing.problem import PlanError
 from kaigen.sizing.result import Plan
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Struct, frozen=True):
     """A kind of node on which the model does not fit.
 
     Attributes:
@@ -24,8 +24,7 @@ class Refused:
     error: PlanError
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
+class Ranking(Struct, frozen=True):
     """Kinds of nodes, ranked.
 
     Attributes:

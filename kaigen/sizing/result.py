@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from kaigen.sizing.facts import Hardware, ModelFacts, Request
 from kaigen.sizing.memory import GpuMemory, Layout, Load
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """How a model runs, and why it fits.
 
     Attributes:

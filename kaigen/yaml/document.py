@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 
+from msgspec import Struct
+from msgspec.structs import replace
 from yaml.error import YAMLError
 from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
@@ -19,8 +20,7 @@ __all__ = ["Document", "JsonValue", "parse"]
 Step = str | int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Document:
+class Document(Struct, frozen=True, eq=False):
     """One document of a source.
 
     Attributes:
@@ -33,7 +33,7 @@ class Document:
     source: Source
     index: int
     data: JsonValue
-    node: Node = field(repr=False)
+    node: Node
 
     @property
     def apiVersion(self) -> str | None:

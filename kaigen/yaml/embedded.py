@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
+from msgspec.structs import replace
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from kaigen.diagnostics.diagnostic import Diagnostics, Mark
@@ -36,8 +36,7 @@ def parse_embedded(document: Document, path: Sequence[Step], diagnostics: Diagno
     return documents
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedSource(Source):
+class EmbeddedSource(Source, frozen=True):
     """The text of a scalar.
 
     Attributes:

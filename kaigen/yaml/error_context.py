@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 OPENING_OF = {"]": "[", "}": "{"}
 CLOSING_OF = {"[": "]", "{": "}"}
@@ -11,8 +11,7 @@ MOST_SCANNED = 200_000
 """Characters to examine before or after a position at most."""
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """An error of a text and its position.
 
     Attributes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import IO, TYPE_CHECKING, NamedTuple
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark, Severity
 
@@ -38,8 +39,7 @@ class Limits(NamedTuple):
     files: int = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """One text.
 
     Attributes:

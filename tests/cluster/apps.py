@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import yaml
+from msgspec import structs
 
 from kaigen.config.load import load_config
 from kaigen.pipeline.load import load_specs
@@ -25,7 +26,7 @@ _DEMO = EXAMPLES / "demo"
 
 def demo(namespace: str) -> dict[str, Compiled]:
     """The demo repository's apps by name, for another namespace."""
-    config = replace(load_config(_DEMO), namespace=namespace)
+    config = structs.replace(load_config(_DEMO), namespace=namespace)
     return _by_name(compile_specs(load_specs((), config), config))
 
 
@@ -37,7 +38,7 @@ def demo_specs() -> dict[str, Object]:
 
 def case(found: Case, namespace: str) -> dict[str, Compiled]:
     """The apps of a case by name; those whose spec names no namespace go to this one."""
-    return _by_name(replace(found, config=replace(found.config, namespace=namespace)).compile())
+    return _by_name(replace(found, config=structs.replace(found.config, namespace=namespace)).compile())
 
 
 def compiled(
@@ -56,7 +57,7 @@ def compiled(
     folder.mkdir(parents=True, exist_ok=True)
     for number, spec in enumerate(specs):
         (folder / f"{number}.yaml").write_text(yaml.safe_dump(spec))
-    config = replace(
+    config = structs.replace(
         load_config(_DEMO), root=folder, namespace=namespace, profile=profile, specs=(".",), values=()
     )
     return _by_name(compile_specs(load_specs((str(folder),), config), config))

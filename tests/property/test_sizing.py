@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil, inf
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kaigen.catalog.instances import Instance, instances
 from kaigen.catalog.presets import Preset, find_preset, preset_names, presets

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.expressions import SpecPath
@@ -15,8 +16,7 @@ LONGEST_WINDOW = 3600
 """Longest stabilization window of a HorizontalPodAutoscaler, in seconds (source: autoscaling/v2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Autoscaling:
+class Autoscaling(Struct, frozen=True):
     """How replicas follow the load.
 
     Attributes:

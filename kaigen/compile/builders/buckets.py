@@ -7,7 +7,8 @@ another location is another volume, and a rollout moves the pods to it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
@@ -32,8 +33,7 @@ _SIZE = "1Ti"
 """Volumes and claims require a size; the drivers ignore it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Mount:
+class _Mount(Struct, frozen=True):
     """The configuration of a driver.
 
     Attributes:

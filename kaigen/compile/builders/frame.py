@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
+
+from msgspec import Struct, field
 
 from kaigen.compile.expressions import Expr, Namespace, Release, Tree
 from kaigen.compile.field_expressions import Labels
@@ -26,8 +27,7 @@ LOCATION = "kaigen.dev/location"
 """Annotation of a volume with the bucket's folder, which only one app may fill."""
 
 
-@dataclass(frozen=True)
-class Frame:
+class Frame(Struct, frozen=True, dict=True):
     """The identity of an app. Every object has its labels, so each mapping is made once and shared.
 
     Attributes:

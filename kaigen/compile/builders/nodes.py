@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
@@ -29,8 +30,7 @@ def nodes_value(namespace: str, name: str) -> str:
     return shortened(f"{namespace}.{name}", _LABEL_MAX)
 
 
-@dataclass(frozen=True, slots=True)
-class NodePoolRequest:
+class NodePoolRequest(Struct, frozen=True):
     """The nodes that Karpenter makes for an app.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kaigen.catalog.gpus import get_gpu, gpu_names
 from kaigen.compile.builders import settings
@@ -89,8 +90,7 @@ def pod_security(security: Security) -> dict[str, Tree]:
     return {**context, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedResources:
+class ResolvedResources(Struct, frozen=True):
     """A `resources` block in the terms of Kubernetes.
 
     Attributes:

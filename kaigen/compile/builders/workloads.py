@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
@@ -17,8 +18,7 @@ WORKER = "worker"
 _COUNT_OR_SHARE = {"type": ["integer", "string"]}
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadSettings:
+class WorkloadSettings(Struct, frozen=True):
     """Settings that all workloads of an app share.
 
     Attributes:

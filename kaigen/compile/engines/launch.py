@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from kaigen.compile.expressions import Json, Tree
 from kaigen.kinds.compat import Folders
@@ -13,8 +14,7 @@ from kaigen.kinds.topology import TopologySpec
 Role = Literal["single", "leader", "worker"]
 
 
-@dataclass(frozen=True, slots=True)
-class Parallelism:
+class Parallelism(Struct, frozen=True):
     """How one replica uses GPUs and nodes.
 
     Attributes:
@@ -52,8 +52,7 @@ def plural(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Struct, frozen=True):
     """How weights, or adapters, reach an engine.
 
     Attributes:
@@ -89,8 +88,7 @@ class Weights:
     downloaded: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(Struct, frozen=True):
     """One pod's position in the group of pods that serve one replica.
 
     Attributes:
@@ -111,8 +109,7 @@ class Member:
         return self.role != "worker"
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """Everything an engine's command line and environment depend on.
 
     Attributes:

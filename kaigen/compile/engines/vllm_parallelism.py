@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from kaigen.catalog.engines import EngineFacts, NodeSupport, parse_version
 from kaigen.compile.builders.pods import image_ref

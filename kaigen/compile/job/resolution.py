@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import (
@@ -27,8 +28,7 @@ _SCRATCH_FOLDERS = ("/tmp", "/scratch", "/var/tmp")
 """Folders that the container may write to; the first one without a volume is used."""
 
 
-@dataclass(frozen=True, slots=True)
-class JobResolution:
+class JobResolution(Struct, frozen=True):
     """A Job with every decision that its spec leaves open.
 
     Attributes:

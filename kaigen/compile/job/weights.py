@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import container_security, image_fields
@@ -25,8 +26,7 @@ from kaigen.kinds.job import JobSpec, ModelUse
 from kaigen.kinds.model import Model
 
 
-@dataclass(frozen=True, slots=True)
-class JobWeights:
+class JobWeights(Struct, frozen=True):
     """How weights reach the container.
 
     Attributes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import placement_fields, pod_security
@@ -18,8 +19,7 @@ from kaigen.kinds.blocks import HuggingFace
 from kaigen.kinds.model import Model, ModelSpec
 
 
-@dataclass(frozen=True, slots=True)
-class ModelResolution:
+class ModelResolution(Struct, frozen=True):
     """A Model with every decision that its spec leaves open.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders.buckets import bucket_volume, destination, transfer_arguments
@@ -21,8 +22,7 @@ STORE: SpecPath = ("spec", "store")
 WAVE = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Store:
+class Store(Struct, frozen=True):
     """Where the weights are stored, for the downloader that fills it.
 
     Attributes:

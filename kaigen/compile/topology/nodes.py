@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from kaigen.catalog.gpus import Gpu, get_gpu
 from kaigen.catalog.instances import instances

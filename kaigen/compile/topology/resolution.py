@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from kaigen.catalog.engines import startup_seconds
 from kaigen.compile.builders.autoscaling import Autoscaling, resolve_autoscaling
@@ -39,8 +40,7 @@ class Workload(Enum):
     STATEFUL_SET_GROUPS = "two StatefulSets for each replica"
 
 
-@dataclass(frozen=True, slots=True)
-class TopologyResolution:
+class TopologyResolution(Struct, frozen=True):
     """A Topology with every decision that its spec leaves open.
 
     Attributes:

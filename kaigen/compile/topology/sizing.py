@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import Instance, find_instance
@@ -22,8 +23,7 @@ from kaigen.sizing.result import Plan
 GIB = 2**30
 
 
-@dataclass(frozen=True, slots=True)
-class Sizing:
+class Sizing(Struct, frozen=True):
     """What the catalogues know about a spec.
 
     Attributes:

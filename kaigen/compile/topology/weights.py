@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.catalog.presets import Preset, find_preset
 from kaigen.compile.builders import settings
@@ -58,8 +60,7 @@ Falcon 7B has 13 GiB of safetensors, as much in pickles, and as much for Core ML
 COMMIT = re.compile("[0-9a-f]{40}")
 
 
-@dataclass(frozen=True, slots=True)
-class Consumer:
+class Consumer(Struct, frozen=True):
     """The pods that read weights.
 
     Attributes:
@@ -79,7 +80,7 @@ class Consumer:
     nodes: int
     replicas: int
     has_gpu: bool
-    transfer: Transfer = field(repr=False)
+    transfer: Transfer
     folders: Folders
 
 

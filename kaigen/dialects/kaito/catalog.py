@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from kaigen.catalog.instances import Instance
     from kaigen.catalog.presets import Preset
 
 
-@dataclass(frozen=True, slots=True)
-class KaitoPreset:
+class KaitoPreset(Struct, frozen=True):
     """KAITO's values of a preset.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
 from kaigen.diagnostics.field_path import dotted
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from kaigen.yaml.document import Document
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigFile:
+class ConfigFile(Struct, frozen=True):
     """A mapping in a ConfigMap.
 
     Attributes:

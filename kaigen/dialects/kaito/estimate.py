@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from math import ceil, floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from kaigen.catalog.instances import find_instance
 from kaigen.dialects.dialect import Estimate
@@ -28,8 +29,7 @@ CURRENT = "v0.12"
 """The newest release."""
 
 
-@dataclass(frozen=True, slots=True)
-class KaitoEstimate:
+class KaitoEstimate(Struct, frozen=True):
     """What KAITO decides for a replica.
 
     Attributes:
@@ -67,8 +67,7 @@ class KaitoEstimate:
         return f"{counts}, {' '.join(parallel)}" if parallel else counts
 
 
-@dataclass(frozen=True, slots=True)
-class KaitoNode:
+class KaitoNode(Struct, frozen=True):
     """A node as KAITO's tables describe it.
 
     Attributes:

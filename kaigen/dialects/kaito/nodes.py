@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import LabelSelector, Partition, Resource, ResourceV1Alpha1
@@ -31,8 +32,7 @@ _WITHOUT_GPU = re.compile(
 """Instance types without GPUs, by the names of Azure, AWS and Google."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nodes:
+class Nodes(Struct, frozen=True):
     """What is known about the nodes.
 
     Attributes:
@@ -54,8 +54,7 @@ class Nodes:
     at: Path = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRequest:
+class NodeRequest(Struct, frozen=True):
     """The nodes that a resource requests.
 
     Attributes:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import PresetOptions, PresetV1Alpha1
@@ -40,8 +41,7 @@ _LOADED, _ROOM = 1.02, 1.0
 """Size of loaded weights relative to their files, as KAITO counts it, and GiB for CUDA and a short conversation."""
 
 
-@dataclass(frozen=True, slots=True)
-class NamedModel:
+class NamedModel(Struct, frozen=True):
     """The model that a preset name refers to.
 
     Attributes:

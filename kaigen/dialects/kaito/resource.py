@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.runtimes import RUNTIME_NAMES
@@ -45,8 +46,7 @@ _EXACT: Mapping[str, str] = {
 """The only value that KAITO accepts as true."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """Options of a resource, set by annotations.
 
     Attributes:

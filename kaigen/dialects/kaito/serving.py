@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito import presets
@@ -28,8 +29,7 @@ _TURING, _AMPERE = 7.5, 8.0
 """Compute capabilities: the lowest that vLLM supports, and the first with bfloat16."""
 
 
-@dataclass(frozen=True, slots=True)
-class Serving:
+class Serving(Struct, frozen=True):
     """What is served, and on which nodes.
 
     Attributes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.kaito.blocks import TuningV1Alpha1
@@ -47,8 +48,7 @@ _LORA: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Training:
+class Training(Struct, frozen=True):
     """Settings of a run.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from kaigen.diff.model import FieldChange, Level, ObjectStatus
 from kaigen.diff.objects import Obj
@@ -16,8 +17,7 @@ SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 FLUX = "kustomize.toolkit.fluxcd.io/"
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One object that differs.
 
     Attributes:
@@ -52,8 +52,7 @@ class Case:
         return self.old, self.new
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """A rule about Kubernetes objects.
 
     Attributes:

@@ -7,9 +7,10 @@ import re
 import struct
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
+
+from msgspec.structs import replace
 
 import kaigen.sizing.png
 from kaigen.catalog.instances import find_instance
