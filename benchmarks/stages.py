@@ -25,7 +25,8 @@ def main() -> None:
         seconds[name] = time.perf_counter() - started
 
     with step("import"):
-        from kaigen.check import check_object, check_policy
+        from kaigen.check.policy import check_policy
+        from kaigen.check.schema_check import check_object
         from kaigen.config.load import load_config
         from kaigen.diagnostics.diagnostic import Diagnostics
         from kaigen.output.tree import write_tree

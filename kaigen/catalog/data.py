@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    import yaml
 
 
 @cache
 def load(name: str) -> dict[str, Any]:
     """Return the content of `kaigen/catalog/NAME.yaml`; callers must not change it."""
-    import yaml
-
     text = (Path(__file__).parent / f"{name}.yaml").read_text(encoding="utf-8")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     data: dict[str, Any] = yaml.load(text, Loader=loader)
@@ -21,7 +25,5 @@ def load(name: str) -> dict[str, Any]:
 @cache
 def load_table(name: str) -> dict[str, Any]:
     """Return the content of `kaigen/catalog/NAME.json`; callers must not change it."""
-    import json
-
     data: dict[str, Any] = json.loads((Path(__file__).parent / f"{name}.json").read_bytes())
     return data

@@ -5,11 +5,14 @@ Each check takes a value and returns None when it is valid, or else a list of on
 
 from __future__ import annotations
 
+import binascii
+import ipaddress
 import re
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from kaigen.check import codes
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.quantities import is_quantity
 
 if TYPE_CHECKING:
@@ -158,8 +161,6 @@ def time(value: object) -> list[Mismatch] | None:
 
 def base64(value: object) -> list[Mismatch] | None:
     """Check for base64; values that SOPS encrypted are accepted."""
-    import binascii
-
     if not isinstance(value, str):
         return wrong_type("a string in base64", value)
     if value.startswith("ENC["):
@@ -175,8 +176,6 @@ def ip_address(version: int) -> Check:
     """Return the check for an address of IP version 4 or 6."""
 
     def check(value: object) -> list[Mismatch] | None:
-        import ipaddress
-
         try:
             if isinstance(value, str) and ipaddress.ip_address(value).version == version:
                 return None
@@ -213,8 +212,6 @@ def one_of(allowed: Collection[Scalar]) -> Check:
             return None
         if any(value == a and value.__class__ is a.__class__ for a in allowed):
             return None
-        from kaigen.diagnostics.suggest import did_you_mean
-
         shown = [str(a) for a in allowed if a != ""]
         hint = did_you_mean(value, shown) if isinstance(value, str) else ""
         listed = shown[0] if len(shown) == 1 else f"one of {', '.join(shown)}"

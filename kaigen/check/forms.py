@@ -5,6 +5,7 @@ Sources: the validation code of k8s.io/apimachinery and k8s.io/kubernetes v1.36.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 
 from kaigen.check import codes
@@ -94,8 +95,6 @@ def amount(value: object) -> list[Mismatch] | None:
 
 def network(value: object) -> list[Mismatch] | None:
     """Check for a range of IP addresses."""
-    import ipaddress
-
     if not isinstance(value, str):
         return string(value)
     try:

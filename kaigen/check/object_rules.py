@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kaigen.check import codes
 from kaigen.check.kind_rules import KIND_RULES
 from kaigen.diagnostics.problem import Problem
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Object, Path, entries, mapping, names_of
 from kaigen.kubernetes.object_kind import ObjectKind
@@ -145,8 +146,6 @@ def _job(obj: Object, templates: list[PodTemplate]) -> Iterator[Problem]:
 
 
 def _unknown(message: str, path: Path, name: str, known: set[str]) -> Problem:
-    from kaigen.diagnostics.suggest import did_you_mean
-
     hint = did_you_mean(name, sorted(known))
     return Problem(codes.UNKNOWN_NAME_IN_POD, message, path, hint)
 

@@ -11,6 +11,7 @@ from kaigen.check.object_rules import rule_findings
 from kaigen.check.schema_compiler import Schemas
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.schemas import definition, index
 from kaigen.kubernetes.versions import DEFAULT_VERSION, SUPPORTED_VERSIONS
 
@@ -67,8 +68,6 @@ def _find_check(target: str, api_version: str, kind: str) -> Check | Problem:
     kinds = index()["kinds"]
     versions = kinds.get(kind)
     if versions is None:
-        from kaigen.diagnostics.suggest import did_you_mean
-
         hint = did_you_mean(kind, kinds)
         return Problem(codes.UNKNOWN_KIND, f"unknown kind `{kind}`", ("kind",), hint)
     entry = versions.get(api_version)

@@ -23,6 +23,7 @@ from kaigen.check.atoms import (
     wrong_type,
 )
 from kaigen.check.forms import FORMS
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.schemas import definition
 
 if TYPE_CHECKING:
@@ -262,8 +263,6 @@ def leaf_problem(leaf: type, value: object) -> list[Mismatch] | None:
 
 def unknown_field(key: object, nodes: dict[str, Node], value: dict[str, object]) -> Mismatch:
     """Return the mismatch of a field that the schema does not have."""
-    from kaigen.diagnostics.suggest import did_you_mean
-
     hint = did_you_mean(str(key), [name for name in nodes if name not in value])
     if not hint and 0 < len(nodes) <= 12:
         hint = f"known fields are {', '.join(sorted(nodes))}"

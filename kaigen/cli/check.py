@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import sys
+from io import BytesIO
 
 import click
 
 from kaigen.cli.console import Console
 from kaigen.cli.options import checkout_folder, paths_argument, read_configs
+from kaigen.diagnostics.codes import codes
+from kaigen.diagnostics.report import render_report
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
+from kaigen.pipeline.check_manifests import check_manifests, together
 
 
 @click.command("check")
@@ -55,11 +61,6 @@ def command(
     cannot be read. With --passthrough, the output of helm template or kustomize build is passed on only if it has no
     error.
     """
-    from io import BytesIO
-
-    from kaigen.diagnostics.report import render_report
-    from kaigen.pipeline.check_manifests import check_manifests, together
-
     if passthrough and paths not in ((), ("-",)):
         raise click.UsageError("--passthrough reads standard input only; do not name other paths")
     configs = read_configs()
@@ -99,10 +100,6 @@ def _check_words(kubernetes: str, ignore: tuple[str, ...]) -> None:
     Raises:
         UsageError: there is one.
     """
-    from kaigen.diagnostics.codes import codes
-    from kaigen.diagnostics.suggest import did_you_mean
-    from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
-
     if kubernetes and kubernetes not in SUPPORTED_VERSIONS:
         known = ", ".join(SUPPORTED_VERSIONS)
         raise click.UsageError(f"unknown Kubernetes version {kubernetes}; known: {known}")

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from kaigen.cli.console import Console
+from kaigen.diff.comment import find_forge, update_comment
 
 
 @click.command("comment")
@@ -27,8 +28,6 @@ def command(console: Console, file: str, name: str, only_update: bool) -> None:
     merge request on GitLab that the pipeline runs for. Later runs update the same comment. Reads the pipeline's
     variables; requires GITHUB_TOKEN on GitHub and KAIGEN_GITLAB_TOKEN on GitLab.
     """
-    from kaigen.diff.comment import find_forge, update_comment
-
     text = Path(file).read_text(encoding="utf-8")
     console.out(
         f"comment: {update_comment(find_forge(os.environ), text, name=name, only_update=only_update)}"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import click
+from click.shell_completion import get_completion_class
 
 from kaigen.cli.console import Console
+from kaigen.cli.main import COMPLETE, cli
 
 
 @click.command("completion")
@@ -16,10 +18,6 @@ def command(console: Console, shell: str) -> None:
     For bash, add `eval "$(kaigen completion bash)"` to ~/.bashrc; for zsh, the same to ~/.zshrc; for fish, write the
     output to ~/.config/fish/completions/kaigen.fish.
     """
-    from click.shell_completion import get_completion_class
-
-    from kaigen.cli.main import COMPLETE, cli
-
     kind = get_completion_class(shell)
     assert kind is not None
     console.write(kind(cli, {}, "kaigen", COMPLETE).source())

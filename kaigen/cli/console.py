@@ -9,6 +9,10 @@ from collections.abc import Iterable, Sequence
 import click
 
 from kaigen.diagnostics.diagnostic import Diagnostic, KaigenError
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.diagnostics import report as diagnostics_report
 
 
 class Console:
@@ -52,9 +56,9 @@ class Console:
 
     def report(self, diagnostics: Sequence[Diagnostic], files: Iterable[str] = ()) -> None:
         """Print diagnostics as text on standard error."""
-        from kaigen.diagnostics.report import render_report
-
-        text = render_report(diagnostics, "text", color=self.colored(err=True), files=list(files))
+        text = diagnostics_report.render_report(
+            diagnostics, "text", color=self.colored(err=True), files=list(files)
+        )
         click.echo(text.rstrip("\n"), err=True, color=True if self.colored(err=True) else None)
 
     def failure(self, error: KaigenError) -> None:

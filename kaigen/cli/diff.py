@@ -6,6 +6,14 @@ import click
 
 from kaigen.cli.console import Console
 from kaigen.cli.options import environment_option, override_options, read_configs, read_overrides
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen import diff
+    from kaigen.diff import compare
+    from kaigen.environments import combined
+    from kaigen.git import repository
+    from kaigen.pipeline import revision, run
 
 
 @click.command("diff")
@@ -38,28 +46,22 @@ def command(
     that restart, a volume that is kept, a field that cannot change in place. If GITREF contains no rendered tree, its
     specs are rendered.
     """
-    from kaigen.diff import compare, render_json, render_markdown, render_text
-    from kaigen.environments.combined import for_each
-    from kaigen.git.repository import merge_base
-    from kaigen.pipeline.revision import tree_at
-    from kaigen.pipeline.run import render
-
     configs = read_configs(environment)
-    commit = merge_base(configs[0].root, base)
+    commit = repository.merge_base(configs[0].root, base)
     overrides = read_overrides(assignments, value_files)
-    trees = for_each(configs, lambda config: render((), config, overrides=overrides))
+    trees = combined.for_each(configs, lambda config: run.render((), config, overrides=overrides))
     old: dict[str, bytes] = {}
     new: dict[str, bytes] = {}
     for config, tree in zip(configs, trees, strict=True):
         place = f"{config.environment}/" if len(configs) > 1 else ""
-        old |= {f"{place}{path}": data for path, data in tree_at(config, commit).items()}
+        old |= {f"{place}{path}": data for path, data in revision.tree_at(config, commit).items()}
         new |= {f"{place}{path}": data for path, data in tree.items()}
     change = compare(old, new)
     if output == "markdown":
-        console.write(render_markdown(change))
+        console.write(diff.render_markdown(change))
     elif output == "json":
-        console.write(render_json(change))
+        console.write(diff.render_json(change))
     else:
-        console.write(render_text(change, color=console.colored(err=False), width=console.width()))
+        console.write(diff.render_text(change, color=console.colored(err=False), width=console.width()))
     if exit_code and change.apps:
         raise click.exceptions.Exit(1)

@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from kaigen.explain.effective import Effective, Path
+from kaigen.explain.effective import Effective, Path, leaves
+from kaigen.yaml.dump import dump, scalar
 
 WIDEST = 60
 """Rightmost column at which comments start, counted from 0."""
@@ -46,14 +47,10 @@ def effective_data(effective: Effective, form: str) -> str:
     """The effective spec for programs: `yaml` or `json`."""
     if form == "json":
         return json.dumps(effective.as_data(), indent=2, ensure_ascii=False) + "\n"
-    from kaigen.yaml.dump import dump
-
     return dump(effective.as_data())
 
 
 def _pairs(values: Mapping[str, Any]) -> Iterator[tuple[Path, Any]]:
-    from kaigen.explain.effective import leaves
-
     return leaves(dict(values))
 
 
@@ -71,8 +68,6 @@ def _aligned(lines: list[Line], color: bool) -> list[str]:
 
 def _lines(node: Any, path: Path, origins: Mapping[Path, str], indent: str) -> Iterator[Line]:
     """The lines of a mapping or list that holds something."""
-    from kaigen.yaml.dump import scalar
-
     items = node.items() if isinstance(node, dict) else enumerate(node)
     for key, value in items:
         here = (*path, key)
@@ -88,6 +83,4 @@ def _lines(node: Any, path: Path, origins: Mapping[Path, str], indent: str) -> I
 
 
 def _leaf(value: Any) -> str:
-    from kaigen.yaml.dump import scalar
-
     return scalar(value) if isinstance(value, str) else json.dumps(value)

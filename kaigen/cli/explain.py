@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from typing import Any
 
 import click
 
 from kaigen.cli.console import Console
+from kaigen.cli.effective import effective_data, effective_text
+from kaigen.cli.kinds import find_entry, named_kinds
 from kaigen.cli.options import environment_option, override_options, read_one_config, read_overrides
+from kaigen.diagnostics.suggest import did_you_mean, nearest
+from kaigen.explain.effective import effective_spec
+from kaigen.kinds.schema import branches, deref, entries, field_names, json_schema, walk
 
 
 @click.command("explain")
@@ -59,9 +65,6 @@ def _explain_app(
     value_files: tuple[str, ...],
     output: str,
 ) -> None:
-    from kaigen.cli.effective import effective_data, effective_text
-    from kaigen.explain.effective import effective_spec
-
     found = effective_spec(
         app, read_one_config(console, environment), read_overrides(assignments, value_files)
     )
@@ -72,10 +75,6 @@ def _explain_app(
 
 
 def _explain_field(console: Console, field: str) -> None:
-    from kaigen.cli.kinds import find_entry, named_kinds
-    from kaigen.diagnostics.suggest import did_you_mean, nearest
-    from kaigen.kinds.schema import field_names, json_schema, walk
-
     kinds = named_kinds(console)
     key = max(
         (name for name in kinds if f"{field.lower()}.".startswith(f"{name.lower()}.")), key=len, default=""
@@ -111,8 +110,6 @@ def _explain_field(console: Console, field: str) -> None:
 
 def type_name(root: dict[str, Any], node: dict[str, Any]) -> str:
     """A schema's type as a person says it."""
-    from kaigen.kinds.schema import branches, deref, entries
-
     names = []
     for branch in branches(root, node):
         kind = branch.get("type", "object" if "properties" in branch else "any")
@@ -127,8 +124,6 @@ def type_name(root: dict[str, Any], node: dict[str, Any]) -> str:
 
 
 def _facts(console: Console, node: dict[str, Any]) -> None:
-    import json
-
     facts = []
     if "default" in node and node["default"] not in ({}, []):
         facts.append(f"Default: {json.dumps(node['default'], ensure_ascii=False)}")
@@ -151,8 +146,6 @@ def _facts(console: Console, node: dict[str, Any]) -> None:
 
 
 def _fields(console: Console, root: dict[str, Any], node: dict[str, Any]) -> None:
-    from kaigen.kinds.schema import branches, deref, entries
-
     for branch in branches(root, node):
         if branch.get("type") == "array":
             _fields(console, root, deref(root, branch.get("items", {})))

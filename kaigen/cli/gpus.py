@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
+from kaigen.catalog.gpus import get_gpu, gpu_names
+from kaigen.catalog.instances import find_instance, instance_names, instances
+from kaigen.catalog.profiles import get_profile, profile_names
 from kaigen.cli.console import Console, table
+from kaigen.cli.plan_format import other_row
 from kaigen.cli.sizing import cloud_option, load_options, output_option, refusals
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.sizing.answer import choices, gpu_of, no_instance, preset_of
+from kaigen.sizing.facts import Request, facts_of
+from kaigen.sizing.format import other_data
+from kaigen.sizing.ranking import rank
 
 if TYPE_CHECKING:
     from kaigen.catalog.gpus import Gpu
@@ -57,8 +67,6 @@ def command(
 
 def _print(console: Console, output: str, data: object, rows: Sequence[Sequence[str]]) -> None:
     if output == "json":
-        import json
-
         console.out(json.dumps(data, indent=2, ensure_ascii=False))
         return
     for line in table(rows):
@@ -66,10 +74,6 @@ def _print(console: Console, output: str, data: object, rows: Sequence[Sequence[
 
 
 def _list(console: Console, name: str | None, cloud: str | None, output: str) -> None:
-    from kaigen.catalog.gpus import get_gpu, gpu_names
-    from kaigen.catalog.instances import instances
-    from kaigen.sizing.answer import gpu_of
-
     if name is None and cloud is None:
         gpus = [gpu for gpu in map(get_gpu, gpu_names()) if gpu is not None]
         rows = [
@@ -150,11 +154,6 @@ _OF_CLOUD = {"azure": "aks", "azure-arc": "generic", "aws": "eks", "gcp": "gke"}
 
 
 def _show(console: Console, name: str, output: str) -> None:
-    from kaigen.catalog.gpus import get_gpu, gpu_names
-    from kaigen.catalog.instances import find_instance, instance_names, instances
-    from kaigen.catalog.profiles import get_profile, profile_names
-    from kaigen.diagnostics.suggest import did_you_mean
-
     instance = find_instance(name)
     if instance is not None:
         labels = instance.node_labels(_OF_CLOUD[instance.cloud])
@@ -205,12 +204,6 @@ def _memory(nominal: float, usable: float | None) -> str:
 def _fit(
     console: Console, model: str, cloud: str, context_length: int | None, concurrency: int | None, output: str
 ) -> None:
-    from kaigen.cli.plan_format import other_row
-    from kaigen.sizing.answer import choices, no_instance, preset_of
-    from kaigen.sizing.facts import Request, facts_of
-    from kaigen.sizing.format import other_data
-    from kaigen.sizing.ranking import rank
-
     request = Request(context_length=context_length, concurrency=concurrency)
     with refusals():
         preset = preset_of(model)

@@ -11,6 +11,10 @@ import click
 
 from kaigen.cli.console import Console
 from kaigen.cli.options import environment_option, read_one_config
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.graph import build_graph, render_graph
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.run import compile_specs
 
 if TYPE_CHECKING:
     from kaigen.graph import Form
@@ -52,10 +56,6 @@ def command(
     Draws each APP, `NAME` or `NAMESPACE/NAME`, with its dependencies (default: all apps). Use Mermaid for a pull
     request and SVG for a document; HTML is a single page with search that works offline.
     """
-    from kaigen.graph import build_graph, render_graph
-    from kaigen.pipeline.load import load_specs
-    from kaigen.pipeline.run import compile_specs
-
     if not apps and (depth is not None or dependents):
         raise click.UsageError("--depth and --dependents require an APP")
     chosen = form or SUFFIXES.get(Path(output or "").suffix.lower(), "mermaid")
@@ -80,8 +80,6 @@ def _chosen(names: Sequence[str], graph: Graph) -> list[str]:
     Raises:
         UsageError: there is no such app.
     """
-    from kaigen.diagnostics.suggest import did_you_mean
-
     found: list[str] = []
     full = [f"{app.namespace}/{app.name}" for app in graph.apps]
     for name in names:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from kaigen.cli.console import Console
+from kaigen.scaffold.repository import start_repository
 
 
 @click.command("init")
@@ -21,8 +22,6 @@ def command(console: Console, folder: str, profile: str, namespace: str) -> None
     Writes kaigen.yaml, an example in specs/, schemas and editor settings, a CI workflow and pre-commit hooks to DIR
     (default: the working folder). If one of these files exists, nothing is written.
     """
-    from kaigen.scaffold.repository import start_repository
-
     root = Path(folder)
     for path in start_repository(root, profile=profile, namespace=namespace):
         console.say(f"wrote {root / path}")

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import click
 
 from kaigen.cli.console import Console, table
 from kaigen.cli.options import read_config
+from kaigen.config.file import CONFIG_ENTRY
+from kaigen.config.pins import PINS_ENTRY
+from kaigen.diagnostics.diagnostic import InputError
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.dialects.registry import KINDS
+from kaigen.extend.definition import DEFINITION_ENTRY
+from kaigen.extend.find import all_kinds
+from kaigen.kinds.entry import entries_by_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,9 +26,6 @@ if TYPE_CHECKING:
 
 def added_kinds(console: Console) -> tuple[KindEntry, ...]:
     """Return the kinds of the repository and of installed packages; print invalid ones as warnings."""
-    from kaigen.diagnostics.diagnostic import InputError
-    from kaigen.extend.find import all_kinds
-
     try:
         found = all_kinds(read_config())
     except InputError as error:
@@ -32,12 +38,6 @@ def added_kinds(console: Console) -> tuple[KindEntry, ...]:
 
 def named_kinds(console: Console) -> dict[str, KindEntry]:
     """Every kind by each of its names; those of kaigen.yaml, of pins and of kind.yaml among them."""
-    from kaigen.config.file import CONFIG_ENTRY
-    from kaigen.config.pins import PINS_ENTRY
-    from kaigen.dialects.registry import KINDS
-    from kaigen.extend.definition import DEFINITION_ENTRY
-    from kaigen.kinds.entry import entries_by_name
-
     own = entries_by_name((*KINDS, CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY))
     added = entries_by_name(added_kinds(console))
     return {**own, **{name: entry for name, entry in added.items() if name not in own}}
@@ -49,8 +49,6 @@ def find_entry(name: str, kinds: Mapping[str, KindEntry]) -> KindEntry:
     Raises:
         UsageError: when there is none.
     """
-    from kaigen.diagnostics.suggest import did_you_mean
-
     for key, entry in kinds.items():
         if key.lower() == name.lower():
             return entry
@@ -67,12 +65,8 @@ def command(console: Console, output: str) -> None:
     Lists kaigen's own kinds, those of other systems that it reads unchanged, and those that the repository and
     installed packages add.
     """
-    from kaigen.dialects.registry import KINDS
-
     kinds = (*KINDS, *added_kinds(console))
     if output == "json":
-        import json
-
         described = [
             {"name": entry.key, "apiVersion": entry.api_version, "kind": entry.kind, "summary": entry.summary}
             for entry in kinds

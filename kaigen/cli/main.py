@@ -14,6 +14,13 @@ import click
 from kaigen import __version__
 from kaigen.cli.console import Console
 from kaigen.diagnostics.diagnostic import InputError, KaigenError
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from click import shell_completion
+
+    from kaigen.diagnostics import suggest
+
 
 COMMANDS: dict[str, str] = {
     "init": "Create a GitOps repository.",
@@ -60,9 +67,7 @@ class LazyGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command for the arguments; report an unknown one with a suggestion."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from kaigen.diagnostics.suggest import did_you_mean
-
-            hint = did_you_mean(args[0], COMMANDS)
+            hint = suggest.did_you_mean(args[0], COMMANDS)
             if args[0] in ("help", "version"):
                 hint = f"did you mean `kaigen --{args[0]}`?"
             raise click.UsageError(f"no such command: {args[0]}" + (f"; {hint}" if hint else ""), ctx)
@@ -141,9 +146,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """
     asked = os.environ.get(COMPLETE)
     if asked:
-        from click.shell_completion import shell_complete
-
-        return shell_complete(cli, {}, "kaigen", COMPLETE, asked)
+        return shell_completion.shell_complete(cli, {}, "kaigen", COMPLETE, asked)
     console = Console()
     try:
         given = list(sys.argv[1:] if arguments is None else arguments)

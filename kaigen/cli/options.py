@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,21 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
+from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.system.lazy_import import lazy_imports
+
 if TYPE_CHECKING:
     from kaigen.cli.console import Console
     from kaigen.config.settings import Config
     from kaigen.config.value_layers import Overrides
+
+with lazy_imports():
+    from kaigen.config import assignments as config_assignments
+    from kaigen.config import load, value_layers
+    from kaigen.environments import combined
+    from kaigen.yaml import document as yaml_document
+    from kaigen.yaml import sources as yaml_sources
+
 
 Command = Callable[..., Any]
 
@@ -62,12 +74,10 @@ def read_config(environment: str = "", output: str | None = None) -> Config:
     Raises:
         InputError: `kaigen.yaml` is invalid.
     """
-    from kaigen.config.load import find_root, load_config
-
     here = Path.cwd()
-    root = find_root(here)
+    root = load.find_root(here)
     shown = Path() if root == here else root
-    config = load_config(shown, environment)
+    config = load.load_config(shown, environment)
     return replace(config, output=output) if output is not None else config
 
 
@@ -102,11 +112,9 @@ def read_configs(environment: str = "", output: str | None = None) -> list[Confi
     first = read_config(environment, output)
     if environment or not first.environments:
         return [first]
-    from kaigen.environments.combined import for_each
-
     named = [replace(first, environment=name) for name in first.environments]
     below = {name: None if output is None else f"{output}/{name}" for name in first.environments}
-    return for_each(named, lambda config: read_config(config.environment, below[config.environment]))
+    return combined.for_each(named, lambda config: read_config(config.environment, below[config.environment]))
 
 
 def output_folder(config: Config, output: str | None) -> Path:
@@ -116,8 +124,6 @@ def output_folder(config: Config, output: str | None) -> Path:
 
 def checkout_folder() -> str:
     """Return the working folder relative to the checkout of a pipeline; empty outside a pipeline and at its root."""
-    import os
-
     top = os.environ.get("GITHUB_WORKSPACE") or os.environ.get("CI_PROJECT_DIR")
     try:
         below = Path.cwd().relative_to(Path(top).resolve()).as_posix() if top else ""
@@ -132,21 +138,14 @@ def read_overrides(assignments: tuple[str, ...], value_files: tuple[str, ...]) -
     Raises:
         InputError: when one of them is wrong.
     """
-    from kaigen.config.assignments import parse_assignment
-
     layers: list[Overrides] = [layer for path in value_files for layer in _read_values(path)]
-    return [*layers, *(parse_assignment(text) for text in assignments)]
+    return [*layers, *(config_assignments.parse_assignment(text) for text in assignments)]
 
 
 def _read_values(path: str) -> list[Overrides]:
-    from kaigen.config.value_layers import Layer
-    from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
-    from kaigen.yaml.document import parse
-    from kaigen.yaml.sources import read_sources
-
-    sources, problems = read_sources([path], root=Path.cwd())
+    sources, problems = yaml_sources.read_sources([path], root=Path.cwd())
     found = Diagnostics(problems)
-    documents = [document for source in sources for document in parse(source, found)]
+    documents = [document for source in sources for document in yaml_document.parse(source, found)]
     found.raise_errors()
     for document in documents:
         if not isinstance(document.data, dict):
@@ -161,4 +160,8 @@ def _read_values(path: str) -> list[Overrides]:
                     )
                 )
     found.raise_errors()
-    return [Layer(document.data, document.mark) for document in documents if isinstance(document.data, dict)]
+    return [
+        value_layers.Layer(document.data, document.mark)
+        for document in documents
+        if isinstance(document.data, dict)
+    ]

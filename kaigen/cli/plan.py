@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -14,12 +15,24 @@ from msgspec.structs import replace
 from kaigen.cli.console import Console
 from kaigen.cli.options import environment_option, read_one_config
 from kaigen.cli.sizing import Command, cloud_option, load_options, output_option, refusals
+from kaigen.diagnostics.diagnostic import Diagnostics, InputError, Mark
 from kaigen.dialects.dialect import Dialect
 from kaigen.dialects.registry import DIALECTS
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.sizing.answer import Answer, Question
     from kaigen.sizing.facts import ModelFacts
+
+with lazy_imports():
+    from kaigen.cli import plan_format
+    from kaigen.pipeline import load
+    from kaigen.plan import specs
+    from kaigen.sizing import answer as sizing_answer
+    from kaigen.sizing import config_json, png
+    from kaigen.sizing import facts as sizing_facts
+    from kaigen.sizing import picture as sizing_picture
+
 
 _NODES = ("instance_type", "gpu", "gpus", "mig", "cloud")
 """Options that describe the nodes; all others describe the workload."""
@@ -110,19 +123,16 @@ def command(
     if paths:
         _plan_specs(console, paths, environment, asked, dialects, picture=picture, output=output)
         return
-    from kaigen.sizing.answer import Question, answer
-    from kaigen.sizing.facts import Request
-
     with refusals():
         facts = _facts(config_file, weights) if config_file is not None and weights is not None else None
         name = facts.name if facts is not None else model or ""
-        found = answer(_changed(Question(name, Request(), facts=facts), asked))
+        found = sizing_answer.answer(
+            _changed(sizing_answer.Question(name, sizing_facts.Request(), facts=facts), asked)
+        )
     if output == "json":
         _print_json(console, _data(found, dialects))
     else:
-        from kaigen.cli.plan_format import print_answer
-
-        print_answer(console, found, dialects)
+        plan_format.print_answer(console, found, dialects)
     if picture is not None:
         _draw(console, found, picture)
 
@@ -134,11 +144,6 @@ def _facts(path: str, weights: float) -> ModelFacts:
         InputError: the file is no config.
         PlanError: a number is missing.
     """
-    import json
-
-    from kaigen.diagnostics.diagnostic import InputError, Mark
-    from kaigen.sizing.config_json import facts_of_config
-
     try:
         config = json.loads(Path(path).read_bytes())
     except ValueError as error:
@@ -146,7 +151,9 @@ def _facts(path: str, weights: float) -> ModelFacts:
     if not isinstance(config, dict):
         raise InputError.of("KG1103", "not a config.json: it is not a mapping", mark=Mark(path))
     known = config.get("_name_or_path")
-    return facts_of_config(config, name=known if isinstance(known, str) and known else path, weights=weights)
+    return config_json.facts_of_config(
+        config, name=known if isinstance(known, str) and known else path, weights=weights
+    )
 
 
 def _check_usage(
@@ -204,16 +211,11 @@ def _plan_specs(
     picture: str | None,
     output: str,
 ) -> None:
-    from kaigen.cli.plan_format import print_answer
-    from kaigen.diagnostics.diagnostic import Diagnostics
-    from kaigen.pipeline.load import load_specs
-    from kaigen.plan.specs import plan_specs
-
-    loaded = load_specs(
+    loaded = load.load_specs(
         paths, read_one_config(console, environment), stdin=sys.stdin.buffer if "-" in paths else None
     )
     Diagnostics(loaded.diagnostics).raise_errors()
-    found = plan_specs(loaded.specs, lambda question: _changed(question, asked))
+    found = specs.plan_specs(loaded.specs, lambda question: _changed(question, asked))
     if picture is not None and len(found.plans) > 1:
         raise click.UsageError("--picture draws one plan; name a SPEC with one Topology")
     if output == "json":
@@ -229,7 +231,7 @@ def _plan_specs(
             if number:
                 console.out()
             console.out(f"{item.source}: {item.name}")
-            print_answer(console, item.answer, dialects)
+            plan_format.print_answer(console, item.answer, dialects)
     for without in found.without:
         console.say(f"{without.name}: {without.why}")
     if not found.plans and not found.without and not found.diagnostics:
@@ -240,25 +242,15 @@ def _plan_specs(
 
 
 def _data(found: Answer, dialects: Sequence[Dialect]) -> dict[str, Any]:
-    from kaigen.cli.plan_format import answer_data
-
-    return answer_data(found, dialects)
+    return plan_format.answer_data(found, dialects)
 
 
 def _print_json(console: Console, data: object) -> None:
-    import json
-
     console.out(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def _draw(console: Console, found: Answer, path: str) -> None:
-    if Path(path).suffix.lower() == ".png":
-        from kaigen.sizing.png import render_png
-
-        drawn = render_png(found.plan)
-    else:
-        from kaigen.sizing.picture import render_svg
-
-        drawn = render_svg(found.plan).encode()
+    is_png = Path(path).suffix.lower() == ".png"
+    drawn = png.render_png(found.plan) if is_png else sizing_picture.render_svg(found.plan).encode()
     Path(path).write_bytes(drawn)
     console.say(f"wrote {path}")

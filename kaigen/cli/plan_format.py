@@ -6,12 +6,17 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kaigen.cli.console import Console, table
+from kaigen.sizing.plan import gib_text, layout_text
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.dialects.dialect import Dialect, Estimate
     from kaigen.sizing.answer import Answer
     from kaigen.sizing.format import Json
     from kaigen.sizing.result import Plan
+
+with lazy_imports():
+    from kaigen.sizing import format
 
 
 def _estimates(found: Answer, dialect: Dialect) -> Sequence[Estimate]:
@@ -21,9 +26,7 @@ def _estimates(found: Answer, dialect: Dialect) -> Sequence[Estimate]:
 
 def answer_data(found: Answer, dialects: Iterable[Dialect]) -> dict[str, Json]:
     """Return an answer as plain data, with the estimates of these dialects."""
-    from kaigen.sizing.format import other_data, plan_data
-
-    data = plan_data(found.plan) | {"others": [other_data(other) for other in found.others]}
+    data = format.plan_data(found.plan) | {"others": [format.other_data(other) for other in found.others]}
     for dialect in dialects:
         data[dialect.name] = {item.version: dict(item.data) for item in _estimates(found, dialect)}
     return data
@@ -31,15 +34,12 @@ def answer_data(found: Answer, dialects: Iterable[Dialect]) -> dict[str, Json]:
 
 def print_answer(console: Console, found: Answer, dialects: Iterable[Dialect]) -> None:
     """Print an answer as tables, with the estimates of these dialects."""
-    from kaigen.sizing.format import command_line, hardware_text, rows
-    from kaigen.sizing.plan import gib_text, layout_text
-
     plan = found.plan
     load, layout = plan.load, plan.layout
     copies = f", {plan.request.replicas} replicas" if plan.request.replicas > 1 else ""
-    console.out(f"{plan.facts.name} on {hardware_text(plan)}: {layout_text(layout)}{copies}")
+    console.out(f"{plan.facts.name} on {format.hardware_text(plan)}: {layout_text(layout)}{copies}")
     console.out()
-    sums = [(row.name, gib_text(row.gib), row.how) for row in rows(plan)]
+    sums = [(row.name, gib_text(row.gib), row.how) for row in format.rows(plan)]
     width = max(len(value) for _, value, _ in sums)
     for line in table(
         [("EACH GPU", "GiB".rjust(width), ""), *((name, gib.rjust(width), how) for name, gib, how in sums)]
@@ -49,7 +49,7 @@ def print_answer(console: Console, found: Answer, dialects: Iterable[Dialect]) -
     facts = [
         ("context", f"{load.context} tokens, of {plan.max_context} that would fit"),
         ("sequences", f"{load.concurrency} of that length at once, of {plan.max_concurrency} that would fit"),
-        ("flags", command_line(plan)),
+        ("flags", format.command_line(plan)),
     ]
     for dialect in dialects:
         facts += [(f"{dialect.title} {item.version}", item.text) for item in _estimates(found, dialect)]

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import click
 
+from kaigen.catalog.presets import presets
 from kaigen.cli.console import Console, table
 from kaigen.cli.sizing import output_option, refusals
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.catalog.presets import Preset
     from kaigen.sizing.format import Json
+
+with lazy_imports():
+    from kaigen.sizing import answer
 
 
 @click.command("presets")
@@ -29,21 +35,15 @@ def command(console: Console, action: str, name: str | None, output: str) -> Non
         return
     if name is None:
         raise click.UsageError("`show` requires the name of a preset")
-    from kaigen.sizing.answer import preset_of
-
     with refusals():
-        preset = preset_of(name)
+        preset = answer.preset_of(name)
     if output == "json":
-        import json
-
         console.out(json.dumps(preset_data(preset), indent=2, ensure_ascii=False))
     else:
         _show(console, preset)
 
 
 def _list(console: Console, part: str, output: str) -> None:
-    from kaigen.catalog.presets import presets
-
     wanted = part.lower()
     found = [
         preset
@@ -51,8 +51,6 @@ def _list(console: Console, part: str, output: str) -> None:
         if any(wanted in name.lower() for name in (preset.name, preset.repo, *preset.aliases))
     ]
     if output == "json":
-        import json
-
         console.out(json.dumps([preset_data(preset) for preset in found], indent=2, ensure_ascii=False))
         return
     if not found:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import to_builtins
 
 from kaigen.cli.console import Console, table
+from kaigen.config.load import find_root
+from kaigen.promote.promotion import plan_promotion
 
 if TYPE_CHECKING:
     from kaigen.promote.promotion import Promotion
@@ -37,9 +41,6 @@ def command(
     Promotes each APP (default: all apps, and kaigen's own images that they use) by writing pins/ENV.yaml of the
     target environment, to be reviewed and committed. Pinned values override the specs until the next promotion.
     """
-    from kaigen.config.load import find_root
-    from kaigen.promote.promotion import plan_promotion
-
     here = Path.cwd()
     root = find_root(here)
     promotion = plan_promotion(Path() if root == here else root, source, target, apps, skip=skip)
@@ -76,10 +77,6 @@ def _text(console: Console, promotion: Promotion, source: str, target: str, dry_
 
 
 def _json(console: Console, promotion: Promotion, source: str, target: str, dry_run: bool) -> None:
-    import json
-
-    from msgspec import to_builtins
-
     data = {
         "from": source,
         "to": target,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import click
@@ -9,13 +10,18 @@ from msgspec import to_builtins
 
 from kaigen.cli.console import Console
 from kaigen.cli.options import read_config
+from kaigen.config.block_settings import PublishSettings
+from kaigen.publish.branch import PublishOptions
+from kaigen.publish.plan import Requested, destination, make_plan
+from kaigen.publish.results import BranchResult
+from kaigen.publish.source import is_checked_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kaigen.config.settings import Config
     from kaigen.publish.plan import Plan
-    from kaigen.publish.results import ArtifactResult, BranchResult, TreeResult
+    from kaigen.publish.results import ArtifactResult, TreeResult
 
 MOST_APPS = 20
 """Most apps listed per kind of change; `-v` lists all."""
@@ -90,10 +96,6 @@ def command(
     forces: if the branch has moved, kaigen starts again from its new commit; if that commit is rendered from a newer
     one, kaigen stops. Does not change the working folder.
     """
-    from kaigen.config.block_settings import PublishSettings
-    from kaigen.publish.branch import PublishOptions
-    from kaigen.publish.plan import Requested, destination, make_plan
-
     for name, value in (
         ("--remote", remote),
         ("--branch", branch),
@@ -132,10 +134,6 @@ def command(
 
 
 def _write_json(console: Console, plan: Plan, done: Sequence[BranchResult | ArtifactResult]) -> None:
-    import json
-
-    from kaigen.publish.results import BranchResult
-
     source = plan.source
     branches = [to_builtins(item) for item in done if isinstance(item, BranchResult)]
     for tree in (tree for item in branches for tree in item["trees"]):
@@ -149,9 +147,6 @@ def _write_json(console: Console, plan: Plan, done: Sequence[BranchResult | Arti
 
 
 def _print_result(console: Console, plan: Plan, result: BranchResult | ArtifactResult) -> None:
-    from kaigen.publish.results import BranchResult
-    from kaigen.publish.source import is_checked_out
-
     if not isinstance(result, BranchResult):
         words = {"published": "pushed", "unchanged": "is there already:", "planned": "would push"}
         console.out(f"{words[result.status]} {result.reference} {result.digest}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -19,6 +20,8 @@ from kaigen.cli.options import (
     read_overrides,
 )
 from kaigen.cli.progress import progress_line
+from kaigen.diagnostics.diagnostic import CheckFailed
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +31,13 @@ if TYPE_CHECKING:
     from kaigen.output.tree import TreeChange
     from kaigen.pipeline.output import OutputTree
     from kaigen.pipeline.result import Compilation
+
+with lazy_imports():
+    from kaigen.environments import combined as environments_combined
+    from kaigen.output import index
+    from kaigen.pipeline import output as pipeline_output
+    from kaigen.pipeline import run as pipeline_run
+
 
 MOST_ROWS = 20
 """Rows of the table at the end of a render."""
@@ -77,12 +87,6 @@ def command(
         raise click.UsageError("--stdout cannot print charts")
     if to_stdout and output is not None:
         raise click.UsageError("--stdout and --output are mutually exclusive")
-    from io import BytesIO
-
-    from kaigen.environments.combined import combined, for_each
-    from kaigen.pipeline.output import OutputTree
-    from kaigen.pipeline.run import start_run
-
     configs = read_configs(environment, output)
     if to_stdout and len(configs) > 1:
         names = ", ".join(config.environment for config in configs)
@@ -93,21 +97,23 @@ def command(
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     with progress_line(console) as progress:
 
-        def work(config: Config) -> OutputTree | Compilation:
+        def work(config: Config) -> pipeline_output.OutputTree | Compilation:
             stream = BytesIO(stdin) if stdin is not None else None
-            run = start_run(paths, config, overrides, stdin=stream, use_cache=not no_cache, progress=progress)
+            run = pipeline_run.start_run(
+                paths, config, overrides, stdin=stream, use_cache=not no_cache, progress=progress
+            )
             return run.compilation() if to_stdout else run.tree(output_folder(config, output))
 
-        results = for_each(configs, work)
+        results = environments_combined.for_each(configs, work)
     said = {config.environment: item.diagnostics for config, item in zip(configs, results, strict=True)}
-    _report(console, combined(said))
-    trees = [item for item in results if isinstance(item, OutputTree)]
+    _report(console, environments_combined.combined(said))
+    trees = [item for item in results if isinstance(item, pipeline_output.OutputTree)]
     if configs[0].environments and not (environment or paths or to_stdout):
         trees[:0] = _left_behind(output_folder(configs[0], output).parent, configs[0].environments)
     if check:
         _check(console, trees)
     for item in results:
-        if not isinstance(item, OutputTree):
+        if not isinstance(item, pipeline_output.OutputTree):
             console.write(item.stream())
     for tree in trees:
         if not check:
@@ -115,13 +121,12 @@ def command(
         tree.save()
 
 
-def _left_behind(root: Path, environments: Sequence[str]) -> list[OutputTree]:
+def _left_behind(root: Path, environments: Sequence[str]) -> list[pipeline_output.OutputTree]:
     """Obsolete trees: of deleted environments, and of the time before environments were defined."""
-    from kaigen.output.index import INDEX_NAME
-    from kaigen.pipeline.output import OutputTree
-
     below = sorted(path for path in root.iterdir() if path.name not in environments) if root.is_dir() else []
-    return [OutputTree(place) for place in (root, *below) if (place / INDEX_NAME).is_file()]
+    return [
+        pipeline_output.OutputTree(place) for place in (root, *below) if (place / index.INDEX_NAME).is_file()
+    ]
 
 
 def _report(console: Console, diagnostics: Sequence[Diagnostic]) -> None:
@@ -135,8 +140,6 @@ def _report(console: Console, diagnostics: Sequence[Diagnostic]) -> None:
 
 
 def _check(console: Console, trees: Sequence[OutputTree]) -> None:
-    from kaigen.diagnostics.diagnostic import CheckFailed
-
     stale = []
     for tree in trees:
         change = tree.plan()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
 from kaigen.cli.console import Console
+from kaigen.cli.kinds import added_kinds, find_entry, named_kinds
+from kaigen.dialects.registry import KINDS
+from kaigen.kinds.schema import combined_schema, json_schema
 
 
 @click.command("schema")
@@ -15,12 +20,6 @@ def command(console: Console, kind: str | None) -> None:
 
     Without KIND, prints one schema for every document that kaigen reads.
     """
-    import json
-
-    from kaigen.cli.kinds import added_kinds, find_entry, named_kinds
-    from kaigen.dialects.registry import KINDS
-    from kaigen.kinds.schema import combined_schema, json_schema
-
     if kind is None:
         schema = combined_schema((*KINDS, *added_kinds(console)), embedded=True)
     else:

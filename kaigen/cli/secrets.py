@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 import click
+from msgspec.structs import replace
 
 from kaigen.cli.console import Console, table
 from kaigen.cli.options import environment_option, read_one_config
+from kaigen.config.block_settings import ExternalSecretsSettings
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.run import compile_specs
+from kaigen.secrets.commands import script
+from kaigen.secrets.expected import expected_secrets
+from kaigen.secrets.listing import render_external, render_json, render_yaml
+from kaigen.secrets.provider import external_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,10 +53,6 @@ def command(
     prompts for each value and creates the Secrets; no value appears in the script or on a command line.
     `-o externalsecret` prints an ExternalSecret for each.
     """
-    from kaigen.pipeline.load import load_specs
-    from kaigen.pipeline.run import compile_specs
-    from kaigen.secrets.expected import expected_secrets
-
     if store is not None and output != "externalsecret":
         raise click.UsageError("--store requires -o externalsecret")
     config = read_one_config(console, environment)
@@ -57,26 +62,18 @@ def command(
     if output == "table":
         _table(console, secrets)
     elif output in {"json", "yaml"}:
-        from kaigen.secrets.listing import render_json, render_yaml
-
         console.write(render_json(secrets) if output == "json" else render_yaml(secrets))
     else:
         todo = [secret for secret in secrets if secret.maker is None]
         if len(todo) < len(secrets):
             console.say(f"{len(secrets) - len(todo)} of {len(secrets)} skipped: the repository creates them")
         if output == "kubectl":
-            from kaigen.secrets.commands import script
-
             console.write(script(todo))
         else:
-            from kaigen.secrets.listing import render_external
-
             console.write(render_external(todo, _external(config, store)))
 
 
 def _check_names(apps: Sequence[str], compilation: Compilation) -> None:
-    from kaigen.diagnostics.suggest import did_you_mean
-
     full = [f"{item.app.namespace}/{item.app.name}" for item in compilation.apps]
     known = {*full, *(item.app.name for item in compilation.apps)}
     for name in apps:
@@ -121,11 +118,6 @@ def _place(mark: str) -> str:
 
 
 def _external(config: Config, store: str | None) -> External:
-    from msgspec.structs import replace
-
-    from kaigen.config.block_settings import ExternalSecretsSettings
-    from kaigen.secrets.provider import external_of
-
     known = external_of(config)
     if store is None:
         if known is None:

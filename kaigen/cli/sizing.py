@@ -8,6 +8,13 @@ from typing import Any
 
 import click
 
+from kaigen.diagnostics.diagnostic import InputError
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.sizing import problem
+
+
 Command = Callable[..., Any]
 
 
@@ -50,10 +57,7 @@ def refusals() -> Iterator[None]:
     Raises:
         InputError: instead of a PlanError.
     """
-    from kaigen.diagnostics.diagnostic import InputError
-    from kaigen.sizing.problem import PlanError
-
     try:
         yield
-    except PlanError as error:
+    except problem.PlanError as error:
         raise InputError.of(error.problem.code, str(error), hint=error.hint) from None

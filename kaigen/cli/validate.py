@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import sys
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import click
 
 from kaigen.cli.console import Console
 from kaigen.cli.options import checkout_folder, environment_option, paths_argument, read_configs
+from kaigen.diagnostics.diagnostic import Severity
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.diagnostics.diagnostic import Diagnostic
+
+with lazy_imports():
+    from kaigen.diagnostics import report
+    from kaigen.environments import combined as environments_combined
+    from kaigen.pipeline import run
 
 
 @click.command("validate")
@@ -31,23 +39,16 @@ def command(console: Console, paths: tuple[str, ...], environment: str, output: 
     Runs all checks of a render on the specs in PATH (default: those of kaigen.yaml) and writes nothing. Exits with 2
     if there is an error.
     """
-    from io import BytesIO
-
-    from kaigen.diagnostics.diagnostic import Severity
-    from kaigen.diagnostics.report import render_report
-    from kaigen.environments.combined import combined
-    from kaigen.pipeline.run import validate
-
     stdin = sys.stdin.buffer.read() if "-" in paths else None
     diagnostics_by_environment: dict[str, list[Diagnostic]] = {}
     files: tuple[str, ...] = ()
     for config in read_configs(environment):
-        diagnostics_by_environment[config.environment], files = validate(
+        diagnostics_by_environment[config.environment], files = run.validate(
             paths, config, stdin=BytesIO(stdin) if stdin is not None else None
         )
-    found = combined(diagnostics_by_environment)
+    found = environments_combined.combined(diagnostics_by_environment)
     if output != "text":
-        text = render_report(found, output, files=list(files), folder=checkout_folder()).rstrip("\n")
+        text = report.render_report(found, output, files=list(files), folder=checkout_folder()).rstrip("\n")
         if text:
             console.out(text)
     elif found:

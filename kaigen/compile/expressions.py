@@ -12,16 +12,17 @@ Nothing else in an object differs between plain manifests and a chart.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from msgspec import Struct, field
 
 from kaigen.compile.go_json import go_json, sha256_hex
 
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
-
-
-Tree: TypeAlias = "bool | int | float | str | Expr | Sequence[Tree] | Mapping[str, Tree] | None"
+if TYPE_CHECKING:
+    Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+    Tree: TypeAlias = "bool | int | float | str | Expr | Sequence[Tree] | Mapping[str, Tree] | None"
+else:
+    Json = Tree = Any  # `help` resolves annotations of records, and these refer to themselves
 """An object or a subtree of it: JSON with expressions in it; mappings are dicts, sequences are lists or tuples."""
 
 

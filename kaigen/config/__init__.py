@@ -1,1 +1,1 @@
-"""`kaigen.yaml`: its blocks as pydantic models, and the settings of one run as frozen dataclasses."""
+"""`kaigen.yaml`: its blocks as pydantic models, and the settings of one run."""

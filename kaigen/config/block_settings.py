@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from kaigen.config.settings import FieldPath, Json
+from kaigen.config.json_types import FieldPath, Json
 
 
 class ObjectPatch(Struct, frozen=True):

@@ -7,6 +7,7 @@ from pathlib import Path
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.kinds.base import Block
 from kaigen.kinds.entry import KindEntry
+from kaigen.kinds.validate import validate_document
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.document_secrets import find_secrets, find_secrets_in_comments
 from kaigen.yaml.sources import read_sources
@@ -43,8 +44,6 @@ def read_document(path: Path, code: str, problems: Diagnostics) -> Document | No
 
 def validated(document: Document, entry: KindEntry, problems: Diagnostics) -> Block | None:
     """Return the document as its kind's model; None when something is wrong with it."""
-    from kaigen.kinds.validate import validate_document
-
     model, diagnostics = validate_document(document, entry)
     problems.extend(diagnostics)
     return model

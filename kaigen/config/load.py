@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import os
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from kaigen.catalog.images import default_images
-from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
+from kaigen.config.settings import FILE_NAME, Config, pins_path
+from kaigen.system.cache import build_id, cache_folder, replace_file
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.config import merge
+
 
 _MAX_CACHED_BYTES = 1 << 20
 
@@ -39,21 +48,21 @@ def load_config(root: str | Path = ".", environment: str = "") -> Config:
     config = cache.read(root)
     if config is None:
         # Only a changed file is validated: pydantic takes longer to import than an unchanged render takes.
-        from kaigen.config.merge import read_config
-
-        config = read_config(root, environment)
+        config = merge.read_config(root, environment)
         cache.write(config)
     return config
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    """The content of a file of the cache."""
+
+    settings: Config
 
 
 class _SettingsCache:
     """The settings of one environment, stored under the content of the files that they come from."""
 
     def __init__(self, path: Path, environment: str) -> None:
-        from hashlib import sha256
-
-        from kaigen.system.cache import build_id, cache_folder
-
         folder = cache_folder()
         self._path: Path | None = None
         if folder is not None and path.is_file() and path.stat().st_size < _MAX_CACHED_BYTES:
@@ -65,48 +74,15 @@ class _SettingsCache:
 
     def read(self, root: Path) -> Config | None:
         """Return the stored settings; None when there are none, or they are damaged."""
-        import msgspec
-
         try:
-            data = msgspec.json.decode(self._path.read_bytes()) if self._path else None
-            return _decoded(data, root) if isinstance(data, dict) else None
-        except (OSError, ValueError, KeyError, TypeError):
+            content = self._path.read_bytes() if self._path else b""
+            stored = msgspec.json.decode(content, type=_Stored, dec_hook=lambda _, path: Path(path))
+        except (OSError, msgspec.DecodeError):
             return None
+        return replace(stored.settings, root=root)
 
     def write(self, config: Config) -> None:
         """Store settings."""
         if self._path is None:
             return
-        import msgspec
-
-        from kaigen.system.cache import replace_file
-
-        replace_file(self._path, msgspec.json.encode(config, enc_hook=str))
-
-
-def _decoded(data: dict[str, Any], root: Path) -> Config:
-    """Return the settings from their JSON data; the classes of blocks are imported only for blocks that are there."""
-    from msgspec import convert
-
-    data["root"] = root
-    data["overrides"] = convert(data["overrides"], tuple[Override, ...])
-    if data["patches"]:
-        from kaigen.config.block_settings import ObjectPatch
-
-        data["patches"] = convert(data["patches"], tuple[ObjectPatch, ...])
-    if data["gitops"] is not None:
-        from kaigen.config.gitops_settings import GitOpsSettings
-
-        data["gitops"] = convert(data["gitops"], GitOpsSettings)
-    if data["external_secrets"] is not None:
-        from kaigen.config.block_settings import ExternalSecretsSettings
-
-        data["external_secrets"] = convert(data["external_secrets"], ExternalSecretsSettings)
-    if data["publish"] is not None:
-        from kaigen.config.block_settings import PublishSettings
-
-        data["publish"] = convert(data["publish"], PublishSettings)
-    for name, default in zip(Config.__struct_fields__, Config.__struct_defaults__, strict=True):
-        if isinstance(default, tuple):
-            data[name] = tuple(data[name])
-    return Config(**data)
+        replace_file(self._path, msgspec.json.encode(_Stored(config), enc_hook=str))

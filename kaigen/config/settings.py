@@ -1,26 +1,21 @@
-"""The settings of one run: `kaigen.yaml` with one environment's overrides merged in, as frozen dataclasses."""
+"""The settings of one run: `kaigen.yaml` with one environment's overrides merged in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Literal
 
 from msgspec import Struct, field
 
-if TYPE_CHECKING:
-    from kaigen.config.block_settings import ExternalSecretsSettings, ObjectPatch, PublishSettings
-    from kaigen.config.gitops_settings import GitOpsSettings
+from kaigen.config.block_settings import ExternalSecretsSettings, ObjectPatch, PublishSettings
+from kaigen.config.gitops_settings import GitOpsSettings
+from kaigen.config.json_types import FieldPath, Json
 
 FILE_NAME = "kaigen.yaml"
 PINS_FOLDER = "pins"
 
 Format = Literal["manifests", "chart", "both"]
-if TYPE_CHECKING:
-    Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
-else:
-    Json = Any  # msgspec reads annotations, and knows no recursive types
-FieldPath = tuple[str | int, ...]
 
 
 class Override(Struct, frozen=True):

@@ -8,6 +8,11 @@ from typing import Any, Protocol
 from kaigen.config.settings import FILE_NAME, Config
 from kaigen.diagnostics.diagnostic import Diagnostics, Mark
 from kaigen.diagnostics.field_path import FieldPath
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.config import document as config_document
+
 
 Overrides = Mapping[str, Mapping[str, Any]]
 """Values by app, `NAME` or `NAMESPACE/NAME`."""
@@ -46,9 +51,7 @@ class _ConfigPlaces:
 
     def __call__(self, path: FieldPath, *, key: bool) -> Mark | None:
         """Return the place of a path in these overrides; None when the file has changed since."""
-        from kaigen.config.document import read_document
-
-        document = read_document(self._config.root / FILE_NAME, "KG0701", Diagnostics())
+        document = config_document.read_document(self._config.root / FILE_NAME, "KG0701", Diagnostics())
         for start in ((), ("environments", self._config.environment)):
             node: Any = document.data if document else None
             for step in (*start, "values"):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from functools import cache
 
+import yaml
 from msgspec import Struct
 
 from kaigen.diagnostics.category import Category
@@ -28,8 +29,6 @@ class Code(Struct, frozen=True):
 @cache
 def codes() -> Mapping[str, Code]:
     """Return all codes, in order."""
-    import yaml
-
     # Not pathlib: it would be loaded in the path of every command.
     with open(os.path.join(os.path.dirname(__file__), "codes.yaml"), encoding="utf-8") as file:
         text = file.read()

@@ -13,8 +13,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaigen.system.lazy_import import lazy_imports
+
 if TYPE_CHECKING:
     from kaigen.diagnostics.category import Category
+
+with lazy_imports():
+    from kaigen.diagnostics import codes
 
 
 class Severity(IntEnum):
@@ -79,9 +84,7 @@ class Diagnostic(Struct, frozen=True):
     def category(self) -> Category:
         """The kind of problem; decide by this, never by the code."""
         # Only a problem needs the table of codes.
-        from kaigen.diagnostics.codes import category_of
-
-        return category_of(self.code)
+        return codes.category_of(self.code)
 
     def as_warning(self) -> Diagnostic:
         """Return the same problem as a warning."""

@@ -13,9 +13,14 @@ from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic, KaigenError, Mark, Severity
 from kaigen.diagnostics.field_path import FieldPath, dotted
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.diagnostics.category import Category
+
+with lazy_imports():
+    from kaigen.diagnostics import codes
 
 
 class Problem(Struct, frozen=True):
@@ -40,9 +45,7 @@ class Problem(Struct, frozen=True):
     def category(self) -> Category:
         """The kind of problem; decide by this, never by the code."""
         # Only a problem needs the table of codes.
-        from kaigen.diagnostics.codes import category_of
-
-        return category_of(self.code)
+        return codes.category_of(self.code)
 
     @property
     def where(self) -> str:
@@ -72,8 +75,6 @@ class ProblemError(KaigenError):
         cls, code: str, what: str, name: str, known: Iterable[str], path: FieldPath, *, where: str = ""
     ) -> ProblemError:
         """Return the error for a name that is not in a list, with the nearest name that is."""
-        from kaigen.diagnostics.suggest import did_you_mean
-
         names = sorted(known)
         listed = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
         hint = did_you_mean(name, names) or f"known: {listed or 'none'}"

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from importlib import import_module
+from posixpath import join, normpath
 
 from msgspec.structs import replace
 
 from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.diagnostics import redaction
+
 
 OUTPUTS = ("text", "json", "sarif", "github", "gitlab", "junit")
 """Output formats of the command line."""
@@ -45,15 +51,11 @@ def render_report(
             for item in found
         ]
     if found:
-        from kaigen.diagnostics.redaction import redact_diagnostic
-
-        found = [redact_diagnostic(item) for item in found]
+        found = [redaction.redact_diagnostic(item) for item in found]
     render = import_module(f"kaigen.diagnostics.reporters.{output}").render
     text: str = render(found, color=color, files=files)
     return text
 
 
 def _below(folder: str, path: str) -> str:
-    from posixpath import join, normpath
-
     return path if path.startswith(("/", "<")) else normpath(join(folder, path))

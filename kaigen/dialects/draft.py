@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pydantic import ValidationError
+
 from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.spec import Path
 
@@ -63,8 +65,6 @@ class Draft:
 
     def finish(self, kind: type[B], lowering: Lowering) -> B | None:
         """Return the spec, or None after errors at foreign fields that the kind cannot represent."""
-        from pydantic import ValidationError
-
         try:
             return kind.model_validate(self.data, by_alias=True, by_name=False)
         except ValidationError as error:

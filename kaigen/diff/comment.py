@@ -5,10 +5,14 @@ The pipeline's variables identify the pull request. The comment is found by its 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.error import HTTPError, URLError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from msgspec import Struct
 
@@ -72,10 +76,6 @@ class _Api(Struct, frozen=True):
         Raises:
             SystemFailure: the forge rejects the request, or cannot be reached.
         """
-        import json
-        from http.client import HTTPException
-        from urllib.error import HTTPError, URLError
-        from urllib.request import HTTPRedirectHandler, Request, build_opener
 
         class Stay(HTTPRedirectHandler):
             """Follows no redirect, so that the token is sent only to the configured host."""
@@ -115,8 +115,6 @@ class _Api(Struct, frozen=True):
 
 def _reason(error: Any) -> str:
     """The reason that the forge gives for an error, on one short line."""
-    import json
-
     try:
         said = json.loads(error.read(10_000))
         text = said.get("message") or said.get("error") or error.reason
@@ -283,8 +281,6 @@ def _needed(environment: Mapping[str, str], name: str, hint: str = "") -> str:
 
 
 def _pull_request(environment: Mapping[str, str]) -> int:
-    import json
-
     path = _needed(environment, "GITHUB_EVENT_PATH")
     try:
         event = json.loads(Path(path).read_bytes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Sequence
 
@@ -43,8 +44,6 @@ def value(item: Json | Absent, limit: int = 80) -> str:
 
 def _flow(item: Json, limit: int) -> str:
     """Return a value in flow style; stops soon after `limit` characters, so that large values cost little."""
-    import json
-
     if isinstance(item, str):
         head = clip(item, limit)
         return json.dumps(head, ensure_ascii=False) if _AMBIGUOUS.fullmatch(head) else head

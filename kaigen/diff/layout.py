@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import unified_diff
 
 from kaigen.diff.formatting import clean, clip, plural, value
 from kaigen.diff.model import Absent, AppChange, Change, Effect, FieldChange, Level, ObjectChange
@@ -108,8 +109,6 @@ def field_lines(change: FieldChange) -> Iterator[str]:
 
 
 def _text_lines(old: str, new: str) -> Iterator[str]:
-    from difflib import unified_diff
-
     before, after = old.split("\n"), new.split("\n")
     if before[-1:] == after[-1:] == [""]:
         before, after = before[:-1], after[:-1]

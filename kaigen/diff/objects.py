@@ -6,6 +6,7 @@ import re
 from functools import cached_property
 from typing import Any, cast
 
+import yaml
 from msgspec import Struct
 
 from kaigen.diff.model import ABSENT, Absent, Json
@@ -132,8 +133,6 @@ def read_objects(path: str, data: bytes) -> list[Obj] | Unreadable:
 
     Never raises: a file of another commit may contain anything, and the other files are still worth comparing.
     """
-    import yaml
-
     try:
         text = data.decode("utf-8-sig")
         if _may_be_deep(data) and _depth(text) > MAX_DEPTH:
@@ -159,8 +158,6 @@ def _loader() -> Any:
     """Return a safe loader, the fast one if available, that keeps dates as text, as in JSON."""
     global _LOADER
     if _LOADER is None:
-        import yaml
-
         base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         resolvers = {
             first: [(tag, pattern) for tag, pattern in known if tag != "tag:yaml.org,2002:timestamp"]
@@ -183,8 +180,6 @@ def _depth(text: str) -> int:
 
     Read from the parser's events, because libyaml's composer and ours recurse, and the former has no guard.
     """
-    import yaml
-
     depth = deepest = 0
     for event in yaml.parse(text, _loader()):
         if isinstance(event, yaml.CollectionStartEvent):

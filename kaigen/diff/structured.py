@@ -28,6 +28,7 @@ Secrets are `(hidden)`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from kaigen.diff.model import AppChange, Change, Effect, FieldChange, Json, ObjectChange
@@ -38,8 +39,6 @@ VERSION = 1
 
 def render_json(change: Change) -> str:
     """Return a change as JSON, ending in a newline."""
-    import json
-
     summary: dict[str, Json] = {
         "apps": len(change.apps),
         "danger": change.count("danger"),

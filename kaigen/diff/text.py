@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from kaigen.diff.formatting import clean, value
@@ -52,8 +53,6 @@ class _Pen:
 
     def wrap(self, text: str, indent: int, first: str = "") -> list[str]:
         """Return the text in lines, with `first` before the first line and the other lines indented to match."""
-        import textwrap
-
         lines = textwrap.wrap(
             text,
             self.width - indent - len(first),

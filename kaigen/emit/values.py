@@ -7,9 +7,13 @@ and the result is checked against the schema of the settings (source: Helm's pac
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from jsonschema import Draft7Validator, ValidationError
+from jsonschema.validators import extend
 
 from kaigen.compile.app import App
 from kaigen.compile.expressions import Json
@@ -19,9 +23,8 @@ from kaigen.config.value_layers import Layer, Overrides
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import FieldPath, dotted
 from kaigen.diagnostics.suggest import did_you_mean
-
-if TYPE_CHECKING:
-    from jsonschema import ValidationError
+from kaigen.emit.chart import values_schema
+from kaigen.kinds.errors import nearest_form, pattern_text, value_text
 
 
 def _applied(default: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,13 +59,6 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
         values: the settings with all overrides applied.
         layers: the overrides, which may know where they are written.
     """
-    import json
-
-    from jsonschema import Draft7Validator
-    from jsonschema.validators import extend
-
-    from kaigen.emit.chart import values_schema
-
     found = []
 
     def say(code: str, path: FieldPath, message: str, hint: str = "", *, key: bool = False) -> None:
@@ -94,8 +90,6 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
 
 def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
     """Check JSON Schema's `pattern`, where `$` matches only the end of the text."""
-    from jsonschema import ValidationError
-
     if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
@@ -113,8 +107,6 @@ TYPES = {
 
 def _wrong(error: ValidationError) -> tuple[str, str]:
     """The message and the hint for an invalid value."""
-    from kaigen.kinds.errors import nearest_form, pattern_text, value_text
-
     value: Any = error.instance
     wanted: Any = error.validator_value
     rule = str(error.validator)

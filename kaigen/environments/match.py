@@ -15,8 +15,10 @@ from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.field_path import FieldPath, dotted
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.dialects.registry import KINDS
 from kaigen.environments.file_entry import FileEntry
 from kaigen.environments.patch import Entries, Layer, PatchedDocument, reach
+from kaigen.kinds.promotable import SHORT, promotable_fields
 
 if TYPE_CHECKING:
     from kaigen.kinds.entry import KindEntry
@@ -102,16 +104,12 @@ def _fits(override: Override, document: Document, entry: KindEntry, namespace: s
 
 def _names(entry: KindEntry) -> set[str]:
     """The names of a kind: its key, and its kind alone unless that is the key of another kind."""
-    from kaigen.dialects.registry import KINDS
-
     return {entry.key} | ({entry.kind} - {known.key for known in KINDS})
 
 
 def _pins_patch(
     data: Any, pins: Mapping[str, str], entry: KindEntry, place: FileEntry, found: list[Diagnostic]
 ) -> dict[str, Any]:
-    from kaigen.kinds.promotable import SHORT, promotable_fields
-
     fields = promotable_fields(entry.model())
     patch: dict[str, Any] = {}
     for name, value in pins.items():

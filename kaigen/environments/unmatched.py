@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
 from kaigen.config.settings import FILE_NAME, Config, Override, pins_path
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.suggest import did_you_mean
-
-if TYPE_CHECKING:
-    from kaigen.environments.file_entry import FileEntry
+from kaigen.dialects.registry import KINDS
+from kaigen.environments.file_entry import FileEntry
 
 
 def unmatched(
@@ -36,8 +34,6 @@ def unmatched(
         ]
         if not wrong and index in matched:
             continue
-        from kaigen.environments.file_entry import FileEntry
-
         place = FileEntry(config.root / FILE_NAME, override.at)
         for number, name in wrong:
             mark = place.mark(("match", "app", number) if len(override.apps) > 1 else ("match", "app"))
@@ -50,8 +46,6 @@ def unmatched(
             found.append(_matches_none(override, place, listed))
     for name in config.pins:
         if name not in matched:
-            from kaigen.environments.file_entry import FileEntry
-
             pins = pins_path(config.root, config.environment)
             mark = FileEntry(pins, ("apps", name)).mark(key=True)
             hint = (
@@ -66,8 +60,6 @@ def unmatched(
 
 
 def _matches_none(override: Override, place: FileEntry, listed: str) -> Diagnostic:
-    from kaigen.dialects.registry import KINDS
-
     every = [entry.key for entry in KINDS]
     for kind in override.kinds:
         meant = did_you_mean(kind, every) if kind not in every else ""

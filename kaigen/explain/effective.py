@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
+from pydantic import BaseModel
 
 from kaigen.config.settings import FILE_NAME, Config
+from kaigen.config.value_layers import Layer
 from kaigen.diagnostics.diagnostic import Diagnostics, InputError, Mark, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.environments.file_entry import document_of
+from kaigen.environments.patch import PatchedDocument, reach
 from kaigen.kinds.base import Block
+from kaigen.pipeline.compile_spec import compile_spec
+from kaigen.pipeline.run import start_run
 
 if TYPE_CHECKING:
     from kaigen.config.value_layers import Overrides
@@ -85,9 +91,6 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
     Raises:
         InputError: there is no such app, several apps have the name, or its spec has errors.
     """
-    from kaigen.pipeline.compile_spec import compile_spec
-    from kaigen.pipeline.run import start_run
-
     run = start_run((), config, overrides)
     unit, position = _find(app, run)
     spec = unit.loaded.specs[position]
@@ -197,8 +200,6 @@ def _origin(spec: Spec, path: Path, config: Config) -> str:
 
 def _place(spec: Spec, path: Path, config: Config) -> str:
     """Return the place where a field of the document is written; empty when it is not."""
-    from kaigen.environments.patch import PatchedDocument, reach
-
     document = spec.document
     if reach(document.data, path)[1] < len(path):
         return ""
@@ -217,8 +218,6 @@ def _shown(mark: Mark) -> str:
 
 def _is_set(block: Any, path: Path) -> bool:
     """Return whether a field is given, and not a default of its block."""
-    from pydantic import BaseModel
-
     for step in path:
         if isinstance(block, BaseModel):
             fields = type(block).model_fields.items()
@@ -233,9 +232,6 @@ def _is_set(block: Any, path: Path) -> bool:
 
 def _config_origin(config: Config, name: str) -> str:
     """Return the place that sets a field of kaigen.yaml, which an environment may override."""
-    from kaigen.environments.file_entry import document_of
-    from kaigen.environments.patch import reach
-
     document = document_of(config.root / FILE_NAME)
     if document is not None:
         for path in (("environments", config.environment, name), (name,)):
@@ -265,8 +261,6 @@ def _setting(values: Any, keys: Sequence[str]) -> Any:
 
 def _settings(compiled: Compiled, layers: Sequence[Overrides], config: Config) -> dict[str, tuple[Any, str]]:
     """Return every overridden setting with the place of its last override."""
-    from kaigen.config.value_layers import Layer
-
     app = compiled.app
     found: dict[str, tuple[Any, str]] = {}
     for layer in layers:
@@ -286,9 +280,6 @@ def _settings(compiled: Compiled, layers: Sequence[Overrides], config: Config) -
 
 
 def _is_of_environment(layer: Overrides, config: Config) -> bool:
-    from kaigen.environments.file_entry import document_of
-    from kaigen.environments.patch import reach
-
     path = ("environments", config.environment, "values")
     document = document_of(config.root / FILE_NAME)
     return (

@@ -5,6 +5,7 @@ A package provides a kind as a `PythonKind` under the entry point group `kaigen.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -24,6 +25,4 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'kaigen.extend' has no attribute {name!r}")
-    from importlib import import_module
-
     return getattr(import_module(home), name)

@@ -11,12 +11,23 @@ from msgspec import Struct
 from kaigen.compile.app import App, Object, Place, collect_settings
 from kaigen.compile.builders.frame import WAVE
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Expr, Joined, Namespace, Release, Scope, Setting, Tree
+from kaigen.compile.expressions import (
+    Expr,
+    Joined,
+    Namespace,
+    Release,
+    Scope,
+    Setting,
+    Tree,
+    find_settings,
+    resolve,
+)
 from kaigen.compile.field_expressions import HashedName, Labels
 from kaigen.compile.finish import finish, frame_of
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
 from kaigen.kubernetes.kind_table import find_kind
+from kaigen.kubernetes.schemas import is_cluster_scoped
 
 
 class RunName(Expr, frozen=True):
@@ -61,8 +72,6 @@ def build_app(
         summary: one sentence about the app.
         pod_security: the level its pods must satisfy.
     """
-    from kaigen.kubernetes.schemas import is_cluster_scoped
-
     frame = frame_of(metadata)
     objects = []
     for part in parts:
@@ -124,8 +133,6 @@ _OWN = frozenset({"name", "namespace", "labels", "annotations"})
 
 
 def _settings(objects: Sequence[Object], problems: Problems) -> tuple[Setting, ...]:
-    from kaigen.compile.expressions import find_settings
-
     found: dict[str, Setting] = {}
     for item in objects:
         for setting in find_settings(item.body):
@@ -177,8 +184,6 @@ def joined(parts: Sequence[str | Expr]) -> str | Expr:
 
 def plain(tree: Tree, app: str, namespace: str) -> Any:
     """Return a tree with its expressions resolved to their defaults."""
-    from kaigen.compile.expressions import find_settings, resolve
-
     values: dict[str, Any] = {}
     for setting in find_settings(tree):
         here = values

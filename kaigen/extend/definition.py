@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,8 +12,13 @@ from msgspec import Struct
 from pydantic import Field
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.extend.schemas import check_schema
+from kaigen.extend.templates import check_templates
 from kaigen.kinds.base import Block
 from kaigen.kinds.entry import API_VERSION, KindEntry
+from kaigen.kinds.validate import validate_document
+from kaigen.yaml.document import parse
+from kaigen.yaml.sources import read_sources
 
 if TYPE_CHECKING:
     from kaigen.yaml.document import Document
@@ -84,6 +90,9 @@ class Definition(Struct, frozen=True):
     mark: Mark
     signature: str
 
+    def __hash__(self) -> int:
+        return hash(self.signature)
+
     def objects(self) -> list[str]:
         """Return the names of the templates that make objects, in order."""
         return [name for name in self.templates if name.endswith(SUFFIX)]
@@ -154,9 +163,6 @@ def _kind_folders(base: Path) -> Iterator[Path]:
 
 
 def _read(folder: Path, root: Path, diagnostics: Diagnostics) -> tuple[Definition | None, Name | None]:
-    from kaigen.extend.schemas import check_schema
-    from kaigen.kinds.validate import validate_document
-
     own = Diagnostics()
     head = _document(folder / FILE, root, own)
     file: Any = None
@@ -169,15 +175,11 @@ def _read(folder: Path, root: Path, diagnostics: Diagnostics) -> tuple[Definitio
         own.extend(check_schema(schema))
     templates = _templates(folder / TEMPLATES, root, own)
     if templates and not own.has_errors:
-        from kaigen.extend.templates import check_templates
-
         own.extend(check_templates(templates))
     diagnostics.extend(own)
     name = (file.defines.api_version, file.defines.kind) if file else None
     if own.has_errors or head is None or schema is None:
         return None, name
-    from hashlib import sha256
-
     texts = [head.source.text, schema.source.text, *(f"{name}\0{s.text}" for name, s in templates.items())]
     assert isinstance(schema.data, dict)
     definition = Definition(
@@ -195,9 +197,6 @@ def _read(folder: Path, root: Path, diagnostics: Diagnostics) -> tuple[Definitio
 
 
 def _document(path: Path, root: Path, diagnostics: Diagnostics) -> Document | None:
-    from kaigen.yaml.document import parse
-    from kaigen.yaml.sources import read_sources
-
     sources, problems = read_sources([str(path)], root=root)
     diagnostics.extend(problems)
     documents = [document for source in sources for document in parse(source, diagnostics)]
@@ -214,8 +213,6 @@ def _document(path: Path, root: Path, diagnostics: Diagnostics) -> Document | No
 
 
 def _templates(folder: Path, root: Path, diagnostics: Diagnostics) -> dict[str, Source]:
-    from kaigen.yaml.sources import read_sources
-
     templates: dict[str, Source] = {}
     before = len(diagnostics)
     for path in files_of(folder, (".",)):

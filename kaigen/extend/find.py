@@ -13,10 +13,12 @@ from msgspec.structs import replace
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.dialects.registry import KINDS
 from kaigen.extend.definition import Definition, files_of, read_definitions
+from kaigen.extend.folder import compile_document
 from kaigen.extend.plugins import plugin_kinds, read_by_schema
 from kaigen.extend.schemas import embedded
 from kaigen.kinds.entry import API_VERSION, find_entry
 from kaigen.kinds.kind import CompiledKind
+from kaigen.kubernetes.schemas import is_cluster_scoped
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App
@@ -52,8 +54,6 @@ class FolderKind(CompiledKind, frozen=True):
         return self._compile
 
     def _compile(self, block: Any, context: Context, problems: Problems) -> App | None:
-        from kaigen.extend.folder import compile_document
-
         assert self.definition is not None
         return compile_document(self.definition, block, context, problems)
 
@@ -123,8 +123,6 @@ def _with_free_names(
     known: Sequence[CompiledKind] = (),
 ) -> UserKinds:
     """Return the kinds whose names are not taken."""
-    from kaigen.kubernetes.schemas import is_cluster_scoped
-
     kept: list[CompiledKind] = list(known)
     refused: set[tuple[str, str] | None] = set()
     found = Diagnostics(problems)

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import linecache
+import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from kaigen.compile.app import App
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.extend.schemas import embedded, with_defaults
+from kaigen.diagnostics.problem import ProblemError
+from kaigen.extend.definition import GROUP_VERSION
+from kaigen.extend.schemas import check_schema, embedded, with_defaults
 from kaigen.extend.spec_errors import spec_errors
+from kaigen.kinds.base import Block
 from kaigen.kinds.kind import CompiledKind
+from kaigen.kinds.user import UserDocument
+from kaigen.kinds.validate import validate_document
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from kaigen.compile.app import App
     from kaigen.compile.context import Context
     from kaigen.compile.problems import Problems
-    from kaigen.kinds.base import Block
     from kaigen.kinds.positioned import Positioned
 
 GROUP = "kaigen.kinds"
@@ -50,11 +56,6 @@ class PythonKind(Struct, frozen=True):
 
     def problem(self) -> str:
         """Return why the kind cannot be used; empty if it can."""
-        import re
-
-        from kaigen.extend.definition import GROUP_VERSION
-        from kaigen.kinds.base import Block
-
         for name in ("api_version", "kind", "summary"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name):
                 return f"`{name}` must be a string that is not empty"
@@ -72,8 +73,6 @@ class PythonKind(Struct, frozen=True):
 
 
 def _schema_problem(schema: Mapping[str, Any]) -> str:
-    from kaigen.extend.schemas import check_schema
-
     found = check_schema(_Unplaced(dict(schema)))
     return found[0].message if found else ""
 
@@ -103,8 +102,6 @@ class PluginKind(CompiledKind, frozen=True):
 
     def model(self) -> type[Block]:
         """Return the model of a whole document."""
-        from kaigen.kinds.user import UserDocument
-
         assert self.offered is not None
         return self.offered.model or UserDocument
 
@@ -124,9 +121,6 @@ class PluginKind(CompiledKind, frozen=True):
         return self._compile
 
     def _compile(self, block: Any, context: Context, problems: Problems) -> App | None:
-        from kaigen.compile.app import App
-        from kaigen.diagnostics.problem import ProblemError
-
         assert self.offered is not None
         try:
             app = self.offered.compile(block, context, problems)
@@ -156,8 +150,6 @@ def read_by_schema(
     entry: CompiledKind, document: Positioned, schema: Mapping[str, Any] | None
 ) -> tuple[Any, list[Diagnostic]]:
     """Validate a document by its model and the schema of its `spec`; return it with defaults filled in, and errors."""
-    from kaigen.kinds.validate import validate_document
-
     block, found = validate_document(document, entry)
     if schema is None:
         return block, found
@@ -198,8 +190,6 @@ def plugin_kinds() -> tuple[list[PluginKind], list[Diagnostic]]:
 
 @lru_cache(maxsize=4)
 def _plugin_kinds(path: tuple[str, ...]) -> tuple[list[PluginKind], list[Diagnostic]]:
-    from importlib.metadata import entry_points
-
     kinds: list[PluginKind] = []
     found: list[Diagnostic] = []
     points = {(point.name, point.value): point for point in entry_points(group=GROUP)}

@@ -8,6 +8,7 @@ ends. An expression writes a token instead of its value; the value replaces the 
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -322,8 +323,6 @@ def _component(labels: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _b64encode(value: str) -> str:
-    from base64 import b64encode
-
     if not isinstance(value, str):
         raise MisusedValue("`b64encode` requires a string that is known at render time")
     return b64encode(value.encode()).decode()

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import best_match
+
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.field_path import FieldPath, dotted
 from kaigen.kinds.positioned import Positioned
@@ -32,9 +35,6 @@ def check_schema(document: Positioned) -> list[Diagnostic]:
     Args:
         document: the schema, with positions.
     """
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import best_match
-
     schema = document.data
     dialect = schema.get("$schema", DIALECT)
     if dialect != DIALECT:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import relevance
 from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
@@ -68,8 +70,6 @@ def spec_errors(document: Positioned, schema: dict[str, Any], spec: object) -> l
         schema: the kind's.
         spec: the spec as plain data.
     """
-    from jsonschema import Draft202012Validator
-
     errors = [
         item for error in Draft202012Validator(schema).iter_errors(spec) for item in _explain(document, error)
     ]
@@ -85,8 +85,6 @@ def spec_errors(document: Positioned, schema: dict[str, Any], spec: object) -> l
 def _explain(document: Positioned, error: ValidationError) -> Iterator[_SpecError]:
     violation = _Violation(document, error)
     if violation.rule in {"anyOf", "oneOf"} and error.context:
-        from jsonschema.exceptions import relevance
-
         depth = max(len(item.absolute_path) for item in error.context)
         if depth > len(error.absolute_path):
             deepest = [item for item in error.context if len(item.absolute_path) == depth]

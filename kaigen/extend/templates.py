@@ -9,17 +9,21 @@ from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from jinja2.exceptions import SecurityError, TemplateNotFound, TemplateSyntaxError, UndefinedError
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.extend.instrument import SOURCE_MARK
+from kaigen.extend.sandbox import MAX_TEXT, Sandbox
+from kaigen.extend.template_errors import LimitExceeded, TemplateFailure, UndefinedName
+from kaigen.yaml.document import parse
 from kaigen.yaml.sources import Source
 
 if TYPE_CHECKING:
     from kaigen.extend.definition import Definition
-    from kaigen.extend.sandbox import Run, Sandbox
-    from kaigen.extend.template_errors import TemplateFailure
+    from kaigen.extend.sandbox import Run
     from kaigen.yaml.document import Document
 
 
@@ -38,8 +42,6 @@ def mark_line(source: Source, line: int, word: str = "") -> Mark:
 
 def check_templates(templates: Mapping[str, Source]) -> list[Diagnostic]:
     """Return the syntax errors of some templates."""
-    from jinja2.exceptions import TemplateSyntaxError
-
     environment = _environment(tuple(templates.items()))
     errors = []
     for name, source in templates.items():
@@ -54,8 +56,6 @@ def _syntax_error(source: Source, error: Any) -> Diagnostic:
     message = str(error.message).rstrip(".")
     unknown = re.match(r"No (filter|test) named '([^']*)'", message)
     if unknown:
-        from kaigen.extend.sandbox import Sandbox
-
         kind, name = unknown.groups()
         environment = Sandbox(lambda _: None)
         known = environment.filters if kind == "filter" else environment.tests
@@ -69,8 +69,6 @@ def _syntax_error(source: Source, error: Any) -> Diagnostic:
 
 @lru_cache(maxsize=16)
 def _environment(templates: tuple[tuple[str, Source], ...]) -> Sandbox:
-    from kaigen.extend.sandbox import Sandbox
-
     sources = dict(templates)
 
     def load(name: str) -> tuple[str, str] | None:
@@ -108,8 +106,6 @@ class LineMap:
             text: an output with its source marks.
             sources: the templates by name.
         """
-        from kaigen.extend.instrument import SOURCE_MARK
-
         self._sources = sources
         self._starts: list[int] = []
         self._origins: list[tuple[str, int]] = []
@@ -152,8 +148,6 @@ def render(
         names: the names that templates can use.
         diagnostics: collects errors, each at its line of a template.
     """
-    from kaigen.yaml.document import parse
-
     environment = _environment(tuple(definition.templates.items()))
     environment.run = run
     outputs = []
@@ -190,8 +184,6 @@ def _output(
     diagnostics: Diagnostics,
 ) -> str | None:
     """Return the text that one template writes, or None after reporting why it fails."""
-    from jinja2.exceptions import TemplateSyntaxError
-
     try:
         return _generate(environment, name, names)
     except TemplateSyntaxError as error:
@@ -210,9 +202,6 @@ def _output(
 
 
 def _generate(environment: Sandbox, name: str, names: Mapping[str, Any]) -> str:
-    from kaigen.extend.sandbox import MAX_TEXT
-    from kaigen.extend.template_errors import LimitExceeded
-
     parts: list[str] = []
     length = 0
     for part in environment.get_template(name).generate(**names):
@@ -225,10 +214,6 @@ def _generate(environment: Sandbox, name: str, names: Mapping[str, Any]) -> str:
 
 def _failure(error: Exception, templates: Mapping[str, Source]) -> TemplateFailure | None:
     """Return what an exception means to the template's author; None for a bug of kaigen."""
-    from jinja2.exceptions import SecurityError, TemplateNotFound, UndefinedError
-
-    from kaigen.extend.template_errors import TemplateFailure, UndefinedName
-
     if isinstance(error, TemplateFailure):
         return error
     if isinstance(error, UndefinedName):

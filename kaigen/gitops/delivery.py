@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, to_builtins
 
+from kaigen.compile.field_expressions import HashedName
+from kaigen.gitops.own_kinds import DATA_KINDS
+from kaigen.kubernetes.manifest import mapping
+from kaigen.kubernetes.pods import containers, pod_templates
+from kaigen.kubernetes.schemas import is_cluster_scoped
+
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
     from kaigen.config.gitops_settings import ArgoCDSettings, FluxSettings, GitOpsSettings
@@ -83,8 +89,6 @@ def group_of(api_version: str) -> str:
 
 
 def _is_global(api_version: str, kind: str) -> bool:
-    from kaigen.kubernetes.schemas import is_cluster_scoped
-
     return bool(is_cluster_scoped(api_version, kind))
 
 
@@ -107,9 +111,6 @@ def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()
         objects: as they are written.
         needs: apps that it waits for.
     """
-    from kaigen.compile.field_expressions import HashedName
-    from kaigen.gitops.own_kinds import DATA_KINDS
-
     kinds: set[tuple[str, str]] = set()
     namespaces: set[str] = set()
     scaled: set[tuple[str, str, str]] = set()
@@ -169,9 +170,6 @@ _PLACING_S = 600
 
 def _start_seconds(body: Mapping[str, Any]) -> int:
     """How long pods may take until they are ready, in seconds; 0 for what has no startup probe."""
-    from kaigen.kubernetes.manifest import mapping
-    from kaigen.kubernetes.pods import containers, pod_templates
-
     longest = 0
     for template in pod_templates(body):  # type: ignore[arg-type]
         for container in containers(template):

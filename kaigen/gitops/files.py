@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kaigen.gitops.argocd import argocd_files
 from kaigen.gitops.delivery import Delivery
+from kaigen.gitops.flux import flux_files
 from kaigen.gitops.tenancy import tenants_of
 from kaigen.yaml.dump import dump
 
@@ -19,12 +21,8 @@ def sync_objects(delivery: Delivery) -> dict[str, tuple[dict[str, Any], Sequence
         path: (body, ()) for tenant in tenants for path, body in tenant.files().items()
     }
     if delivery.settings.argocd is not None:
-        from kaigen.gitops.argocd import argocd_files
-
         found |= argocd_files(delivery, tenants)
     if delivery.settings.flux is not None:
-        from kaigen.gitops.flux import flux_files
-
         found |= flux_files(delivery, tenants)
     found |= {path: (body, ()) for path, body in _kustomizations(found)}
     return dict(sorted(found.items()))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from kaigen.graph.build import build_graph
+from kaigen.graph.html import render_html
+from kaigen.graph.mermaid import render_mermaid
+from kaigen.graph.svg import render_svg
+
 if TYPE_CHECKING:
     from kaigen.graph.model import Graph
-    from kaigen.pipeline.result import Compilation
+
+__all__ = ["Form", "build_graph", "render_graph"]
 
 Form = Literal["mermaid", "svg", "html"]
-
-
-def build_graph(compilation: Compilation) -> Graph:
-    """Return the graph of compiled apps."""
-    from kaigen.graph.build import build_graph
-
-    return build_graph(compilation)
 
 
 def render_graph(graph: Graph, form: Form) -> str:
@@ -26,13 +25,7 @@ def render_graph(graph: Graph, form: Form) -> str:
         form: `mermaid` for a flowchart, `svg` for a drawing, `html` for a page.
     """
     if form == "html":
-        from kaigen.graph.html import render_html
-
         return render_html(graph)
     if form == "svg":
-        from kaigen.graph.svg import render_svg
-
         return render_svg(graph)
-    from kaigen.graph.mermaid import render_mermaid
-
     return render_mermaid(graph)

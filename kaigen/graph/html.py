@@ -8,6 +8,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from kaigen import __version__
 from kaigen.graph.layout import lay_out
 from kaigen.graph.model import Graph, Location, ObjectNode
 from kaigen.graph.style import FAMILIES, absence, app_relations, family, one_line
@@ -25,11 +29,6 @@ def render_html(graph: Graph) -> str:
     The page fetches nothing. Its Content-Security-Policy enforces that: it allows only the script and the style
     inside the page, by their hashes.
     """
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    from markupsafe import Markup
-
-    from kaigen import __version__
-
     layout = lay_out(graph)
     style = "\n" + _part("svg.css") + _part("page.css")
     script = "\n" + _part("page.js")

@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from kaigen.kinds.entry import Compiler, KindEntry, imported
 from kaigen.kinds.lowering import Lowered, Lowering, LoweringContext, LoweringResult
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.kinds.base import Block
     from kaigen.kinds.positioned import Positioned
+
+with lazy_imports():
+    from kaigen.kinds import validate as kinds_validate
+
 
 DIRECTIVES = ("version",)
 """Annotations, without `kaigen.dev/`, that direct kaigen in kinds that it compiles."""
@@ -21,9 +26,7 @@ class Kind(KindEntry, frozen=True):
 
     def validate(self, document: Positioned) -> tuple[Block | None, list[Diagnostic]]:
         """Return the document as the kind's model, or None and its errors."""
-        from kaigen.kinds.validate import validate_document  # pydantic: `--help` reads this module
-
-        return validate_document(document, self)
+        return kinds_validate.validate_document(document, self)
 
     def lower(self, block: Any, document: Positioned, context: LoweringContext) -> LoweringResult:
         """Return the specs that a valid document is lowered to.

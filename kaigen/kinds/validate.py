@@ -11,9 +11,14 @@ from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.entry import KindEntry, NullPath
 from kaigen.kinds.positioned import Positioned, name_of
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.kinds.base import Block
+
+with lazy_imports():
+    from kaigen.kinds import errors as kinds_errors
+
 
 _NULLABLE: tuple[NullPath, ...] = (
     ("metadata", "creationTimestamp"),  # Kubernetes' own tools write it as null.
@@ -50,9 +55,7 @@ def validate_document(document: Positioned, entry: KindEntry) -> tuple[Block | N
     try:
         model = entry.model().model_validate(document.data, by_alias=True, by_name=False)
     except ValidationError as error:
-        from kaigen.kinds.errors import explain
-
-        errors += [item for item in explain(document, entry, error) if item.path not in empty]
+        errors += [item for item in kinds_errors.explain(document, entry, error) if item.path not in empty]
         return None, errors
     return (None, errors) if errors else (model, [])
 

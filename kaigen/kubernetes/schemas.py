@@ -29,6 +29,7 @@ Atoms: `s` string, `b` boolean, `i` and `i32` integer of 64 and 32 bits, `n` num
 
 from __future__ import annotations
 
+import json
 import os
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -89,7 +90,5 @@ def _shard(name: str) -> Shard:
 
 
 def _read(name: str) -> Any:
-    import json
-
     with open(os.path.join(DATA, f"{name}.json"), "rb") as file:
         return json.loads(file.read())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Protocol, TypeAlias
 
 
@@ -35,6 +36,4 @@ def digest_of(content: FileContent) -> str:
 
 def digest(data: bytes) -> str:
     """Return the SHA-256 of bytes in hexadecimal."""
-    from hashlib import sha256
-
     return sha256(data, usedforsecurity=False).hexdigest()

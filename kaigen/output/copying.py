@@ -8,6 +8,12 @@ import stat
 from contextlib import suppress
 from typing import TypeAlias
 
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    import shutil
+
+
 Signature: TypeAlias = tuple[int, int, int]
 """Inode, size in bytes and mtime in nanoseconds: whether an entry is still the one that was copied."""
 
@@ -54,13 +60,11 @@ def link_or_copy(source: int, name: str, destination: int, target: str) -> None:
 
 
 def _copy(source: int, name: str, destination: int, target: str) -> None:
-    from shutil import copyfileobj
-
     with (
         open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=source), "rb") as old,
         open(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=destination), "wb") as new,
     ):
-        copyfileobj(old, new, 1 << 20)
+        shutil.copyfileobj(old, new, 1 << 20)
         new.flush()
         copy_metadata(old.fileno(), new.fileno(), times=True)
 

@@ -6,6 +6,12 @@ import errno
 import os
 import sys
 
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    import ctypes
+
+
 # renameat2(2), Linux 3.15; for C libraries without a wrapper: the call's number in the kernel's tables.
 _RENAME_EXCHANGE = 2
 _SYSCALL = {"x86_64": 316, "aarch64": 276, "riscv64": 276}
@@ -24,8 +30,6 @@ def exchange(first: int, first_name: str, second: int, second_name: str) -> None
     Raises:
         OSError: with an error of `UNSUPPORTED` if swapping is not supported here; nothing has changed.
     """
-    import ctypes
-
     libc = ctypes.CDLL(None, use_errno=True)
     names = os.fsencode(first_name), os.fsencode(second_name)
     if sys.platform == "darwin":

@@ -6,6 +6,11 @@ import re
 from collections.abc import Iterable, Iterator
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    import unicodedata
+
 
 INDEX_NAME = ".kaigen-index"
 STAGING_PREFIX = ".kaigen-staging-"
@@ -112,9 +117,7 @@ def fold(path: str) -> str:
     """Return the path as a file system compares it that ignores case and Unicode forms."""
     if path.isascii():
         return path.lower()
-    from unicodedata import normalize
-
-    return normalize("NFC", normalize("NFC", path).casefold())
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
 def parents(path: str) -> Iterator[str]:

@@ -11,6 +11,11 @@ from contextlib import contextmanager
 from kaigen.diagnostics.diagnostic import SystemFailure
 from kaigen.output.index import STAGING_PREFIX
 from kaigen.output.root import OutputRoot
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    import fcntl
+
 
 _LOCK_NAME = STAGING_PREFIX + "lock"
 
@@ -71,8 +76,6 @@ def _is_same(file: int, parent: int) -> bool:
 
 def _acquire(descriptor: int, root: OutputRoot, wait_s: float) -> bool:
     """Lock a file or directory; return False when the file system cannot lock it."""
-    import fcntl
-
     until = time.monotonic() + wait_s
     while True:
         try:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    import difflib
+
 
 def unified_diff(path: str, old: bytes | None, new: bytes | None) -> Iterator[str]:
     """Compare two versions of a file.
@@ -16,8 +21,6 @@ def unified_diff(path: str, old: bytes | None, new: bytes | None) -> Iterator[st
     Yields:
         Lines without their ends; none when both versions are equal.
     """
-    from difflib import unified_diff as compare
-
     names = ("/dev/null" if old is None else f"a/{path}", "/dev/null" if new is None else f"b/{path}")
     before, after = _lines(old or b""), _lines(new or b"")
     if before is None or after is None:
@@ -27,7 +30,7 @@ def unified_diff(path: str, old: bytes | None, new: bytes | None) -> Iterator[st
     if not before and not after and (old is None) != (new is None):
         yield f"--- {names[0]}"
         yield f"+++ {names[1]}"
-    for line in compare(before, after, *names, lineterm=""):
+    for line in difflib.unified_diff(before, after, *names, lineterm=""):
         text, missing_end, _ = line.partition(_NO_END)
         yield text
         if missing_end:

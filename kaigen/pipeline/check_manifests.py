@@ -5,18 +5,24 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaigen.check.app_references import check_references
+from kaigen.check.policy import check_policy
+from kaigen.check.schema_check import check_object
+from kaigen.config.settings import Config
 from kaigen.diagnostics.category import UNREADABLE, Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+from kaigen.dialects.registry import find_kind
+from kaigen.kubernetes.schemas import index
+from kaigen.yaml.document import parse
+from kaigen.yaml.sources import STDIN, Limits, read_sources
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kaigen.config.settings import Config
     from kaigen.diagnostics.problem import Problem
     from kaigen.yaml.document import Document
 
@@ -100,10 +106,6 @@ def check_manifests(
     Raises:
         ValueError: the version or the level is not known.
     """
-    from kaigen.config.settings import Config
-    from kaigen.yaml.document import parse
-    from kaigen.yaml.sources import STDIN, Limits, read_sources
-
     config = config or Config()
     # Charts with CustomResourceDefinitions render larger files than a person writes.
     limits = Limits(file_bytes=64 * 1024 * 1024, documents=20_000)
@@ -145,8 +147,6 @@ def together(checks: Iterable[Checked]) -> Checked:
 
 def _charts(path: str) -> Iterator[Path]:
     """The folders of Helm charts below a folder: their templates are no YAML yet, their values no objects."""
-    from pathlib import Path
-
     for folder, folders, files in os.walk(path):
         if "Chart.yaml" in files:
             folders.clear()
@@ -172,8 +172,6 @@ def _object(value: object) -> Object:
 
 
 def _findings(items: Sequence[_Item], target: str, pod_security: str) -> Iterator[tuple[_Item, Problem]]:
-    from kaigen.check import check_object, check_policy, check_references
-
     for item in items:
         for finding in check_object(item.body, target=target):
             yield item, finding
@@ -203,9 +201,6 @@ def _defined(bodies: Iterable[Object]) -> set[tuple[object, object]]:
 
 def _of_unknown_kind(body: Object, finding: Problem) -> Problem:
     """Return an unknown kind as an error in a known group; in other groups it may be a custom kind of the cluster."""
-    from kaigen.dialects.registry import find_kind
-    from kaigen.kubernetes.schemas import index
-
     version, kind = str(body.get("apiVersion")), str(body.get("kind"))
     if find_kind(version, kind) is not None:
         return replace(finding, hint="this is a spec: `kaigen validate` checks it")

@@ -8,14 +8,23 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaigen.catalog.images import default_images
+from kaigen.catalog.profiles import get_profile
+from kaigen.check.app_references import check_references
+from kaigen.check.policy import check_policy
+from kaigen.check.schema_check import check_object
+from kaigen.compile.context import Context
+from kaigen.compile.problems import Problems
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark, Severity
 from kaigen.pipeline.origins import spec_path
 from kaigen.pipeline.result import Compiled
+from kaigen.system.lazy_import import lazy_imports
+from kaigen.yaml.document_secrets import find_secrets
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
-    from kaigen.compile.context import Context, Key, SpecIndex
+    from kaigen.compile.context import Key, SpecIndex
     from kaigen.compile.expressions import Json
     from kaigen.config.settings import Config
     from kaigen.config.value_layers import Overrides
@@ -23,13 +32,12 @@ if TYPE_CHECKING:
     from kaigen.extend.patches import Patches
     from kaigen.kinds.spec import Spec
 
+with lazy_imports():
+    from kaigen.emit import values as emit_values
+
 
 def make_context(config: Config, specs: SpecIndex, patches: Patches | None = None) -> Context:
     """Return the context that specs are compiled in, by a repository's settings."""
-    from kaigen.catalog.images import default_images
-    from kaigen.catalog.profiles import get_profile
-    from kaigen.compile.context import Context
-
     return Context(
         profile=get_profile(config.profile),
         namespace=config.namespace,
@@ -78,8 +86,6 @@ def compile_spec(spec: Spec, context: Context, layers: Sequence[Overrides] = ())
 
 
 def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
-    from kaigen.compile.problems import Problems
-
     problems = Problems()
     naming = () if spec.naming is None else (spec.naming,)
     app: App | None = spec.target.compiler()(spec.block, context, problems, *naming)
@@ -96,10 +102,8 @@ def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
 def _values(app: App, layers: Sequence[Overrides], found: Diagnostics) -> Mapping[str, Json]:
     """Return the app's settings with overrides applied; the defaults when an override is invalid."""
     if any(name in layer for layer in layers for name in (app.name, f"{app.namespace}/{app.name}")):
-        from kaigen.emit.values import check_values, effective_values
-
-        values = effective_values(app, layers)
-        problems = check_values(app, values, layers)
+        values = emit_values.effective_values(app, layers)
+        problems = emit_values.check_values(app, values, layers)
         found.extend(problems)
         if not problems:
             return values
@@ -149,8 +153,6 @@ def _extension_problem(
 
 
 def _problems(objects: Sequence[Rendered], target: str, app: App) -> Iterable[tuple[Rendered, Problem]]:
-    from kaigen.check import check_object, check_policy, check_references
-
     for item in objects:
         for problem in check_object(item.body, target=target):
             yield item, problem
@@ -177,6 +179,4 @@ class _External:
 
 def _has_credential(spec: Spec) -> bool:
     """Return whether loading reported a credential in the spec's document."""
-    from kaigen.yaml.document_secrets import find_secrets
-
     return any(find_secrets(spec.document))  # type: ignore[arg-type]

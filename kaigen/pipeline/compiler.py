@@ -12,6 +12,7 @@ from kaigen.config.value_layers import value_layers
 from kaigen.diagnostics.category import Category
 from kaigen.kinds.input_documents import InputDocuments, ObjectName, object_name
 from kaigen.pipeline.sources import spec_key
+from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.progress import counted
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from kaigen.pipeline.unit import Unit
     from kaigen.system.progress import Progress
     from kaigen.yaml.document import Document
+
+with lazy_imports():
+    from kaigen.compile import context as compile_context
+    from kaigen.extend import patch_files
+    from kaigen.pipeline import compile_spec as pipeline_compile_spec
 
 
 class Compiler:
@@ -79,9 +85,7 @@ class Compiler:
 
     def compile(self, spec: Spec) -> SpecResult:
         """Compile one spec."""
-        from kaigen.pipeline.compile_spec import compile_spec
-
-        result = compile_spec(spec, self.context, self.overrides)
+        result = pipeline_compile_spec.compile_spec(spec, self.context, self.overrides)
         if not any(map(self._may_exist, result.references)):
             return result
         # A document that is wrong is reported where it is, and not again where it is referred to.
@@ -91,18 +95,15 @@ class Compiler:
     @cached_property
     def context(self) -> Context:
         """What specs are compiled in."""
-        from kaigen.compile.context import SpecIndex
-        from kaigen.pipeline.compile_spec import make_context
-
         patches = self.patches if self.config.patches else None
-        return make_context(self.config, SpecIndex(_Blocks(self.defines, self.config)), patches)
+        return pipeline_compile_spec.make_context(
+            self.config, compile_context.SpecIndex(_Blocks(self.defines, self.config)), patches
+        )
 
     @cached_property
     def patches(self) -> Patches:
         """The user's patches."""
-        from kaigen.extend.patch_files import read_patches
-
-        return read_patches(self.config)
+        return patch_files.read_patches(self.config)
 
 
 class _Blocks(Mapping["Key", Any]):

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.pipeline.summary import FOLDER, AppSummary, ObjectKey
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.compile.expressions import SpecPath
     from kaigen.pipeline.compiler import Compiler
     from kaigen.pipeline.unit import Unit
+
+with lazy_imports():
+    from kaigen.emit import values
+    from kaigen.environments import unmatched as environments_unmatched
+
 
 AppKey = tuple[str, str]
 """Namespace and name of an app."""
@@ -47,9 +53,7 @@ def unknown_overrides(compiler: Compiler, apps: Collection[AppKey]) -> list[Diag
     """Return an error for each overridden setting of an app that does not exist."""
     if not compiler.overrides:
         return []
-    from kaigen.emit.values import unknown_names
-
-    return unknown_names(apps, compiler.overrides)
+    return values.unknown_names(apps, compiler.overrides)
 
 
 def unmatched_overrides(
@@ -65,9 +69,7 @@ def unmatched_overrides(
     """
     config = compiler.config
     if config.overrides or config.pins:
-        from kaigen.environments.unmatched import unmatched
-
-        yield from unmatched(config, matched, set(apps))
+        yield from environments_unmatched.unmatched(config, matched, set(apps))
     if config.patches:
         yield from compiler.patches.unmatched(set(matched), apps, partial=partial)
 

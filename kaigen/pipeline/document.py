@@ -9,7 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.dialects.registry import KINDS, find_kind
 from kaigen.kinds.kind import CompiledKind
+from kaigen.kinds.lowering import LoweringContext
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
@@ -20,6 +24,14 @@ if TYPE_CHECKING:
     from kaigen.kinds.lowering import Lowered
     from kaigen.kinds.spec import Spec
     from kaigen.yaml.document import Document
+
+with lazy_imports():
+    from kaigen.compile import passthrough
+    from kaigen.environments import match
+    from kaigen.extend import find
+    from kaigen.kinds import spec
+    from kaigen.kubernetes import schemas
+    from kaigen.yaml import document_secrets
 
 
 class DocumentResult(Struct, frozen=True):
@@ -42,13 +54,9 @@ class DocumentResult(Struct, frozen=True):
 
 def is_kubernetes_object(document: Document) -> bool:
     """Return whether a document may become part of a spec, so that it is read after all specs."""
-    from kaigen.dialects.registry import find_kind
-
     if find_kind(document.apiVersion, document.kind) is not None:
         return False
-    from kaigen.kubernetes.schemas import is_cluster_scoped
-
-    return is_cluster_scoped(document.apiVersion or "", document.kind or "") is not None
+    return schemas.is_cluster_scoped(document.apiVersion or "", document.kind or "") is not None
 
 
 def read_document(
@@ -62,8 +70,6 @@ def read_document(
         config: the repository's settings.
         documents: every document of the run.
     """
-    from kaigen.dialects.registry import find_kind
-
     if not isinstance(document.data, dict):
         message = "a spec is a mapping with `apiVersion`, `kind`, `metadata` and `spec`"
         hint = "see `kaigen kinds` for what can be written"
@@ -73,10 +79,8 @@ def read_document(
         return _read_spec(document, entry, source, config, documents)
     if is_kubernetes_object(document):
         return _read_other(document, config)
-    from kaigen.extend.find import find_user_kind
-
     found = Diagnostics()
-    entry, known = find_user_kind(document.apiVersion, document.kind, config, found)
+    entry, known = find.find_user_kind(document.apiVersion, document.kind, config, found)
     if entry is not None:
         result = _read_spec(document, entry, source, config, documents)
     elif known.broken and {None, (document.apiVersion, document.kind)} & known.broken:
@@ -94,19 +98,14 @@ def _read_spec(
     document: Document, entry: Kind, source: str, config: Config, documents: InputDocuments
 ) -> DocumentResult:
     """Validate and lower a document of a known kind, with the environment's overrides and pins applied."""
-    from kaigen.kinds.lowering import LoweringContext
-    from kaigen.kinds.spec import Spec
-
     patched_document: Document | PatchedDocument = document
     matched: tuple[int | str, ...] = ()
     found: list[Diagnostic] = []
     if config.overrides or config.pins:
-        from kaigen.environments.match import explained, matched_by, patched
-
-        patched_document, found = patched(document, entry, config)
-        matched = matched_by(patched_document)
+        patched_document, found = match.patched(document, entry, config)
+        matched = match.matched_by(patched_document)
         block, problems = entry.validate(patched_document)
-        found += explained(patched_document, problems)
+        found += match.explained(patched_document, problems)
     else:
         block, problems = entry.validate(document)
         found += problems
@@ -114,7 +113,7 @@ def _read_spec(
         return _invalid(*found)
     result = entry.lower(block, patched_document, LoweringContext(config.profile, documents))
     specs = [
-        Spec(
+        spec.Spec(
             item.block,
             entry,
             _target(item, entry, config),
@@ -137,13 +136,9 @@ def _read_spec(
 
 def _target(item: Lowered, entry: Kind, config: Config) -> CompiledKind:
     """Return the kind that compiles a lowered spec."""
-    from kaigen.dialects.registry import find_kind
-
     target = entry if item.origins is None else find_kind(item.block.api_version, item.block.kind)
     if target is None:
-        from kaigen.extend.find import find_user_kind
-
-        target, _ = find_user_kind(item.block.api_version, item.block.kind, config, Diagnostics())
+        target, _ = find.find_user_kind(item.block.api_version, item.block.kind, config, Diagnostics())
     assert isinstance(target, CompiledKind)
     return target
 
@@ -156,10 +151,6 @@ def _read_other(document: Document, config: Config, added: Sequence[KindEntry] =
         config: the repository's settings.
         added: the kinds that users add.
     """
-    from kaigen.compile.passthrough import is_secret_source
-    from kaigen.dialects.registry import KINDS
-    from kaigen.yaml.document_secrets import has_secret_values
-
     api_version, kind = document.apiVersion, document.kind
     assert isinstance(document.data, dict)
     known = (*KINDS, *added)
@@ -168,9 +159,9 @@ def _read_other(document: Document, config: Config, added: Sequence[KindEntry] =
         return _invalid(*(_missing(document, name, known) for name in missing))
     if not is_kubernetes_object(document):
         return _invalid(_unknown_kind(document, api_version, kind, known))
-    if config.passthrough or is_secret_source(document.data):
+    if config.passthrough or passthrough.is_secret_source(document.data):
         return DocumentResult(plain=(document,))
-    if has_secret_values(document.data):
+    if document_secrets.has_secret_values(document.data):
         return DocumentResult()  # Reported already, and passing it through would not help.
     message = f"`{kind}` of `{api_version}` is a Kubernetes object, not a spec"
     hint = "move it out of the specs, or set `passthrough: true` in kaigen.yaml"
@@ -180,8 +171,6 @@ def _read_other(document: Document, config: Config, added: Sequence[KindEntry] =
 def _unknown_kind(
     document: Document, api_version: str, kind: str, entries: Sequence[KindEntry]
 ) -> Diagnostic:
-    from kaigen.diagnostics.suggest import did_you_mean
-
     versions = {entry.api_version for entry in entries}
     if api_version not in versions:
         hint = did_you_mean(api_version, versions) or "known: " + ", ".join(sorted(versions))

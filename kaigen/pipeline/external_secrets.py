@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from kaigen.check.schema_check import check_object
 from kaigen.config.settings import FILE_NAME
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.pipeline.result import Compiled
+from kaigen.secrets import external as writer
+from kaigen.secrets.expected import gather, merge_facts
+from kaigen.secrets.keys import missing_keys
+from kaigen.secrets.provider import external_of
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
@@ -42,10 +47,6 @@ def secret_apps(own: Sequence[Facts], others: Sequence[Facts] | None, config: Co
         others: those of the repository's other apps; None when one of these cannot be compiled.
         config: the repository's settings.
     """
-    from kaigen.secrets.expected import gather, merge_facts
-    from kaigen.secrets.keys import missing_keys
-    from kaigen.secrets.provider import external_of
-
     expected = gather(merge_facts(own))
     found = list(missing_keys(expected))
     external = external_of(config)
@@ -78,8 +79,6 @@ def not_in_charts(items: Iterable[Compiled]) -> Iterator[Diagnostic]:
 def _external(
     every: list[ExpectedSecret], external: External, config: Config, found: list[Diagnostic]
 ) -> SecretApps:
-    from kaigen.secrets import external as writer
-
     secrets = writer.required_secrets(every)
     for secret in writer.secrets_with_unknown_keys(secrets, external):
         use = next(use for use in secret.uses if not use.keys)
@@ -109,8 +108,6 @@ def _problems(
     compiled: Iterable[Compiled], secrets: Iterable[ExpectedSecret], config: Config
 ) -> Iterator[Diagnostic]:
     """Return what the API server would reject: a name or a key that an app reads."""
-    from kaigen.check import check_object
-
     known = {(item.namespace, item.name): item for item in secrets}
     for item in compiled:
         for rendered in item.objects:

@@ -7,20 +7,26 @@ from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaigen.config.settings import Config
 from kaigen.diagnostics.category import FIELDS
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
+from kaigen.kinds.input_documents import InputDocuments
 from kaigen.pipeline.document import is_kubernetes_object, read_document
 from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others, relative_path
+from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.progress import counted
 
 if TYPE_CHECKING:
     from kaigen.compile.context import Key
-    from kaigen.config.settings import Config
-    from kaigen.kinds.input_documents import InputDocuments, ObjectName
+    from kaigen.kinds.input_documents import ObjectName
     from kaigen.kinds.spec import Spec
     from kaigen.system.progress import Progress
     from kaigen.yaml.document import Document
     from kaigen.yaml.sources import Source
+
+with lazy_imports():
+    from kaigen.yaml import document as yaml_document
+    from kaigen.yaml import document_secrets
 
 
 class ParsedSource(Struct, frozen=True):
@@ -127,8 +133,6 @@ def load_specs(
     Returns:
         The source files; their diagnostics name everything that is wrong.
     """
-    from kaigen.config.settings import Config
-
     config = config or Config()
     sources, problems = read_named(paths, config, stdin=stdin)
     loaded = load_sources(counted(sources, "reading", progress), config)
@@ -142,8 +146,6 @@ def load_others(loaded: Loaded, config: Config) -> Loaded:
 
 def load_sources(sources: Iterable[Source], config: Config) -> list[LoadedSource]:
     """Parse texts, and validate and lower their documents, which may refer to each other."""
-    from kaigen.kinds.input_documents import InputDocuments
-
     every = [parse_source(source) for source in sources]
     documents = InputDocuments(document for parsed in every for document in parsed.documents)
     loaded = [lower_specs(parsed, config, documents) for parsed in every]
@@ -158,15 +160,12 @@ def load_source(source: Source, config: Config) -> LoadedSource:
 
 def parse_source(source: Source) -> ParsedSource:
     """Parse a text, and check it for secrets."""
-    from kaigen.yaml.document import parse
-    from kaigen.yaml.document_secrets import find_secrets, find_secrets_in_comments, find_shared_sops_files
-
     found = Diagnostics()
-    documents = parse(source, found)
+    documents = yaml_document.parse(source, found)
     for document in documents:
-        found.extend(find_secrets(document))
-    found.extend(find_secrets_in_comments(source, documents))
-    found.extend(find_shared_sops_files(documents))
+        found.extend(document_secrets.find_secrets(document))
+    found.extend(document_secrets.find_secrets_in_comments(source, documents))
+    found.extend(document_secrets.find_shared_sops_files(documents))
     return ParsedSource(source, tuple(documents), tuple(found))
 
 
@@ -190,8 +189,6 @@ def add_objects(loaded: LoadedSource, config: Config, consumed: Sequence[Documen
         config: the repository's settings.
         consumed: the documents that became part of specs.
     """
-    from kaigen.kinds.input_documents import InputDocuments
-
     objects = [
         document
         for document in loaded.parsed.documents

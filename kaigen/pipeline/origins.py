@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kaigen.compile.expressions import Expr
+from kaigen.compile.field_expressions import HashedName
+
 if TYPE_CHECKING:
     from kaigen.compile.app import Rendered
 
@@ -19,9 +22,6 @@ def spec_path(item: Rendered, path: Sequence[str | int], document: Any) -> Path:
         path: the place in it.
         document: the spec's document.
     """
-    from kaigen.compile.expressions import Expr
-    from kaigen.compile.field_expressions import HashedName
-
     node: Any = item.object.body
     value: Any = item.body
     for depth, key in enumerate(path):

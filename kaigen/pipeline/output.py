@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from kaigen.system.lazy_import import lazy_imports
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -18,6 +20,11 @@ if TYPE_CHECKING:
     from kaigen.output.tree_state import TreeState
     from kaigen.pipeline.result import Compilation
     from kaigen.pipeline.summary import AppRow
+
+with lazy_imports():
+    from kaigen.gitops import delivery
+    from kaigen.gitops import files as gitops_files
+    from kaigen.output import tree
 
 
 class LazyFile(Struct, frozen=True):
@@ -55,21 +62,15 @@ class OutputTree(Struct, frozen=True):
 
     def plan(self) -> TreeChange:
         """Return what `write` would change."""
-        from kaigen.output.tree import plan_tree
-
-        return plan_tree(self.root, self.files, scope=self.scope, state=self.state)
+        return tree.plan_tree(self.root, self.files, scope=self.scope, state=self.state)
 
     def diff(self, change: TreeChange) -> Iterator[str]:
         """Return the lines of a unified diff of a planned change."""
-        from kaigen.output.tree import diff_tree
-
-        return diff_tree(self.root, self.files, change, scope=self.scope)
+        return tree.diff_tree(self.root, self.files, change, scope=self.scope)
 
     def write(self) -> TreeChange:
         """Bring the folder up to date, all of it or nothing, and return what changed."""
-        from kaigen.output.tree import write_tree
-
-        return write_tree(self.root, self.files, scope=self.scope, state=self.state)
+        return tree.write_tree(self.root, self.files, scope=self.scope, state=self.state)
 
 
 def output_files(compilation: Compilation, config: Config, form: Format | None = None) -> dict[str, bytes]:
@@ -86,18 +87,15 @@ def output_files(compilation: Compilation, config: Config, form: Format | None =
     form = form or config.format
     files = compilation.files(form)
     if config.gitops is not None:
-        from kaigen.gitops.delivery import facts_of
-
-        apps = [facts_of(item.app, item.objects, item.needs) for item in compilation.apps]
+        apps = [delivery.facts_of(item.app, item.objects, item.needs) for item in compilation.apps]
         files |= sync_tree(apps, config, form)
     return dict(sorted(files.items()))
 
 
 def sync_tree(apps: Sequence[AppFacts], config: Config, form: Format) -> dict[str, bytes]:
     """Return the files for Argo CD and Flux, by facts about every app; none when kaigen.yaml configures neither."""
-    from kaigen.gitops.delivery import Delivery
-    from kaigen.gitops.files import sync_files
-
     if config.gitops is None:
         return {}
-    return sync_files(Delivery(config.environment, form == "chart", config.gitops, tuple(apps)))
+    return gitops_files.sync_files(
+        delivery.Delivery(config.environment, form == "chart", config.gitops, tuple(apps))
+    )

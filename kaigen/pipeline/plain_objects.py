@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from kaigen.check.schema_check import check_object
+from kaigen.compile.passthrough import app_name, passthrough_app, plain_namespace
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.sources import relative_path
@@ -25,9 +27,6 @@ def compile_plain(
         config: the repository's settings.
         found: receives errors and warnings.
     """
-    from kaigen.check import check_object
-    from kaigen.compile.passthrough import app_name, passthrough_app, plain_namespace
-
     documents = loaded.plain
     nameless = [document for document in documents if not document.name]
     for document in nameless:

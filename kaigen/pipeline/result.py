@@ -8,15 +8,21 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.emit.files import app_folder
+from kaigen.emit.manifests import manifest_files, manifest_stream
 from kaigen.pipeline.origins import find_text, spec_path
+from kaigen.pipeline.summary import AppRow
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
     from kaigen.compile.expressions import Json
     from kaigen.config.settings import Format
     from kaigen.kinds.spec import Spec
-    from kaigen.pipeline.summary import AppRow
     from kaigen.yaml.document import Document
+
+with lazy_imports():
+    from kaigen.emit import chart
 
 
 class Compiled(Struct, frozen=True):
@@ -45,13 +51,9 @@ class Compiled(Struct, frozen=True):
         files: dict[str, bytes] = {}
         fixed = [item for item in self.objects if item.object.verbatim]
         if form != "chart" or fixed:
-            from kaigen.emit.manifests import manifest_files
-
             files |= manifest_files(self.app, rendered=fixed if form == "chart" else self.objects)
         if form != "manifests" and len(fixed) < max(len(self.objects), 1):
-            from kaigen.emit.chart import chart_files
-
-            files |= chart_files(self.app, self.values)
+            files |= chart.chart_files(self.app, self.values)
         return files
 
     def written_at(
@@ -88,8 +90,6 @@ class Compilation(Struct, frozen=True):
 
     def owns(self, path: str) -> bool:
         """Return whether a path of the output tree belongs to one of these apps."""
-        from kaigen.emit.files import app_folder
-
         return any(path.startswith(f"{app_folder(item.app)}/") for item in self.apps)
 
     def files(self, form: Format) -> dict[str, bytes]:
@@ -105,8 +105,6 @@ class Compilation(Struct, frozen=True):
 
     def rows(self) -> list[AppRow]:
         """Return every app as a row of a table."""
-        from kaigen.pipeline.summary import AppRow
-
         return [
             AppRow(item.app.namespace, item.app.name, item.app.kind, len(item.objects), item.app.source)
             for item in self.apps
@@ -114,6 +112,4 @@ class Compilation(Struct, frozen=True):
 
     def stream(self) -> str:
         """Return all objects as one YAML stream in the order of their waves, and by app within a wave."""
-        from kaigen.emit.manifests import manifest_stream
-
         return manifest_stream([rendered for item in self.apps for rendered in item.objects])

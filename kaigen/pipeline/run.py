@@ -12,7 +12,9 @@ from typing import IO, TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.output.contents import data_of
 from kaigen.pipeline.compiler import Compiler
 from kaigen.pipeline.cross_checks import clashes, duplicate_names, unknown_overrides, unmatched_overrides
 from kaigen.pipeline.output import OutputTree
@@ -20,12 +22,14 @@ from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, re
 from kaigen.pipeline.store import Store, Stored, SyncRecord
 from kaigen.pipeline.summary import AppRow, Detail, SourceSummary, summarize
 from kaigen.pipeline.unit import Unit
+from kaigen.system.cache import cache_folder
+from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.progress import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kaigen.config.settings import Config, Format
+    from kaigen.config.settings import Format
     from kaigen.config.value_layers import Overrides
     from kaigen.output.contents import FileContent
     from kaigen.pipeline.cross_checks import RunApp
@@ -35,6 +39,10 @@ if TYPE_CHECKING:
     from kaigen.secrets.expected import Facts
     from kaigen.system.progress import Progress
     from kaigen.yaml.sources import Source
+
+with lazy_imports():
+    from kaigen.pipeline import external_secrets, result, sync
+    from kaigen.system import parallel
 
 
 class Run:
@@ -127,14 +135,12 @@ class Run:
         """Raise `InputError` with all diagnostics when one of them is an error."""
         Diagnostics(self.diagnostics).raise_errors()
 
-    def compilation(self) -> Compilation:
+    def compilation(self) -> result.Compilation:
         """Return every app with its objects.
 
         Raises:
             InputError: with all diagnostics when one of them is an error.
         """
-        from kaigen.pipeline.result import Compilation
-
         items = [item for unit in counted(self.units, "compiling", self._progress) for item in unit.apps()]
         self.raise_errors()
         compiled = [
@@ -143,7 +149,7 @@ class Run:
         ]
         compiled += self._generated
         compiled.sort(key=lambda item: (item.app.namespace, item.app.name))
-        return Compilation(tuple(compiled), tuple(self.diagnostics))
+        return result.Compilation(tuple(compiled), tuple(self.diagnostics))
 
     def files(self, form: Format | None = None) -> dict[str, FileContent]:
         """Return the output tree: content by path, sorted. Content that the cache knows is made when it is read.
@@ -233,11 +239,9 @@ class Run:
         """Compile files, on all cores when there are many, and return their summaries and content."""
         if all(unit.is_compiled for unit in units):
             return [unit.summarize(detail) for unit in units]
-        from kaigen.system.parallel import map_on_cores
-
         progress = self._progress
         tell = None if progress is None else lambda done: progress("compiling", done, len(units))
-        return map_on_cores(lambda unit: unit.summarize(detail), units, tell)
+        return parallel.map_on_cores(lambda unit: unit.summarize(detail), units, tell)
 
     @cached_property
     def _duplicates(self) -> tuple[list[Diagnostic], set[tuple[Unit, int]]]:
@@ -263,11 +267,9 @@ class Run:
         plain = [item for unit in self.units if unit.has_plain for item in unit.apps()]
         if self.config.external_secrets is None and not plain:
             return None
-        from kaigen.pipeline.external_secrets import not_in_charts, secret_apps
-
         own = [app.secrets for unit in self.units for app in unit.summary.apps if app.secrets is not None]
-        made = secret_apps(own, self._other_secrets(), self.config)
-        charts = not_in_charts(plain) if self.config.format == "chart" else ()
+        made = external_secrets.secret_apps(own, self._other_secrets(), self.config)
+        charts = external_secrets.not_in_charts(plain) if self.config.format == "chart" else ()
         return replace(made, diagnostics=(*made.diagnostics, *charts))
 
     @property
@@ -291,14 +293,12 @@ class Run:
 
     def _sync_files(self, form: Format) -> Mapping[str, FileContent]:
         """Return the files for Argo CD and Flux. Those of unchanged facts are made when they are read."""
-        from kaigen.pipeline.sync import sync_files
-
         apps = [
             replace(app.facts, needs=tuple(sorted({*app.facts.needs, *self._waits(app.key)})))
             for _, app in sorted(self._apps, key=lambda item: item[1].key)
             if app.facts is not None
         ]
-        self._sync, files = sync_files(apps, self.config, form, self._stored.sync)
+        self._sync, files = sync.sync_files(apps, self.config, form, self._stored.sync)
         return files
 
 
@@ -321,9 +321,6 @@ def start_run(
         use_cache: False compiles every file, and stores nothing.
         progress: receives the number of files read and compiled.
     """
-    from kaigen.config.settings import Config
-    from kaigen.system.cache import cache_folder
-
     config = config or Config()
     folder = cache_folder() if use_cache else None
     store = Store(folder, config, overrides) if folder is not None else None
@@ -360,8 +357,6 @@ def compile_specs(
     Raises:
         InputError: with all diagnostics, those of loading included, when one of them is an error.
     """
-    from kaigen.config.settings import Config
-
     compiler = Compiler(config or Config(), overrides)
 
     def units(sources: Loaded) -> list[Unit]:
@@ -404,7 +399,5 @@ def render(
     Raises:
         InputError: with all diagnostics when one of them is an error.
     """
-    from kaigen.output.contents import data_of
-
     run = start_run(paths, config, overrides, stdin=stdin, use_cache=False)
     return {path: data_of(content) for path, content in run.files(form).items()}

@@ -6,31 +6,31 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from kaigen.config.settings import paths_without_specs
 from kaigen.diagnostics.category import UNREADABLE
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
+from kaigen.system.lazy_import import lazy_imports
+from kaigen.yaml.sources import read_sources
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
     from kaigen.kinds.spec import Spec
     from kaigen.yaml.sources import Source
 
+with lazy_imports():
+    from kaigen.extend import find
+
 
 def read_named(
     paths: Sequence[str], config: Config, *, stdin: IO[bytes] | None = None
 ) -> tuple[list[Source], Diagnostics]:
     """Return the texts of files and folders, by default the configured ones, and what could not be read."""
-    from kaigen.config.settings import paths_without_specs
-    from kaigen.yaml.sources import read_sources
-
     named = list(paths) or [str(config.root / path) for path in config.specs]
     return read_sources(named, root=config.root, stdin=stdin, exclude=paths_without_specs(config))
 
 
 def read_others(files: Iterable[str], config: Config) -> list[Source]:
     """Return the texts of the configured files, less those given."""
-    from kaigen.config.settings import paths_without_specs
-    from kaigen.yaml.sources import read_sources
-
     seen = {Path(path).absolute() for path in files}
     folders = [str(config.root / path) for path in config.specs if (config.root / path).exists()]
     sources, _ = read_sources(folders, root=config.root, exclude=paths_without_specs(config))
@@ -41,9 +41,7 @@ def kind_problems(config: Config) -> Sequence[Diagnostic]:
     """Return the diagnostics of the kinds that the repository's folders define."""
     if not config.kinds:
         return ()
-    from kaigen.extend.find import folder_kinds
-
-    return folder_kinds(config).diagnostics
+    return find.folder_kinds(config).diagnostics
 
 
 def is_unreadable(diagnostics: Iterable[Diagnostic]) -> bool:

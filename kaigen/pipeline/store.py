@@ -18,13 +18,18 @@ from kaigen.output.contents import digest
 from kaigen.output.tree_state import TreeState
 from kaigen.pipeline.summary import AppSummary, ObjectKey, SourceSummary
 from kaigen.system.cache import build_id, replace_file
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kaigen.config.settings import Config
     from kaigen.config.value_layers import Overrides
-    from kaigen.secrets.expected import Facts
+
+with lazy_imports():
+    from kaigen.extend import digest as extend_digest
+    from kaigen.gitops import delivery
+    from kaigen.secrets import expected
 
 
 class SyncRecord(Struct, frozen=True):
@@ -106,9 +111,7 @@ def _run_digest(config: Config, overrides: Sequence[Overrides]) -> str:
     meaning = {**to_builtins(config, enc_hook=str), "root": "", "output": "", "format": "", "publish": None}
     meaning |= {"overrides": overrides, "build": build_id()}
     if config.kinds or config.patches:
-        from kaigen.extend.digest import extension_digest
-
-        meaning["extensions"] = extension_digest(config)
+        meaning["extensions"] = extend_digest.extension_digest(config)
     return digest(json.dumps(meaning, sort_keys=True, default=repr).encode())
 
 
@@ -146,9 +149,7 @@ def _three(raw: Sequence[str]) -> tuple[str, str, str]:
 def _app(raw: Sequence[Any]) -> AppSummary:
     namespace, name, kind, source, position, objects, needs, facts, secrets = raw
     if facts is not None:
-        from kaigen.gitops.delivery import AppFacts, facts_from
-
-        facts = facts_from(dict(zip(AppFacts.__struct_fields__, facts, strict=True)))
+        facts = delivery.facts_from(dict(zip(delivery.AppFacts.__struct_fields__, facts, strict=True)))
     return AppSummary(
         namespace,
         name,
@@ -162,19 +163,17 @@ def _app(raw: Sequence[Any]) -> AppSummary:
     )
 
 
-def _secrets(raw: Sequence[Any]) -> Facts:
-    from kaigen.secrets.expected import Facts, Maker, Use
-
+def _secrets(raw: Sequence[Any]) -> expected.Facts:
     reads, makes = raw
     uses = [
-        (namespace, name, kind, Use(app, item, tuple(keys), purpose, _mark(mark), *others))
+        (namespace, name, kind, expected.Use(app, item, tuple(keys), purpose, _mark(mark), *others))
         for namespace, name, kind, (app, item, keys, purpose, mark, *others) in reads
     ]
     makers = [
-        (namespace, name, Maker(way, app, None if keys is None else frozenset(keys), _mark(mark)))
+        (namespace, name, expected.Maker(way, app, None if keys is None else frozenset(keys), _mark(mark)))
         for namespace, name, (way, app, keys, mark) in makes
     ]
-    return Facts(tuple(uses), tuple(makers))
+    return expected.Facts(tuple(uses), tuple(makers))
 
 
 def _diagnostic(raw: Sequence[Any]) -> Diagnostic:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.compile.context import Key
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from kaigen.kinds.input_documents import ObjectName
     from kaigen.pipeline.result import Compiled
     from kaigen.secrets.expected import Facts
+
+with lazy_imports():
+    from kaigen.compile.builders import frame
+    from kaigen.gitops import delivery
+    from kaigen.secrets import expected
 
 
 class ObjectKey(NamedTuple):
@@ -152,13 +158,9 @@ def summarize(item: Compiled, detail: Detail, position: int = -1) -> AppSummary:
     app = item.app
     facts = secrets = None
     if detail.facts:
-        from kaigen.gitops.delivery import facts_of
-
-        facts = facts_of(app, item.objects, item.needs)
+        facts = delivery.facts_of(app, item.objects, item.needs)
     if detail.secrets:
-        from kaigen.secrets.expected import facts_of as secrets_of
-
-        secrets = secrets_of([item])
+        secrets = expected.facts_of([item])
     keys = object_keys(item)
     return AppSummary(
         app.namespace, app.name, app.kind, app.source, position, keys, item.needs, facts, secrets
@@ -167,14 +169,12 @@ def summarize(item: Compiled, detail: Detail, position: int = -1) -> AppSummary:
 
 def object_keys(item: Compiled) -> tuple[ObjectKey, ...]:
     """Return the keys of an app's objects, and of the bucket folders that it fills."""
-    from kaigen.compile.builders.frame import LOCATION
-
     keys = []
     for rendered in item.objects:
         body = rendered.body
         metadata = body["metadata"]
         group = body["apiVersion"].rpartition("/")[0]
         keys.append(ObjectKey(group, body["kind"], metadata.get("namespace", ""), metadata["name"]))
-        if folder := (metadata.get("annotations") or {}).get(LOCATION):
+        if folder := (metadata.get("annotations") or {}).get(frame.LOCATION):
             keys.append(ObjectKey("", FOLDER, "", folder))
     return tuple(keys)

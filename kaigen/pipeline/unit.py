@@ -14,6 +14,7 @@ from kaigen.output.contents import digest
 from kaigen.pipeline.output import LazyFile
 from kaigen.pipeline.sources import spec_key
 from kaigen.pipeline.summary import AppSummary, Detail, SourceSummary, summarize
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.compile.context import Key
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from kaigen.pipeline.load import LoadedSource, ParsedSource
     from kaigen.pipeline.result import Compiled
     from kaigen.yaml.sources import Source
+
+with lazy_imports():
+    from kaigen.pipeline import document as pipeline_document
+    from kaigen.pipeline import load, plain_objects
 
 
 class CompiledSource(Struct, frozen=True):
@@ -79,24 +84,18 @@ class Unit:
     @cached_property
     def parsed(self) -> ParsedSource:
         """The file's documents."""
-        from kaigen.pipeline.load import parse_source
-
-        return parse_source(self.source)
+        return load.parse_source(self.source)
 
     @cached_property
     def lowered(self) -> LoadedSource:
         """The file's specs, before it is known which of its Kubernetes objects became part of a spec."""
-        from kaigen.pipeline.load import lower_specs
-
-        return lower_specs(self.parsed, self.compiler.config, self.compiler.documents)
+        return load.lower_specs(self.parsed, self.compiler.config, self.compiler.documents)
 
     @cached_property
     def loaded(self) -> LoadedSource:
         """The file's specs and Kubernetes objects."""
-        from kaigen.pipeline.load import add_objects
-
         consumed = (*self.compiler.consumed, *self.lowered.consumed)
-        return add_objects(self.lowered, self.compiler.config, consumed)
+        return load.add_objects(self.lowered, self.compiler.config, consumed)
 
     @cached_property
     def compiled(self) -> CompiledSource:
@@ -112,10 +111,8 @@ class Unit:
             if result.compiled is not None:
                 apps.append((position, result.compiled))
         if self.loaded.plain:
-            from kaigen.pipeline.plain_objects import compile_plain
-
             names = [key[1:] for key in compiler.defines]
-            if (item := compile_plain(self.loaded, names, compiler.config, found)) is not None:
+            if (item := plain_objects.compile_plain(self.loaded, names, compiler.config, found)) is not None:
                 apps.append((-1, item))
         return CompiledSource(tuple(apps), tuple(found), tuple(dict.fromkeys(references)))
 
@@ -136,13 +133,11 @@ class Unit:
             return False
         if self._cached:
             return True
-        from kaigen.pipeline.document import is_kubernetes_object
-
         own = self.loaded.consumed
         return not any(spec.entry.volatile for spec in self.loaded.specs) and all(
             any(document is other for other in own)
             for document in self.parsed.documents
-            if is_kubernetes_object(document)
+            if pipeline_document.is_kubernetes_object(document)
         )
 
     @property

@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaigen.catalog.instances import find_instance
+from kaigen.catalog.presets import find_preset
 from kaigen.sizing.answer import Answer, Question, answer
 from kaigen.sizing.problem import PlanError
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.kinds.spec import Spec
     from kaigen.kinds.topology import Topology, TopologySpec
+
+with lazy_imports():
+    from kaigen.catalog import engines
+    from kaigen.compile.topology import sizing
+    from kaigen.kinds import blocks, serving
+    from kaigen.kinds import model as kinds_model
+    from kaigen.kinds import topology as kinds_topology
 
 
 class SpecPlan(Struct, frozen=True):
@@ -65,16 +75,13 @@ def plan_specs(
         specs: validated; Topologies may refer to Models among them.
         change: returns a question with options that replace fields of the spec.
     """
-    from kaigen.compile.topology.sizing import field_path
-    from kaigen.kinds.topology import Topology
-
     known = list(specs)
     plans: list[SpecPlan] = []
     diagnostics: list[Diagnostic] = []
     without: list[NoPlan] = []
     for spec in known:
         topology = spec.block
-        if not isinstance(topology, Topology):
+        if not isinstance(topology, kinds_topology.Topology):
             continue
         name = topology.metadata.name
         model = _model(topology, known)
@@ -84,7 +91,7 @@ def plan_specs(
         try:
             plan = answer(change(_question(topology.spec, model)))
         except PlanError as error:
-            path = field_path(error.field, topology.spec)
+            path = sizing.field_path(error.field, topology.spec)
             diagnostics.append(spec.diagnostic(error.problem.code, str(error), path, error.hint))
             continue
         plans.append(SpecPlan(name, spec.source, plan))
@@ -93,22 +100,18 @@ def plan_specs(
 
 def _model(topology: Topology, specs: Iterable[Spec]) -> str | NoPlan:
     """Return the catalogue's name of the model that a Topology serves, or why it has none."""
-    from kaigen.catalog.engines import engine_facts
-    from kaigen.catalog.presets import find_preset
-    from kaigen.kinds.serving import ServedModel
-
     spec, own = topology.spec, topology.metadata.name
     if spec.template is not None:
         return NoPlan(own, "kaigen does not know what a pod template serves")
-    if not engine_facts(spec.engine).planned:
+    if not engines.engine_facts(spec.engine).planned:
         return NoPlan(own, f"kaigen has no memory model of engine `{spec.engine}`")
     if spec.preset is not None:
         return spec.preset
     model = spec.model
-    if isinstance(model, ServedModel) and model.hugging_face is not None:
+    if isinstance(model, serving.ServedModel) and model.hugging_face is not None:
         repo = model.hugging_face.repo
     else:
-        name = model.name if isinstance(model, ServedModel) else model
+        name = model.name if isinstance(model, serving.ServedModel) else model
         repo = _repository(name, topology.metadata.namespace, specs) if name else ""
     if find_preset(repo) is None:
         what = f"`{repo}` is not a model of the catalogue" if repo else "which model it serves is not known"
@@ -118,29 +121,26 @@ def _model(topology: Topology, specs: Iterable[Spec]) -> str | NoPlan:
 
 def _repository(name: str, namespace: str | None, specs: Iterable[Spec]) -> str:
     """Return the Hub repository of a Model among the specs; empty for none."""
-    from kaigen.kinds.model import Model
-
     for spec in specs:
         block = spec.block
-        if isinstance(block, Model) and (block.metadata.name, block.metadata.namespace) == (name, namespace):
+        if isinstance(block, kinds_model.Model) and (block.metadata.name, block.metadata.namespace) == (
+            name,
+            namespace,
+        ):
             source = block.spec.source.hugging_face
             return source.repo if source is not None else ""
     return ""
 
 
 def _question(spec: TopologySpec, model: str) -> Question:
-    from kaigen.catalog.instances import find_instance
-    from kaigen.compile.topology.sizing import request_of
-    from kaigen.kinds.blocks import GpuShare
-
     resources = spec.resources
     instance = find_instance(resources.instance_type) if resources.instance_type else None
     given = resources.gpus
-    gpus, mig = (given.count, given.profile or "") if isinstance(given, GpuShare) else (given, "")
+    gpus, mig = (given.count, given.profile or "") if isinstance(given, blocks.GpuShare) else (given, "")
     gpu = resources.gpu_type or (instance.gpu.name if instance is not None and mig else "")
     return Question(
         model=model,
-        request=request_of(spec),
+        request=sizing.request_of(spec),
         instance_type=instance.name if instance is not None and not mig else "",
         gpu=gpu if instance is None or mig else "",
         gpus=gpus if instance is not None or gpu else None,

@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from kaigen.config.load import load_config
+from kaigen.config.pins import pins_text
 from kaigen.config.settings import Config, pins_path
 from kaigen.diagnostics.diagnostic import Diagnostic, InputError, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.environments.match import pin_name
+from kaigen.environments.patch import PatchedDocument
+from kaigen.kinds.promotable import promotable_values
+from kaigen.kubernetes.pod_images import images_of
+from kaigen.pipeline.run import start_run
 
 if TYPE_CHECKING:
     from kaigen.kinds.promotable import Found
@@ -150,8 +156,6 @@ def plan_promotion(
         del pins[name]
     text = None
     if moves or dropped or gone:
-        from kaigen.config.pins import pins_text
-
         text = pins_text(pins, images)
     return Promotion(
         pins_path(root, target), tuple(moves), tuple([*gone, *dropped]), text, tuple(dict.fromkeys(warnings))
@@ -183,11 +187,6 @@ def _check_step(config: Config, source: str, target: str, skip: bool) -> None:
 
 def _apps(config: Config, *, strict: bool) -> dict[str, _App]:
     """The apps of an environment by their names in pins files."""
-    from kaigen.environments.match import pin_name
-    from kaigen.environments.patch import PatchedDocument
-    from kaigen.kinds.promotable import promotable_values
-    from kaigen.pipeline.run import start_run
-
     run = start_run((), config, use_cache=False)
     errors = [item for item in run.load_diagnostics if item.severity is Severity.ERROR]
     if strict and errors:
@@ -223,8 +222,6 @@ def _own_images(config: Config, apps: Mapping[str, _App]) -> dict[str, set[str]]
 
     Those of `helm test` count where charts are written or published.
     """
-    from kaigen.kubernetes.pod_images import images_of
-
     charts = config.format != "manifests" or (
         config.publish is not None and config.publish.charts is not None
     )
@@ -264,8 +261,6 @@ def _listed(names: Iterable[str]) -> str:
 
 def _is_own(app: _App, found: Found, target: str, warnings: list[Diagnostic]) -> bool:
     """Whether the environment gets its own value for a field from kaigen.yaml, or for one that it belongs to."""
-    from kaigen.environments.patch import PatchedDocument
-
     document = app.spec.document
     if not isinstance(document, PatchedDocument):
         return False

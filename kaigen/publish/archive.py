@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import struct
+import tarfile
 from collections.abc import Iterator, Mapping
+from zlib import crc32
 
 # No name, no time, no extra flags, unknown system: RFC 1952.
 _GZIP_HEADER = bytes.fromhex("1f8b08000000000000ff")
@@ -22,8 +24,6 @@ def tgz(files: Mapping[str, bytes], *, first: tuple[str, ...] = ()) -> bytes:
         The archive. All times are 1970, all owners root, all modes 0644. It is not compressed: implementations of
         deflate differ, and the same content must have the same digest.
     """
-    import tarfile
-
     order = [path for path in first if path in files]
     order += sorted(files.keys() - set(order))
     target = io.BytesIO()
@@ -38,8 +38,6 @@ def tgz(files: Mapping[str, bytes], *, first: tuple[str, ...] = ()) -> bytes:
 
 def gzip_stored(data: bytes) -> bytes:
     """Return the data as a gzip file (RFC 1952) of stored blocks (RFC 1951, 3.2.4)."""
-    from zlib import crc32
-
     return b"".join([_GZIP_HEADER, *_blocks(data), struct.pack("<II", crc32(data), len(data) & 0xFFFFFFFF)])
 
 

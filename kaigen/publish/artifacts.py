@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+import yaml
+
 from kaigen.diagnostics.diagnostic import InputError
 from kaigen.kubernetes.pod_images import images_of
 from kaigen.publish.archive import tgz
@@ -94,8 +96,6 @@ def _framed(path: str, content: bytes) -> bytes:
 
 def _metadata(chart_yaml: bytes) -> bytes:
     """Return Chart.yaml as the JSON that Helm stores as the chart's configuration."""
-    import yaml
-
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return encode(yaml.load(chart_yaml, Loader=loader))
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from kaigen import __version__
 from kaigen.publish.source import Source
 
 STATEMENT = "application/vnd.in-toto+json"
@@ -27,8 +28,6 @@ def provenance(
         parameters: the parameters of the rendering, such as the environment.
         materials: SHA-256 in hexadecimal of each input file, by its path in the repository.
     """
-    from kaigen import __version__
-
     origin: dict[str, Any] = {"digest": {"gitCommit": source.commit}}
     if source.repository:
         origin["uri"] = f"git+{source.repository}"

@@ -12,6 +12,8 @@ import hashlib
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import sleep
 
 from msgspec import Struct
 
@@ -19,6 +21,7 @@ from kaigen.diagnostics.diagnostic import InputError, Mark, SystemFailure
 from kaigen.git.failures import BranchMoved, main_error, mask, pull_request_url, remote_failure
 from kaigen.git.remote import Git, check_branch
 from kaigen.git.runner import Result
+from kaigen.output.index import INDEX_NAME, parents, parse_index
 from kaigen.publish.branch_changes import Entry, FolderChanges, PublishedFolder, folder_changes
 from kaigen.publish.message import commit_message, read_trailers
 from kaigen.publish.results import AppChanges, BranchResult, TreeResult
@@ -94,8 +97,6 @@ def publish_branch(
         CheckFailed: the branch was rendered from a commit that this source does not contain.
         SystemFailure: the remote is unreachable or rejects the push, or signing fails.
     """
-    from time import sleep
-
     options = options or PublishOptions()
     publication = _Publication(git, source, check_branch(git, branch), trees, options)
     for attempt in range(1, ATTEMPTS + 1):
@@ -246,8 +247,6 @@ class _Publication:
     def _folder_changes(
         self, tree: Tree, oids: Mapping[str, str], entries: Mapping[str, Entry]
     ) -> tuple[FolderChanges, AppChanges]:
-        from kaigen.output.index import INDEX_NAME, parents, parse_index
-
         prefix = f"{tree.path}/" if tree.path else ""
         for path in (tree.path, *parents(tree.path)) if tree.path else ():
             if path in entries:
@@ -286,8 +285,6 @@ class _Publication:
 
     def _write_tree(self, tip: str | None, all_changes: Sequence[FolderChanges]) -> str:
         """Write the tree object with all changes and return its hash."""
-        from tempfile import TemporaryDirectory
-
         writes: dict[str, bytes] = {}
         removes: list[str] = []
         for tree, changes in zip(self.trees, all_changes, strict=True):

@@ -5,9 +5,12 @@ The format is Docker's `config.json`; helpers use the protocol of docker-credent
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,9 @@ class Credentials(Struct, frozen=True):
     user: str = ""
     password: str = ""
     identity_token: str = ""
+
+    def __repr__(self) -> str:
+        return "Credentials()"
 
 
 def find_credentials(host: str) -> Credentials | None:
@@ -91,9 +97,6 @@ def _mapping(value: object) -> dict[str, Any]:
 
 
 def _entry(entry: dict[str, Any], path: Path) -> Credentials:
-    import base64
-    import binascii
-
     user = password = ""
     if entry.get("auth"):
         try:
@@ -108,8 +111,6 @@ def _entry(entry: dict[str, Any], path: Path) -> Credentials:
 
 def _call_helper(helper: str, name: str) -> Credentials | None:
     """Return the answer of `docker-credential-HELPER get`; None when it has no credentials for this registry."""
-    import subprocess
-
     if not _HELPER_NAME.fullmatch(helper):
         raise SystemFailure(
             f"`{helper}` is not a valid name of a credential helper",

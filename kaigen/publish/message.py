@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from kaigen import __version__
 from kaigen.publish.results import TreeResult
 from kaigen.publish.source import Source
 
@@ -70,8 +71,6 @@ def _body(tree: TreeResult) -> str:
 
 def trailers(source: Source) -> str:
     """Return the last paragraph, in the format of `git interpret-trailers`."""
-    from kaigen import __version__
-
     lines = [f"Source-Commit: {source.commit}"]
     if source.repository:
         lines.append(f"Source-Repository: {source.repository}")

@@ -10,9 +10,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.config.block_settings import PublishSettings
+from kaigen.config.settings import FILE_NAME, pins_path
 from kaigen.diagnostics.diagnostic import Diagnostic, InputError
 from kaigen.git.remote import Git, check_branch
 from kaigen.git.repository import require_repository
+from kaigen.output.index import path_problem
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.output import output_files
+from kaigen.pipeline.run import compile_specs
+from kaigen.publish.artifact import push_artifact
+from kaigen.publish.artifacts import chart_artifact, expand, manifests_artifact, unique
 from kaigen.publish.branch import PublishOptions, Tree, publish_branch
 from kaigen.publish.results import ArtifactResult, BranchResult
 from kaigen.publish.source import Source, read_source
@@ -123,8 +130,6 @@ class Plan(Struct, frozen=True):
             InputError, CheckFailed, SystemFailure: as `publish_branch` and `push_artifact`. Everything yielded so
                 far is published; the remaining targets are not.
         """
-        from kaigen.publish.artifact import push_artifact
-
         options = options or PublishOptions()
         for artifact in self.artifacts:
             yield push_artifact(
@@ -155,11 +160,6 @@ def make_plan(
     Raises:
         InputError: all errors of the specs; KG0901, KG0902, KG0905, KG0906, KG0907 for the destination.
     """
-
-    from kaigen.pipeline.load import load_specs
-    from kaigen.pipeline.output import output_files
-    from kaigen.pipeline.run import compile_specs
-    from kaigen.publish.artifacts import chart_artifact, expand, unique
 
     root = configs[0].root
     require_repository(root)
@@ -196,9 +196,6 @@ def make_plan(
 def _manifests(
     compilation: Compilation, config: Config, source: Source, url: str, materials: Mapping[str, str]
 ) -> Artifact:
-    from kaigen.pipeline.output import output_files
-    from kaigen.publish.artifacts import manifests_artifact
-
     flux = config.gitops.flux if config.gitops else None
     # The Flux objects are in the artifact only if Flux reads them from there; anyone else who applies the whole
     # artifact wants just the apps.
@@ -213,9 +210,6 @@ def _folder(where: Destination, config: Config, source: Source) -> str:
     Raises:
         InputError: KG0902.
     """
-    from kaigen.output.index import path_problem
-    from kaigen.publish.artifacts import expand
-
     default = "/".join(part for part in (source.folder, config.output) if part)
     text = default if where.path is None else expand(where.path, config)
     path = "/".join(part for part in text.split("/") if part not in ("", "."))
@@ -240,8 +234,6 @@ def _require_separate_folders(branch: str, trees: Sequence[Tree]) -> None:
 
 def _materials(loaded: Loaded, config: Config, source: Source) -> dict[str, str]:
     """Return the SHA-256 of every input file, by its path in the repository."""
-    from kaigen.config.settings import FILE_NAME, pins_path
-
     digests = {}
     root = config.root.absolute()
     pins = [pins_path(config.root, config.environment)] if config.environment else []

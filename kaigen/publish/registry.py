@@ -7,6 +7,7 @@ a redirect to another host, and only over TLS or to this machine.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import http.client
 import json
@@ -17,10 +18,12 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
 from email.message import Message
+from time import sleep
 from typing import Any
 
 from msgspec import Struct
 
+from kaigen import __version__
 from kaigen.diagnostics.diagnostic import SystemFailure
 from kaigen.git.failures import mask
 from kaigen.publish.credentials import Credentials, find_credentials
@@ -67,8 +70,6 @@ class _Opener:
     """Sends requests, with one retry policy for all."""
 
     def __init__(self, pause: Callable[[float], object] | None) -> None:
-        from time import sleep
-
         self._open = urllib.request.build_opener(_Redirects()).open
         self._pause = pause or sleep
 
@@ -232,8 +233,6 @@ class Registry:
 
     def _authorize(self, challenge: str) -> str:
         """Return the value of `Authorization` for a challenge (RFC 9110, 11.6.1); empty without credentials."""
-        import base64
-
         if not self._credentials_read:
             self._credentials, self._credentials_read = find_credentials(self.reference.host), True
         login = self._credentials
@@ -280,8 +279,6 @@ def digest_of(content: bytes) -> str:
 
 
 def _agent() -> str:
-    from kaigen import __version__
-
     return f"kaigen/{__version__}"
 
 

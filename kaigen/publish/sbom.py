@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
+from uuid import NAMESPACE_URL, uuid5
 
 from kaigen.publish.attestation import encode
 
@@ -22,8 +23,6 @@ def bill_of_images(name: str, version: str, digest: str, images: Iterable[str]) 
         digest: digest of the manifest, from which the serial number of the bill is derived.
         images: the images, as the pods name them.
     """
-    from uuid import NAMESPACE_URL, uuid5
-
     components = [_component(image) for image in sorted(set(images))]
     bom = {
         "bomFormat": "CycloneDX",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaigen.config.settings import FILE_NAME, PINS_FOLDER
 from kaigen.diagnostics.diagnostic import CheckFailed, InputError
 from kaigen.git.failures import without_userinfo
 from kaigen.git.remote import Git
@@ -48,8 +49,6 @@ def read_source(git: Git, configs: Sequence[Config], *, allow_dirty: bool = Fals
     Raises:
         InputError: KG0802 no repository, KG0801 no commit yet, KG0901 uncommitted changes.
     """
-    from kaigen.config.settings import FILE_NAME, PINS_FOLDER
-
     commit = head_commit(git.folder)
     paths = dict.fromkeys([FILE_NAME, PINS_FOLDER, *(spec for config in configs for spec in config.specs)])
     dirty = [path for path in paths if is_dirty(git.folder, path)]

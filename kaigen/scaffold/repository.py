@@ -6,7 +6,15 @@ import json
 import re
 from pathlib import Path
 
+from kaigen import __version__
+from kaigen.catalog.images import default_images
+from kaigen.catalog.profiles import profile_names
+from kaigen.config.file import CONFIG_ENTRY
 from kaigen.diagnostics.diagnostic import Diagnostic, InputError, Mark, SystemFailure
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.dialects.registry import KINDS
+from kaigen.kinds.base import DNS_LABEL
+from kaigen.kinds.schema import combined_schema, json_schema
 
 FILES = Path(__file__).parent / "files"
 
@@ -29,15 +37,6 @@ def repository_files(*, profile: str = "generic", namespace: str = "ml") -> dict
     Raises:
         InputError: for a profile or namespace that cannot be.
     """
-    from kaigen import __version__
-    from kaigen.catalog.images import default_images
-    from kaigen.catalog.profiles import profile_names
-    from kaigen.config.file import CONFIG_ENTRY
-    from kaigen.diagnostics.suggest import did_you_mean
-    from kaigen.dialects.registry import KINDS
-    from kaigen.kinds.base import DNS_LABEL
-    from kaigen.kinds.schema import combined_schema, json_schema
-
     found = []
     if profile not in profile_names():
         hint = did_you_mean(profile, profile_names()) or "known: " + ", ".join(profile_names())

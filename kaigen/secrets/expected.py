@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from kaigen.diagnostics.diagnostic import Mark
+from kaigen.diagnostics.field_path import dotted
 from kaigen.kubernetes.made_secrets import SECRET, MadeSecret, made_secret
 from kaigen.kubernetes.references import Reference, references_of
 from kaigen.kubernetes.secret_types import OPAQUE
@@ -140,8 +141,6 @@ def _maker(item: Compiled, index: int, made: MadeSecret, app: str) -> Maker:
 
 
 def _use(item: Compiled, index: int, reference: Reference, app: str) -> Use:
-    from kaigen.diagnostics.field_path import dotted
-
     body = item.objects[index].body
     keys = tuple(key for key, _ in reference.keys)
     mark, path = item.written_at(

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.secrets.expected import ExpectedSecret
 
 
 def missing_keys(secrets: list[ExpectedSecret]) -> Iterator[Diagnostic]:
     """Yield a warning (KG0330) for each key that is read and not made."""
-    from kaigen.diagnostics.suggest import did_you_mean
-
     for secret in secrets:
         maker = secret.maker
         if maker is None or maker.keys is None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
+from kaigen.secrets.commands import comment
 from kaigen.secrets.expected import ExpectedSecret, Use
+from kaigen.secrets.external import skeleton
 from kaigen.secrets.provider import External
+from kaigen.yaml.dump import dump
 
 
 def described(secret: ExpectedSecret) -> dict[str, Any]:
@@ -42,24 +46,16 @@ def _use(use: Use) -> dict[str, Any]:
 
 def render_json(secrets: Iterable[ExpectedSecret]) -> str:
     """Return the Secrets as a JSON list."""
-    import json
-
     return json.dumps([described(secret) for secret in secrets], indent=2, ensure_ascii=False) + "\n"
 
 
 def render_yaml(secrets: Iterable[ExpectedSecret]) -> str:
     """Return the Secrets as a YAML list."""
-    from kaigen.yaml.dump import dump
-
     return dump([described(secret) for secret in secrets])
 
 
 def render_external(secrets: Iterable[ExpectedSecret], external: External) -> str:
     """Return an ExternalSecret for each Secret as one YAML stream; a comment marks those with unknown keys."""
-    from kaigen.secrets.commands import comment
-    from kaigen.secrets.external import skeleton
-    from kaigen.yaml.dump import dump
-
     parts = []
     for secret in secrets:
         lines = comment(secret)

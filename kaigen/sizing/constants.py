@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -10,8 +11,6 @@ from typing import Any
 
 @cache
 def _file() -> dict[str, Any]:
-    import json
-
     data: dict[str, Any] = json.loads((Path(__file__).parent / "constants.json").read_bytes())
     return data
 

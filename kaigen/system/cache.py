@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
+
+import kaigen
 
 OFF = "off"
 """Value of `KAIGEN_CACHE_DIR` that turns caches off."""
@@ -24,10 +27,6 @@ def cache_folder() -> Path | None:
 @cache
 def build_id() -> str:
     """Return a digest of this installation of kaigen: its version, and the sizes and times of its files."""
-    from hashlib import sha256
-
-    import kaigen
-
     parts = [kaigen.__version__]
     waiting = [os.path.dirname(kaigen.__file__)]
     while waiting:

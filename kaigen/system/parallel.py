@@ -14,6 +14,13 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeVar
 
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    import pickle
+    import signal
+
+
 LEAST_ITEMS = 100
 """Fewest items for which a process saves time. Measured with specs, which take a millisecond each."""
 MOST_PROCESSES = 8
@@ -96,8 +103,6 @@ class _Child:
 
     def results(self) -> list[Any] | None:
         """Wait for the child and return its results; None when it did not finish."""
-        import pickle
-
         with open(self._pipe, "rb", closefd=False) as pipe:
             data = pipe.read()
         process, self._process = self._process, 0
@@ -108,8 +113,6 @@ class _Child:
         """Kill the child if it still runs."""
         os.close(self._pipe)
         if self._process:
-            import signal
-
             os.kill(self._process, signal.SIGKILL)
             os.waitpid(self._process, 0)
 
@@ -117,8 +120,6 @@ class _Child:
 def _run(work: Callable[[T], object], share: Sequence[T], read: int, write: int) -> NoReturn:
     """Run in the child, and exit: callers further up the stack must not run in two processes."""
     try:
-        import pickle
-
         os.close(read)  # so that a write fails when the parent is gone, and the child ends too
         # Objects of the parent are shared memory: the garbage collector would copy them.
         gc.freeze()

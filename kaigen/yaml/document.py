@@ -11,9 +11,14 @@ from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNo
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
 from kaigen.diagnostics.field_path import dotted
+from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.compose import PLAIN, Unreadable, compose, compose_parts
 from kaigen.yaml.construct import Constructor, JsonValue, NodeProblem
 from kaigen.yaml.sources import Source
+
+with lazy_imports():
+    from kaigen.yaml import json_text, syntax
+
 
 __all__ = ["Document", "JsonValue", "parse"]
 
@@ -34,6 +39,9 @@ class Document(Struct, frozen=True, eq=False):
     index: int
     data: JsonValue
     node: Node
+
+    def __repr__(self) -> str:
+        return f"Document({self.source!r}, index={self.index}, data={self.data!r})"
 
     @property
     def apiVersion(self) -> str | None:
@@ -109,11 +117,9 @@ def parse(source: Source, diagnostics: Diagnostics) -> list[Document]:
 
 
 def _parse_json(source: Source, diagnostics: Diagnostics) -> list[Document]:
-    from kaigen.yaml.json_text import compose_json
-
     documents: list[Document] = []
     try:
-        node = compose_json(source.text)
+        node = json_text.compose_json(source.text)
     except Unreadable as error:
         diagnostics.add(_unreadable(source, 0, error))
         return documents
@@ -123,8 +129,6 @@ def _parse_json(source: Source, diagnostics: Diagnostics) -> list[Document]:
 
 
 def _parse_parts(source: Source, diagnostics: Diagnostics) -> list[Document]:
-    from kaigen.yaml.syntax import explain
-
     documents: list[Document] = []
     constructor = Constructor(source.text)
     index = 0
@@ -133,7 +137,7 @@ def _parse_parts(source: Source, diagnostics: Diagnostics) -> list[Document]:
             diagnostics.add(_unreadable(source, start, result))
             index += 1
         elif isinstance(result, YAMLError):
-            diagnostics.add(explain(result, source, start, stop))
+            diagnostics.add(syntax.explain(result, source, start, stop))
             index += 1
         else:
             for node in result:

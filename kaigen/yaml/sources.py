@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark, Severity
+from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+with lazy_imports():
+    from kaigen.diagnostics import suggest
+    from kaigen.secret_scan import detect
+
 
 STDIN = "<stdin>"
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -53,8 +61,6 @@ class Source(Struct, frozen=True):
     @property
     def digest(self) -> str:
         """The SHA-256 of the text in UTF-8, in hex."""
-        from hashlib import sha256
-
         return sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()
 
     def mark_at(self, start: int, end: int | None = None) -> Mark:
@@ -211,8 +217,6 @@ class _Reader:
     def _take_stdin(self) -> None:
         stream = self._stdin
         if stream is None:
-            import sys
-
             stream = sys.stdin.buffer
         try:
             data = stream.read(self._limits.file_bytes + 1)
@@ -319,9 +323,7 @@ def _count_documents(text: str, enough: int) -> int:
 
 def _may_contain_secret(text: str) -> bool:
     # A file of comments is not a spec, but its comments are in Git too.
-    from kaigen.secret_scan.detect import may_contain_secret
-
-    return may_contain_secret(text)
+    return detect.may_contain_secret(text)
 
 
 def _within(path: str, folder: str) -> bool:
@@ -358,8 +360,6 @@ def _ancestors(path: str) -> Iterator[tuple[str, str]]:
 def _nearest_path(path: str) -> str:
     if any(char in path for char in "*?["):
         return "no file matches this pattern"
-    from kaigen.diagnostics.suggest import nearest
-
     for folder, name in _ancestors(path):
         if not os.path.isdir(folder or "."):
             continue
@@ -367,6 +367,6 @@ def _nearest_path(path: str) -> str:
             names = sorted(os.listdir(folder or "."))[:5000]
         except OSError:
             return ""
-        close = nearest(name, [each for each in names if not each.startswith(".")])
+        close = suggest.nearest(name, [each for each in names if not each.startswith(".")])
         return f"did you mean `{_shown(os.path.join(folder, close[0]))}`?" if close else ""
     return ""

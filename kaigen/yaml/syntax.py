@@ -12,6 +12,7 @@ from collections.abc import Callable
 from yaml.error import MarkedYAMLError, YAMLError
 
 from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.suggest import nearest
 from kaigen.yaml.error_context import MOST_SCANNED, OPENING_OF, ErrorContext, Explanation
 from kaigen.yaml.sources import Source
 from kaigen.yaml.structure import (
@@ -83,8 +84,6 @@ def _undefined_alias(error: ErrorContext) -> Explanation:
     )
     hint = ""
     if known:
-        from kaigen.diagnostics.suggest import nearest
-
         close = nearest(shown[1:], known)
         hint = f"did you mean `*{close[0]}`?" if close else ""
     return Explanation(

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kaigen.check import check_object, check_policy
+from kaigen.check.policy import check_policy
+from kaigen.check.schema_check import check_object
 from kaigen.compile.builders.frame import WAVE
 from kaigen.compile.expressions import Scope, resolve
 from kaigen.kubernetes.schemas import is_cluster_scoped

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.check import check_object
+from kaigen.check.schema_check import check_object
 from kaigen.gitops.own_kinds import OWN_KINDS
 from kaigen.kubernetes.schemas import is_cluster_scoped
 from tests import helm, tools

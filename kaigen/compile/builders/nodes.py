@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.routes import gateway_duration
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Joined, Namespace, Release, Shortened, Tree, shortened
 from kaigen.diagnostics.problem import ProblemError
@@ -137,6 +138,4 @@ def _limits(request: NodePoolRequest, nodes: int) -> dict[str, Tree]:
 
 def _go_duration(duration: str | None) -> str:
     """Return a duration in Karpenter's format, without days."""
-    from kaigen.compile.builders.routes import gateway_duration
-
     return gateway_duration(duration) if duration else ""

@@ -5,6 +5,7 @@ Source of the form: GitLab's documentation, "Code Quality report format".
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
@@ -17,8 +18,6 @@ _NO_FILE = "kaigen.yaml"
 
 def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Sequence[str] = ()) -> str:
     """The report: a list, empty when nothing was found."""
-    import json
-
     marks = fingerprints(diagnostics)
     return (
         json.dumps([_entry(item, mark) for item, mark in zip(diagnostics, marks, strict=True)], indent=2)

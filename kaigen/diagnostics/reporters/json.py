@@ -10,6 +10,7 @@ those that were looked at.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 from kaigen.diagnostics.diagnostic import Diagnostic
@@ -18,8 +19,6 @@ from kaigen.diagnostics.reporters.summary import LONGEST_LINE, counts
 
 def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Sequence[str] = ()) -> str:
     """The report; colour is not for programs."""
-    import json
-
     looked_at = {*files, *(item.mark.file for item in diagnostics if item.mark)}
     report = {
         "version": 1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from xml.etree import ElementTree
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.reporters.summary import plural, printable
@@ -13,8 +14,6 @@ _NO_FILE = "kaigen"
 
 def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Sequence[str] = ()) -> str:
     """Return the report. Warnings and notes are part of the output of a case and do not fail it."""
-    from xml.etree import ElementTree
-
     cases: dict[str, list[Diagnostic]] = {file: [] for file in files}
     for item in diagnostics:
         cases.setdefault(item.mark.file if item.mark else _NO_FILE, []).append(item)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
+from kaigen import __version__
 from kaigen.diagnostics.codes import codes
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.reporters.summary import LONGEST_LINE, fingerprints
@@ -18,12 +22,8 @@ _GROUPS = {"KG01": "syntax", "KG02": "fields", "KG03": "references", "KG04": "di
 
 def render(diagnostics: Sequence[Diagnostic], *, color: bool = False, files: Sequence[str] = ()) -> str:
     """The report; its rules are the codes that occur."""
-    import json
-
     codes = sorted({item.code for item in diagnostics})
     rules = {code: place for place, code in enumerate(codes)}
-    from kaigen import __version__
-
     driver: _Object = {
         "name": "kaigen",
         "semanticVersion": __version__,
@@ -90,8 +90,5 @@ def _physical(mark: Mark) -> _Object:
 
 def uri(path: str) -> str:
     """A path as a URI reference: relative ones stay relative to where kaigen ran."""
-    import os
-    from urllib.parse import quote
-
     quoted = quote(os.fsencode(path))
     return f"file://{quoted}" if path.startswith("/") else quoted

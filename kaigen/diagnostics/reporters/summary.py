@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from hashlib import sha256
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 
@@ -44,8 +45,6 @@ def fingerprints(diagnostics: Sequence[Diagnostic]) -> list[str]:
 
     Of the code, the file, the field and the text of the line, and of how many like it came before.
     """
-    from hashlib import sha256
-
     seen: dict[str, int] = {}
     found = []
     for item in diagnostics:

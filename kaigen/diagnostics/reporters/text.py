@@ -6,6 +6,11 @@ from collections.abc import Sequence
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.reporters.summary import printable, sentence
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    import unicodedata
+
 
 TAB = 4
 """Columns of a tab in an excerpt."""
@@ -90,16 +95,14 @@ def _cells(text: str) -> list[tuple[str, int]]:
     """Each character as printed, with its width in columns."""
     if text.isascii() and text.isprintable():
         return [(char, 1) for char in text]
-    from unicodedata import category, east_asian_width
-
     cells = []
     for char in text:
         if char == "\t":
             cells.append((" " * TAB, TAB))
-        elif category(char) in ("Mn", "Me") or char in "\u200b\u200d\ufe0e\ufe0f":
+        elif unicodedata.category(char) in ("Mn", "Me") or char in "\u200b\u200d\ufe0e\ufe0f":
             cells.append((char, 0))
         elif not char.isprintable():
             cells.append(("�", 1))
         else:
-            cells.append((char, 2 if east_asian_width(char) in "WF" else 1))
+            cells.append((char, 2 if unicodedata.east_asian_width(char) in "WF" else 1))
     return cells

@@ -25,6 +25,7 @@ from kaigen.kinds.lowering import PREFIX, Lowered, Lowering, LoweringContext, Lo
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.promotable import IMAGE
 from kaigen.kinds.spec import Path
+from kaigen.secret_scan.detect import looks_like_secret
 
 DEFAULT_IMAGE = "silentehrec/torchtune:latest"
 DEFAULT_MODEL = "Qwen/Qwen2.5-0.5B-Instruct"
@@ -93,8 +94,6 @@ class AiOperatorJob(Block):
 
 
 def _secret_reference(job: AiOperatorJob, lowering: Lowering) -> TokenSecret | None:
-    from kaigen.secret_scan.detect import looks_like_secret
-
     name = job.spec.hugging_face_secret
     if name is None:
         return None

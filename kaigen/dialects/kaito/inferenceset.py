@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
@@ -209,8 +210,6 @@ def _autoscale(draft: Draft, spec: InferenceSetSpecV1Alpha1, lowering: ResourceL
 def _scaler(block: dict[str, Any], at: Path, lowering: ResourceLowering) -> None:
     address = lowering.annotations.get(PROMETHEUS)
     if address:
-        import re
-
         if not re.match(ADDRESS, address):
             lowering.error(
                 "KG0406", f"`{PROMETHEUS}` must be a URL", lowering.annotation_at(PROMETHEUS), "http://…"

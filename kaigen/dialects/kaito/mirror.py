@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from kaigen.catalog.presets import find_preset
 from kaigen.dialects.kaito.blocks import Foreign, Text
 from kaigen.dialects.kaito.presets import TOKEN_KEY
 from kaigen.dialects.kaito.resource import ResourceLowering
@@ -74,8 +75,6 @@ def lower(mirror: ModelMirror, document: Positioned, context: LoweringContext) -
         document: the document with positions.
         context: what else the lowering may read.
     """
-    from kaigen.catalog.presets import find_preset
-
     lowering = ResourceLowering(mirror.metadata, document, context, "version")
     lowering.directives(lowering.annotations, ("version",))
     spec = mirror.spec

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from kaigen.catalog.instances import find_instance, nearest_instances
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import LabelSelector, Partition, Resource, ResourceV1Alpha1
 from kaigen.dialects.kaito.resource import Options, ResourceLowering
@@ -125,8 +126,6 @@ def put_placement(draft: Draft, request: NodeRequest, options: Options, lowering
 
 
 def _instance(draft: Draft, request: NodeRequest, lowering: ResourceLowering) -> Nodes:
-    from kaigen.catalog.instances import find_instance, nearest_instances
-
     at = (*request.at, "instanceType")
     name, instance = request.instance_type, None
     if request.by_default:

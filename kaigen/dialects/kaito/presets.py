@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaigen.catalog.presets import find_preset, nearest_presets
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import PresetOptions, PresetV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
@@ -66,8 +67,6 @@ def find_model(preset: PresetV1Alpha1, at: Path, lowering: ResourceLowering) -> 
 
 def find_named_model(name: str, at: Path, lowering: ResourceLowering) -> NamedModel | None:
     """Return the model that a name refers to; None after an error."""
-    from kaigen.catalog.presets import find_preset, nearest_presets
-
     if lowering.is_placeholder(name, at, "the name of a model"):
         return None
     known = find_preset(name)

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.runtimes import RUNTIME_NAMES
 from kaigen.dialects.metadata import CLUSTER_FIELDS, ForeignMetadata
@@ -162,8 +163,6 @@ class ResourceLowering(Lowering):
     def _choice(self, values: Mapping[str, str], key: str, known: tuple[str, ...]) -> str:
         value = values.get(key.removeprefix(PREFIX), "") if key.startswith(PREFIX) else values.get(key, "")
         if value and value not in known:
-            from kaigen.diagnostics.suggest import did_you_mean
-
             listed = ", ".join(f'"{word}"' for word in known)
             self.error(
                 "KG0412",

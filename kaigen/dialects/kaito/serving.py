@@ -11,12 +11,14 @@ from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import InferenceV1Alpha1, PresetV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.engine_config import put_config
+from kaigen.dialects.kaito.estimate import KaitoNode, estimate_preset, node_of
 from kaigen.dialects.kaito.images import put_private
 from kaigen.dialects.kaito.nodes import NodeRequest, Nodes, put_placement
 from kaigen.dialects.kaito.pod_template import first_port, runs_as_non_root, with_placement
 from kaigen.dialects.kaito.resource import Options, ResourceLowering
 from kaigen.dialects.kaito.runtimes import Runtime
 from kaigen.kinds.spec import Path
+from kaigen.sizing.problem import PlanError
 
 if TYPE_CHECKING:
     from kaigen.catalog.presets import Preset
@@ -181,9 +183,6 @@ def _warn_of_idle_nodes(
     """Warn that KAITO would use fewer nodes: it replaces `count` by its own estimate, and kaigen uses `count`."""
     if (nodes.count or 1) == 1 or nodes.instance is None or nodes.mig:
         return
-    from kaigen.dialects.kaito.estimate import KaitoNode, estimate_preset, node_of
-    from kaigen.sizing.problem import PlanError
-
     whole = node_of(nodes.instance)
     if whole is None:
         return

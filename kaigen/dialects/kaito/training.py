@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import yaml
 from msgspec import Struct
 
 from kaigen.diagnostics.suggest import did_you_mean
@@ -139,6 +140,4 @@ def _training(config: Mapping[str, JsonValue], method: str, file: ConfigFile) ->
 
 
 def _text(config: Mapping[str, Any]) -> str:
-    import yaml
-
     return yaml.safe_dump({"training_config": dict(config)}, sort_keys=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
+from kaigen.catalog.presets import presets as every
 from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import DataDestination, DataSource, PresetOptions, TuningV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
@@ -118,8 +120,6 @@ def _model(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> pres
         return None
     presets.warn_of_removed(model, (*here, "name"), lowering)
     if model.preset is not None and not kaito_preset(model.preset).tunable:
-        from kaigen.catalog.presets import presets as every
-
         known = ", ".join(
             preset.name
             for preset, kaito in ((preset, kaito_preset(preset)) for preset in every())
@@ -181,8 +181,6 @@ class _Run:
         self.mounts.append({**mount, "readOnly": True})
 
     def _check_url(self, url: str, at: Path) -> None:
-        from urllib.parse import urlsplit
-
         try:
             parts = urlsplit(url)
             host = parts.hostname or ""

@@ -20,6 +20,7 @@ from kaigen.dialects.kaito.nodes import node_request
 from kaigen.dialects.kaito.presets import find_named_model, warn_of_removed
 from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.dialects.kaito.serving import Serving, put_inference
+from kaigen.dialects.kaito.tuning import lower_tuning
 from kaigen.dialects.metadata import ForeignMetadata
 from kaigen.kinds.base import Choice
 from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
@@ -69,8 +70,6 @@ def lower(
     options = lowering.options()
     older = isinstance(workspace, WorkspaceV1Alpha1)
     if workspace.inference is None:
-        from kaigen.dialects.kaito.tuning import lower_tuning
-
         assert workspace.tuning is not None
         request = node_request(workspace.resource, ("resource",), default=older)
         return lowering.result(*lower_tuning(workspace.tuning, request, options, lowering))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from kaigen.diff.objects import Obj, get_text
 from kaigen.diff.rules.case import Case, Finding, under
+from kaigen.diff.rules.storage import keepers
 from kaigen.kubernetes.kind_table import KINDS
 
 _WAVE = "argocd.argoproj.io/sync-wave"
@@ -65,8 +66,6 @@ def sync_wave(case: Case) -> Iterator[Finding]:
 
 def namespace_removed(case: Case) -> Iterator[Finding]:
     """A namespace was removed, with everything in it."""
-    from kaigen.diff.rules.storage import keepers
-
     if keepers(case.obj):
         yield "notice", "the namespace is kept (no longer managed)"
     else:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from kaigen.check import check_object, codes
+from kaigen.check import codes
+from kaigen.check.schema_check import check_object
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.schemas import is_cluster_scoped

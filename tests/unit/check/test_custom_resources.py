@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from kaigen.check import check_object, codes
+from kaigen.check import codes
+from kaigen.check.schema_check import check_object
 from tests.unit.check.example_objects import example, label, objects
 from tests.unit.check.mutations import at, place, places
 

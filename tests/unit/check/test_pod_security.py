@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kaigen.check import check_policy, codes
+from kaigen.check import codes
+from kaigen.check.policy import check_policy
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.pods import pod_templates
 from tests.unit.check.example_objects import example, objects

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from kaigen.check import check_policy, codes
+from kaigen.check import codes
+from kaigen.check.policy import check_policy
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from tests.unit.check.example_objects import example, label, objects

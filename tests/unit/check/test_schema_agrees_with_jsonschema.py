@@ -17,7 +17,8 @@ import pytest
 import referencing
 import yaml
 
-from kaigen.check import check_object, codes
+from kaigen.check import codes
+from kaigen.check.schema_check import check_object
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
 from tests.unit.check.example_objects import label, objects

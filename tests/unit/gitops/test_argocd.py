@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import kaigen.compile as compile_package
-from kaigen.check import check_object
+from kaigen.check.schema_check import check_object
 from kaigen.gitops.own_kinds import OWN_KINDS
 from kaigen.kubernetes.schemas import is_cluster_scoped
 from tests.unit.gitops.conftest import JOB, MODEL, Object, Rendered

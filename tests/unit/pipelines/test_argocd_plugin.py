@@ -159,7 +159,8 @@ def test_the_component_adds_the_sidecar_to_argo_cds_own_deployment(kubectl: Path
 
 
 def test_the_sidecar_keeps_pod_security_restricted() -> None:
-    from kaigen.check import check_object, check_policy
+    from kaigen.check.policy import check_policy
+    from kaigen.check.schema_check import check_object
 
     patch = read_yaml(FOLDER / "repo-server.yaml")
     spec = patch["spec"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kaigen.check import check_object
+from kaigen.check.schema_check import check_object
 from kaigen.config.load import load_config
 from kaigen.diagnostics.diagnostic import InputError
 from kaigen.secrets.expected import expected_secrets

@@ -6,19 +6,19 @@ import subprocess
 import sys
 
 HEAVY = {
-    *("jsonschema", "jinja2", "pydantic", "click", "json", "hashlib", "pathlib", "difflib", "unicodedata"),
+    *("jsonschema", "jinja2", "pydantic", "click", "json", "pathlib", "difflib", "unicodedata"),
     *("xml", "urllib", "tempfile", "shutil", "kaigen.yaml.json_text"),
     *(
         "kaigen.yaml.syntax",
         "kaigen.yaml.structure",
-        "kaigen.diagnostics.suggest",
     ),
 }
 
 
 def modules_after(statements: str) -> set[str]:
     """Return the modules that a new interpreter loads."""
-    code = f"import sys, dataclasses\nold = {{*sys.modules}}\n{statements}\nprint(*({{*sys.modules}} - old))"
+    executed = "{name for name, module in sys.modules.items() if type(module).__name__ != '_LazyModule'}"
+    code = f"import sys, msgspec\nold = {{*sys.modules}}\n{statements}\nprint(*({executed} - old))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
