@@ -28,7 +28,7 @@ def main() -> None:
         from kaigen.check.policy import check_policy
         from kaigen.check.schema_check import check_object
         from kaigen.config.load import load_config
-        from kaigen.diagnostics.diagnostic import Diagnostics
+        from kaigen.diagnostics.collector import Diagnostics
         from kaigen.output.tree import write_tree
         from kaigen.pipeline.load import load_specs
         from kaigen.pipeline.run import compile_specs, start_run

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from kaigen.compile.app import App
     from kaigen.config.load import load_config
     from kaigen.config.settings import Config
-    from kaigen.diagnostics.diagnostic import Diagnostic, InputError, KaigenError
+    from kaigen.diagnostics.diagnostic import Diagnostic
+    from kaigen.diagnostics.errors import InputError, KaigenError
     from kaigen.pipeline.load import load_specs
     from kaigen.pipeline.result import Compilation
     from kaigen.pipeline.run import compile_specs, render, validate
@@ -36,8 +37,8 @@ _HOMES = {
     "Config": "kaigen.config.settings",
     "load_config": "kaigen.config.load",
     "Diagnostic": "kaigen.diagnostics.diagnostic",
-    "InputError": "kaigen.diagnostics.diagnostic",
-    "KaigenError": "kaigen.diagnostics.diagnostic",
+    "InputError": "kaigen.diagnostics.errors",
+    "KaigenError": "kaigen.diagnostics.errors",
     "Compilation": "kaigen.pipeline.result",
     "compile_specs": "kaigen.pipeline.run",
     "load_specs": "kaigen.pipeline.load",

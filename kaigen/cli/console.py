@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
-from kaigen.diagnostics.diagnostic import Diagnostic, KaigenError
+from kaigen.diagnostics.errors import KaigenError
 from kaigen.system.lazy_import import lazy_imports
+
+if TYPE_CHECKING:
+    from kaigen.diagnostics.diagnostic import Diagnostic
 
 with lazy_imports():
     from kaigen.diagnostics import report as diagnostics_report

@@ -11,7 +11,7 @@ from kaigen.cli.console import Console, table
 from kaigen.cli.options import read_config
 from kaigen.config.file import CONFIG_ENTRY
 from kaigen.config.pins import PINS_ENTRY
-from kaigen.diagnostics.diagnostic import InputError
+from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.registry import KINDS
 from kaigen.extend.definition import DEFINITION_ENTRY

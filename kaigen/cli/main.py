@@ -13,7 +13,7 @@ import click
 
 from kaigen import __version__
 from kaigen.cli.console import Console
-from kaigen.diagnostics.diagnostic import InputError, KaigenError
+from kaigen.diagnostics.errors import InputError, KaigenError
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():

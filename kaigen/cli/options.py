@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:

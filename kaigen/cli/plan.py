@@ -15,7 +15,9 @@ from msgspec.structs import replace
 from kaigen.cli.console import Console
 from kaigen.cli.options import environment_option, read_one_config
 from kaigen.cli.sizing import Command, cloud_option, load_options, output_option, refusals
-from kaigen.diagnostics.diagnostic import Diagnostics, InputError, Mark
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Mark
+from kaigen.diagnostics.errors import InputError
 from kaigen.dialects.dialect import Dialect
 from kaigen.dialects.registry import DIALECTS
 from kaigen.system.lazy_import import lazy_imports

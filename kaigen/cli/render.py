@@ -20,7 +20,7 @@ from kaigen.cli.options import (
     read_overrides,
 )
 from kaigen.cli.progress import progress_line
-from kaigen.diagnostics.diagnostic import CheckFailed
+from kaigen.diagnostics.errors import CheckFailed
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:

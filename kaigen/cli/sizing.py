@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kaigen.diagnostics.diagnostic import InputError
+from kaigen.diagnostics.errors import InputError
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():

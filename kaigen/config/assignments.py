@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from kaigen.diagnostics.diagnostic import InputError
+from kaigen.diagnostics.errors import InputError
 
 INDEX_MAX = 65536
 """Highest list index in an assignment, as in Helm."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from kaigen.config.file import ConfigFile
 from kaigen.config.gitops import GitOps
 from kaigen.config.settings import FILE_NAME
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.yaml.document import Document
 

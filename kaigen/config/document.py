@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.kinds.base import Block
 from kaigen.kinds.entry import KindEntry
 from kaigen.kinds.validate import validate_document

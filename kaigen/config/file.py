@@ -16,7 +16,7 @@ from kaigen.config.patches import PatchEntry
 from kaigen.config.publish import Publish
 from kaigen.config.secrets import Secrets
 from kaigen.config.settings import FILE_NAME, Format
-from kaigen.diagnostics.diagnostic import Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
 from kaigen.kinds.base import RELATIVE_PATH, AppName, Block, LabelName
 from kaigen.kinds.entry import API_VERSION, KindEntry, NullPath
 from kaigen.yaml.document import Document

@@ -16,7 +16,9 @@ from kaigen.config.pins import Pins, read_pins
 from kaigen.config.publish import publish_settings
 from kaigen.config.secrets import external_secrets_settings
 from kaigen.config.settings import FILE_NAME, Config, pins_path
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, InputError
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
 from kaigen.yaml.document import Document

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Discriminator, Field, JsonValue, Tag, create_model
 
 from kaigen.config.settings import Override
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.dialects.registry import KINDS
 from kaigen.kinds.base import LABEL_KEY, NO_BLANKS, Block, Labels
 from kaigen.yaml.document import Document

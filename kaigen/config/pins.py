@@ -11,7 +11,7 @@ from pydantic import Field
 from kaigen.config.document import read_document, validated
 from kaigen.config.images import Images
 from kaigen.config.settings import pins_path
-from kaigen.diagnostics.diagnostic import Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
 from kaigen.kinds.base import NO_BLANKS, Block
 from kaigen.kinds.entry import API_VERSION, KindEntry
 from kaigen.yaml.dump import dump

@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from kaigen.config.block_settings import ExternalSecretsSettings
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.kinds.base import Block, ObjectName
 from kaigen.yaml.document import Document
 

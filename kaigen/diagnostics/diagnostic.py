@@ -1,4 +1,4 @@
-"""Diagnostics: problems with their place in a file, and the exceptions that carry them.
+"""Diagnostics: problems with their place in a file.
 
 A diagnostic states the problem and how to fix it. It is created where the problem is found, and printed by the
 command line (`kaigen.diagnostics.report`).
@@ -6,7 +6,6 @@ command line (`kaigen.diagnostics.report`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -94,86 +93,3 @@ class Diagnostic(Struct, frozen=True):
         """Return the sort key: by file and place."""
         mark = self.mark or Mark("")
         return (mark.file, mark.line, mark.column, self.code, self.message)
-
-
-class Diagnostics:
-    """A growing list of problems, so that one run reports all of them."""
-
-    def __init__(self, items: Iterable[Diagnostic] = ()) -> None:
-        self._items: list[Diagnostic] = list(items)
-
-    def add(self, item: Diagnostic) -> None:
-        """Add a problem."""
-        self._items.append(item)
-
-    def extend(self, items: Iterable[Diagnostic]) -> None:
-        """Add problems."""
-        self._items.extend(items)
-
-    def __iter__(self) -> Iterator[Diagnostic]:
-        return iter(self.sorted())
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def sorted(self) -> list[Diagnostic]:
-        """Return all problems by file and place, each once."""
-        return sorted(dict.fromkeys(self._items), key=Diagnostic.sort_key)
-
-    @property
-    def has_errors(self) -> bool:
-        """Whether at least one is an error."""
-        return any(d.severity is Severity.ERROR for d in self._items)
-
-    def raise_errors(self) -> None:
-        """Raise `InputError` with all problems if at least one is an error."""
-        if self.has_errors:
-            raise InputError(self.sorted())
-
-
-class KaigenError(Exception):
-    """Root of everything a user may see without a traceback.
-
-    Attributes:
-        exit_code: exit code of the command line.
-        hint: how to fix it; may be empty.
-    """
-
-    exit_code = 3
-
-    def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
-
-
-class InputError(KaigenError):
-    """The input is invalid: specs, `kaigen.yaml`, or the command line. Exit code 2."""
-
-    exit_code = 2
-
-    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
-        self.diagnostics = list(diagnostics)
-        errors = [d for d in self.diagnostics if d.severity is Severity.ERROR]
-        first = errors[0] if errors else None
-        super().__init__(
-            f"{first.mark}: {first.message}" if first and first.mark else (first.message if first else "")
-        )
-
-    @classmethod
-    def of(
-        cls, code: str, message: str, *, mark: Mark | None = None, hint: str = "", path: str = ""
-    ) -> InputError:
-        """Return an error with a single diagnostic."""
-        return cls([Diagnostic(code, message, mark, hint, path=path)])
-
-
-class CheckFailed(KaigenError):
-    """A check failed, such as `render --check` on a stale tree. Exit code 1."""
-
-    exit_code = 1
-
-
-class SystemFailure(KaigenError):
-    """The environment failed: cluster, network, registry, disk, or a missing program. Exit code 3."""
-
-    exit_code = 3

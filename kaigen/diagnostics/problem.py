@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaigen.diagnostics.diagnostic import Diagnostic, KaigenError, Mark, Severity
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+from kaigen.diagnostics.errors import KaigenError
 from kaigen.diagnostics.field_path import FieldPath, dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.system.lazy_import import lazy_imports

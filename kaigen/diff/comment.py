@@ -16,7 +16,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from msgspec import Struct
 
-from kaigen.diagnostics.diagnostic import SystemFailure
+from kaigen.diagnostics.errors import SystemFailure
 from kaigen.diff.markdown import MARKER
 
 PAGE = 100

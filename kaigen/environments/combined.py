@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, InputError
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.errors import InputError
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config

@@ -8,7 +8,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaigen.diagnostics.diagnostic import Diagnostics, Mark
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.field_path import dotted
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source

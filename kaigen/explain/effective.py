@@ -11,7 +11,9 @@ from pydantic import BaseModel
 
 from kaigen.config.settings import FILE_NAME, Config
 from kaigen.config.value_layers import Layer
-from kaigen.diagnostics.diagnostic import Diagnostics, InputError, Mark, Severity
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Mark, Severity
+from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.file_entry import document_of

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Struct
 from pydantic import Field
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.extend.schemas import check_schema
 from kaigen.extend.templates import check_templates
 from kaigen.kinds.base import Block

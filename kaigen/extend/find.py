@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.dialects.registry import KINDS
 from kaigen.extend.definition import Definition, files_of, read_definitions
 from kaigen.extend.folder import compile_document

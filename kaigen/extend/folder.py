@@ -11,7 +11,8 @@ from kaigen.compile.context import Context
 from kaigen.compile.expressions import Expr, Namespace, Release, Setting, SpecPath
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.problems import Problems
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.diagnostics.suggest import did_you_mean

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kaigen.config.settings import FILE_NAME, Config
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.patch_target import Patch, PatchMarks
 from kaigen.extend.patches import Patches

@@ -11,7 +11,8 @@ from kaigen.compile.app import App, Object, Place
 from kaigen.compile.expressions import Expr, Scope, SpecPath, find_settings, resolve
 from kaigen.compile.field_expressions import HashedName, Labels
 from kaigen.config.settings import FILE_NAME
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark, Severity
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.patch_target import Patch
 from kaigen.extend.pointer import OperationFailed, apply, brief, merge, same, thaw

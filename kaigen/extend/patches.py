@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from kaigen.compile.app import App
 from kaigen.config.block_settings import ObjectPatch
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.patch_target import Patch
 from kaigen.extend.patched_objects import patch_app

@@ -13,7 +13,8 @@ from jinja2.exceptions import SecurityError, TemplateNotFound, TemplateSyntaxErr
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.instrument import SOURCE_MARK
 from kaigen.extend.sandbox import MAX_TEXT, Sandbox

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kaigen.diagnostics.diagnostic import KaigenError, SystemFailure
+from kaigen.diagnostics.errors import KaigenError, SystemFailure
 from kaigen.git.runner import Result
 
 _USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)[^/\s'\"]*@")

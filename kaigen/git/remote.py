@@ -13,7 +13,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from kaigen.diagnostics.diagnostic import InputError, SystemFailure
+from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.git.failures import has_control_characters, main_error, mask, without_control_characters
 from kaigen.git.runner import Result, run_git

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kaigen.diagnostics.diagnostic import InputError, SystemFailure
+from kaigen.diagnostics.errors import InputError, SystemFailure
 
 NOT_INHERITED = (
     "GIT_DIR",

@@ -8,7 +8,9 @@ from stat import S_ISREG
 
 from msgspec import Struct
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, InputError
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.errors import InputError
 from kaigen.output.contents import FileContent, digest, digest_of
 from kaigen.output.disk import MOVE_IT, Disk, kind_of, read_file
 from kaigen.output.index import INDEX_NAME, check_paths, collisions, format_index, parse_index

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from stat import S_ISDIR, S_ISLNK, S_ISREG
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.output.index import fold, parents
 from kaigen.output.root import OutputRoot
 

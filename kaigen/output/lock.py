@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kaigen.diagnostics.diagnostic import SystemFailure
+from kaigen.diagnostics.errors import SystemFailure
 from kaigen.output.index import STAGING_PREFIX
 from kaigen.output.root import OutputRoot
 from kaigen.system.lazy_import import lazy_imports

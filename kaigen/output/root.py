@@ -9,7 +9,8 @@ from stat import S_ISDIR
 
 from msgspec import Struct
 
-from kaigen.diagnostics.diagnostic import InputError, Mark
+from kaigen.diagnostics.diagnostic import Mark
+from kaigen.diagnostics.errors import InputError
 
 _OWN_DIRECTORY = "choose a separate output directory, such as 'deploy'"
 

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Set
 from contextlib import suppress
 from stat import S_IMODE, S_ISDIR
 
-from kaigen.diagnostics.diagnostic import SystemFailure
+from kaigen.diagnostics.errors import SystemFailure
 from kaigen.output import exchange
 from kaigen.output.contents import FileContent, data_of
 from kaigen.output.copying import OPEN_DIRECTORY, remove_directory

@@ -17,7 +17,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from kaigen.diagnostics.diagnostic import InputError, Mark, SystemFailure
+from kaigen.diagnostics.diagnostic import Mark
+from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.output.changeset import Changeset, Scope, compute_changeset, index_after, read_index
 from kaigen.output.contents import FileContent, data_of, digest_of
 from kaigen.output.disk import read_file

@@ -16,7 +16,8 @@ from kaigen.check.schema_check import check_object
 from kaigen.compile.context import Context
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.category import Category
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark, Severity
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.pipeline.origins import spec_path
 from kaigen.pipeline.result import Compiled
 from kaigen.system.lazy_import import lazy_imports

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.registry import KINDS, find_kind
 from kaigen.kinds.kind import CompiledKind

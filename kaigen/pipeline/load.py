@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from kaigen.config.settings import Config
 from kaigen.diagnostics.category import FIELDS
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.kinds.input_documents import InputDocuments
 from kaigen.pipeline.document import is_kubernetes_object, read_document
 from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others, relative_path

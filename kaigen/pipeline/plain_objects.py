@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from kaigen.check.schema_check import check_object
 from kaigen.compile.passthrough import app_name, passthrough_app, plain_namespace
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.sources import relative_path
 

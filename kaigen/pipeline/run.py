@@ -13,7 +13,8 @@ from typing import IO, TYPE_CHECKING
 from msgspec.structs import replace
 
 from kaigen.config.settings import Config
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.output.contents import data_of
 from kaigen.pipeline.compiler import Compiler
 from kaigen.pipeline.cross_checks import clashes, duplicate_names, unknown_overrides, unmatched_overrides

@@ -8,7 +8,8 @@ from typing import IO, TYPE_CHECKING
 
 from kaigen.config.settings import paths_without_specs
 from kaigen.diagnostics.category import UNREADABLE
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.sources import read_sources
 

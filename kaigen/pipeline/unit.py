@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.kinds.input_documents import ObjectName, object_name
 from kaigen.output.contents import digest
 from kaigen.pipeline.output import LazyFile

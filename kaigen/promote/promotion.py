@@ -13,7 +13,8 @@ from msgspec import Struct
 from kaigen.config.load import load_config
 from kaigen.config.pins import pins_text
 from kaigen.config.settings import Config, pins_path
-from kaigen.diagnostics.diagnostic import Diagnostic, InputError, Severity
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.match import pin_name

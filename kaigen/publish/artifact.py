@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from kaigen.diagnostics.diagnostic import InputError, SystemFailure
+from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.git.remote import Git
 from kaigen.publish.attestation import STATEMENT, encode, provenance
 from kaigen.publish.reference import Reference

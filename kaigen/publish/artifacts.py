@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from kaigen.diagnostics.diagnostic import InputError
+from kaigen.diagnostics.errors import InputError
 from kaigen.kubernetes.pod_images import images_of
 from kaigen.publish.archive import tgz
 from kaigen.publish.artifact import FLUX_CONFIG, FLUX_CONTENT, HELM_CONFIG, HELM_CONTENT, REVISION, Artifact

@@ -17,7 +17,8 @@ from time import sleep
 
 from msgspec import Struct
 
-from kaigen.diagnostics.diagnostic import InputError, Mark, SystemFailure
+from kaigen.diagnostics.diagnostic import Mark
+from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.git.failures import BranchMoved, main_error, mask, pull_request_url, remote_failure
 from kaigen.git.remote import Git, check_branch
 from kaigen.git.runner import Result

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.output.index import INDEX_NAME, check_paths, collisions, fold, format_index, parents
 from kaigen.publish.results import AppChanges
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaigen.diagnostics.diagnostic import SystemFailure
+from kaigen.diagnostics.errors import SystemFailure
 
 DOCKER_HUB = "https://index.docker.io/v1/"
 _HELPER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from kaigen.config.block_settings import PublishSettings
 from kaigen.config.settings import FILE_NAME, pins_path
-from kaigen.diagnostics.diagnostic import Diagnostic, InputError
+from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.errors import InputError
 from kaigen.git.remote import Git, check_branch
 from kaigen.git.repository import require_repository
 from kaigen.output.index import path_problem

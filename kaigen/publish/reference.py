@@ -6,7 +6,7 @@ import re
 
 from msgspec import Struct
 
-from kaigen.diagnostics.diagnostic import InputError
+from kaigen.diagnostics.errors import InputError
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _REFERENCE = re.compile(

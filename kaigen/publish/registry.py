@@ -24,7 +24,7 @@ from typing import Any
 from msgspec import Struct
 
 from kaigen import __version__
-from kaigen.diagnostics.diagnostic import SystemFailure
+from kaigen.diagnostics.errors import SystemFailure
 from kaigen.git.failures import mask
 from kaigen.publish.credentials import Credentials, find_credentials
 from kaigen.publish.reference import Reference

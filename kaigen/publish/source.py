@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from kaigen.config.settings import FILE_NAME, PINS_FOLDER
-from kaigen.diagnostics.diagnostic import CheckFailed, InputError
+from kaigen.diagnostics.errors import CheckFailed, InputError
 from kaigen.git.failures import without_userinfo
 from kaigen.git.remote import Git
 from kaigen.git.repository import head_commit, is_dirty

@@ -10,7 +10,8 @@ from kaigen import __version__
 from kaigen.catalog.images import default_images
 from kaigen.catalog.profiles import profile_names
 from kaigen.config.file import CONFIG_ENTRY
-from kaigen.diagnostics.diagnostic import Diagnostic, InputError, Mark, SystemFailure
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.registry import KINDS
 from kaigen.kinds.base import DNS_LABEL

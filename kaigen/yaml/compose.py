@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from yaml.error import Mark, YAMLError
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from kaigen.diagnostics.diagnostic import SystemFailure
+from kaigen.diagnostics.errors import SystemFailure
 from kaigen.diagnostics.problem import ProblemError
 
 try:

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from yaml.error import YAMLError
 from yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import dotted
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.compose import PLAIN, Unreadable, compose, compose_parts

@@ -12,7 +12,8 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Mark, Severity
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:

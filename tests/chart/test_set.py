@@ -12,7 +12,7 @@ from kaigen.compile.app import App, Object
 from kaigen.compile.expressions import JsonText, Release, Setting, Tree
 from kaigen.config.assignments import parse_assignment
 from kaigen.config.value_layers import Overrides
-from kaigen.diagnostics.diagnostic import InputError
+from kaigen.diagnostics.errors import InputError
 from kaigen.emit.values import check_values, effective_values
 from kaigen.pipeline.result import Compiled
 from tests import helm

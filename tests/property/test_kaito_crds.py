@@ -13,7 +13,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from kaigen.config.settings import Config
-from kaigen.diagnostics.diagnostic import InputError, Severity
+from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.load import Loaded, load_source
 from kaigen.pipeline.run import compile_specs
 from kaigen.yaml.sources import Source

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 
-from kaigen.diagnostics.diagnostic import Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
 from kaigen.dialects.registry import KINDS, find_kind
 from kaigen.kinds.entry import KindEntry
 from kaigen.kinds.schema import json_schema

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics, Severity
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.lowering import Lowering, Path
 from kaigen.yaml.document import JsonValue

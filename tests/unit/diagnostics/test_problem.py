@@ -6,7 +6,8 @@ import pytest
 
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.category import Category
-from kaigen.diagnostics.diagnostic import Diagnostic, KaigenError, Mark, Severity
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+from kaigen.diagnostics.errors import KaigenError
 from kaigen.diagnostics.problem import Problem, ProblemError
 from kaigen.sizing.problem import Field, PlanError
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kaigen.diagnostics.diagnostic import InputError, Severity
+from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation
 from kaigen.pipeline.run import compile_specs

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kaigen.config.settings import Config
-from kaigen.diagnostics.diagnostic import InputError
+from kaigen.diagnostics.errors import InputError
 from kaigen.dialects import registry
 from kaigen.dialects.registry import DIALECTS, KINDS, kinds_of
 from kaigen.kinds.builtin import BUILTIN_KINDS

@@ -11,7 +11,7 @@ from kaigen.config.gitops_settings import ArgoCDSettings, ClusterSettings, FluxS
 from kaigen.config.load import load_config
 from kaigen.config.pins import pins_text
 from kaigen.config.settings import Config
-from kaigen.diagnostics.diagnostic import InputError
+from kaigen.diagnostics.errors import InputError
 
 CONFIG = """\
 namespace: ml

@@ -9,7 +9,8 @@ import pytest
 
 from kaigen.config.load import load_config
 from kaigen.config.pins import pins_text
-from kaigen.diagnostics.diagnostic import Diagnostic, InputError
+from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.run import start_run
 
 SPEC = """\

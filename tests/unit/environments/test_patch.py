@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaigen.diagnostics.diagnostic import Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
 from kaigen.environments.file_entry import FileEntry
 from kaigen.environments.patch import Entries, Layer, PatchedDocument, merge, reach
 from kaigen.yaml.document import Document, parse

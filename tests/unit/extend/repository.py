@@ -8,7 +8,8 @@ from kaigen.compile.app import App
 from kaigen.compile.context import SpecIndex
 from kaigen.compile.problems import Problems
 from kaigen.config.load import load_config
-from kaigen.diagnostics.diagnostic import Diagnostic, InputError
+from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.compile_spec import make_context
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compiled

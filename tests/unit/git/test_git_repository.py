@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.diagnostics.diagnostic import InputError, SystemFailure
+from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.git.repository import head_commit, is_dirty, merge_base, read_tree_at, resolve
 
 _IDENTITY = {

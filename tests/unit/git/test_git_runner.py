@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.diagnostics.diagnostic import InputError, SystemFailure
+from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.git.runner import NOT_INHERITED, run_git
 
 

@@ -14,7 +14,7 @@ from referencing import Registry, Resource
 
 from kaigen.config.file import CONFIG_ENTRY
 from kaigen.config.pins import PINS_ENTRY
-from kaigen.diagnostics.diagnostic import Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
 from kaigen.dialects.registry import KINDS
 from kaigen.extend.definition import DEFINITION_ENTRY
 from kaigen.kinds.entry import KindEntry

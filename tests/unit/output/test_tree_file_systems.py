@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.diagnostics.diagnostic import InputError, SystemFailure
+from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.output import exchange
 from kaigen.output.copying import link_or_copy
 from kaigen.output.disk import Disk

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.diagnostics.diagnostic import InputError
+from kaigen.diagnostics.errors import InputError
 from kaigen.output.disk import read_file
 from kaigen.output.index import INDEX_NAME, format_index
 from kaigen.output.tree import plan_tree, write_tree

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kaigen.diagnostics.diagnostic import InputError
+from kaigen.diagnostics.errors import InputError
 from kaigen.output.index import INDEX_NAME, collisions, format_index, parse_index
 from kaigen.output.tree import plan_tree, write_tree
 from kaigen.output.tree_state import TreeState

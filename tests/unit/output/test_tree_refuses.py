@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.diagnostics.diagnostic import InputError, SystemFailure
+from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.output import root as output_root
 from kaigen.output.index import INDEX_NAME
 from kaigen.output.tree import plan_tree, write_tree

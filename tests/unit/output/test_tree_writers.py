@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.diagnostics.diagnostic import SystemFailure
+from kaigen.diagnostics.errors import SystemFailure
 from kaigen.output.index import INDEX_NAME
 from kaigen.output.tree import plan_tree, write_tree
 from tests.unit.output.trees import contents, fork, in_child, leftovers, read_tree

@@ -17,7 +17,7 @@ import yaml
 from kaigen.config.assignments import parse_assignment
 from kaigen.config.load import load_config
 from kaigen.config.settings import Format
-from kaigen.diagnostics.diagnostic import InputError
+from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.output import OutputTree
 from kaigen.pipeline.run import start_run
 from kaigen.system import cache

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaigen.config.block_settings import PublishSettings
-from kaigen.diagnostics.diagnostic import InputError
+from kaigen.diagnostics.errors import InputError
 from kaigen.kubernetes.pod_images import images_of
 from kaigen.publish.archive import gzip_stored, tgz
 from kaigen.publish.artifact import HELM_CONFIG

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.diagnostics.diagnostic import CheckFailed, InputError, SystemFailure
+from kaigen.diagnostics.errors import CheckFailed, InputError, SystemFailure
 from kaigen.git.remote import Git
 from kaigen.output.index import INDEX_NAME
 from kaigen.publish.branch import ATTEMPTS, PublishOptions

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from kaigen.diagnostics.diagnostic import CheckFailed
+from kaigen.diagnostics.errors import CheckFailed
 from kaigen.output.index import INDEX_NAME
 from kaigen.publish.results import BranchResult
 from tests.unit.publish.clones import Clone, app

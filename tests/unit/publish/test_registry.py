@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.diagnostics.diagnostic import SystemFailure
+from kaigen.diagnostics.errors import SystemFailure
 from kaigen.publish.credentials import Credentials, find_credentials
 from kaigen.publish.reference import Reference
 from kaigen.publish.registry import ATTEMPTS, Registry, digest_of

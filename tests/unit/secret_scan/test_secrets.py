@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.secret_scan.redact import redact
 from kaigen.yaml.document import parse
 from kaigen.yaml.document_secrets import find_secrets, find_secrets_in_comments

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kaigen.compile.passthrough import app_name
-from kaigen.diagnostics.diagnostic import InputError
+from kaigen.diagnostics.errors import InputError
 from tests.unit.secrets.repository import DATA, Repository, job, model
 
 SEALED = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kaigen.diagnostics.diagnostic import Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.embedded import parse_embedded
 from kaigen.yaml.sources import Source

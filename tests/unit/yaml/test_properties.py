@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kaigen.diagnostics.diagnostic import Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.report import render_report
 from kaigen.yaml.compose import compose, compose_parts
 from kaigen.yaml.construct import JsonValue

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Diagnostics
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.yaml.construct import JsonValue
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import Source
