@@ -7,7 +7,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaigen.catalog.data import load
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.catalog import yaml_files
+
 
 MIB = 1024 * 1024
 
@@ -96,7 +100,7 @@ def engine_facts(name: str) -> EngineFacts:
 
 
 def _engines() -> Mapping[str, Any]:
-    engines: Mapping[str, Any] = load("engines")["engines"]
+    engines: Mapping[str, Any] = yaml_files.load("engines")["engines"]
     return engines
 
 
@@ -112,7 +116,7 @@ def startup_seconds(weights: int | None, source: str) -> int:
         weights: size of the weights in bytes; None when it is unknown.
         source: where the weights come from: `hub`, `bucket`, `volume` or `image`.
     """
-    facts = load("engines")["startup"]
+    facts = yaml_files.load("engines")["startup"]
     if weights is None:
         return int(facts["unknown"])
     seconds = facts["base"] + weights / (facts["rates"][source] * MIB)

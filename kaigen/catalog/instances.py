@@ -8,10 +8,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaigen.catalog.data import load_table
 from kaigen.catalog.gpus import Gpu, get_gpu
-from kaigen.catalog.profiles import get_profile
+from kaigen.catalog.json_tables import load_table
 from kaigen.diagnostics.suggest import nearest
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.catalog import profiles
 
 CLOUDS = ("azure", "azure-arc", "aws", "gcp")
 """Clouds of the instance types."""
@@ -58,7 +61,7 @@ class Instance(Struct, frozen=True):
         Raises:
             KeyError: there is no such profile.
         """
-        facts = get_profile(profile)
+        facts = profiles.get_profile(profile)
         found = {"node.kubernetes.io/instance-type": self.name, "kubernetes.io/arch": self.arch}
         value = self.labels.get(facts.gpu_column) or self.gpu.labels.get(facts.gpu_column)
         if value:

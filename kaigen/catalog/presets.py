@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaigen.catalog.data import load_table
+from kaigen.catalog.json_tables import load_table
 from kaigen.diagnostics.suggest import nearest
 
 

@@ -7,7 +7,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaigen.catalog.data import load
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.catalog import yaml_files
 
 
 class Spot(Struct, frozen=True):
@@ -44,7 +47,7 @@ class Profile(Struct, frozen=True):
 
 def profile_names() -> tuple[str, ...]:
     """Every profile there is."""
-    return tuple(load("profiles"))
+    return tuple(yaml_files.load("profiles"))
 
 
 def get_profile(name: str) -> Profile:
@@ -53,7 +56,7 @@ def get_profile(name: str) -> Profile:
     Raises:
         KeyError: when there is none.
     """
-    data: dict[str, Any] = load("profiles")[name]
+    data: dict[str, Any] = yaml_files.load("profiles")[name]
     spot = data.get("spot")
     return Profile(
         name=name,

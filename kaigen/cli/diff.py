@@ -9,8 +9,7 @@ from kaigen.cli.options import environment_option, override_options, read_config
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
-    from kaigen import diff
-    from kaigen.diff import compare
+    from kaigen.diff import compare, markdown, structured, text
     from kaigen.environments import combined
     from kaigen.git import repository
     from kaigen.pipeline import revision, run
@@ -58,10 +57,10 @@ def command(
         new |= {f"{place}{path}": data for path, data in tree.items()}
     change = compare(old, new)
     if output == "markdown":
-        console.write(diff.render_markdown(change))
+        console.write(markdown.render_markdown(change))
     elif output == "json":
-        console.write(diff.render_json(change))
+        console.write(structured.render_json(change))
     else:
-        console.write(diff.render_text(change, color=console.colored(err=False), width=console.width()))
+        console.write(text.render_text(change, color=console.colored(err=False), width=console.width()))
     if exit_code and change.apps:
         raise click.exceptions.Exit(1)

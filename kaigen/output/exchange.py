@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import sys
-
-from kaigen.system.lazy_import import lazy_imports
-
-with lazy_imports():
-    import ctypes
-
 
 # renameat2(2), Linux 3.15; for C libraries without a wrapper: the call's number in the kernel's tables.
 _RENAME_EXCHANGE = 2

@@ -21,17 +21,18 @@ from types import ModuleType
 
 
 class _LazyFinder:
-    """A finder of modules whose code runs on first use. kaigen's packages run at once: they are nearly empty."""
+    """A finder of modules whose code runs on first use.
+
+    The code of packages runs at once: importing a submodule would otherwise run the package in the middle of that
+    import, which loads the submodule twice. kaigen's packages are nearly empty.
+    """
 
     @staticmethod
     def find_spec(
         name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         spec = PathFinder.find_spec(name, path, target)
-        if spec is None or spec.loader is None:
-            return spec
-        own_package = name.startswith("kaigen.") and spec.submodule_search_locations is not None
-        if not own_package:
+        if spec is not None and spec.loader is not None and spec.submodule_search_locations is None:
             spec.loader = LazyLoader(spec.loader)
         return spec
 

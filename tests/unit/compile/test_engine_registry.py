@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kaigen.catalog.data import load
 from kaigen.catalog.engines import engine_facts, engine_names
+from kaigen.catalog.yaml_files import load
 from kaigen.compile.engines import registry
 from kaigen.compile.engines.base import Engine, HubAccess
 from kaigen.compile.engines.launch import Launch

@@ -1,16 +1,12 @@
-"""Read the files of the catalogue, once per process."""
+"""Read the YAML files of the catalogue, once per process."""
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kaigen.system.lazy_import import lazy_imports
-
-with lazy_imports():
-    import yaml
+import yaml
 
 
 @cache
@@ -19,11 +15,4 @@ def load(name: str) -> dict[str, Any]:
     text = (Path(__file__).parent / f"{name}.yaml").read_text(encoding="utf-8")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     data: dict[str, Any] = yaml.load(text, Loader=loader)
-    return data
-
-
-@cache
-def load_table(name: str) -> dict[str, Any]:
-    """Return the content of `kaigen/catalog/NAME.json`; callers must not change it."""
-    data: dict[str, Any] = json.loads((Path(__file__).parent / f"{name}.json").read_bytes())
     return data
