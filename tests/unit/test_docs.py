@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from kaigen.cli.main import COMMANDS, cli
@@ -157,6 +158,42 @@ def test_the_page_of_commands_lists_every_command_and_option() -> None:
         assert f"## kaigen {name}\n" in page
         for parameter in command.params:
             assert all(option in page for option in parameter.opts if option.startswith("-"))
+
+
+def command_lines(page: str) -> list[list[str]]:
+    """Return the words of each `kaigen` command in the code of a page, after `kaigen`."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = "\n".join(code for language, code in FENCE.findall(text) if language in {"sh", "console"})
+    inline = re.findall(r"`(kaigen [^`\n]+)`", FENCE.sub("", text))
+    found = re.findall(r"(?:^|\$ |\| |&& )(kaigen [^|#\n&>]+)", "\n".join([blocks, *inline]), re.MULTILINE)
+    return [line.split()[1:] for line in found]
+
+
+COMMAND_LINES = [
+    (page, line)
+    for page in PAGES
+    if page != "docs/cli.md"
+    for line in command_lines(page)
+    if line[0].isalpha()
+]
+
+
+def test_command_lines_are_found_in_the_pages() -> None:
+    assert len(COMMAND_LINES) > 60
+
+
+@pytest.mark.parametrize(
+    ("page", "line"), COMMAND_LINES, ids=lambda value: "-".join(value) if isinstance(value, list) else value
+)
+def test_commands_and_options_in_the_pages_exist(page: str, line: list[str]) -> None:
+    context = cli.make_context("kaigen", ["--help"], resilient_parsing=True)
+    command = cli.get_command(context, line[0])
+    assert command is not None, line[0]
+    if isinstance(command, click.Group) and len(line) > 1:
+        command = command.get_command(context, line[1]) or command
+    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    given = {word.partition("=")[0] for word in line[1:] if word.startswith("-") and word != "-"}
+    assert given - known - {"--help"} == set()
 
 
 def test_every_diagnostic_code_in_the_pages_exists() -> None:
