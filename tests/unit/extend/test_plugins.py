@@ -91,7 +91,7 @@ def test_the_package_of_the_docs_renders_in_both_forms(
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("{gpus: 65}", "specs/one.yaml:4:14 e KG0210 65 GPUs are more than we have"),
+        ("{gpus: 65}", "specs/one.yaml:4:14 e KG0210 gpus must be at most 64, not 65"),
         ("{gpu: 65}", "specs/one.yaml:4:8 e KG0201 unknown field `gpu` (did you mean `gpus`?)"),
         ("{gpus: -1}", "specs/one.yaml:4:14 e KG0208 `gpus` is -1; it must be at least 0"),
     ],
