@@ -48,7 +48,7 @@ def units(value: object) -> int | None:
 def _nano(text: str) -> int | None:
     if len(text) > _MAX_LENGTH or not is_quantity(text):
         return None
-    number = text.rstrip("numkMGTPEi")
+    number = text.rstrip("numkKMGTPEi")
     mantissa, _, exponent = number.lower().partition("e")
     whole, _, fraction = mantissa.partition(".")
     scaled = int(whole + fraction) * _SUFFIXES[text[len(number) :]]
