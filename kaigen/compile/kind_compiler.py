@@ -2,7 +2,7 @@
 
 A compiler is four functions, called in this order:
 
-1. `resolve` decides everything that a spec leaves open, and returns it as a frozen dataclass, the resolution;
+1. `resolve` decides everything that a spec leaves open, and returns it as a frozen record, the resolution;
 2. `check` reports decisions that contradict each other;
 3. `objects` returns the objects; it decides and reports nothing;
 4. `describe` returns the summary and the notes for readers.

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from kaigen.catalog.images import default_images
 from kaigen.config.block_settings import ExternalSecretsSettings, PublishSettings
 from kaigen.config.gitops_settings import ArgoCDSettings, ClusterSettings, FluxSettings, TenancySettings
+from kaigen.config.images import Images
 from kaigen.config.load import load_config
 from kaigen.config.pins import pins_text
 from kaigen.config.settings import Config
@@ -171,3 +173,7 @@ def test_a_damaged_cache_is_read_again_from_the_file(root: Path) -> None:
     for text in ("{}", "[]", "{", '{"overrides": [1]}'):
         stored.write_text(text, encoding="utf-8")
         assert load_config(root, "prod") == first
+
+
+def test_every_image_of_the_catalogue_can_be_overridden() -> None:
+    assert set(Images.model_fields) == set(default_images())
