@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
+from kaigen.config.deferred import Deferred
 from kaigen.config.document import read_document, validated
 from kaigen.config.gitops import Cluster, GitOps, GitOpsOverrides
 from kaigen.config.images import Images
@@ -41,12 +42,14 @@ class SharedFields(Block):
         {},
         description="Overridden settings by app (`NAME` or `NAMESPACE/NAME`), as in the chart's `values.yaml`.",
     )
-    secrets: Secrets | None = Field(None, description="How Secrets that apps refer to are created.")
-    overrides: list[OverrideEntry] = Field(
+    secrets: Annotated[Secrets | None, Deferred()] = Field(
+        None, description="How Secrets that apps refer to are created."
+    )
+    overrides: Annotated[list[OverrideEntry], Deferred()] = Field(
         [],
         description="Overrides of spec fields by app, kind or label; later entries take precedence.",
     )
-    patches: list[PatchEntry] = Field(
+    patches: Annotated[list[PatchEntry], Deferred()] = Field(
         [], description="Patches of the rendered objects, applied in order after everything else."
     )
 
@@ -57,7 +60,7 @@ class Environment(SharedFields):
     clusters: list[LabelName] = Field(
         [], description="Clusters to deploy to, by name. Default: the cluster that Argo CD runs in."
     )
-    gitops: GitOpsOverrides | None = Field(None, description="Overrides of `gitops`.")
+    gitops: Annotated[GitOpsOverrides | None, Deferred()] = Field(None, description="Overrides of `gitops`.")
 
 
 class ConfigFile(SharedFields):
@@ -74,15 +77,21 @@ class ConfigFile(SharedFields):
     kinds: list[RelativePath] = Field(
         [], description="Folders that define your own kinds: each contains `kind.yaml`, or folders that do."
     )
-    clusters: dict[LabelName, Cluster] = Field({}, description="Clusters of the environments.")
-    gitops: GitOps | None = Field(None, description="Objects for Argo CD and Flux, written next to the apps.")
-    environments: dict[AppName, Environment] = Field({}, description="Overrides by environment.")
+    clusters: Annotated[dict[LabelName, Cluster], Deferred()] = Field(
+        {}, description="Clusters of the environments."
+    )
+    gitops: Annotated[GitOps | None, Deferred()] = Field(
+        None, description="Objects for Argo CD and Flux, written next to the apps."
+    )
+    environments: Annotated[dict[AppName, Environment], Deferred()] = Field(
+        {}, description="Overrides by environment."
+    )
     promotion: list[AppName] = Field(
         [],
         description="Environments in the order of promotion, which `kaigen promote` enforces.",
         examples=[["dev", "staging", "prod"]],
     )
-    publish: Publish | None = Field(None, description="Defaults of `kaigen publish`.")
+    publish: Annotated[Publish | None, Deferred()] = Field(None, description="Defaults of `kaigen publish`.")
 
 
 _NULLABLE: tuple[NullPath, ...] = (
