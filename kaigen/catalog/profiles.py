@@ -14,7 +14,7 @@ with lazy_imports():
 
 
 class Spot(Struct, frozen=True):
-    """How pods come to run on spot nodes."""
+    """Node selector and tolerations for spot nodes."""
 
     node_selector: Mapping[str, str]
     tolerations: Sequence[Mapping[str, str]]
@@ -25,13 +25,13 @@ class Profile(Struct, frozen=True):
 
     Attributes:
         name: as in `kaigen.yaml`.
-        storage_class: class of volumes whose spec names none; empty leaves it to the cluster.
-        gpu_label: node label that tells the GPU model.
-        gpu_column: which column of the GPU catalogue holds that label's values.
+        storage_class: class of volumes whose spec names none; empty for the cluster's default.
+        gpu_label: node label with the GPU model.
+        gpu_column: column of the GPU catalogue with the values of that label.
         gpu_tolerations: of GPU pods.
         gpu_runtime_class: of GPU pods; empty for none.
         spot: None where the profile knows no spot nodes.
-        leader_worker_set: whether LeaderWorkerSet is there.
+        leader_worker_set: whether the cluster has LeaderWorkerSet.
     """
 
     name: str

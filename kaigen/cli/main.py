@@ -144,9 +144,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code.
     """
-    asked = os.environ.get(COMPLETE)
-    if asked:
-        return shell_completion.shell_complete(cli, {}, "kaigen", COMPLETE, asked)
+    instruction = os.environ.get(COMPLETE)
+    if instruction:
+        return shell_completion.shell_complete(cli, {}, "kaigen", COMPLETE, instruction)
     console = Console()
     try:
         given = list(sys.argv[1:] if arguments is None else arguments)

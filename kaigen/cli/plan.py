@@ -109,7 +109,7 @@ def command(
     weights: float | None,
     picture: str | None,
     output: str,
-    **asked: Any,
+    **requested: Any,
 ) -> None:
     """Plan the GPUs for a model.
 
@@ -118,18 +118,18 @@ def command(
     best instance type in the catalogue. The other options override the values of SPEC. docs/sizing.md explains the
     calculation.
     """
-    dialects = [dialect for dialect in DIALECTS if asked.pop(_option(dialect), False)]
-    _check_usage(paths, environment, model, config_file, weights, asked)
+    dialects = [dialect for dialect in DIALECTS if requested.pop(_option(dialect), False)]
+    _check_usage(paths, environment, model, config_file, weights, requested)
     if picture is not None:
         _check_picture(picture)
     if paths:
-        _plan_specs(console, paths, environment, asked, dialects, picture=picture, output=output)
+        _plan_specs(console, paths, environment, requested, dialects, picture=picture, output=output)
         return
     with refusals():
         facts = _facts(config_file, weights) if config_file is not None and weights is not None else None
         name = facts.name if facts is not None else model or ""
         found = sizing_answer.answer(
-            _changed(sizing_answer.Question(name, sizing_facts.Request(), facts=facts), asked)
+            _changed(sizing_answer.Question(name, sizing_facts.Request(), facts=facts), requested)
         )
     if output == "json":
         _print_json(console, _data(found, dialects))
@@ -164,7 +164,7 @@ def _check_usage(
     model: str | None,
     config_file: str | None,
     weights: float | None,
-    asked: dict[str, Any],
+    requested: dict[str, Any],
 ) -> None:
     named = [bool(paths), model is not None, config_file is not None]
     if sum(named) == 0:
@@ -175,11 +175,11 @@ def _check_usage(
         raise click.UsageError("--config and --weights require each other")
     if environment and not paths:
         raise click.UsageError("--env requires a SPEC")
-    if asked["instance_type"] and asked["gpu"]:
+    if requested["instance_type"] and requested["gpu"]:
         raise click.UsageError("--instance-type and --gpu are mutually exclusive")
-    if asked["mig"] and not asked["gpu"]:
+    if requested["mig"] and not requested["gpu"]:
         raise click.UsageError("--mig requires --gpu")
-    if asked["gpus"] is not None and not (asked["instance_type"] or asked["gpu"] or paths):
+    if requested["gpus"] is not None and not (requested["instance_type"] or requested["gpu"] or paths):
         raise click.UsageError("--gpus requires --instance-type or --gpu")
 
 
@@ -194,9 +194,9 @@ def _check_picture(path: str) -> None:
             raise click.UsageError("PNG output requires resvg_py: install kaigen[png]") from None
 
 
-def _changed(question: Question, asked: dict[str, Any]) -> Question:
+def _changed(question: Question, requested: dict[str, Any]) -> Question:
     """Return the question with the options applied; options for nodes replace all of its nodes."""
-    given = {name: value for name, value in asked.items() if value is not None}
+    given = {name: value for name, value in requested.items() if value is not None}
     nodes = {name: given.pop(name) for name in _NODES if name in given}
     if "instance_type" in nodes or "gpu" in nodes:
         question = replace(question, instance_type="", gpu="", gpus=None, mig="")
@@ -207,7 +207,7 @@ def _plan_specs(
     console: Console,
     paths: tuple[str, ...],
     environment: str,
-    asked: dict[str, Any],
+    requested: dict[str, Any],
     dialects: Sequence[Dialect],
     *,
     picture: str | None,
@@ -217,7 +217,7 @@ def _plan_specs(
         paths, read_one_config(console, environment), stdin=sys.stdin.buffer if "-" in paths else None
     )
     Diagnostics(loaded.diagnostics).raise_errors()
-    found = specs.plan_specs(loaded.specs, lambda question: _changed(question, asked))
+    found = specs.plan_specs(loaded.specs, lambda question: _changed(question, requested))
     if picture is not None and len(found.plans) > 1:
         raise click.UsageError("--picture draws one plan; name a SPEC with one Topology")
     if output == "json":

@@ -159,7 +159,7 @@ def _show(console: Console, preset: Preset) -> None:
         ("shape", shape),
         (
             "weights",
-            sizes + (f", {preset.parameters:g} thousand million parameters" if preset.parameters else ""),
+            sizes + (f", {preset.parameters:g} billion parameters" if preset.parameters else ""),
         ),
         ("context", f"{preset.max_context} tokens"),
         ("vocabulary", f"{preset.vocabulary} tokens" if preset.vocabulary else "not known"),

@@ -105,8 +105,10 @@ def command(
             return run.compilation() if to_stdout else run.tree(output_folder(config, output))
 
         results = environments_combined.for_each(configs, work)
-    said = {config.environment: item.diagnostics for config, item in zip(configs, results, strict=True)}
-    _report(console, environments_combined.combined(said))
+    diagnostics = {
+        config.environment: item.diagnostics for config, item in zip(configs, results, strict=True)
+    }
+    _report(console, environments_combined.combined(diagnostics))
     trees = [item for item in results if isinstance(item, pipeline_output.OutputTree)]
     if configs[0].environments and not (environment or paths or to_stdout):
         trees[:0] = _left_behind(output_folder(configs[0], output).parent, configs[0].environments)

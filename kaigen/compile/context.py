@@ -1,4 +1,4 @@
-"""What a compile step may know beside the spec itself."""
+"""The input of a compile step in addition to the spec."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class SpecIndex:
 
     def __init__(self, blocks: Mapping[Key, Any] | None = None) -> None:
         self._blocks: Mapping[Key, Any] = {} if blocks is None else blocks
-        self.asked: list[Key] = []
+        self.lookups: list[Key] = []
 
     def recorder(self) -> SpecIndex:
         """Return an index of the same specs with a record of its own."""
@@ -29,12 +29,12 @@ class SpecIndex:
 
     def get(self, kind: str, namespace: str, name: str) -> Any:
         """Return the spec of that kind and name; None when there is none."""
-        self.asked.append((kind, namespace, name))
+        self.lookups.append((kind, namespace, name))
         return self._blocks.get((kind, namespace, name))
 
     def found(self) -> tuple[tuple[str, str], ...]:
         """Return the namespace and name of the specs that were looked up and exist."""
-        keys = dict.fromkeys(key for key in self.asked if self._blocks.get(key) is not None)
+        keys = dict.fromkeys(key for key in self.lookups if self._blocks.get(key) is not None)
         return tuple((namespace, name) for _, namespace, name in keys)
 
     def names(self, kind: str, namespace: str) -> list[str]:
@@ -47,15 +47,15 @@ class SpecIndex:
 
 
 class Context(Struct, frozen=True):
-    """The surroundings that a spec is compiled for.
+    """The settings and other specs that a spec is compiled with.
 
     Attributes:
-        profile: what kind of cluster.
-        namespace: where apps go whose spec names none.
+        profile: the kind of cluster.
+        namespace: namespace of apps whose spec names none.
         target: Kubernetes version, as in `1.36`.
         images: kaigen's own runtime images by name.
         specs: the specs of the run, for references between them.
-        patches: the user's, applied to what compilers make; None for none.
+        patches: the user's patches, applied to the compiled objects; None for none.
     """
 
     profile: Profile

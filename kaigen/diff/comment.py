@@ -116,8 +116,8 @@ class _Api(Struct, frozen=True):
 def _reason(error: Any) -> str:
     """The reason that the forge gives for an error, on one short line."""
     try:
-        said = json.loads(error.read(10_000))
-        text = said.get("message") or said.get("error") or error.reason
+        body = json.loads(error.read(10_000))
+        text = body.get("message") or body.get("error") or error.reason
     except (ValueError, AttributeError, OSError):
         text = error.reason
     return " ".join(str(text).split())[:200]

@@ -72,8 +72,8 @@ def app_summary(app: AppChange, limit: int = 3) -> tuple[list[Effect], int]:
     count = max(limit, min(dangers, 2 * limit))
     if len(found) == count + 1:
         count += 1
-    told = sorted(found.values(), key=lambda effect: -effect.rank)
-    return told[:count], max(len(told) - count, 0)
+    ranked_effects = sorted(found.values(), key=lambda effect: -effect.rank)
+    return ranked_effects[:count], max(len(ranked_effects) - count, 0)
 
 
 def counts(app: AppChange) -> str:

@@ -37,11 +37,11 @@ def render_markdown(change: Change, max_chars: int = 60_000) -> str:
         max_chars: maximum length of the text, at least 500; GitHub allows 65,536 characters.
             Details that do not fit are omitted from the end, where the least important apps are, and counted.
     """
-    said = _escape(headline(change))
+    title = _escape(headline(change))
     if not change.apps:
-        return f"{MARKER}\n{said}\n"
+        return f"{MARKER}\n{title}\n"
     budget = max(max_chars, MIN_CHARS)
-    text = f"{MARKER}\n**{said}**\n"
+    text = f"{MARKER}\n**{title}**\n"
     text += _table(change, min(budget // 2, budget - len(text)))
     omitted = 0
     reserve = len(_omitted(len(change.apps)))

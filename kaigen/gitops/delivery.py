@@ -1,4 +1,4 @@
-"""What the writers of Argo CD's and Flux's objects know: the description, and facts about each app."""
+"""Input of the Argo CD and Flux writers: the environment to deliver and facts about each app."""
 
 from __future__ import annotations
 
@@ -28,24 +28,25 @@ NAME_MAX = 63
 
 
 class AppFacts(Struct, frozen=True):
-    """What a syncer must know of one app.
+    """Facts about one app that Argo CD and Flux need.
 
     Attributes:
-        namespace: folder and home of the app.
-        name: its name, and that of its Helm release.
-        source: the spec's file.
-        version: of its chart.
+        namespace: namespace of the app, and its folder in the tree.
+        name: name of the app and its Helm release.
+        source: file of the spec.
+        version: version of its chart.
         kinds: apiVersion and kind of its objects, sorted.
-        namespaces: where its objects go, sorted; `""` stands for objects of the cluster.
+        namespaces: namespaces of its objects, sorted; `""` for cluster-scoped objects.
         needs: apps that it waits for.
-        deadline_s: longest time its Jobs may take, or its other pods to start, in seconds; 0 when one has no limit
-            or there is none.
-        scaled: apiVersion, kind and name of objects whose replicas a scaler sets.
-        rules: what the Roles among its objects allow.
+        deadline_s: longest time limit of its Jobs and of the start of its other pods, in seconds; 0 if one has no limit
+            or there are none.
+        scaled: apiVersion, kind and name of the objects that an autoscaler scales.
+        rules: rules of its Roles.
         binds: kind and name of the roles that its RoleBindings refer to.
-        pod_security: the level that its pods need.
-        encrypted: it holds files that SOPS encrypted, which stand among its manifests only.
-        replaces: it has Jobs of fixed names, which must be replaced to change, and no data that would go too.
+        pod_security: Pod Security level that its pods need.
+        encrypted: whether it has files encrypted with SOPS; only its manifests include them.
+        replaces: whether it has Jobs with fixed names, which must be replaced to change, and no data that the
+            replacement would delete.
     """
 
     namespace: str
@@ -65,26 +66,26 @@ class AppFacts(Struct, frozen=True):
 
     @property
     def key(self) -> AppKey:
-        """Namespace and name."""
+        """The namespace and name."""
         return (self.namespace, self.name)
 
     @property
     def namespaced_kinds(self) -> list[tuple[str, str]]:
-        """Group and kind of the objects that live in a namespace."""
+        """The group and kind of its namespaced objects."""
         return sorted(
             {(group_of(version), kind) for version, kind in self.kinds if not _is_global(version, kind)}
         )
 
     @property
     def cluster_kinds(self) -> list[tuple[str, str]]:
-        """Group and kind of the objects that do not."""
+        """The group and kind of its cluster-scoped objects."""
         return sorted(
             {(group_of(version), kind) for version, kind in self.kinds if _is_global(version, kind)}
         )
 
 
 def group_of(api_version: str) -> str:
-    """The API group of an apiVersion; empty for the core."""
+    """Return the API group of an apiVersion; empty for the core group."""
     return api_version.rpartition("/")[0]
 
 
@@ -93,7 +94,7 @@ def _is_global(api_version: str, kind: str) -> bool:
 
 
 def facts_from(raw: Mapping[str, Any]) -> AppFacts:
-    """Facts that were kept as JSON of their fields."""
+    """Return facts from the JSON form of their fields."""
     pairs = {name: tuple(map(tuple, raw[name])) for name in ("kinds", "needs", "scaled", "binds")}
     return AppFacts(**{**raw, **pairs, "namespaces": tuple(raw["namespaces"]), "rules": tuple(raw["rules"])})
 
@@ -104,12 +105,12 @@ def facts_digest(apps: Iterable[AppFacts]) -> str:
 
 
 def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()) -> AppFacts:
-    """What the objects of an app tell.
+    """Return the facts about an app and its objects.
 
     Args:
         app: the app.
-        objects: as they are written.
-        needs: apps that it waits for.
+        objects: its objects, as rendered.
+        needs: the apps that it waits for.
     """
     kinds: set[tuple[str, str]] = set()
     namespaces: set[str] = set()
@@ -145,7 +146,7 @@ def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()
         elif kind == "RoleBinding":
             role = body.get("roleRef") or {}
             binds.add((role.get("kind", ""), role.get("name", "")))
-    held = {kind for _, kind in kinds}
+    kind_names = {kind for _, kind in kinds}
     return AppFacts(
         namespace=app.namespace,
         name=app.name,
@@ -160,32 +161,32 @@ def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()
         binds=tuple(sorted(binds)),
         pod_security=app.pod_security,
         encrypted=any("sops" in item.body for item in objects),
-        replaces=fixed_jobs and not held & DATA_KINDS,
+        replaces=fixed_jobs and not kind_names & DATA_KINDS,
     )
 
 
-_PLACING_S = 600
-"""What a pod may take before its containers run: a node is made, images are pulled."""
+_SCHEDULING_S = 600
+"""Seconds allowed for a pod before its containers run: the node is created and images are pulled."""
 
 
 def _start_seconds(body: Mapping[str, Any]) -> int:
-    """How long pods may take until they are ready, in seconds; 0 for what has no startup probe."""
+    """Return how long pods may take to become ready, in seconds; 0 without a startup probe."""
     longest = 0
     for template in pod_templates(body):  # type: ignore[arg-type]
         for container in containers(template):
             probe = mapping(container.body.get("startupProbe"))
             attempts, period = probe.get("failureThreshold", 3), probe.get("periodSeconds", 10)
             if probe and isinstance(attempts, int) and isinstance(period, int):
-                longest = max(longest, attempts * period + _PLACING_S)
+                longest = max(longest, attempts * period + _SCHEDULING_S)
     return longest
 
 
 class Delivery(Struct, frozen=True, dict=True):
-    """One environment on its way to its clusters.
+    """One environment to deliver to its clusters.
 
     Attributes:
         environment: its name; empty for none.
-        charts: the apps are synced as charts.
+        charts: whether the apps are synced as charts.
         settings: how Argo CD and Flux sync it.
         apps: every app.
     """
@@ -197,13 +198,13 @@ class Delivery(Struct, frozen=True, dict=True):
 
     @property
     def argocd(self) -> ArgoCDSettings:
-        """How Argo CD syncs; only for objects of Argo CD."""
+        """The settings of Argo CD; requires `gitops.argocd`."""
         assert self.settings.argocd is not None
         return self.settings.argocd
 
     @property
     def flux(self) -> FluxSettings:
-        """How Flux syncs; only for objects of Flux."""
+        """The settings of Flux; requires `gitops.flux`."""
         assert self.settings.flux is not None
         return self.settings.flux
 
@@ -239,7 +240,7 @@ class Delivery(Struct, frozen=True, dict=True):
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """Labels of every object made here."""
+        """Labels of every Argo CD and Flux object."""
         own = {"kaigen.dev/environment": self.environment} if self.environment else {}
         return {**self.settings.labels, "app.kubernetes.io/managed-by": "kaigen", **own}
 
@@ -249,11 +250,11 @@ class Delivery(Struct, frozen=True, dict=True):
         return tuple(sorted({name for app in self.apps for name in app.namespaces if name}))
 
     def folder(self, *parts: str) -> str:
-        """A folder of the tree in the repository."""
+        """Return the path of a folder of the tree in the repository."""
         return "/".join(part for part in (self.path, *parts) if part) or "."
 
     def name(self, *parts: str) -> str:
-        """A name in a namespace that all environments may share: parts with dots between, no longer than a label."""
+        """Return a name with the environment as its first part, joined with dots and at most as long as a label."""
         name = ".".join(part for part in (self.environment, *parts) if part)
         if len(name) <= NAME_MAX:
             return name
@@ -261,7 +262,7 @@ class Delivery(Struct, frozen=True, dict=True):
 
     @cached_property
     def depths(self) -> dict[AppKey, int]:
-        """How many apps stand in a row before each, by what it waits for."""
+        """Length of the longest chain of apps that each app waits for."""
         needs = {app.key: app.needs for app in self.apps}
         depths: dict[AppKey, int] = {}
 
@@ -276,9 +277,9 @@ class Delivery(Struct, frozen=True, dict=True):
         return depths
 
     def as_chart(self, app: AppFacts) -> bool:
-        """Whether an app is synced as a chart: what is encrypted is not, since no template can hold it."""
+        """Return whether an app is synced as a chart; encrypted apps are not, since no template can contain them."""
         return self.charts and not app.encrypted
 
     def needs(self, app: AppFacts) -> list[AppKey]:
-        """The apps of this delivery that an app waits for."""
+        """Return the apps of this delivery that an app waits for."""
         return [key for key in app.needs if key in self.depths]

@@ -31,7 +31,7 @@ def flux_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
 
     Args:
         delivery: what goes where.
-        tenants: the namespaces that get something beside their apps.
+        tenants: the namespaces that need objects in addition to their apps.
     """
     source = _source(delivery)
     apps = _kustomization(delivery, delivery.project, _folder(delivery, FOLDER, "apps"), wait=False)
@@ -42,7 +42,7 @@ def flux_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
         f"{FOLDER}/bootstrap/apps.yaml": (apps, _ONCE),
     }
     if tenants:
-        # In a step of their own: what is applied together is tried together first, and would want the namespaces.
+        # A Kustomization of their own: Flux dry-runs the objects of one together, and the apps need the namespaces.
         name = f"{delivery.project}-tenants"
         before = _kustomization(delivery, name, _folder(delivery, FOLDER, "tenants"))
         before["spec"]["deletionPolicy"] = "Orphan"

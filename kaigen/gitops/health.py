@@ -52,8 +52,8 @@ class Health(Struct, frozen=True):
             "kind": self.kind,
             "current": self._exists((*self.conditions.healthy, *self.conditions.suspended), "True"),
         }
-        told = " || ".join(part for part in failed if part)
-        return {**entry, "failed": told} if told else entry
+        failing = " || ".join(part for part in failed if part)
+        return {**entry, "failed": failing} if failing else entry
 
     def _exists(self, types: Sequence[str], status: str) -> str:
         if not types:

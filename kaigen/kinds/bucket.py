@@ -58,7 +58,7 @@ class BucketMount(Block):
     driver: Driver | None = Field(
         None,
         description="CSI driver: `mountpoint-s3` of Amazon, `csi-s3` with GeeseFS for any S3 server, or `gcsfuse` of "
-        "Google. Default: `gcsfuse` for `gs://`, `csi-s3` with an `endpoint`, otherwise `mountpoint-s3`.",
+        "Google. Default: `gcsfuse` for `gs://`, `csi-s3` with an `endpoint`, else `mountpoint-s3`.",
     )
     driver_name: ObjectName | None = Field(
         None, description="Name of the installed driver, if it differs from the usual name."

@@ -18,7 +18,7 @@ OWN_SYSTEM = "kaigen"
 """System of kaigen's own kinds."""
 
 NullPath = tuple[str, ...]
-"""Path of a field where null is allowed; `*` stands for any key or index."""
+"""Path of a field where null is allowed; `*` matches any key or index."""
 
 
 def imported(reference: str) -> Any:

@@ -52,7 +52,7 @@ class Autoscale(Block):
     max: Annotated[int, Field(ge=1, le=1000)] = Field(description="Maximum number of replicas.")
     scaler: Literal["hpa", "keda"] | None = Field(
         None,
-        description="HorizontalPodAutoscaler or KEDA. Default: KEDA with `prometheus`, otherwise HPA.",
+        description="HorizontalPodAutoscaler or KEDA. Default: KEDA with `prometheus`, else HPA.",
     )
     metric: Literal["waiting", "running", "cache", "cpu"] = Field(
         "waiting",

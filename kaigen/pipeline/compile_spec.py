@@ -83,7 +83,7 @@ def compile_spec(spec: Spec, context: Context, layers: Sequence[Overrides] = ())
         objects = app.render(values)
         _check(spec, app, objects, context.target, found)
         compiled = Compiled(app, values, objects, spec, index.found(), patched)
-    return SpecResult(compiled, tuple(found), tuple(dict.fromkeys(index.asked)))
+    return SpecResult(compiled, tuple(found), tuple(dict.fromkeys(index.lookups)))
 
 
 def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:

@@ -241,8 +241,8 @@ class Run:
         if all(unit.is_compiled for unit in units):
             return [unit.summarize(detail) for unit in units]
         progress = self._progress
-        tell = None if progress is None else lambda done: progress("compiling", done, len(units))
-        return parallel.map_on_cores(lambda unit: unit.summarize(detail), units, tell)
+        report = None if progress is None else lambda done: progress("compiling", done, len(units))
+        return parallel.map_on_cores(lambda unit: unit.summarize(detail), units, report)
 
     @cached_property
     def _duplicates(self) -> tuple[list[Diagnostic], set[tuple[Unit, int]]]:

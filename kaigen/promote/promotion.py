@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kaigen.pipeline.unit import Unit
 
 OWN_IMAGES = "(kaigen)"
-"""Stands for the app in moves of kaigen's own images."""
+"""Name used in place of an app in moves of kaigen's own images."""
 
 _COMMIT = re.compile("[0-9a-f]{40}")
 

@@ -39,8 +39,8 @@ class Ranking(Struct, frozen=True):
 def rank(facts: ModelFacts, request: Request, choices: Iterable[Hardware]) -> Ranking:
     """Rank kinds of nodes: fewest nodes first, then least GPU memory, then fewest GPUs.
 
-    There are no prices here, since they change by the day, region and contract; GPU memory goes with them. Of
-    instance types of a cloud that differ only in what is beside the GPUs the first is named.
+    Prices are not used, since they depend on the day, region and contract; GPU memory approximates them. Of
+    a cloud's instance types that have the same GPUs, only the first is listed.
     """
     plans: list[Plan] = []
     refused: list[Refused] = []

@@ -106,9 +106,9 @@ def warn_of_removed(model: NamedModel, at: Path, lowering: ResourceLowering) -> 
 def runtime_for(model: NamedModel, nodes: Nodes, options: Options) -> Runtime:
     """Return the runtime with the API that users of the resource expect.
 
-    `kaito.sh/runtime` decides. Else vLLM, but for presets that KAITO removed: they are of the time when every model
-    answered `POST /chat`, which kaigen's own server does beside OpenAI's routes. It uses one GPU of one node, so a
-    model that needs more is vLLM's again.
+    `kaito.sh/runtime` decides. Without it, the runtime is vLLM, except for presets that KAITO removed: those date
+    from when every model answered `POST /chat`, a route that only kaigen's own server has. That server uses one GPU
+    of one node, so a model that needs more runs on vLLM.
 
     Args:
         model: the model.

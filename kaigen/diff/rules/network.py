@@ -185,8 +185,8 @@ def _selected(policy: Obj) -> str:
 def _allows(wide: Json, narrow: Json, peers: str) -> bool:
     """Return whether the wide rule allows everything that the narrow rule allows."""
     for field in (peers, "ports"):
-        allowed, asked = get_list(wide, field), get_list(narrow, field)
-        if allowed and (not asked or any(item not in allowed for item in asked)):
+        allowed, requested = get_list(wide, field), get_list(narrow, field)
+        if allowed and (not requested or any(item not in allowed for item in requested)):
             return False
     return True
 

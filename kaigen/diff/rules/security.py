@@ -113,9 +113,9 @@ def requested_level(obj: Obj | None) -> str:
     """Return the level less strict than restricted that an object or its pods request; empty for none."""
     if obj is None:
         return ""
-    asked = [obj.annotations.get(POD_SECURITY)]
-    asked += [template.annotations.get(POD_SECURITY) for template in pod_templates(obj).values()]
-    looser = [level for level in asked if isinstance(level, str) and level not in ("", "restricted")]
+    levels = [obj.annotations.get(POD_SECURITY)]
+    levels += [template.annotations.get(POD_SECURITY) for template in pod_templates(obj).values()]
+    looser = [level for level in levels if isinstance(level, str) and level not in ("", "restricted")]
     return min(looser, key=lambda level: LEVELS.index(level) if level in LEVELS else 0, default="")
 
 

@@ -1,4 +1,4 @@
-"""Every rule, in the order in which its findings are told among equals."""
+"""Every rule; findings of equal rank are reported in this order."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def argocd_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
 
     Args:
         delivery: what goes where.
-        tenants: the namespaces that get something beside their apps.
+        tenants: the namespaces that need objects in addition to their apps.
     """
     settings = delivery.argocd
     destinations = destinations_of(delivery)

@@ -46,7 +46,7 @@ def application(
     Args:
         delivery: what goes where.
         app: the app.
-        cluster: the part of its name that tells the cluster.
+        cluster: the cluster's suffix in its name.
         destination: server or name of the cluster.
         first: the wave of apps that need no other.
     """

@@ -19,7 +19,7 @@ _WAVE = "argocd.argoproj.io/sync-wave"
 
 
 def destinations_of(delivery: Delivery) -> dict[str, Object]:
-    """Server or name of each cluster, by the part of a name that tells it; empty when there is one only."""
+    """Return the server or name of each cluster by its suffix in object names; empty for a single cluster."""
     clusters = delivery.settings.clusters
     if not clusters:
         return {"": {"server": IN_CLUSTER}}
