@@ -13,7 +13,7 @@ from tests.cluster.up import down, hold, up
 
 
 def main(arguments: list[str]) -> None:
-    """Parse and do."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster", description=__doc__)
     parser.add_argument("command", choices=["up", "down", "hold"], help="hold is what up starts")
     parser.add_argument("--argocd", action="store_true", help="with Argo CD's controllers")

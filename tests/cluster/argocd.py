@@ -1,4 +1,4 @@
-"""Argo CD on a plane: its application controller, its repository server and the cache they share."""
+"""Argo CD on a plane: its application controller, its repository server and their shared cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.cluster.processes import free_ports, listening
 APPLICATION = "argoproj.io/v1alpha1/Application"
 _GROUP = "argoproj.io/v1alpha1"
 _HOST = "127.0.0.1"
-# What it looks for at its start; it does not start without.
+# Required at start.
 _CONFIG_MAPS = (
     "argocd-rbac-cm",
     "argocd-ssh-known-hosts-cm",
@@ -27,25 +27,25 @@ _CONFIG_MAPS = (
 
 
 _AGAIN_S = 20.0
-"""Seconds after which an Application that is waited for is asked to look again."""
+"""Seconds after which `wait` requests another refresh."""
 
 
 class ArgoCD:
     """Running controllers of Argo CD.
 
     Attributes:
-        user: In whose name the application controller works; the audit log has it.
+        user: User of the application controller in the audit log.
     """
 
     user = "argocd-application-controller"
 
     def __init__(self, plane: Plane, namespace: str = "argocd", resync: int = 5) -> None:
-        """Start them. They end with the plane.
+        """Start the controllers. They end with the plane.
 
         Args:
             plane: Where.
-            namespace: Where Applications are looked for.
-            resync: Seconds between two looks at the repository.
+            namespace: Namespace of the Applications.
+            resync: Seconds between two polls of the repository.
         """
         self._plane = plane
         self._resync = resync
@@ -72,7 +72,7 @@ class ArgoCD:
             f"--metrics-address={_HOST}",
             f"--metrics-port={repo_metrics}",
             f"--redis={self._redis}",
-            # An empty authority: none is asked for, as there is no TLS.
+            # No certificate authority, since TLS is off.
             "--disable-tls",
             "--client-ca-path=",
         )
@@ -85,18 +85,18 @@ class ArgoCD:
             f"--metrics-port={metrics}",
             f"--app-resync={resync}",
             "--app-resync-jitter=0",
-            # Healing is put off by a growing while, up to this.
+            # The longest delay of self-healing, which grows with each attempt.
             "--self-heal-backoff-cap-seconds=5",
         )
         for port in (repo, metrics):
             plane.processes.wait_until(partial(listening, port), "Argo CD listens")
 
     def _make_links(self) -> Path:
-        """Argo CD is one program that tells its parts apart by the name it is called by."""
+        """Link one program under several names: Argo CD selects the component to run by argv[0]."""
         folder = self._folder / "bin"
         folder.mkdir(parents=True)
         for name in (
-            # What Git asks for a password.
+            # Git's askpass program.
             "argocd",
             "argocd-application-controller",
             "argocd-repo-server",
@@ -106,7 +106,7 @@ class ArgoCD:
             (folder / name).symlink_to(self._plane.program("argocd"))
         for name in ("helm", "kustomize"):
             (folder / name).symlink_to(self._plane.program(name))
-        # Called for every commit even where no signature is asked for. It has nothing to tell: unsigned.
+        # Called for every commit, even if no signature is required. No output means unsigned.
         verify = folder / "git-verify-wrapper.sh"
         verify.write_text("#!/bin/sh\n")
         verify.chmod(0o755)
@@ -156,7 +156,7 @@ class ArgoCD:
         folder.mkdir()
         env = {
             "ARGOCD_FAKE_IN_CLUSTER": "true",
-            # Without it, the parts want a GnuPG key ring.
+            # Without it, the components require a GnuPG key ring.
             "ARGOCD_GPG_ENABLED": "false",
             "ARGOCD_TLS_DATA_PATH": str(self._folder),
             "ARGOCD_SSH_DATA_PATH": str(self._folder),
@@ -170,7 +170,7 @@ class ArgoCD:
         self._plane.start(name, str(self._links / name), *arguments, env=env)
 
     def start_application_sets(self) -> None:
-        """Start the controller of ApplicationSets too, if it does not run yet."""
+        """Start the controller of ApplicationSets unless it is running."""
         if self._has_sets:
             return
         self._has_sets = True
@@ -190,11 +190,11 @@ class ArgoCD:
         )
 
     def start_plugin(self, config: Path, programs: Path) -> None:
-        """Start a Config Management Plugin beside the repository server, as a sidecar would be.
+        """Start a Config Management Plugin next to the repository server, like a sidecar.
 
         Args:
             config: Folder of its plugin.yaml.
-            programs: Folder of the programs that it calls; it finds no others but those of the system.
+            programs: Folder of the programs that it calls, in addition to those of the system.
         """
         folder = self._plane.folder / "data" / "argocd-cmp-server"
         folder.mkdir()
@@ -219,15 +219,15 @@ class ArgoCD:
         self_heal: bool = True,
         prune: bool = True,
     ) -> Object:
-        """An Application in the project that may do everything.
+        """Return an Application in the project without restrictions.
 
         Args:
             name: Its name.
             repository: URL.
             path: Folder in it.
-            namespace: Where its objects go.
-            self_heal: Whether what others change is changed back.
-            prune: Whether what leaves the repository is deleted.
+            namespace: Namespace of its objects.
+            self_heal: Whether to revert changes by others.
+            prune: Whether to delete objects that are no longer in the repository.
         """
         return {
             "apiVersion": _GROUP,
@@ -246,7 +246,7 @@ class ArgoCD:
         }
 
     def refresh(self, name: str) -> None:
-        """Have an Application look at its repository and its objects now."""
+        """Refresh an Application from its repository and the cluster now."""
         annotations = {"argocd.argoproj.io/refresh": "normal"}
         self._plane.client.patch(
             APPLICATION, name, self.namespace, {"metadata": {"annotations": annotations}}
@@ -255,37 +255,37 @@ class ArgoCD:
     def wait_synced(
         self, name: str, revision: str, *, healthy: bool = True, timeout: float = 180.0
     ) -> Object:
-        """Wait until an Application has a commit in the cluster.
+        """Wait until an Application has synced a commit.
 
         Args:
             name: Its name.
             revision: The commit.
-            healthy: Whether its objects are to be healthy too.
+            healthy: Whether its objects must also be healthy.
             timeout: Seconds.
 
         Returns:
             The Application.
 
         Raises:
-            TimeoutError: It did not come to that.
+            TimeoutError: It did not sync in time.
         """
         check = partial(_synced, revision=revision, healthy=healthy)
         return self.wait(name, check, f"synced to {revision}", timeout)
 
     def wait(self, name: str, check: Callable[[Object], bool], what: str, timeout: float = 180.0) -> Object:
-        """Wait until an Application is as it should be, and have it look again meanwhile.
+        """Wait until an Application passes a check, and refresh it repeatedly.
 
-        One that looks at the repository already when it is asked to has not seen the newest commit, and forgets
-        that it was asked.
+        An Application that is already polling the repository has not seen the newest commit, and drops the
+        refresh request.
 
         Args:
             name: its name.
-            check: whether it is as it should be.
-            what: how that is, for the error.
+            check: whether it has the expected state.
+            what: the expected state, for the error.
             timeout: seconds.
 
         Raises:
-            TimeoutError: it did not come to that.
+            TimeoutError: it did not reach the state in time.
         """
         deadline = time.monotonic() + timeout
         while True:

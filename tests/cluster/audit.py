@@ -13,8 +13,8 @@ from tests.cluster.processes import wait_until
 
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
-# What is not worth a line: leases and events are noise. Secrets and tokens are told without their content,
-# everything else that changes something with what was sent.
+# Leases and events are not logged. Secrets and tokens are logged without their content, all other writes with
+# the request body.
 POLICY: Object = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",

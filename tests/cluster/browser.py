@@ -51,10 +51,10 @@ def browser(*, dark: bool = False) -> Iterator[Chrome]:
 
 
 def mermaid_script() -> Path:
-    """Mermaid as one script for browsers, kept beside the other tools.
+    """Return the path of Mermaid as one script for browsers, cached with the other tools.
 
     Raises:
-        ToolsMissing: the package is another than the one that was looked at.
+        ToolsMissing: the package is not the pinned one.
     """
     target = cache() / f"mermaid-{MERMAID}.min.js"
     if target.exists():

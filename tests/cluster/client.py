@@ -41,12 +41,12 @@ class ApiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What an apply came to.
+    """Result of an apply.
 
     Attributes:
-        object: The object as the server keeps it now.
+        object: The object as stored by the server.
         warnings: The texts of the answer's warning headers.
-        created: Whether it was not there before.
+        created: Whether it is new.
     """
 
     object: Object
@@ -56,7 +56,7 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who a client is: a certificate with its key, or a token. Both empty: nobody.
+    """Credentials of a client: a certificate with its key, or a token. Anonymous if both are empty.
 
     Attributes:
         cert: PEM file.
@@ -325,12 +325,12 @@ class Client:
             kind: The kind.
             name: The name.
             namespace: The namespace.
-            check: What must hold.
-            what: The same in words, for the error.
+            check: The expected condition.
+            what: The condition in words, for the error.
             timeout: Seconds.
 
         Raises:
-            TimeoutError: It did not come to that; the text shows the object's status.
+            TimeoutError: The condition was not met in time; the message shows the object's status.
         """
         deadline = time.monotonic() + timeout
         while True:
@@ -390,7 +390,7 @@ def kind_of(obj: Object) -> str:
 
 
 def is_true(obj: Object, condition: str) -> bool:
-    """Whether a condition of this type stands in an object's status and is true."""
+    """Return whether a condition of this type in an object's status is true."""
     conditions = obj.get("status", {}).get("conditions") or []
     return any(entry["type"] == condition and entry["status"] == "True" for entry in conditions)
 
@@ -406,7 +406,7 @@ def _group_path(group_version: str) -> str:
 
 
 def _has_ended(connection: http.client.HTTPSConnection) -> bool:
-    """Whether the server closed a connection that lay idle: nobody speaks unasked, so what can be read is its end."""
+    """Return whether the server closed an idle connection: it sends nothing unrequested, so readable means closed."""
     return connection.sock is None or bool(select.select([connection.sock], [], [], 0)[0])
 
 

@@ -1,5 +1,4 @@
-"""One plane for each process that runs tests, a namespace a test. Argo CD and Flux are started by the first test that
-asks for them."""
+"""One plane per test process and one namespace per test. The first test that uses Argo CD or Flux starts it."""
 
 from __future__ import annotations
 
@@ -28,12 +27,12 @@ _OUTPUT = "plane-logs"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Nothing went wrong yet."""
+    """Start with an empty list of logs."""
     config.stash[_LOGS] = []
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Several processes could not end the run in one line when they find the programs missing."""
+    """Check for missing programs before pytest-xdist starts, to fail with one line."""
     config = session.config
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         try:
@@ -49,12 +48,12 @@ def _give_up(error: ToolsMissing) -> NoReturn:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take what a process of pytest-xdist's says at its end."""
+    """Collect the logs of a pytest-xdist worker."""
     node.config.stash[_LOGS].extend(getattr(node, "workeroutput", {}).get(_OUTPUT, []))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say where the logs of failed tests are."""
+    """Print where the logs of failed tests are."""
     for folder in config.stash[_LOGS]:
         terminalreporter.write_line(f"logs of the control plane: {folder}")
 
@@ -95,7 +94,7 @@ def node(request: pytest.FixtureRequest) -> Iterator[Node]:
 
 @pytest.fixture
 def namespace(plane: Plane, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A new namespace that enforces the restricted Pod Security level; it goes after the test."""
+    """A new namespace that enforces the restricted Pod Security level; deleted after the test."""
     yield from _namespace(plane, request)
 
 

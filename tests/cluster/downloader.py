@@ -26,7 +26,7 @@ def argument(container: Object, name: str) -> str:
 
 
 def hub_of(container: Object) -> Hub:
-    """A Hub on loopback that holds what a container fetches: a model of two files, others for another revision."""
+    """Return a Hub on loopback with the model that a container fetches: two files that differ by revision."""
     revision = argument(container, "revision")
     hub = Hub(repo=argument(container, "repo"), revisions={revision: revision})
     hub.add("config.json", b'{"model_type": "tiny"}')
@@ -35,7 +35,7 @@ def hub_of(container: Object) -> Hub:
 
 
 def variables(container: Object, pod: Object) -> dict[str, str]:
-    """A container's variables in a pod, those from Secrets left out."""
+    """Return a container's environment variables in a pod, except those from Secrets."""
     found: dict[str, str] = {}
     for entry in container.get("env", []):
         if "value" in entry:
@@ -48,13 +48,13 @@ def variables(container: Object, pod: Object) -> dict[str, str]:
 
 
 def account_variables(plane: Plane, namespace: str, account: str, folder: Path) -> dict[str, str]:
-    """The variables with which a program finds the API server and the token of a service account.
+    """Return the variables that lead a program to the API server and the token of a service account.
 
     Args:
         plane: the plane.
         namespace: of the account.
         account: its name.
-        folder: stands in for the folder that a kubelet mounts; made here.
+        folder: created in place of the folder that a kubelet mounts.
     """
     folder.mkdir()
     client = plane.as_service_account(namespace, account)
@@ -72,7 +72,7 @@ def account_variables(plane: Plane, namespace: str, account: str, folder: Path) 
 def running(
     container: Object, folder: Path, env: Mapping[str, str] | None = None, *more: str
 ) -> Iterator[subprocess.Popen[str]]:
-    """A container's command as it was emitted, with a local folder for the volume. It ends with the block.
+    """Run a container's rendered command with a local folder in place of the volume; it ends with the block.
 
     Args:
         container: one whose image is the downloader.

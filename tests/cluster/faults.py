@@ -1,4 +1,4 @@
-"""Faults that a cluster lives through: a store that answers late, and a webhook that nobody answers."""
+"""Faults for tests: a slow store, and a webhook that does not answer."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from tests.cluster.plane import Plane
 from tests.cluster.processes import wait_until
 
 _WEBHOOK = "admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration"
-# Longer than any request is used to wait for etcd, shorter than what makes the API server give up on one.
-_HELD_S, _LET_GO_S = 0.7, 0.25
+# Longer than a request usually waits for etcd, shorter than the API server's timeout.
+_PAUSED_S, _RUNNING_S = 0.7, 0.25
 
 
 @contextmanager
 def slow(plane: Plane, name: str = "etcd") -> Iterator[None]:
-    """A process that for most of the time does not answer, as on a disk that is overloaded."""
+    """Pause a process most of the time, as if its disk were overloaded."""
     ended = threading.Event()
 
-    def hold() -> None:
+    def alternate() -> None:
         while not ended.is_set():
             plane.processes.pause(name)
-            ended.wait(_HELD_S)
+            ended.wait(_PAUSED_S)
             plane.processes.resume(name)
-            ended.wait(_LET_GO_S)
+            ended.wait(_RUNNING_S)
 
-    thread = threading.Thread(target=hold)
+    thread = threading.Thread(target=alternate)
     thread.start()
     try:
         yield
@@ -38,7 +38,7 @@ def slow(plane: Plane, name: str = "etcd") -> Iterator[None]:
 
 @contextmanager
 def webhook_down(plane: Plane, namespace: str) -> Iterator[None]:
-    """An admission webhook for Jobs of a namespace that must be asked and is not there; mended at the end."""
+    """Install an admission webhook for the Jobs of a namespace whose server does not exist; remove it at the end."""
     client = plane.client
     configuration: Object = {
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -66,13 +66,13 @@ def webhook_down(plane: Plane, namespace: str) -> Iterator[None]:
     }
     client.create(configuration)
     try:
-        wait_until(lambda: _is_asked(client, namespace), "the API server takes up the webhook", 15)
+        wait_until(lambda: _is_called(client, namespace), "the API server calls the webhook", 15)
         yield
     finally:
         client.delete(_WEBHOOK, f"down.{namespace}")
 
 
-def _is_asked(client: Client, namespace: str) -> bool:
+def _is_called(client: Client, namespace: str) -> bool:
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "registry.invalid/probe:1"}]}
     job: Object = {
         "apiVersion": "batch/v1",

@@ -1,4 +1,4 @@
-"""Flux on a plane: its kustomize-controller, and a source that stands in for the source-controller."""
+"""Flux on a plane: its kustomize-controller, and a server in place of the source-controller."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class Flux:
     """A running kustomize-controller.
 
     Attributes:
-        user: In whose name it works; the audit log has it.
+        user: Its user in the audit log.
     """
 
     user = "kustomize-controller"
 
     def __init__(self, plane: Plane, namespace: str = "flux-system", concurrent: int = 4) -> None:
-        """Start it. It ends with the plane; the source's server ends with ``close``.
+        """Start the controller. It ends with the plane; the source's server ends with ``close``.
 
         Args:
             plane: Where.
-            namespace: Where Kustomizations and sources are kept.
-            concurrent: How many Kustomizations it works on at once.
+            namespace: Namespace of Kustomizations and sources.
+            concurrent: Number of Kustomizations to reconcile in parallel.
         """
         self._plane = plane
         self.namespace = namespace
@@ -75,7 +75,7 @@ class Flux:
         """Make these files the content of a GitRepository, as if a commit had been fetched.
 
         Args:
-            name: Name of the GitRepository; it is made when it is new.
+            name: Name of the GitRepository; created if missing.
             files: Content by path.
 
         Returns:
@@ -160,7 +160,7 @@ class Flux:
             The Kustomization.
 
         Raises:
-            TimeoutError: It did not come to that.
+            TimeoutError: It was not ready in time.
         """
         check = partial(_at, revision=revision)
         return self._plane.client.wait(KUSTOMIZATION, name, self.namespace, check, f"at {revision}", timeout)

@@ -13,7 +13,7 @@ _IDENTITY = {
     for role in ("AUTHOR", "COMMITTER")
     for field, value in (("NAME", "kaigen"), ("EMAIL", "kaigen@example.invalid"))
 }
-# The configuration of whoever runs the tests (signing, hooks, default branches) shall not matter.
+# Ignore the Git configuration of the user (signing, hooks, default branches).
 _ENV = _IDENTITY | {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 
 

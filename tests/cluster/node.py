@@ -321,7 +321,7 @@ def _helper_pod() -> Object:
 
 
 def _dns(host: str) -> list[Object]:
-    """CoreDNS runs beside the node: a Service with an endpoint of its own leads pods there."""
+    """CoreDNS runs outside the node: a Service with an endpoint of its own leads pods there."""
     ports = [
         {"name": name, "port": 53, "protocol": name.upper(), "targetPort": _DNS_PORT}
         for name in ("udp", "tcp")

@@ -1,4 +1,4 @@
-"""Keys and certificates of a plane, made anew for each."""
+"""Keys and certificates, created for each plane."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def _write(folder: Path, name: str, public: bytes, key: ec.EllipticCurvePrivateK
 
 
 def signing_pair(folder: Path, name: str) -> Pair:
-    """A bare key pair, as service account tokens are signed with.
+    """Return a key pair without certificate, for signing service account tokens.
 
     Args:
         folder: Where the two files go.
-        name: Their name without ending.
+        name: Their name without suffix.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     public = key.public_key().public_bytes(
@@ -58,7 +58,7 @@ class Authority:
     """A certificate authority in a folder."""
 
     def __init__(self, folder: Path, name: str) -> None:
-        """Make the authority's own certificate.
+        """Create the authority's own certificate.
 
         Args:
             folder: Where its files go, and those of the certificates it issues.
@@ -91,13 +91,13 @@ class Authority:
     def issue(
         self, name: str, common_name: str, groups: Sequence[str] = (), hosts: Sequence[str] = ()
     ) -> Pair:
-        """A certificate that serves at ``hosts``, or proves a user.
+        """Return a server certificate for ``hosts``, or a client certificate of a user.
 
         Args:
             name: Name of the files.
-            common_name: Whom it names: for Kubernetes, the user.
+            common_name: Common name: for Kubernetes, the user.
             groups: Organisations: for Kubernetes, the user's groups.
-            hosts: DNS names and addresses to serve at.
+            hosts: DNS names and addresses of the server.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]

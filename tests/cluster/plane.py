@@ -27,7 +27,7 @@ _HOST = "127.0.0.1"
 _STAGES = Path(__file__).parent / "stages"
 _ADMINS = "system:masters"
 _CUSTOM_KIND = "apiextensions.k8s.io/v1/CustomResourceDefinition"
-# What a kubeconfig names its only cluster, user and context.
+# Name of the only cluster, user and context of a kubeconfig.
 _NAME = "kaigen"
 
 
@@ -68,7 +68,7 @@ class Plane:
                 self._start()
                 return
             except PlaneError as error:
-                # Somebody took a port between its choice and its use.
+                # Another process took a port between its choice and its use.
                 if attempt == 2 or "address already in use" not in str(error):
                     raise
                 shutil.rmtree(self.folder)
@@ -116,7 +116,7 @@ class Plane:
         self.network.close()
 
     def stop(self, *, keep: bool = False) -> None:
-        """End every process and remove the folder, but for the logs where they are to be kept."""
+        """End every process and remove the folder, except the logs if ``keep`` is set."""
         self._end_processes()
         for entry in self.folder.iterdir():
             if entry.is_dir() and not (keep and entry == self.processes.logs):
@@ -129,7 +129,7 @@ class Plane:
     # Credentials
 
     def _admin(self, name: str) -> Credentials:
-        """A user of this name with all rights; the audit log tells it apart by the name."""
+        """Return credentials of a user with all rights; the audit log shows the name."""
         return _credentials(self._authority.issue(f"user-{name}", name, [_ADMINS]))
 
     def _client(self, port: int, credentials: Credentials, agent: str = "kaigen-tests") -> Client:
@@ -138,16 +138,16 @@ class Plane:
         return client
 
     def as_user(self, name: str, groups: Sequence[str] = ()) -> Client:
-        """A client with a certificate of that user, who has no rights but those that are given."""
+        """Return a client with a certificate of that user, who has no rights of its own."""
         pair = self._authority.issue(f"user-{uuid.uuid4().hex[:8]}", name, groups)
         return self._client(self.client.port, _credentials(pair), name)
 
     def as_admin(self, name: str) -> Client:
-        """A client with all rights whose name stands in the audit log."""
+        """Return a client with all rights; the audit log shows its name."""
         return self.as_user(name, [_ADMINS])
 
     def as_service_account(self, namespace: str, name: str) -> Client:
-        """A client with a real token of a service account, and so with its rights only.
+        """Return a client with a real token of a service account, limited to its rights.
 
         Raises:
             ApiError: There is no such service account.
@@ -158,7 +158,7 @@ class Plane:
         return self._client(self.client.port, Credentials(token=token), f"{namespace}/{name}")
 
     def kubeconfig_of(self, client: Client, name: str = "", namespace: str = "default") -> Path:
-        """A kubeconfig of a client's credentials, for programs.
+        """Write a kubeconfig with a client's credentials, for programs.
 
         Args:
             client: From this plane.
@@ -186,17 +186,17 @@ class Plane:
         return path
 
     def kubeconfig_for(self, user: str) -> Path:
-        """A kubeconfig of a part of the plane that has all rights under its own name."""
+        """Write a kubeconfig for a component of the plane: all rights, under its own name."""
         return self.kubeconfig_of(self._client(self.client.port, self._admin(user)), user)
 
     # Processes
 
     def program(self, name: str) -> Path:
-        """Where a program of the plane is."""
+        """Return the path of a program of the plane."""
         return self._programs[name]
 
     def start(self, name: str, *argv: str, env: Mapping[str, str] | None = None) -> None:
-        """Start one more process under the plane; ``argv`` begins with the program's path."""
+        """Start another process of the plane; ``argv`` begins with the program's path."""
         self.processes.start(Command(name, argv, env or {}))
 
     def _start_etcd(self, port: int, peers: int, data: Path) -> None:
@@ -262,7 +262,7 @@ class Plane:
         return True
 
     def wait_ready(self, timeout: float = 180.0) -> None:
-        """Wait until the API server answers, as after it was started again.
+        """Wait until the API server answers, such as after a restart.
 
         Raises:
             PlaneError: It does not.
@@ -270,7 +270,7 @@ class Plane:
         self.processes.wait_until(self._answers, "the API server is ready", timeout)
 
     def _install(self, kinds: Sequence[Object]) -> None:
-        """Custom kinds, classes and nodes; before the controllers, which then know all kinds."""
+        """Create custom kinds, classes and nodes, before the controllers start, so that they know all kinds."""
         with ThreadPoolExecutor(16) as pool:
             list(pool.map(self.client.create, [*kinds, *self._world()]))
         established = partial(is_true, condition="Established")
@@ -291,9 +291,9 @@ class Plane:
                 f"--service-account-private-key-file={tokens}",
                 f"--root-ca-file={self._authority.pair.cert}",
                 "--use-service-account-credentials=true",
-                # A laptop that slept, or an API server that a test stops, shall not evict every pod.
+                # Do not evict every pod after a laptop slept or a test stopped the API server.
                 "--node-monitor-grace-period=10m",
-                # The binder's own look around, where it missed an event.
+                # How often the binder resyncs, in case it missed an event.
                 "--pvclaimbinder-sync-period=2s",
             ]
             self.start(
@@ -311,7 +311,7 @@ class Plane:
         serving = self._authority.issue("kubelets", "kubelets", hosts=[_HOST])
         config = self.folder / "kwok.yaml"
         log = self.processes.logs / "containers.log"
-        # The format container runtimes write: time, stream, F for a full line, text.
+        # The log format of container runtimes: time, stream, F for a full line, text.
         log.write_text("2026-01-01T00:00:00.000000000Z stdout F simulated\n")
         logs = {
             "apiVersion": "kwok.x-k8s.io/v1alpha1",
@@ -385,7 +385,7 @@ class Plane:
             raise AssertionError(f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
         return done
 
-    # What is in it
+    # Content
 
     def make_namespace(self, name: str, *, pod_security: str = "restricted", **labels: str) -> None:
         """Make a namespace that enforces a Pod Security level and warns of it, ready for pods.

@@ -1,4 +1,4 @@
-"""Starting and ending processes through a supervisor that outlives nothing."""
+"""Start and stop the processes of a plane through a supervisor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PORTS = range(20000, 32000)
 
 
 class PlaneError(Exception):
-    """A part of the plane could not be started or ended by itself. The text names the log."""
+    """A process of the plane could not be started, or exited unexpectedly. The message names the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class Command:
     """One process of the plane.
 
     Attributes:
-        name: Under which it is stopped and restarted; also names its log.
+        name: Name for `stop` and `start_again`, and of its log.
         argv: Program and arguments.
-        env: Variables added to the few that every process is given.
+        env: Environment variables in addition to the common ones.
     """
 
     name: str
@@ -45,29 +45,29 @@ class Command:
 
 
 def free_ports(count: int) -> list[int]:
-    """TCP ports of 127.0.0.1 that nobody listens on.
+    """Return free TCP ports of 127.0.0.1.
 
     Args:
         count: How many.
     """
-    held: list[socket.socket] = []
+    probes: list[socket.socket] = []
     try:
-        while len(held) < count:
+        while len(probes) < count:
             probe = socket.socket()
             try:
                 probe.bind(("127.0.0.1", random.choice(_PORTS)))
             except OSError:
                 probe.close()
                 continue
-            held.append(probe)
-        return [probe.getsockname()[1] for probe in held]
+            probes.append(probe)
+        return [probe.getsockname()[1] for probe in probes]
     finally:
-        for probe in held:
+        for probe in probes:
             probe.close()
 
 
 def listening(port: int) -> bool:
-    """Whether somebody listens on a TCP port of 127.0.0.1."""
+    """Return whether a process listens on a TCP port of 127.0.0.1."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
@@ -76,13 +76,13 @@ def wait_until(check: Callable[[], bool], what: str, timeout: float = 180.0, eve
     """Call ``check`` until it is true.
 
     Args:
-        check: Asked again and again.
-        what: What is waited for, for the error.
+        check: Called repeatedly.
+        what: The expected state, for the error.
         timeout: Seconds.
         every: Seconds between two calls.
 
     Raises:
-        TimeoutError: It never was.
+        TimeoutError: It was not true in time.
     """
     deadline = time.monotonic() + timeout
     while not check():
@@ -94,7 +94,7 @@ def wait_until(check: Callable[[], bool], what: str, timeout: float = 180.0, eve
 class Processes:
     """The processes of one plane.
 
-    They end with ``close``, and without it when this process ends in whatever way.
+    They end with ``close``, or when this process ends for any reason.
     """
 
     def __init__(self, folder: Path, scratch: Path, network: Network | None = None) -> None:
@@ -103,7 +103,7 @@ class Processes:
         Args:
             folder: Working directory of the processes; their logs go to its ``logs``.
             scratch: Folder that the supervisor unmounts and removes at the end, even if this process is killed.
-            network: Where the processes run; a namespace is removed at the end too.
+            network: Network of the processes; its namespace is removed at the end.
         """
         self._network = network or Loopback()
         self.folder = folder
@@ -111,7 +111,7 @@ class Processes:
         self.logs.mkdir(parents=True, exist_ok=True)
         self._commands: dict[str, Command] = {}
         self._lock = threading.Lock()
-        self._holder = subprocess.Popen(
+        self._supervisor = subprocess.Popen(
             [
                 *(sys.executable, "-I", "-S", supervisor.__file__),
                 *(str(os.getpid()), str(scratch), self._network.name),
@@ -125,31 +125,31 @@ class Processes:
     @property
     def pid(self) -> int:
         """The supervisor's process id."""
-        return self._holder.pid
+        return self._supervisor.pid
 
     def _ask(self, op: str, **arguments: Any) -> dict[str, Any]:
-        assert self._holder.stdin is not None
-        assert self._holder.stdout is not None
+        assert self._supervisor.stdin is not None
+        assert self._supervisor.stdout is not None
         with self._lock:
             try:
-                self._holder.stdin.write(json.dumps({"op": op, **arguments}) + "\n")
-                self._holder.stdin.flush()
-                line = self._holder.stdout.readline()
+                self._supervisor.stdin.write(json.dumps({"op": op, **arguments}) + "\n")
+                self._supervisor.stdin.flush()
+                line = self._supervisor.stdout.readline()
             except BrokenPipeError:
                 line = ""
         if not line:
-            raise PlaneError("the supervisor of the plane is gone")
+            raise PlaneError("the supervisor of the plane has exited")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise PlaneError(answer["error"])
         return answer
 
     def log(self, name: str) -> Path:
-        """Where a process's output goes."""
+        """Return the path of a process's log."""
         return self.logs / f"{name}.log"
 
     def start(self, command: Command) -> int:
-        """Start a process; what it prints goes to its log.
+        """Start a process with its output in its log.
 
         Returns:
             Its process id.
@@ -168,15 +168,15 @@ class Processes:
         return int(answer["pid"])
 
     def stop(self, name: str, *, kill: bool = False, grace: float = 20.0) -> None:
-        """End one process: politely, or at once as a crash would."""
+        """End one process with SIGTERM, or with SIGKILL to simulate a crash."""
         self._ask("stop", name=name, number=signal.SIGKILL if kill else signal.SIGTERM, grace=grace)
 
     def start_again(self, name: str) -> int:
-        """Start a stopped process with the command line it had."""
+        """Start a stopped process with its former command line."""
         return self.start(self._commands[name])
 
     def pause(self, name: str) -> None:
-        """Stop the clock of a process: it holds its connections and answers nothing."""
+        """Suspend a process: its connections stay open, but it does not answer."""
         self._ask("send", name=name, number=signal.SIGSTOP)
 
     def resume(self, name: str) -> None:
@@ -184,10 +184,10 @@ class Processes:
         self._ask("send", name=name, number=signal.SIGCONT)
 
     def check(self) -> None:
-        """See that every started process still runs.
+        """Check that every started process is still running.
 
         Raises:
-            PlaneError: One ended by itself; the text holds the end of its log.
+            PlaneError: One exited; the message contains the end of its log.
         """
         exited: dict[str, int] = self._ask("exited")["exited"]
         for name, code in exited.items():
@@ -195,10 +195,10 @@ class Processes:
             raise PlaneError(f"{name} ended with exit code {code}; see {self.log(name)}\n{tail}")
 
     def wait_until(self, check: Callable[[], bool], what: str, timeout: float = 180.0) -> None:
-        """As the function of the same name, but give up at once when a process has ended.
+        """Like the function of the same name, but fail at once when a process has exited.
 
         Raises:
-            PlaneError: A process ended, or the time is over.
+            PlaneError: A process exited, or the timeout expired.
         """
 
         def ready() -> bool:
@@ -212,12 +212,12 @@ class Processes:
 
     def close(self) -> None:
         """End every process. Calling it twice does no harm."""
-        assert self._holder.stdin is not None
-        assert self._holder.stdout is not None
+        assert self._supervisor.stdin is not None
+        assert self._supervisor.stdout is not None
         with self._lock:
-            if not self._holder.stdin.closed:
+            if not self._supervisor.stdin.closed:
                 # What could not be sent to a supervisor that is gone stays in the buffer and fails again.
                 with contextlib.suppress(BrokenPipeError):
-                    self._holder.stdin.close()
-                self._holder.wait()
-                self._holder.stdout.close()
+                    self._supervisor.stdin.close()
+                self._supervisor.wait()
+                self._supervisor.stdout.close()

@@ -101,7 +101,7 @@ class LocalRegistry:
         (folder / "config.json").write_text(json.dumps({"auths": {self.host: {"auth": auth}}}))
 
     def get(self, path: str) -> bytes | None:
-        """What stands at a path below `/v2/`; None when nothing does."""
+        """Return the content at a path below `/v2/`; None if there is none."""
         auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
         kinds = ("manifest", "index")
         accept = ", ".join(f"application/vnd.oci.image.{kind}.v1+json" for kind in kinds)

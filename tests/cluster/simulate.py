@@ -1,16 +1,16 @@
-"""What pods of the simulated nodes do: unasked, one that always restarts gets ready, any other ends well.
+"""Behaviour of pods on simulated nodes: by default, pods that always restart become ready and others succeed.
 
-A pod asks for another course by annotations. What kaigen emits carries none of them; a rule adds them as the
-pods of a namespace are made, whoever makes them, so that nothing that is tested has to be changed.
+Annotations of a pod request a different behaviour. kaigen's output contains none of them; an admission policy adds
+them to the new pods of a namespace, so that the tested objects stay unchanged.
 
 | annotation ``sim.kaigen.dev/…`` | meaning |
 |---|---|
-| ``state`` | ``ready``, ``completed``, ``failed``, or ``unready`` (runs and never gets ready) |
-| ``delay`` | duration (``1.5s``) between the containers' begin and that state |
-| ``init-delay`` | how long each init container runs |
-| ``hold-init`` | name of the init container that does not end until it is released; ``*`` for each |
+| ``state`` | ``ready``, ``completed``, ``failed``, or ``unready`` (runs and never becomes ready) |
+| ``delay`` | duration (``1.5s``) from the start of the containers to that state |
+| ``init-delay`` | run time of each init container |
+| ``hold-init`` | name of the init container that runs until it is released; ``*`` for all |
 | ``fail-init`` | name of the init container that fails |
-| ``exit-code``, ``reason`` | of what fails; 1 and ``Error`` otherwise |
+| ``exit-code``, ``reason`` | of a failed container; default 1 and ``Error`` |
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _BINDING = "admissionregistration.k8s.io/v1/MutatingAdmissionPolicyBinding"
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """What pods are to do. Empty fields ask for nothing.
+    """Behaviour of pods. Empty fields leave the default.
 
     Attributes:
         state: ``ready``, ``completed``, ``failed`` or ``unready``.
-        delay: Seconds between the containers' begin and that state.
+        delay: Seconds from the start of the containers to that state.
         init_delay: Seconds that each init container runs.
-        hold_init: Name of the init container that is held, ``*`` for each.
+        hold_init: Name of the init container that runs until it is released, ``*`` for all.
         fail_init: Name of the init container that fails.
-        exit_code: Of what fails.
-        reason: Of what fails.
+        exit_code: Exit code of a failed container.
+        reason: Reason of a failed container.
     """
 
     state: str = ""
@@ -51,8 +51,8 @@ class Course:
     reason: str = ""
 
     def annotations(self) -> dict[str, str]:
-        """The annotations that ask for it."""
-        asked = {
+        """Return the annotations that request this behaviour."""
+        values = {
             "state": self.state,
             "delay": f"{self.delay:g}s" if self.delay else "",
             "init-delay": f"{self.init_delay:g}s" if self.init_delay else "",
@@ -61,16 +61,16 @@ class Course:
             "exit-code": str(self.exit_code) if self.exit_code else "",
             "reason": self.reason,
         }
-        return {PREFIX + name: value for name, value in asked.items() if value}
+        return {PREFIX + name: value for name, value in values.items() if value}
 
 
 def pod(name: str, *, annotations: Mapping[str, str] | None = None, **spec: object) -> Object:
-    """A pod that restricted admission takes.
+    """Return a pod that restricted admission accepts.
 
     Args:
         name: Its name.
         annotations: Its annotations.
-        spec: Fields of its spec that are to be otherwise.
+        spec: Fields of its spec to override.
     """
     return {
         "apiVersion": "v1",
@@ -81,7 +81,7 @@ def pod(name: str, *, annotations: Mapping[str, str] | None = None, **spec: obje
 
 
 def pod_spec() -> Object:
-    """The spec of a pod that restricted admission takes."""
+    """Return the spec of a pod that restricted admission accepts."""
     return {
         "securityContext": {
             "runAsNonRoot": True,
@@ -94,7 +94,7 @@ def pod_spec() -> Object:
 
 
 def container(name: str) -> Object:
-    """A container that restricted admission takes."""
+    """Return a container that restricted admission accepts."""
     return {
         "name": name,
         "image": "registry.invalid/simulated:1",
@@ -103,17 +103,17 @@ def container(name: str) -> Object:
 
 
 def set_course(client: Client, namespace: str, course: Course, where: str = "true") -> str:
-    """Have pods that are made in a namespace from now on take a course.
+    """Set the behaviour of new pods in a namespace.
 
     Args:
         client: Client with all rights.
         namespace: Where.
-        course: What they are to do.
-        where: CEL expression over ``object``, the pod: which of them. Pods made by controllers have their
+        course: Their behaviour.
+        where: CEL expression over ``object``, the pod, that selects pods. Pods of controllers have their
             name only as ``object.metadata.generateName``.
 
     Returns:
-        The rule's name, for ``end_course``. A rule ends with its namespace, too.
+        The rule's name, for ``end_course``. A rule is deleted with its namespace.
     """
     name = f"sim-{uuid.uuid4().hex[:12]}"
     probe = f"{name}-probe"
@@ -171,12 +171,12 @@ def set_course(client: Client, namespace: str, course: Course, where: str = "tru
         given = made["metadata"].get("annotations", {})
         return all(given.get(key) == value for key, value in course.annotations().items())
 
-    wait_until(taken_up, f"the API server takes up {name}", 15)
+    wait_until(taken_up, f"the API server applies {name}", 15)
     return name
 
 
 def end_course(client: Client, rule: str) -> None:
-    """Take a rule back. Pods that are there keep what it gave them."""
+    """Delete a rule. Existing pods keep their annotations."""
     client.delete(_BINDING, rule)
     client.delete(_POLICY, rule)
 
@@ -187,7 +187,7 @@ def release(client: Client, namespace: str, labels: str = "") -> None:
     Args:
         client: Client with all rights.
         namespace: Where.
-        labels: Label selector: of which pods; of all where empty.
+        labels: Label selector of the pods; empty for all.
     """
     for found in client.objects("v1/Pod", namespace, labels):
         metadata = found["metadata"]

@@ -1,9 +1,9 @@
-"""The process that holds a plane's processes, so that none of them outlives the test run.
+"""Parent of a plane's processes; it ends all of them when the test run ends.
 
-Run as a script, with standard library only. It reads one JSON request a line from standard input and answers
-each with one JSON line on standard output. When its input ends, when it is told to quit or when the process
-that started it dies (however that happens), it kills everything below it and leaves. Should it be killed
-itself, the kernel kills its children.
+Runs as a script with the standard library only. It reads one JSON request per line from standard input and answers
+each with one JSON line on standard output. When its input ends, when it receives a quit request or when the process
+that started it dies for any reason, it kills all its descendants and exits. If it is killed itself, the kernel
+kills its children.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Quit(Exception):
-    """Raised by a signal: the holder is to end everything and leave."""
+    """Raised by a signal: end every process and exit."""
 
 
 def _prctl(option: int, value: int) -> None:
@@ -43,14 +43,14 @@ def _die_with_parent() -> None:
 
 
 def children(pid: int) -> list[int]:
-    """Process ids whose parent is ``pid``, zombies too, by what /proc says."""
+    """Return the ids of the child processes of ``pid`` in /proc, including zombies."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
             continue
         try:
             with open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as stat:
-                # The command's name stands in brackets and may hold anything; what follows it does not.
+                # The command's name is in parentheses and may contain any character; the fields follow it.
                 fields = stat.read().rpartition(")")[2].split()
         except OSError:
             continue
@@ -59,16 +59,16 @@ def children(pid: int) -> list[int]:
     return found
 
 
-class Holder:
-    """Starts, signals and ends the processes it is told to."""
+class Supervisor:
+    """Starts, signals and ends processes on request."""
 
     def __init__(self) -> None:
-        """Holds nothing yet."""
+        """Start without any process."""
         self._pids: dict[str, int] = {}
         self._codes: dict[int, int] = {}
 
     def reap(self) -> None:
-        """Collect the exit codes of all children that ended, adopted ones too."""
+        """Collect the exit codes of all children that ended, including adopted ones."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -83,7 +83,7 @@ class Holder:
         self.reap()
         pid = self._pids.get(name)
         if pid is not None and pid not in self._codes:
-            return {"error": f"{name} runs already"}
+            return {"error": f"{name} is already running"}
         with open(log, "ab") as out:
             process = subprocess.Popen(
                 argv,
@@ -104,7 +104,7 @@ class Holder:
         """Send a signal and wait until the process has ended; after ``grace`` seconds kill it."""
         pid = self._pids.pop(name, None)
         if pid is None:
-            return {"error": f"{name} does not run"}
+            return {"error": f"{name} is not running"}
         deadline = time.monotonic() + grace
         killed = False
         with contextlib.suppress(ProcessLookupError):
@@ -124,17 +124,17 @@ class Holder:
         self.reap()
         pid = self._pids.get(name)
         if pid is None or pid in self._codes:
-            return {"error": f"{name} does not run"}
+            return {"error": f"{name} is not running"}
         os.kill(pid, number)
         return {}
 
     def exited(self) -> dict[str, Any]:
-        """Name and exit code of every process that ended without having been stopped."""
+        """Return the name and exit code of every process that ended without a stop request."""
         self.reap()
         return {"exited": {name: self._codes[pid] for name, pid in self._pids.items() if pid in self._codes}}
 
     def end_all(self) -> None:
-        """Kill everything below this process. What they kept is thrown away, so no grace is given."""
+        """Kill all descendants at once; their data is discarded, so they need no graceful shutdown."""
         me = os.getpid()
         while True:
             self.reap()
@@ -160,13 +160,13 @@ def _raise_quit(_number: int, _frame: FrameType | None) -> None:
     raise Quit
 
 
-def _answer(holder: Holder, request: dict[str, Any]) -> dict[str, Any]:
+def _answer(supervisor: Supervisor, request: dict[str, Any]) -> dict[str, Any]:
     operation = request.pop("op")
     handlers: dict[str, Callable[..., dict[str, Any]]] = {
-        "start": holder.start,
-        "stop": holder.stop,
-        "send": holder.send,
-        "exited": holder.exited,
+        "start": supervisor.start,
+        "stop": supervisor.stop,
+        "send": supervisor.send,
+        "exited": supervisor.exited,
     }
     try:
         return handlers[operation](**request)
@@ -193,18 +193,18 @@ def remove_network(name: str) -> None:
 
 
 def main(parent: int, scratch: str, network: str) -> None:
-    """Serve requests until the input ends, then remove what the processes leave behind.
+    """Serve requests until the input ends, then remove the files, mounts and network of the processes.
 
     Args:
-        parent: The process that started this one; its death ends this one.
-        scratch: A folder of data that nobody reads again.
+        parent: The process that started this one; this one exits when it dies.
+        scratch: A folder to remove at the end.
         network: Name of the processes' network namespace; empty for none.
     """
     for number in _ENDINGS:
         signal.signal(number, _raise_quit)
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-    holder = Holder()
+    supervisor = Supervisor()
     try:
         try:
             if os.getppid() == parent:
@@ -212,14 +212,14 @@ def main(parent: int, scratch: str, network: str) -> None:
                     request = json.loads(line)
                     if request["op"] == "quit":
                         break
-                    print(json.dumps(_answer(holder, request)), flush=True)
+                    print(json.dumps(_answer(supervisor, request)), flush=True)
         finally:
-            # The end of the input and the signal of the parent's death come together: the signal may come here.
+            # The input ends and the signal of the parent's death arrives at the same time: the signal may arrive here.
             _ignore_endings()
     except (Quit, BrokenPipeError):
         pass
     finally:
-        holder.end_all()
+        supervisor.end_all()
         unmount(os.path.realpath(scratch))
         shutil.rmtree(scratch, ignore_errors=True)
         if network:

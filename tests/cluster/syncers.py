@@ -1,4 +1,4 @@
-"""Argo CD and Flux behind one face: each syncs the manifests of apps from a repository of a test."""
+"""Argo CD and Flux with one interface: each syncs the manifests of apps from a repository of a test."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.cluster.processes import wait_until
 
 
 class Syncer:
-    """One of the two GitOps controllers, at work on a repository of the test."""
+    """One of the two GitOps controllers, syncing a repository of the test."""
 
     user = ""
 
@@ -30,7 +30,7 @@ class Syncer:
         return f"{self.namespace}-{app}"
 
     def begin(self, apps: Mapping[str, Compiled]) -> str:
-        """Commit the apps' manifests and nothing else, and have them synced.
+        """Commit only the apps' manifests, and start to sync them.
 
         Returns:
             The revision.
@@ -38,34 +38,34 @@ class Syncer:
         raise NotImplementedError
 
     def wait(self, app: str, revision: str) -> None:
-        """Wait until the cluster has an app at a revision, and healthy."""
+        """Wait until an app is synced to a revision and healthy."""
         raise NotImplementedError
 
     def publish(self, apps: Mapping[str, Compiled]) -> None:
-        """As ``begin``, and wait for every app."""
+        """Like ``begin``, and wait for every app."""
         revision = self.begin(apps)
         for app in apps:
             self.wait(app, revision)
 
     def reconcile(self, app: str, number: int) -> None:
-        """Ask for an app to be compared with the cluster now."""
+        """Request a comparison of an app with the cluster now."""
         raise NotImplementedError
 
     def has_reconciled(self, app: str, number: int) -> bool:
-        """Whether that has been done."""
+        """Return whether that comparison is done."""
         raise NotImplementedError
 
     def remove(self, app: str) -> None:
-        """Take an app away, and what it made; wait until that is done."""
+        """Delete an app and its objects, and wait until they are gone."""
         raise NotImplementedError
 
     def writes(self, mark: int) -> list[str]:
-        """What it has changed in the apps' namespace since a mark."""
+        """Return its changes in the apps' namespace since a mark."""
         found = self.plane.audit.writes_since(mark, namespace=self.namespace, user=self.user)
         return [f"{entry.verb} {entry.resource}/{entry.name}" for entry in found]
 
     def let_pass(self, apps: Iterable[str], rounds: int) -> None:
-        """Have each app compared with the cluster that many times more."""
+        """Compare each app with the cluster that many more times."""
         waiting = list(apps)
         for _ in range(rounds):
             self._round += 1
@@ -84,7 +84,7 @@ def _folder(namespace: str, app: str) -> str:
 
 
 class ArgoSyncer(Syncer):
-    """Argo CD: an Application an app."""
+    """Argo CD: one Application per app."""
 
     user = ArgoCD.user
 
@@ -129,7 +129,7 @@ class ArgoSyncer(Syncer):
 
 
 class FluxSyncer(Syncer):
-    """Flux: a Kustomization an app."""
+    """Flux: one Kustomization per app."""
 
     user = Flux.user
 
@@ -174,7 +174,7 @@ class FluxSyncer(Syncer):
 def make_syncer(
     request: pytest.FixtureRequest, name: str, plane: Plane, namespace: str, folder: Path
 ) -> Syncer:
-    """The syncer of a name.
+    """Return a syncer by name.
 
     Args:
         request: of the fixture that asks; the controllers are fixtures themselves.

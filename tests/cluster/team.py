@@ -30,7 +30,7 @@ class Team:
         folder: where they are.
         url: of the repository that is synced from.
         environment: the environment's name.
-        gitops: the block `gitops` of kaigen.yaml, beside the repository and the project.
+        gitops: the block `gitops` of kaigen.yaml, except the repository and the project.
         specs: by name.
         space: the environment's namespace; made of its name when empty.
         settings: more of kaigen.yaml.

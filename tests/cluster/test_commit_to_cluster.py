@@ -93,7 +93,7 @@ def publisher(plane: Plane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def give_credentials(plane: Plane, argocd: ArgoCD, team: Team) -> None:
-    """Tell Argo CD the password of a repository."""
+    """Give Argo CD the password of a repository."""
     plane.client.apply(
         {
             "apiVersion": "v1",
@@ -137,7 +137,7 @@ def check_writes(plane: Plane, publisher: Publisher, mark: int, user: str) -> No
     (old,) = {entry.name for entry in since if entry.user == user} - set(own)
     assert old.rpartition("-")[0] == "finetune"
     assert [found["metadata"]["name"] for found in plane.client.objects(JOB, team.space, FINETUNE)] == [new]
-    # What is not of this app was touched by nobody, its pods neither.
+    # The objects and pods of other apps did not change.
     others = {obj["metadata"]["name"] for app in team.specs for obj in team.of_app(files, app)} - set(own)
     assert not [str(entry) for entry in since if entry.name.startswith(tuple(others))]
 

@@ -102,7 +102,7 @@ def test_an_application_set_makes_applications(
         assert has_value(plane.client.get(CONFIG_MAP, name, namespace), "1")
 
 
-def test_a_plain_job_with_a_ttl_is_made_again_and_again_by_argo_cd(
+def test_argo_cd_recreates_a_plain_job_with_a_ttl(
     plane: Plane, argocd: ArgoCD, namespace: str, tmp_path: Path
 ) -> None:
     template = {"spec": pod_spec() | {"restartPolicy": "Never"}}

@@ -112,7 +112,7 @@ def seconds_of_a_write(plane: Plane, namespace: str) -> float:
 
 
 def refused(plane: Plane, syncer: Syncer, begin: Begin) -> str:
-    """No Job is admitted, until somebody mends the webhook. Argo CD knows what kaigen tells it of claims."""
+    """Reject every Job until the webhook is removed. Argo CD has kaigen's health checks of claims."""
     if syncer.user == ArgoCD.user:
         plane.client.apply(
             {

@@ -1,6 +1,6 @@
-"""Order: nothing that reads a model begins before the model is there, however the manifests got to the cluster.
+"""Order: consumers of a model start after the model is stored, however the manifests were applied.
 
-The nodes are simulated, so the real downloader runs beside them: `fetch` fills a folder as the Model's Job would,
+The nodes are simulated, so the real downloader runs as a local process: `fetch` fills a folder like the Model's Job,
 and `wait` in the same folder decides when the consumer's init container ends.
 """
 
@@ -57,14 +57,14 @@ def older(spec: Object) -> Object:
 
 
 @pytest.mark.parametrize("way", ["apply", "argocd", "flux"])
-def test_nothing_begins_before_the_model_is_there(
+def test_nothing_starts_before_the_model_is_stored(
     plane: Plane, namespace: str, tmp_path: Path, request: pytest.FixtureRequest, way: str
 ) -> None:
     add_gpu_node(plane)
     specs = demo_specs()
     apps = compiled(tmp_path / "specs", [specs["qwen"], specs["finetune"]], namespace)
     before = compiled(tmp_path / "older", [older(specs["qwen"])], namespace)
-    # The download does not end by itself: a slow one. The consumer is held until `wait` has ended.
+    # The download is slow and does not finish. The consumer waits until `wait` has ended.
     begins = "object.metadata.?generateName.orValue('').startsWith('{}-')"
     set_course(plane.client, namespace, Course(state="unready"), begins.format("qwen"))
     set_course(plane.client, namespace, Course(hold_init="wait-for-model"), begins.format("finetune"))

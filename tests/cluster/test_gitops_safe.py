@@ -67,7 +67,7 @@ def test_finished_work_is_left_alone_and_a_change_is_one_new_run(
     bucket = find(before["resting"], "PersistentVolume")["metadata"]["name"]
     assert plane.client.get(VOLUME, bucket)["status"]["phase"] == "Bound"
 
-    # Finished and reaped: nothing is written, run again or made anew.
+    # Finished and reaped: nothing is written, run again or created again.
     reap(plane, namespace)
     mark = plane.audit.mark()
     syncer.let_pass(before, RECONCILIATIONS)

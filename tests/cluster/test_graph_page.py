@@ -218,8 +218,8 @@ mermaid.render("drawn", text).then(({ svg }) => {
   const folder = document.createElement("div");
   folder.innerHTML = svg;
   const edges = folder.querySelectorAll(".edgePaths path").length;
-  const told = (name) => [...folder.querySelectorAll(name)].map((node) => node.textContent.trim());
-  done({ nodes: told(".node .nodeLabel"), apps: told(".cluster .nodeLabel"), edges });
+  const texts = (name) => [...folder.querySelectorAll(name)].map((node) => node.textContent.trim());
+  done({ nodes: texts(".node .nodeLabel"), apps: texts(".cluster .nodeLabel"), edges });
 }, (error) => done({ error: String(error) }));
 """
 

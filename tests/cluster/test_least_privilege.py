@@ -110,7 +110,7 @@ def test_the_downloader_can_write_its_facts_and_nothing_else(
     )
 
 
-def test_the_facts_go_with_the_job(plane: Plane, namespace: str, tmp_path: Path) -> None:
+def test_the_facts_are_deleted_with_the_job(plane: Plane, namespace: str, tmp_path: Path) -> None:
     item = demo(namespace)["qwen"]
     for rendered in item.objects:
         plane.client.apply(rendered.body)

@@ -34,15 +34,14 @@ def spaces(plane: Plane, namespace: str) -> Iterator[dict[str, str]]:
 
 
 def pods_of(obj: Object) -> Iterator[Object]:
-    """The pods that an object's controller makes, as far as the object says."""
+    """Yield the pods that an object's controller creates."""
     if obj["kind"] == "Pod":
         return
     spec = obj.get("spec", {})
-    holder = spec.get("leaderWorkerTemplate", spec)
-    # Volumes of a pod's own stand in no template.
+    owner = spec.get("leaderWorkerTemplate", spec)
+    # The template does not list the volumes of volumeClaimTemplates.
     claimed = [
-        {"name": claim["metadata"]["name"], "emptyDir": {}}
-        for claim in holder.get("volumeClaimTemplates", [])
+        {"name": claim["metadata"]["name"], "emptyDir": {}} for claim in owner.get("volumeClaimTemplates", [])
     ]
     for template in pod_templates(obj):
         metadata = {**template.metadata, "generateName": "probe-"}
@@ -67,7 +66,7 @@ def make_what_it_names(plane: Plane, pod: Object) -> None:
 
 
 def apply_quietly(plane: Plane, obj: Object) -> Object | None:
-    """Apply an object and the pods it stands for, which must be taken without a warning.
+    """Apply an object and its pods, which must be accepted without a warning.
 
     Returns:
         The object as it is kept, or None when it was made by this.
@@ -109,7 +108,7 @@ def check_both_forms(plane: Plane, item: Compiled, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(cases()))
-def test_every_object_is_taken_in_both_forms(
+def test_every_object_is_accepted_as_manifest_and_chart(
     plane: Plane, spaces: dict[str, str], tmp_path: Path, name: str
 ) -> None:
     checked = 0

@@ -103,10 +103,10 @@ def test_every_custom_kind_is_served(plane: Plane) -> None:
     assert served == expected
 
 
-def test_the_server_tells_its_version_so_that_clients_can_read_it(plane: Plane) -> None:
-    told = plane.client.request("GET", "/version").body
-    assert (told["major"], told["minor"]) == ("1", "36")
-    assert told["gitVersion"] in plane.run("kubectl", "version").stdout
+def test_clients_can_parse_the_version_of_the_server(plane: Plane) -> None:
+    version = plane.client.request("GET", "/version").body
+    assert (version["major"], version["minor"]) == ("1", "36")
+    assert version["gitVersion"] in plane.run("kubectl", "version").stdout
 
 
 def test_a_root_pod_is_refused_by_restricted_admission(plane: Plane, namespace: str) -> None:
@@ -116,7 +116,7 @@ def test_a_root_pod_is_refused_by_restricted_admission(plane: Plane, namespace: 
     assert refused.value.code == 403
 
 
-def test_a_workload_that_would_be_refused_is_warned_of(plane: Plane, namespace: str) -> None:
+def test_a_workload_whose_pods_would_be_refused_gets_a_warning(plane: Plane, namespace: str) -> None:
     rooted = deployment("rooted")
     rooted["spec"]["template"]["spec"]["securityContext"] = {}
     applied = plane.client.apply(rooted, namespace)
@@ -169,7 +169,7 @@ def test_init_containers_run_one_after_another_before_the_container(plane: Plane
     ]
 
 
-def test_a_side_car_goes_on_while_the_next_init_container_runs(plane: Plane, namespace: str) -> None:
+def test_a_sidecar_keeps_running_while_the_next_init_container_runs(plane: Plane, namespace: str) -> None:
     side_car = container("side-car") | {"restartPolicy": "Always"}
     plane.client.apply(pod("pair", initContainers=[side_car, container("gate")]), namespace)
     ready = plane.client.wait(POD, "pair", namespace, partial(is_true, condition="Ready"), "ready")
@@ -256,7 +256,7 @@ def test_slow_and_unready_servers_run_without_being_ready(plane: Plane, namespac
     assert (in_phase(unready, "Running"), is_true(unready, "Ready")) == (True, False)
 
 
-def test_a_course_holds_for_the_pods_it_is_meant_for_and_until_it_ends(plane: Plane, namespace: str) -> None:
+def test_a_course_applies_to_the_selected_pods_until_it_ends(plane: Plane, namespace: str) -> None:
     where = "object.metadata.?generateName.orValue('').startsWith('picked-')"
     rule = set_course(plane.client, namespace, Course(state="failed"), where)
     plane.client.apply(job("picked", backoffLimit=0), namespace)
@@ -275,7 +275,7 @@ def test_a_course_holds_for_the_pods_it_is_meant_for_and_until_it_ends(plane: Pl
     wait_until(taken_back, "the rule is taken back")
 
 
-def test_a_deleted_pod_goes_and_its_job_counts_it_as_failed(plane: Plane, namespace: str) -> None:
+def test_a_deleted_pod_counts_as_failed_in_its_job(plane: Plane, namespace: str) -> None:
     set_course(plane.client, namespace, Course(state="ready"))
     plane.client.apply(job("endless", backoffLimit=0), namespace)
     [running] = wait_for_pods(plane, namespace, ["main:running"])
@@ -285,7 +285,7 @@ def test_a_deleted_pod_goes_and_its_job_counts_it_as_failed(plane: Plane, namesp
     plane.client.wait(JOB, "endless", namespace, partial(is_true, condition="Failed"), "failed")
 
 
-def test_pods_go_with_the_job_that_owns_them(plane: Plane, namespace: str) -> None:
+def test_pods_are_deleted_with_their_job(plane: Plane, namespace: str) -> None:
     plane.client.apply(job("owner"), namespace)
     plane.client.wait(JOB, "owner", namespace, partial(is_true, condition="Complete"), "complete")
     plane.client.delete(JOB, "owner", namespace)
@@ -450,7 +450,7 @@ def alive(pids: set[int]) -> set[int]:
     return {pid for pid in pids if Path(f"/proc/{pid}/stat").exists()}
 
 
-def test_nothing_is_left_of_a_plane_whose_run_is_killed(tmp_path: Path) -> None:
+def test_a_killed_run_leaves_no_processes_or_files(tmp_path: Path) -> None:
     # A run of its own, killed once its plane is up.
     script = (
         "import time, tests.cluster.plane as p\n"
@@ -506,13 +506,13 @@ def test_children_end_with_a_supervisor_that_is_killed(processes: Processes) -> 
         processes.check()
 
 
-def test_a_process_that_ends_by_itself_is_told_with_the_end_of_its_log(processes: Processes) -> None:
+def test_a_process_that_exits_is_reported_with_the_end_of_its_log(processes: Processes) -> None:
     processes.start(Command("short", ["sh", "-c", "echo the reason; exit 7"], {}))
     with pytest.raises(PlaneError, match=r"(?s)short ended with exit code 7.*the reason"):
         processes.wait_until(lambda: False, "never", 10)
 
 
-def test_a_program_that_is_not_there_is_told(processes: Processes) -> None:
+def test_a_missing_program_is_reported(processes: Processes) -> None:
     with pytest.raises(PlaneError, match="No such file"):
         processes.start(Command("missing", ["/nonexistent/program"], {}))
 

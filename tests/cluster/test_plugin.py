@@ -36,7 +36,7 @@ spec:
 
 @pytest.fixture(scope="module")
 def plugin(argocd: ArgoCD, tmp_path_factory: pytest.TempPathFactory) -> ArgoCD:
-    """Argo CD with the plugin beside its repository server."""
+    """Argo CD with the plugin next to its repository server."""
     programs = tmp_path_factory.mktemp("programs")
     kaigen = programs / "kaigen"
     kaigen.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -m kaigen "$@"\n')
@@ -66,7 +66,7 @@ def application(
     return found
 
 
-def test_an_application_with_the_plugin_is_synced_and_errors_are_told(
+def test_an_application_with_the_plugin_syncs_and_reports_errors(
     plane: Plane, plugin: ArgoCD, namespace: str, tmp_path: Path
 ) -> None:
     repository = Repository(tmp_path / "repository")
@@ -81,7 +81,7 @@ def test_an_application_with_the_plugin_is_synced_and_errors_are_told(
     plane.client.apply(application(plugin, name, repository, namespace, **chosen))
     plugin.wait_synced(name, revision)
 
-    # What is in the cluster is what the specs come to by hand, with the setting overridden.
+    # The cluster has what kaigen renders from the specs, with the setting overridden.
     config = load_config(repository.folder / "ai", "here")
     compilation = compile_specs(load_specs((), config), config)
     (app,) = compilation.apps
@@ -92,15 +92,15 @@ def test_an_application_with_the_plugin_is_synced_and_errors_are_told(
     claim = plane.client.get(CLAIM, "qwen-weights", namespace)
     assert claim["spec"]["resources"]["requests"]["storage"] == "7Gi"
 
-    # A spec that is wrong fails with its line, and what is there stays.
+    # A broken spec fails with its line, and the existing objects stay.
     wrong = {**files, f"ai/{SPEC}": files[f"ai/{SPEC}"].replace("spec:\n", "spec:\n  sorce: {}\n", 1)}
     repository.commit(wrong)
 
-    def told(found: Object) -> bool:
+    def has_error(found: Object) -> bool:
         conditions = found.get("status", {}).get("conditions", [])
         return any("KG0201" in str(each.get("message")) and SPEC in str(each) for each in conditions)
 
-    plugin.wait(name, told, "the error is told")
+    plugin.wait(name, has_error, "the error is reported")
     assert plane.client.get(CLAIM, "qwen-weights", namespace)["metadata"].get("deletionTimestamp") is None
 
     revision = repository.commit(files)

@@ -93,7 +93,7 @@ def change(folder: Path, old: str, new: str) -> None:
 
 @pytest.fixture
 def publish(capsys: pytest.CaptureFixture[str]) -> Callable[..., list[dict[str, Any]]]:
-    """Publishes `prod` of the demo and gives what became of each artifact."""
+    """Publish `prod` of the demo and return the result of each artifact."""
 
     def call(*arguments: str) -> list[dict[str, Any]]:
         capsys.readouterr()
@@ -169,7 +169,7 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_what_is_attached_says_where_it_comes_from_and_what_it_runs(
+def test_attachments_name_the_source_and_the_images(
     registry: LocalRegistry, repository: Path, publish: Callable[..., list[dict[str, Any]]], place: str
 ) -> None:
     for item in publish("--charts", place):
@@ -203,7 +203,7 @@ def test_the_same_content_has_the_same_digest_and_is_pushed_once(
     )
 
 
-def test_a_version_never_changes_what_it_stands_for(
+def test_a_published_version_never_changes(
     repository: Path,
     publish: Callable[..., list[dict[str, Any]]],
     place: str,
@@ -244,14 +244,14 @@ def test_manifests_for_flux_are_the_tree(
     with tarfile.open(fileobj=io.BytesIO(registry.get(f"{name}/blobs/{layer['digest']}") or b"")) as archive:
         archive.extractall(tmp_path / "pulled", filter="data")
     tree = files(tmp_path / "tree")
-    # What Argo CD and Flux are told stands in the deploy branch, not in what they apply.
+    # The objects for Argo CD and Flux are in the deploy branch, not in the artifact that they apply.
     apps = {path: content for path, content in tree.items() if not re.search(r"(^|/)[._]", path)}
     assert files(tmp_path / "pulled") == apps
     assert set(referrers(registry, name, item["digest"])) == {STATEMENT, BOM}
     assert publish("--manifests", place + "/{env}")[0]["status"] == "unchanged"
 
 
-def test_an_artifact_that_flux_is_told_to_read_is_the_whole_tree(
+def test_an_artifact_that_flux_reads_is_the_whole_tree(
     registry: LocalRegistry,
     repository: Path,
     publish: Callable[..., list[dict[str, Any]]],
@@ -291,7 +291,7 @@ def test_older_manifests_do_not_take_the_place_of_newer_ones(
 
 
 @pytest.mark.parametrize("password", ["hunter2-hunter2", None])
-def test_a_wrong_password_or_none_is_told(
+def test_a_wrong_or_missing_password_is_reported(
     registry: LocalRegistry,
     repository: Path,
     place: str,
@@ -316,7 +316,7 @@ def test_a_dry_run_pushes_nothing(
     assert registry.get(f"{repository_of(place)}/qwen/tags/list") is None
 
 
-def test_two_that_publish_at_once_agree(
+def test_two_concurrent_publishes_agree(
     registry: LocalRegistry, repository: Path, place: str, tmp_path: Path
 ) -> None:
     def call(_: int) -> int:
@@ -335,7 +335,7 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
 
 
 def complete(registry: LocalRegistry, name: str) -> None:
-    """See that a tag has all that belongs to it."""
+    """Check that a tag is complete."""
     manifest: Any = registry.manifest(name, "0.1.0")
     assert manifest is not None
     content = registry.get(f"{name}/manifests/0.1.0") or b""
@@ -345,7 +345,7 @@ def complete(registry: LocalRegistry, name: str) -> None:
     assert set(referrers(registry, name, f"sha256:{hashlib.sha256(content).hexdigest()}")) == {STATEMENT, BOM}
 
 
-def test_who_is_killed_leaves_whole_charts_or_none(
+def test_a_killed_publish_leaves_complete_charts_or_none(
     registry: LocalRegistry, repository: Path, place: str, tmp_path: Path
 ) -> None:
     rng = random.Random(20260103)

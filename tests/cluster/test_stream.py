@@ -105,7 +105,7 @@ def test_a_pipe_into_a_cluster_that_fails_is_finished_by_the_next(
     code, said, failed, why = pipe(plane, specs)
     plane.processes.start_again("kube-apiserver")
     plane.wait_ready()
-    # kaigen has nothing to do with the cluster: it prints, or stops without a word when nobody reads any more.
+    # kaigen does not use the cluster: it prints, or stops silently when the pipe is closed.
     assert (code, said, failed) == (0, "", 1)
     assert "refused" in why
     assert pipe(plane, specs) == (0, "", 0, "")

@@ -21,7 +21,7 @@ _BY_NAME = {part.name: part for part in PARTS}
 
 @pytest.fixture
 def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache of programs without any, beside Go's own as it is."""
+    """An empty cache of programs; Go's own cache stays."""
     gocache = subprocess.run(
         ["go", "env", "GOCACHE"], capture_output=True, text=True, check=True
     ).stdout.strip()
@@ -48,11 +48,11 @@ def test_every_part_is_pinned_and_builds_what_its_go_mod_names(part: Part) -> No
 @pytest.mark.parametrize(
     ("part", "name"), [pytest.param(part, name, id=name) for part in PARTS for name in part.asks]
 )
-def test_every_program_tells_the_version_it_was_built_from(part: Part, name: str) -> None:
-    told = subprocess.run(
+def test_every_program_prints_the_version_it_was_built_from(part: Part, name: str) -> None:
+    output = subprocess.run(
         [locate()[name], *part.asks[name]], capture_output=True, text=True, check=True
     ).stdout
-    assert part.version.removeprefix("v") in told
+    assert part.version.removeprefix("v") in output
 
 
 def test_two_runs_at_once_build_a_part_once(empty_cache: Path) -> None:

@@ -1,4 +1,4 @@
-"""A plane that is started by hand and goes on until it is ended by hand."""
+"""Start and stop a plane by hand."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _alone() -> Iterator[None]:
 
 
 def _read() -> State | None:
-    """The plane that is up; None where there is none, or its process was killed."""
+    """Return the running plane; None if there is none, or its process was killed."""
     path = _folder() / "state.json"
     try:
         state = State(**json.loads(path.read_text()))
@@ -72,12 +72,12 @@ def _holds(pid: int) -> bool:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    # The number may meanwhile be another process's.
+    # The process id may belong to another process by now.
     return b"tests.cluster\0hold" in command
 
 
 def up(options: list[str]) -> State:
-    """Start a plane that goes on when this process ends, or find the one that is up.
+    """Start a plane that outlives this process, or return the running one.
 
     Args:
         options: ``--argocd``, ``--flux``, ``--node``.
@@ -91,7 +91,7 @@ def up(options: list[str]) -> State:
             return state
         log = _folder() / "up.log"
         with log.open("w") as out:
-            holder = subprocess.Popen(
+            keeper = subprocess.Popen(
                 [sys.executable, "-m", "tests.cluster", "hold", *options],
                 cwd=_ROOT,
                 stdin=subprocess.DEVNULL,
@@ -99,7 +99,7 @@ def up(options: list[str]) -> State:
                 stderr=out,
                 start_new_session=True,
             )
-        wait_until(lambda: _read() is not None or holder.poll() is not None, "the plane is up", 600)
+        wait_until(lambda: _read() is not None or keeper.poll() is not None, "the plane is up", 600)
         state = _read()
         if state is None:
             raise PlaneError(log.read_text().strip().removeprefix("cluster: "))
@@ -107,9 +107,9 @@ def up(options: list[str]) -> State:
 
 
 def hold(*, argocd: bool, flux: bool, node: bool) -> None:
-    """Start a plane, say so in the state file, and keep it until told to end."""
-    told = threading.Event()
-    signal.signal(signal.SIGTERM, lambda _number, _frame: told.set())
+    """Start a plane, write the state file, and keep the plane until SIGTERM."""
+    terminated = threading.Event()
+    signal.signal(signal.SIGTERM, lambda _number, _frame: terminated.set())
     path = _folder() / "state.json"
     with contextlib.ExitStack() as stack:
         plane = stack.enter_context(Node(images=["downloader"]) if node else Plane())
@@ -122,11 +122,11 @@ def hold(*, argocd: bool, flux: bool, node: bool) -> None:
         draft.write_text(json.dumps(asdict(state)))
         draft.rename(path)
         stack.callback(path.unlink, missing_ok=True)
-        told.wait()
+        terminated.wait()
 
 
 def down() -> bool:
-    """End the plane that is up.
+    """End the running plane.
 
     Returns:
         Whether there was one.

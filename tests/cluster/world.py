@@ -1,4 +1,4 @@
-"""What a plane holds when it is up: kinds, storage classes and nodes, from the data beside this file."""
+"""Initial objects of a plane: kinds, storage classes and nodes, from the data files in this folder."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _FOLDER = Path(__file__).parent
 
 
 def custom_kinds() -> list[Object]:
-    """Every CustomResourceDefinition."""
+    """Return every CustomResourceDefinition."""
     return [_load(path) for path in sorted((_FOLDER / "crds").glob("*.yaml"))]
 
 
 def _load(path: Path) -> Object:
-    # The pure Python loader takes fifteen seconds for what libyaml reads in two.
+    # The pure Python loader takes fifteen seconds, libyaml two.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     loaded: Object = yaml.load(path.read_text(), loader)
     return loaded
@@ -57,7 +57,7 @@ def node(
     Args:
         name: Its name.
         capacity: All it has for pods, extended resources too.
-        labels: Its labels, beside those every node has.
+        labels: Its labels, in addition to those of every node.
         taints: Its taints.
     """
     usual = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
@@ -85,7 +85,7 @@ def _nodes(group: Object) -> list[Object]:
 
 
 def objects() -> list[Object]:
-    """Classes and nodes, as world.yaml describes them."""
+    """Return the classes and nodes of world.yaml."""
     data = _load(_FOLDER / "world.yaml")
     classes = [
         storage_class(entry["name"], wait=entry["wait"], default=number == 0)

@@ -27,7 +27,7 @@ class BuildFailed(Exception):
     """Go could not build a part. The text is the end of what it said."""
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
     # Not standard output, which a shell evaluates when a plane is started by hand.
     print(text, file=sys.stderr, flush=True)
 
@@ -41,13 +41,13 @@ def _locked(name: str) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _say(f"{name}: another run builds it, waiting")
+            _log(f"{name}: another run builds it, waiting")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _run_go(part: Part, program: str, package: str, folder: Path) -> None:
-    # -v names each compiled package, which is the progress that Go can tell.
+    # -v names each compiled package, the only progress that Go reports.
     command = ["go", "build", "-v", "-mod=readonly", "-buildvcs=false", "-trimpath"]
     command += [f"-tags={','.join(part.tags)}", f"-ldflags={part.ldflags}"]
     command += ["-o", str(folder / program), package]
@@ -56,12 +56,12 @@ def _run_go(part: Part, program: str, package: str, folder: Path) -> None:
     lines: list[str] = []
     done = threading.Event()
 
-    def tell() -> None:
+    def report_progress() -> None:
         while not done.wait(_EVERY):
-            _say(f"  {program}: {len(lines)} packages, {time.monotonic() - started:.0f} s")
+            _log(f"  {program}: {len(lines)} packages, {time.monotonic() - started:.0f} s")
 
-    teller = threading.Thread(target=tell, daemon=True)
-    teller.start()
+    reporter = threading.Thread(target=report_progress, daemon=True)
+    reporter.start()
     try:
         with subprocess.Popen(
             command, cwd=part.folder, env=env, stderr=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL
@@ -70,7 +70,7 @@ def _run_go(part: Part, program: str, package: str, folder: Path) -> None:
             lines.extend(go.stderr)
     finally:
         done.set()
-        teller.join()
+        reporter.join()
     if go.returncode != 0:
         raise BuildFailed(f"{part.name} {part.version}: go build failed\n{''.join(lines[-15:]).rstrip()}")
 
@@ -79,7 +79,7 @@ def build(part: Part) -> None:
     """Build a part into the cache, whole or not at all.
 
     Raises:
-        ToolsMissing: There is no fitting Go.
+        ToolsMissing: There is no suitable Go.
         BuildFailed: Go failed.
     """
     go = go_version(part.folder)
@@ -87,7 +87,7 @@ def build(part: Part) -> None:
     with _locked(part.name):
         if target.is_dir():
             return
-        _say(
+        _log(
             f"{part.name} {part.version}: building with {go} (about {part.cold:g} min when nothing is cached)"
         )
         started = time.monotonic()
@@ -97,11 +97,11 @@ def build(part: Part) -> None:
             for program, package in part.packages.items():
                 _run_go(part, program, package, folder)
             folder.rename(target)
-        _say(f"{part.name} {part.version}: built in {time.monotonic() - started:.0f} s")
+        _log(f"{part.name} {part.version}: built in {time.monotonic() - started:.0f} s")
 
 
 def ensure() -> None:
-    """Have every program of the plane, and say which versions they are.
+    """Install every program of the plane, and print the versions.
 
     Raises:
         ToolsMissing: Something has to be installed by hand.
@@ -113,7 +113,7 @@ def ensure() -> None:
             build(part)
             programs = find(part)
             assert programs is not None
-        _say(f"{part.name} {part.version}: {next(iter(programs.values())).parent}")
+        _log(f"{part.name} {part.version}: {next(iter(programs.values())).parent}")
     debian.install(REDIS)
-    _say(f"{REDIS}: {shutil.which(REDIS)}")
-    _say(f"{REGISTRY}: {program()}")
+    _log(f"{REDIS}: {shutil.which(REDIS)}")
+    _log(f"{REGISTRY}: {program()}")

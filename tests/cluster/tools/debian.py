@@ -1,4 +1,4 @@
-"""Programs of Debian's packages that tests take as they are."""
+"""Programs from Debian's packages."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ PACKAGES = {
     "ip": "iproute2",
     "nsenter": "util-linux",
 }
-"""Programs, and the packages that hold them."""
+"""Package of each program."""
 
 
 def install(*programs: str) -> None:
-    """Have programs on the PATH, where that can be done without asking anybody.
+    """Install programs that are not on the PATH, if possible without user input.
 
     Args:
         programs: of `PACKAGES`; all when none is named.

@@ -1,4 +1,4 @@
-"""The programs a plane is made of, where they come from and where they are found.
+"""The programs of a plane: their sources and locations.
 
 The versions are in the go.mod of each part and nowhere else.
 """
@@ -20,21 +20,21 @@ _FOLDER = Path(__file__).parent
 
 
 class ToolsMissing(Exception):
-    """A program that the plane needs is not there. The text is one line for whoever started the tests."""
+    """A program of the plane is missing. The message is one line for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one go.mod builds.
+    """Programs that one go.mod builds.
 
     Attributes:
-        name: The folder of its go.mod.
-        module: The Go module that its version is the version of.
+        name: Name of the folder of its go.mod.
+        module: Go module that sets the version.
         packages: Package of each program, by the program's name.
-        stamps: Variables that its linker is to set, ``{version}`` standing for the version.
-        asks: Arguments that make a program (the first, where not told by name) print its version. Empty where
-            it cannot tell: then only what was built here is used.
-        cold: Minutes a first build takes on two cores.
+        stamps: Variables that the linker sets, with ``{version}`` for the version.
+        asks: Arguments that make a program print its version. Empty if it cannot: then only programs
+            built here are used.
+        cold: Minutes of a first build on two cores.
         tags: Build tags.
     """
 
@@ -48,7 +48,7 @@ class Part:
 
     @property
     def folder(self) -> Path:
-        """Where its go.mod is."""
+        """Folder of its go.mod."""
         return _FOLDER / self.name
 
     @property
@@ -61,7 +61,7 @@ class Part:
 
     @property
     def ldflags(self) -> str:
-        """What the linker is told."""
+        """Arguments of the linker."""
         major, minor, _ = self.version.removeprefix("v").split(".", 2)
         values = {"version": self.version, "bare": self.version[1:], "major": major, "minor": minor}
         return " ".join(
@@ -70,7 +70,7 @@ class Part:
 
     @property
     def digest(self) -> str:
-        """Changes with whatever changes the programs, but for Go itself."""
+        """Digest of everything that affects the programs, except Go itself."""
         content = hashlib.sha256()
         for name in ("go.mod", "go.sum"):
             content.update((self.folder / name).read_bytes())
@@ -198,32 +198,34 @@ NODE_PARTS = (
         cold=1,
     ),
 )
-"""What a real node needs beside the control plane: runtime, network, volumes, DNS."""
+"""Programs of a real node in addition to the control plane: runtime, network, volumes, DNS."""
 
 REDIS = "redis-server"
 NODE_PROGRAMS = ("runc", "buildah", "podman", "debootstrap", "conntrack", "iptables", "ip", "nsenter")
-"""What a node takes from the system's packages."""
+"""Programs of a node from the system's packages."""
 
 
 def cache() -> Path:
-    """Where built programs are kept: outside the tree, by versions."""
+    """Return the folder of built programs, outside the tree."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "kaigen" / "cluster-tools"
 
 
 @functools.cache
 def go_version(folder: Path) -> str:
-    """The Go that builds a part (its toolchain line may choose another than the one on the PATH).
+    """Return the version of Go that builds a part; its toolchain line may select another than the one on the PATH.
 
     Raises:
         ToolsMissing: There is no Go, or only one that is too old.
     """
     if shutil.which("go") is None:
         raise ToolsMissing("go is not on the PATH: the cluster's programs are built with Go 1.26 or newer")
-    told = subprocess.run(["go", "env", "GOVERSION"], cwd=folder, capture_output=True, text=True, check=False)
-    if told.returncode != 0:
-        raise ToolsMissing(f"go cannot build {folder.name}: {told.stderr.strip().splitlines()[-1]}")
-    return told.stdout.strip()
+    result = subprocess.run(
+        ["go", "env", "GOVERSION"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if result.returncode != 0:
+        raise ToolsMissing(f"go cannot build {folder.name}: {result.stderr.strip().splitlines()[-1]}")
+    return result.stdout.strip()
 
 
 def place(part: Part, go: str) -> Path:
@@ -236,16 +238,18 @@ def _built(part: Part) -> Path | None:
     if shutil.which("go") is not None:
         folder = place(part, go_version(part.folder))
         return folder if folder.is_dir() else None
-    # What an earlier Go built still runs without one.
+    # Programs built by an earlier Go run without Go.
     return max(cache().glob(place(part, "go*").name), default=None)
 
 
 def _fits(program: Path, arguments: Sequence[str], version: str) -> bool:
     try:
-        told = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=30, check=False)
+        result = subprocess.run(
+            [program, *arguments], capture_output=True, text=True, timeout=30, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    found = re.search(r"v?(\d+\.\d+)\.\d+", told.stdout)
+    found = re.search(r"v?(\d+\.\d+)\.\d+", result.stdout)
     return found is not None and version.startswith(f"v{found[1]}.")
 
 
@@ -274,7 +278,7 @@ def locate() -> Mapping[str, Path]:
     """Return every program of the control plane, by name.
 
     Raises:
-        ToolsMissing: Some are not there.
+        ToolsMissing: Some are missing.
     """
     return _programs(PARTS, [REDIS])
 
@@ -284,7 +288,7 @@ def locate_node() -> Mapping[str, Path]:
     """Return every program of a control plane with a real node, by name.
 
     Raises:
-        ToolsMissing: Some are not there.
+        ToolsMissing: Some are missing.
     """
     return _programs([*PARTS, *NODE_PARTS], [REDIS, *NODE_PROGRAMS])
 
@@ -305,5 +309,5 @@ def _programs(parts: Iterable[Part], installed: Iterable[str]) -> dict[str, Path
         else:
             programs[name] = Path(path)
     if missing:
-        raise ToolsMissing(f"not there: {', '.join(missing)}; run `make cluster-tools` first")
+        raise ToolsMissing(f"missing: {', '.join(missing)}; run `make cluster-tools` first")
     return programs
