@@ -50,7 +50,7 @@ MEANT: dict[str, str] = {
     "Job.spec.template.spec.initContainers.finetune-job-init.env.HOME": "a home that can be written to",
     "Job.spec.template.spec.containers.finetune-job.volumeMounts.scratch": "a home that can be written to",
     "Job.spec.template.spec.volumes.scratch": "a home that can be written to",
-    # Nobody types into these containers.
+    # These containers are not interactive.
     "Job.spec.template.spec.containers.finetune-job.tty": "no terminal",
     "Job.spec.template.spec.initContainers.finetune-job-init.tty": "no terminal",
     "Job.spec.template.spec.containers.finetune-job.terminationMessagePolicy": "a failed pod says why",
@@ -96,7 +96,7 @@ def test_only_the_listed_fields_differ(compat: Compilation) -> None:
     assert [path for path in MEANT if path not in found] == []
 
 
-def test_nothing_that_the_operator_says_is_said_otherwise(compat: Compilation) -> None:
+def test_no_field_of_the_operator_has_a_different_value(compat: Compilation) -> None:
     """Fields are added or left out; but for the list of what is left out, no value changes."""
     made = objects(compat)
     gone = {".tty", ".env.HF_TOKEN"}
@@ -106,6 +106,6 @@ def test_nothing_that_the_operator_says_is_said_otherwise(compat: Compilation) -
             assert difference.startswith("not expected") or any(path.endswith(end) for end in gone), line
 
 
-def test_what_is_made_beside_is_a_network_policy(compat: Compilation) -> None:
+def test_the_only_additional_object_is_a_network_policy(compat: Compilation) -> None:
     assert sorted(objects(compat)) == ["Job", "NetworkPolicy", "PersistentVolumeClaim"]
     assert [item.message for item in compat.diagnostics] == []

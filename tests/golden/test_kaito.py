@@ -80,7 +80,7 @@ def test_kaito_shares_layers_by_all_gpus_and_kaigen_by_as_many_as_divide_the_hea
     assert tensor < 4
 
 
-def test_kaito_puts_its_estimate_in_place_of_the_count_and_kaigen_keeps_what_is_said() -> None:
+def test_kaito_replaces_the_count_with_its_estimate_and_kaigen_keeps_the_count() -> None:
     """Six nodes asked for, five given, out of memory (issue 1956)."""
     asked = objects(on(TWO_H100, "mistral-large-3-675b-instruct", resource={"count": 6}))
     assert asked["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]["size"] == 6
@@ -104,7 +104,7 @@ def test_kaito_asks_old_gpus_for_numbers_that_they_lack_and_kaigen_for_those_tha
 
 
 def test_kaito_opens_ray_in_its_service_and_kaigen_the_one_port_that_serves() -> None:
-    """Ray's client on 6379 and its dashboard on 8265 run code for whoever asks, also behind a load balancer."""
+    """Ray's client on 6379 and its dashboard on 8265 run code for any client, even behind a load balancer."""
     document = annotated({"kaito.sh/enablelb": "True"}, resource={"count": 2})
     ports = objects(document)["Service"]["spec"]["ports"]
     assert [port["port"] for port in ports] == [80]
@@ -127,15 +127,15 @@ def test_kaito_does_not_read_preferred_nodes_and_kaigen_prefers_them() -> None:
     assert entry["preference"]["matchExpressions"][0]["values"] == ["gpu-1"]
 
 
-def test_kaito_passes_a_flag_that_stops_the_server_and_kaigen_leaves_it_out_and_says_so() -> None:
-    """`swap-space` stands in four of its own examples; vLLM takes it no more since 0.18, and its parser is strict."""
+def test_kaito_passes_a_flag_that_stops_the_server_and_kaigen_omits_it_with_a_warning() -> None:
+    """`swap-space` is in four of its own examples; vLLM removed it in 0.18, and its parser is strict."""
     document = preset("phi-4", config="flags")
     flags = config_map("flags", {"vllm": {"swap-space": 4}})
     assert not any("swap" in argument for argument in engine(document, flags)["args"])
     assert [code for code, _, _ in warnings(document, flags)] == ["KG0418"]
 
 
-def test_kaito_skips_its_check_for_any_value_and_kaigen_says_that_it_does() -> None:
+def test_kaito_skips_its_check_for_any_value_and_kaigen_reports_it() -> None:
     """`bypass-resource-checks: "false"` bypasses too."""
     document = annotated({"kaito.sh/bypass-resource-checks": "false"})
     ((code, path, message),) = warnings(document)
@@ -213,8 +213,8 @@ MEANT: dict[str, str] = {
     "Deployment.spec.progressDeadlineSeconds": "longer than loading takes",
     "Deployment.spec.revisionHistoryLimit": "few are enough",
     "Deployment.spec.strategy": "the node's GPUs are taken by the old pod",
-    "Deployment.spec.selector.matchLabels": "kaigen's labels beside KAITO's",
-    "Deployment.spec.template.metadata.labels": "kaigen's labels beside KAITO's",
+    "Deployment.spec.selector.matchLabels": "kaigen's labels in addition to KAITO's",
+    "Deployment.spec.template.metadata.labels": "kaigen's labels in addition to KAITO's",
     "Deployment.spec.template.spec.affinity": "a node selector says the same",
     "Deployment.spec.template.spec.nodeSelector": "a node selector says the same",
     "Deployment.spec.template.spec.tolerations": "GPU nodes are tainted by their device plugin too",
@@ -238,7 +238,7 @@ MEANT: dict[str, str] = {
     "Deployment.spec.template.spec.containers.terminationMessagePolicy": "a failed pod says why",
     "Deployment.spec.template.spec.containers.volumeMounts": "weights are fetched, not baked into an image",
     "Service.metadata.labels": "kaigen's labels",
-    "Service.spec.selector": "kaigen's labels beside KAITO's",
+    "Service.spec.selector": "kaigen's labels in addition to KAITO's",
     "Service.spec.ports.http.targetPort": "the port has a name",
 }
 """Every place in which the two differ, and why."""

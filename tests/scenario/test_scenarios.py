@@ -104,7 +104,7 @@ def test_a_wrong_expectation_is_seen(tmp_path: Path) -> None:
     assert play(tmp_path, text) not in {text, ""}
 
 
-def test_a_program_that_fails_in_preparation_is_told(tmp_path: Path) -> None:
+def test_a_program_that_fails_during_setup_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="rm nothing"):
         play(tmp_path, "\n$ rm nothing\n")
 

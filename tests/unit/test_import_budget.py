@@ -59,13 +59,13 @@ def imports(repository: Path, *arguments: str) -> list[Import]:
 
 
 def over(found: Iterable[Import], *forbidden: str) -> list[str]:
-    """How modules of the forbidden packages came in: who imported whom. Each package is told of once."""
-    told: dict[str, str] = {}
+    """Return the chain of imports that led to each forbidden package, one per package."""
+    chains: dict[str, str] = {}
     for item in found:
         for name in forbidden:
             if item.name == name or item.name.startswith(f"{name}."):
-                told.setdefault(name, " imports ".join(item.chain))
-    return list(told.values())
+                chains.setdefault(name, " imports ".join(item.chain))
+    return list(chains.values())
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ environments:
     assert over(imports(repository, *arguments), *forbidden) == []
 
 
-def test_an_import_is_told_with_the_chain_of_its_importers() -> None:
+def test_an_import_is_reported_with_the_chain_of_its_importers() -> None:
     text = """\
 import time: self [us] | cumulative | imported package
 import time:       120 |        120 |   zipimport

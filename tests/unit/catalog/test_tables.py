@@ -38,14 +38,14 @@ def test_a_table_keeps_to_its_schema(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_schema_refuses_an_entry_with_a_field_that_nobody_reads(name: str) -> None:
+def test_a_schema_rejects_an_entry_with_an_unknown_field(name: str) -> None:
     data = table(name)
     data[name][0]["colour"] = "blue"
     assert not Draft202012Validator(schema(name)).is_valid(data)
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_no_name_stands_for_two_entries(name: str) -> None:
+def test_names_are_unique(name: str) -> None:
     names = [
         known.lower()
         for entry in table(name)[name]
@@ -137,7 +137,7 @@ def test_code_of_a_repository_runs_only_where_there_is_a_reason() -> None:
         ("gpt-oss-20", "gpt-oss-20b"),
     ],
 )
-def test_the_nearest_preset_is_the_one_that_was_meant(written: str, meant: str) -> None:
+def test_a_misspelled_preset_gets_the_intended_name(written: str, meant: str) -> None:
     assert nearest_presets(written)[0] == meant
 
 
@@ -151,7 +151,7 @@ def test_every_instance_has_a_gpu_of_the_table_and_labels_in_each_profile() -> N
             assert labels["node.kubernetes.io/instance-type"] == instance.name
 
 
-def test_labels_tell_the_gpus_as_each_kind_of_cluster_does() -> None:
+def test_gpu_labels_match_each_kind_of_cluster() -> None:
     azure = find_instance("standard_nc48ads_a100_v4")
     assert azure is not None
     assert azure.node_labels("aks") == {

@@ -74,7 +74,7 @@ def test_a_clean_run_says_so() -> None:
 
 
 def carets(mark: Mark) -> tuple[str, str]:
-    """The excerpt of a mark, and what its carets stand under, by the columns of a terminal."""
+    """Return the excerpt of a mark, and the text above its carets, by terminal columns."""
     lines = render_report([Diagnostic("KG0110", "x", mark)], "text").splitlines()
     shown, under = (line.partition("| ")[2] for line in lines[2:4])
     start, length = under.index("^"), under.count("^")
@@ -101,7 +101,7 @@ def width(char: str) -> int:
         ("\u202ehere", "here"),
     ],
 )
-def test_the_caret_stands_under_what_is_meant(text: str, meant: str) -> None:
+def test_the_carets_underline_the_marked_text(text: str, meant: str) -> None:
     shown, under = carets(Mark("f", 1, text.index(meant) + 1, len(meant), text))
     assert under == meant
     assert shown.isprintable()

@@ -26,7 +26,7 @@ LABELS: Object = {"matchLabels": {"pool": "gpu"}}
 def workspace(
     *, version: str = "v1beta1", resource: Object | None = None, metadata: Object | None = None, **parts: Any
 ) -> Object:
-    """A Workspace on one node with an A100, but for what is said."""
+    """Return a Workspace on one node with an A100, with the given changes."""
     return {
         "apiVersion": f"kaito.sh/{version}",
         "kind": "Workspace",
@@ -39,7 +39,7 @@ def workspace(
 def preset(
     name: str = "phi-4", /, *, version: str = "v1beta1", options: Object | None = None, **more: Any
 ) -> Object:
-    """A Workspace that serves a preset; `resource` and `metadata` go to the Workspace, the rest to `inference`."""
+    """Return a Workspace with a preset; `resource` and `metadata` belong to the Workspace, the rest to `inference`."""
     top = {key: more.pop(key) for key in ("resource", "metadata") if key in more}
     block: Object = {"name": name}
     if options is not None:
@@ -50,12 +50,12 @@ def preset(
 
 
 def annotated(annotations: dict[str, str], name: str = "phi-4", **more: Any) -> Object:
-    """A Workspace that serves a preset, with annotations."""
+    """Return a Workspace that serves a preset, with annotations."""
     return preset(name, metadata={"annotations": annotations}, **more)
 
 
 def config_map(name: str, content: Object, key: str = "inference_config.yaml") -> Object:
-    """A ConfigMap that holds YAML."""
+    """Return a ConfigMap with YAML in one key."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -65,7 +65,7 @@ def config_map(name: str, content: Object, key: str = "inference_config.yaml") -
 
 
 def compiled(*documents: Object, profile: str = "generic") -> Compilation:
-    """What a file of documents comes to."""
+    """Compile a file with these documents."""
     text = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
     config = Config(profile=profile)
     return compile_specs(load_specs(["-"], config, stdin=io.BytesIO(text.encode())), config)

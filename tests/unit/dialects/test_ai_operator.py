@@ -1,4 +1,4 @@
-"""AI Operator's Job: every default, every field, and what is said about what cannot be meant."""
+"""AI Operator's Job: every default, every field, and the diagnostics for invalid values."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_an_empty_class_asks_for_none(field: str) -> None:
     assert field in yaml.safe_dump(objects({}))
 
 
-def test_the_gpus_are_one_unless_said_otherwise() -> None:
+def test_the_default_is_one_gpu() -> None:
     def gpus(**annotations: str) -> Any:
         noted = {f"kaigen.dev/{key}": value for key, value in annotations.items()}
         limits = pod(annotations=noted)["containers"][0]["resources"]["limits"]
@@ -140,7 +140,7 @@ def test_a_number_of_gpus_that_is_none_is_refused(value: str) -> None:
 
 
 @pytest.mark.parametrize(("value", "kept"), [(None, True), ("true", True), ("false", False)])
-def test_trained_weights_are_kept_unless_said_otherwise(value: str | None, kept: bool) -> None:
+def test_trained_weights_are_kept_by_default(value: str | None, kept: bool) -> None:
     annotations = {} if value is None else {"kaigen.dev/retain-output": value}
     claim = objects(annotations=annotations)["PersistentVolumeClaim"]["metadata"]
     assert (claim.get("annotations", {}).get("helm.sh/resource-policy") == "keep") is kept
@@ -154,7 +154,7 @@ def test_a_flag_is_true_or_false(directive: str, value: str) -> None:
     assert said[2] == f'`kaigen.dev/{directive}` must be "true" or "false"'
 
 
-def test_an_unknown_directive_is_told_with_the_nearest() -> None:
+def test_an_unknown_directive_is_reported_with_the_nearest() -> None:
     with pytest.raises(InputError) as caught:
         compiled(annotations={"kaigen.dev/compatt": "true"})
     (said,) = caught.value.diagnostics
@@ -210,7 +210,9 @@ def test_a_token_in_place_of_a_secrets_name_is_an_error_that_does_not_repeat_it(
     ],
     ids=str,
 )
-def test_what_the_operator_takes_otherwise_is_a_warning(spec: Object, code: str, path: str) -> None:
+def test_a_value_that_the_operator_treats_differently_gets_a_warning(
+    spec: Object, code: str, path: str
+) -> None:
     assert [(said[0], said[1]) for said in warnings(spec)] == [(code, path)]
 
 

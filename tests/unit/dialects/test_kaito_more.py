@@ -73,7 +73,7 @@ def test_annotations_of_the_scaler_become_an_autoscaler() -> None:
     assert warnings(document) == []
 
 
-def test_without_a_prometheus_kubernetes_own_autoscaler_does_it_and_that_is_told() -> None:
+def test_without_prometheus_the_hpa_is_used_with_a_warning() -> None:
     document = inference_set(SCALED)
     assert objects(document)["HorizontalPodAutoscaler"]["spec"]["maxReplicas"] == 4
     assert [code for code, _, _ in warnings(document)] == ["KG0414"]
@@ -111,11 +111,11 @@ def test_the_update_strategy_is_honoured() -> None:
     document = inference_set(replicas=4, updateStrategy=strategy)
     rolling = objects(document)["Deployment"]["spec"]["strategy"]["rollingUpdate"]
     assert rolling["maxUnavailable"] == 2
-    told = warnings(inference_set(updateStrategy={"type": "OnDelete"}))
-    assert [(code, path) for code, path, _ in told] == [("KG0405", "spec.updateStrategy.type")]
+    reported = warnings(inference_set(updateStrategy={"type": "OnDelete"}))
+    assert [(code, path) for code, path, _ in reported] == [("KG0405", "spec.updateStrategy.type")]
 
 
-def test_images_that_change_by_themselves_are_told() -> None:
+def test_images_that_update_automatically_get_a_warning() -> None:
     document = inference_set(autoUpgrade={"enabled": True})
     assert [(code, path) for code, path, _ in warnings(document)] == [("KG0405", "spec.autoUpgrade")]
 
@@ -172,7 +172,7 @@ def test_the_server_runs_on_a_cpu_or_on_the_gpus_of_its_nodes() -> None:
     assert pod(on_cpu)["nodeSelector"]["node.kubernetes.io/instance-type"] == "Standard_D8s_v5"
 
 
-def test_an_image_of_an_embedding_is_told_to_have_no_effect() -> None:
+def test_an_image_of_an_embedding_is_reported_as_ignored() -> None:
     document = rag(embedding={"local": {"modelID": "org/embedding", "image": "registry.example/e:1"}})
     assert [(code, path) for code, path, _ in warnings(document)] == [
         ("KG0405", "spec.embedding.local.image")
@@ -227,7 +227,7 @@ def test_a_mirror_without_a_source_is_an_error() -> None:
     assert [(code, path) for code, path, _ in errors(document)] == [("KG0412", "spec")]
 
 
-def test_a_mirrors_secret_in_another_namespace_is_told() -> None:
+def test_a_mirror_secret_in_another_namespace_is_reported() -> None:
     secret = {"name": "hf", "namespace": "elsewhere"}
     document = mirror(source={"registry": "huggingface", "modelID": "a/b", "accessSecret": secret})
     assert "KG0414" in [code for code, _, _ in warnings(document)]
@@ -280,6 +280,6 @@ def test_roles_that_cannot_be_one_are_errors(second: Object, code: str) -> None:
     assert [item[0] for item in errors(document)] == [code]
 
 
-def test_settings_of_the_endpoint_picker_are_told_to_have_no_effect() -> None:
+def test_settings_of_the_endpoint_picker_are_reported_as_ignored() -> None:
     document = roles(MERGED, eppPluginsConfig="plugins")
     assert [(code, path) for code, path, _ in warnings(document)] == [("KG0405", "spec.eppPluginsConfig")]

@@ -25,7 +25,7 @@ IMAGE: dict[str, Any] = {"image": "registry.example/adapter:1", "imagePushSecret
 def tuning(
     name: str = "phi-3-mini-128k-instruct", *, top: dict[str, Any] | None = None, **more: Any
 ) -> dict[str, Any]:
-    """A run with data and results in volumes, but for what is said."""
+    """Return a run with data and results in volumes, with the given changes."""
     block = {"preset": {"name": name}, "method": "qlora", "input": CLAIM, "output": CLAIM, **more}
     return workspace(tuning=block, **(top or {}))
 
@@ -128,7 +128,7 @@ def test_settings_of_a_config_map_in_the_file_are_checked_and_taken() -> None:
     assert {"name": "results", "mountPath": "/mnt/out"} in containers(document, given)["tune"]["volumeMounts"]
 
 
-def test_settings_of_a_config_map_elsewhere_are_mounted_and_told() -> None:
+def test_settings_of_an_external_config_map_are_mounted_with_a_warning() -> None:
     document = tuning(config="settings")
     volumes = {item["name"]: item for item in pod(document)["volumes"]}
     assert volumes["config"]["configMap"] == {"name": "settings"}

@@ -1,4 +1,4 @@
-"""KAITO's Workspace that serves: what each field becomes, and what is said about what cannot be meant."""
+"""KAITO's Workspace that serves: the result of each field, and the diagnostics for invalid values."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_removed_preset_names_its_successor() -> None:
     assert "phi-4-mini-instruct" in item.hint
 
 
-def test_a_gated_model_without_a_token_is_told() -> None:
+def test_a_gated_model_without_a_token_is_reported() -> None:
     ((code, path, message),) = warnings(preset("llama-3.1-8b-instruct"))
     assert (code, path) == ("KG0411", "inference.preset.name")
     assert "gated" in message
@@ -161,14 +161,14 @@ def test_preferred_nodes_are_preferred() -> None:
     assert expression["values"] == ["gpu-1", "gpu-2"]
 
 
-def test_labels_that_kaito_keeps_for_itself_are_left_out_and_told() -> None:
+def test_labels_reserved_by_kaito_are_left_out_with_a_warning() -> None:
     labels = {"matchLabels": {"kaito.sh/workspace": "x", "pool": "gpu"}}
     document = preset("phi-4", resource={"labelSelector": labels})
     assert "kaito.sh/workspace" not in pod(document)["nodeSelector"]
     assert [code for code, _, _ in warnings(document)] == ["KG0405"]
 
 
-def test_a_selector_without_labels_is_told() -> None:
+def test_a_selector_without_labels_is_reported() -> None:
     document = preset("phi-4", resource={"labelSelector": {}})
     assert [(code, path) for code, path, _ in warnings(document)] == [("KG0414", "resource.labelSelector")]
 
@@ -242,12 +242,12 @@ def test_several_nodes_hold_a_copy_each_with_the_server_that_cannot_spread() -> 
 # Parts of GPUs.
 
 
-def test_a_slice_of_a_gpu_is_asked_for() -> None:
+def test_a_gpu_slice_is_requested() -> None:
     document = preset("phi-4-mini-instruct", resource={"partition": {"mode": "mig", "profile": "3g.40gb"}})
     assert engine(document)["resources"]["limits"]["nvidia.com/mig-3g.40gb"] == 1
 
 
-def test_some_of_the_gpus_are_asked_for() -> None:
+def test_some_of_the_gpus_are_requested() -> None:
     partition = {"mode": "accelerator", "count": 2}
     document = preset("phi-4", resource={"partition": partition, "instanceType": "Standard_NC96ads_A100_v4"})
     container = engine(document)
@@ -289,7 +289,7 @@ def test_slices_cannot_share_a_model_by_tensor_parallel() -> None:
 # Annotations.
 
 
-def test_a_load_balancer_is_asked_for_by_its_exact_word_and_warned_of() -> None:
+def test_a_load_balancer_requires_its_exact_value_and_gets_a_warning() -> None:
     document = annotated({"kaito.sh/enablelb": "True"})
     assert objects(document)["Service"]["spec"]["type"] == "LoadBalancer"
     assert [code for code, _, _ in warnings(document)] == ["KG0352"]
@@ -298,7 +298,7 @@ def test_a_load_balancer_is_asked_for_by_its_exact_word_and_warned_of() -> None:
     assert any(entry["name"] == "VLLM_API_KEY" for entry in engine(guarded)["env"])
 
 
-def test_what_helps_against_an_open_load_balancer_is_said_in_words_of_the_workspace() -> None:
+def test_the_hint_for_an_open_load_balancer_names_fields_of_the_workspace() -> None:
     (warned,) = compiled(annotated({"kaito.sh/enablelb": "True"})).diagnostics
     assert warned.code == "KG0352"
     assert warned.hint == "set the annotation `kaigen.dev/api-key-secret`"
@@ -309,7 +309,7 @@ def test_what_helps_against_an_open_load_balancer_is_said_in_words_of_the_worksp
     ]
 
 
-def test_a_yes_that_kaito_does_not_take_has_no_effect_and_is_told() -> None:
+def test_a_value_that_kaito_does_not_read_as_true_is_reported_as_ignored() -> None:
     document = annotated({"kaito.sh/enablelb": "true"})
     assert objects(document)["Service"]["spec"]["type"] == "ClusterIP"
     ((code, _, message),) = warnings(document)
@@ -344,12 +344,12 @@ def test_an_unknown_word_in_an_annotation_is_an_error(key: str) -> None:
         "inference.kaito.sh/static-model-mirror",
     ],
 )
-def test_an_annotation_without_effect_is_told(key: str) -> None:
+def test_an_annotation_without_effect_is_reported(key: str) -> None:
     ((code, path, _),) = warnings(annotated({key: "true"}))
     assert (code, path) == ("KG0405", f'metadata.annotations["{key}"]')
 
 
-def test_a_role_is_told_to_have_no_effect() -> None:
+def test_a_role_is_reported_as_ignored() -> None:
     document = preset("phi-4", metadata={"labels": {"kaito.sh/inference-role": "prefill"}})
     assert [(code, path) for code, path, _ in warnings(document)] == [
         ("KG0405", 'metadata.labels["kaito.sh/inference-role"]')
@@ -417,14 +417,14 @@ def test_a_template_is_served_on_its_own_port_with_as_many_pods_as_nodes() -> No
     assert spec["nodeSelector"] == {"node.kubernetes.io/instance-type": A100, "pool": "gpu"}
 
 
-def test_that_no_nodes_are_made_for_a_template_is_told() -> None:
+def test_a_template_gets_no_nodes_and_a_warning() -> None:
     document = workspace(inference={"template": TEMPLATE})
-    told = warnings(document, profile="aks")
-    assert [(code, path) for code, path, _ in told] == [("KG0414", "resource.instanceType")]
+    reported = warnings(document, profile="aks")
+    assert [(code, path) for code, path, _ in reported] == [("KG0414", "resource.instanceType")]
     assert warnings(document) == []
 
 
-def test_the_affinity_of_a_template_is_kept_beside_the_selectors() -> None:
+def test_the_affinity_of_a_template_is_kept_with_the_selectors() -> None:
     own = {"key": "disk", "operator": "In", "values": ["ssd"]}
     more = {"key": "zone", "operator": "In", "values": ["a"]}
     required = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -554,7 +554,7 @@ def test_adapters_that_cannot_be_had_are_errors(source: dict[str, Any], code: st
     assert codes(preset("phi-4", adapters=[adapter("a", **source)])) == [code]
 
 
-def test_the_strength_of_an_adapter_is_told_to_have_no_effect() -> None:
+def test_the_strength_of_an_adapter_is_reported_as_ignored() -> None:
     one = adapter("a", image="registry.example/a:1") | {"strength": "0.5"}
     ((code, path, _),) = warnings(preset("phi-4", adapters=[one]))
     assert (code, path) == ("KG0405", "inference.adapters[0].strength")

@@ -197,7 +197,7 @@ class TestPairs:
         item = only_object(compare(file(SERVICE, claim()), file(claim(), changed)))
         assert (item.kind, item.status) == ("Service", "changed")
 
-    def test_an_object_that_goes_to_another_app_is_not_lost(self) -> None:
+    def test_an_object_that_moves_to_another_app_is_not_lost(self) -> None:
         old = {**tree(claim(), folder="ns/a"), **tree(SERVICE, folder="ns/b")}
         new = {**tree(folder="ns/a"), **tree(SERVICE, claim(), folder="ns/b")}
         item = only_object(compare(old, new))
@@ -254,7 +254,7 @@ class TestApps:
             ["AppProject"],
         )
 
-    def test_the_most_dangerous_app_stands_first(self) -> None:
+    def test_the_most_dangerous_app_is_first(self) -> None:
         old = {
             **tree(SERVICE, folder="a/a"),
             **tree(claim(), folder="z/z"),
@@ -276,7 +276,7 @@ class TestApps:
 
 
 class TestMoved:
-    def test_an_app_that_goes_to_another_namespace_is_one_app(self) -> None:
+    def test_an_app_that_moves_to_another_namespace_is_one_app(self) -> None:
         old = tree(claim(annotations=KEEP), SERVICE)
         new = tree(
             with_(claim(annotations=KEEP), "metadata/namespace", "team-b"),
@@ -295,7 +295,7 @@ class TestMoved:
         moved_claim = next(item for item in app.objects if item.kind == "PersistentVolumeClaim")
         assert said(moved_claim.effects, "claim-replaced")[0][0] == "notice"
 
-    def test_an_app_that_stands_in_two_namespaces_afterwards_is_not_moved(self) -> None:
+    def test_an_app_in_two_namespaces_afterwards_is_not_moved(self) -> None:
         old = tree(self.inside("a"), folder="a/app")
         new = {**tree(self.inside("b"), folder="b/app"), **tree(self.inside("c"), folder="c/app")}
         assert sorted(app.status for app in compare(old, new).apps) == ["added", "added", "removed"]
@@ -325,13 +325,13 @@ class TestStandingExceptions:
         ]
         assert [item.name for item in app.objects] == ["web"]
 
-    def test_a_new_one_is_told_as_new(self) -> None:
+    def test_a_new_one_is_reported_as_new(self) -> None:
         change = difference(deployment("loose"), self.LOOSE)
         assert said(only_app(change).effects, "pod-security-exception") == [
             ("danger", "security is looser: Deployment loose now requests Pod Security privileged")
         ]
 
-    def test_a_looser_one_is_told_as_looser(self) -> None:
+    def test_a_looser_one_is_reported_as_looser(self) -> None:
         milder = with_(deployment("loose"), "metadata/annotations", {"kaigen.dev/pod-security": "baseline"})
         assert said(only_app(difference(milder, self.LOOSE)).effects, "pod-security-exception") == [
             (
@@ -368,7 +368,7 @@ class TestSecrets:
         for text in (render_text(change), render_markdown(change), render_json(change)):
             assert not [value for value in ("b2xk", "bmV3", "Z29uZQ", "x1", "x2") if value in text]
 
-    def test_data_that_comes_whole_is_hidden_too(self) -> None:
+    def test_data_that_is_added_whole_is_hidden_too(self) -> None:
         change = difference(obj("Secret", "s"), obj("Secret", "s", data={"token": "bmV3"}))
         assert [field.new for field in only_object(change).fields] == ["(hidden)"]
 
@@ -422,11 +422,11 @@ class TestUnreadable:
         assert render_markdown(compare({}, file(b"1")))
         assert render_json(change)
 
-    def test_one_that_could_not_be_read_before_is_said_to_be_so(self) -> None:
+    def test_one_that_could_not_be_read_before_is_reported(self) -> None:
         app = only_app(compare({self.PATH: b"{"}, {self.PATH: self.GOOD}))
         assert {(item.kind, item.status) for item in app.objects} == {("", "changed"), ("Service", "added")}
 
-    def test_one_that_goes_is_told(self) -> None:
+    def test_a_removed_one_is_reported(self) -> None:
         item = only_object(compare({self.PATH: b"{"}, {}))
         assert (item.status, item.name, item.rank) == ("removed", "a.yaml", 1)
 

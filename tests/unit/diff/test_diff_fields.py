@@ -27,7 +27,7 @@ def changes(old: Json, new: Json) -> dict[str, tuple[object, object]]:
 
 
 class TestPaths:
-    def test_elements_are_matched_by_name_wherever_they_stand(self) -> None:
+    def test_elements_are_matched_by_name_in_any_order(self) -> None:
         old: Json = {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}
         new: Json = {"env": [{"name": "C", "value": "3"}, {"name": "A", "value": "9"}]}
         assert changes(old, new) == {
@@ -41,7 +41,7 @@ class TestPaths:
         new: Json = {"initContainers": [{"name": "b"}, {"name": "a"}]}
         assert changes(old, new) == {"initContainers[order]": (["a", "b"], ["b", "a"])}
 
-    def test_mounts_of_one_volume_are_told_apart_by_their_path(self) -> None:
+    def test_mounts_of_one_volume_are_matched_by_their_path(self) -> None:
         old: Json = {"volumeMounts": [{"name": "v", "mountPath": "/a"}, {"name": "v", "mountPath": "/b"}]}
         new: Json = {"volumeMounts": [{"name": "v", "mountPath": "/a"}, {"name": "w", "mountPath": "/b"}]}
         assert changes(old, new) == {"volumeMounts[/b].name": ("v", "w")}
@@ -70,7 +70,7 @@ class TestPaths:
             'labels["a.b/c"]': ("1", "2")
         }
 
-    def test_a_field_that_comes_or_goes_is_one_difference(self) -> None:
+    def test_an_added_or_removed_field_is_one_difference(self) -> None:
         assert changes({}, {"a": {"b": {"c": 1}}}) == {"a": (ABSENT, {"b": {"c": 1}})}
         assert changes({"a": None}, {}) == {"a": (None, ABSENT)}
 
@@ -120,7 +120,7 @@ class TestQuantities:
             ("5u", "1m"),
         ],
     )
-    def test_are_compared_by_what_they_stand_for(self, smaller: Json, larger: Json) -> None:
+    def test_are_compared_by_value(self, smaller: Json, larger: Json) -> None:
         before, after = nano(smaller), nano(larger)
         assert before is not None
         assert after is not None
@@ -165,7 +165,7 @@ class TestWords:
         assert value("a" * 50 + "b" * 50, 20) == "a" * 15 + "…" + "b" * 4
 
     @given(JSON, st.integers(1, 40))
-    def test_values_are_never_longer_than_asked(self, item: Json, limit: int) -> None:
+    def test_values_are_never_longer_than_the_limit(self, item: Json, limit: int) -> None:
         assert len(value(item, limit)) <= limit
 
     def test_large_values_are_not_written_out(self) -> None:
@@ -177,7 +177,7 @@ class TestWords:
     def test_what_would_not_be_seen_is_escaped(self) -> None:
         assert clean("a\x1b[31m\u202eb\u200bc\ud800") == "a\\u001b[31m\\u202eb\\u200bc\\ud800"
 
-    def test_lists_are_told_shortly(self) -> None:
+    def test_lists_are_shortened(self) -> None:
         assert listing([]) == ""
         assert listing(["a"]) == "a"
         assert listing(["a", "b", "a"]) == "a and b"

@@ -91,7 +91,7 @@ class TestNothing:
             ),
         ],
     )
-    def test_is_said_in_one_line(self, change: Change, text: str) -> None:
+    def test_is_described_in_one_line(self, change: Change, text: str) -> None:
         assert render_text(change) == text + "\n"
         assert render_markdown(change) == f"<!-- kaigen diff -->\n{text}\n"
         assert json.loads(render_json(change))["apps"] == []
@@ -180,14 +180,14 @@ class TestMarkdown:
         assert "| `` n\\|s/<b>`x` `` |" in comment
         assert "<summary>n|s/&lt;b&gt;`x` (removed)</summary>" in comment
 
-    def test_dangers_stand_first_and_the_rest_is_counted(self) -> None:
+    def test_dangers_are_first_and_the_others_are_counted(self) -> None:
         effects = [Effect("info", f"info {n}", "r") for n in range(5)] + [Effect("danger", "lost", "r")]
         assert row_of(app("a", *effects)) == (
             "| `ns/a` | **danger:** Service a: lost<br>Service a: info 0<br>Service a: info 1<br>"
             "and 3 more effects |"
         )
 
-    def test_more_dangers_than_usual_are_all_told(self) -> None:
+    def test_all_dangers_are_listed_even_above_the_limit(self) -> None:
         row = row_of(app("a", *(Effect("danger", f"loss {n}", "r") for n in range(6))))
         assert all(f"loss {n}" in row for n in range(6))
 
@@ -227,7 +227,7 @@ class TestMarkdown:
 
 
 class TestJson:
-    def test_says_what_was_not_there_by_leaving_it_out(self) -> None:
+    def test_omits_what_did_not_exist(self) -> None:
         change = difference(obj("ConfigMap", data={"a": "1"}), obj("ConfigMap", data={"b": None}))
         fields = json.loads(render_json(change))["apps"][0]["objects"][0]["fields"]
         assert fields == [{"path": "data.a", "old": "1"}, {"path": "data.b", "new": None}]

@@ -41,7 +41,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}: {case.what}")
-def test_a_rule_says_what_happens_and_nothing_else(case: Case) -> None:
+def test_a_rule_reports_exactly_the_expected_effects(case: Case) -> None:
     change = difference(case.old, case.new, *case.siblings)
     assert said(only_object(change).effects, case.rule) == case.expected
 
@@ -68,7 +68,7 @@ def test_names_of_rules_are_unique() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.rule}: {case.what}")
-def test_every_difference_has_an_effect_and_dangers_stand_first(case: Case) -> None:
+def test_every_difference_has_an_effect_and_dangers_are_first(case: Case) -> None:
     effects = only_object(difference(case.old, case.new, *case.siblings)).effects
     assert effects
     assert [effect.rank for effect in effects] == sorted((effect.rank for effect in effects), reverse=True)

@@ -120,7 +120,7 @@ def test_each_looseness_is_found(way: str, value: Any, expected: str) -> None:
         ("spec/hostNetwork", False),
     ],
 )
-def test_what_restricted_allows_is_not_held_against_it(way: str, value: Any) -> None:
+def test_settings_that_restricted_allows_are_not_reported(way: str, value: Any) -> None:
     pod = with_(template(), way, value)
     assert found(pod) == []
 
@@ -137,7 +137,7 @@ def test_a_container_may_loosen_what_its_pod_tightens() -> None:
     ]
 
 
-def test_root_in_a_user_namespace_is_nobody() -> None:
+def test_root_in_a_user_namespace_is_not_reported() -> None:
     pod = with_(template(hostUsers=False), f"{RUN}/securityContext/runAsUser", 0)
     assert found(pod) == []
 

@@ -1,4 +1,4 @@
-"""An effective spec tells of every value where it came from."""
+"""An effective spec shows the source of every value."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_every_value_of_every_spec_of_the_demo_has_an_origin_that_is_there(envir
 
 
 @pytest.mark.parametrize("environment", ["", "prod"])
-def test_the_text_is_yaml_that_says_what_the_data_says(environment: str) -> None:
+def test_the_text_is_yaml_of_the_same_data(environment: str) -> None:
     config = load_config(EXAMPLES / "demo", environment)
     for spec in load_specs((), config).specs:
         found = effective_spec(spec.block.metadata.name, config)

@@ -55,14 +55,14 @@ class Repository:
         path.write_text(pins_text(apps, {}), encoding="utf-8")
 
     def render(self) -> tuple[set[str], list[str]]:
-        """Apps whose files changed, and what was said; the same in both ways, which is checked."""
+        """Return the apps whose files changed, and the warnings; check that both ways of rendering agree."""
         before = self._tree("kept")
-        told = [self._render("kept", use_cache=True), self._render("whole", use_cache=False)]
-        assert told[0] == told[1]
+        reported = [self._render("kept", use_cache=True), self._render("whole", use_cache=False)]
+        assert reported[0] == reported[1]
         after = self._tree("kept")
         assert after == self._tree("whole")
         changed = {path for path in before | after if before.get(path) != after.get(path)}
-        return {path.split("/")[1] for path in changed if "/" in path}, told[0]
+        return {path.split("/")[1] for path in changed if "/" in path}, reported[0]
 
     def _render(self, output: str, *, use_cache: bool) -> list[str]:
         config = load_config(self.root, "prod")
@@ -115,14 +115,14 @@ def test_a_spec_that_gets_another_label_gets_other_overrides(repository: Reposit
     assert repository.render() == ({"gamma"}, [])
 
 
-def test_an_override_that_matches_no_more_is_told_though_its_line_did_not_change(
+def test_an_override_that_no_longer_matches_is_reported_though_its_line_did_not_change(
     repository: Repository,
 ) -> None:
     for name in ("alpha", "gamma"):
         repository.spec(name, "blue")
-    told = ["kaigen.yaml:5 KG0709 this override matches no spec"]
-    assert repository.render() == ({"alpha", "gamma"}, told)
-    assert repository.render() == (set(), told)
+    reported = ["kaigen.yaml:5 KG0709 this override matches no spec"]
+    assert repository.render() == ({"alpha", "gamma"}, reported)
+    assert repository.render() == (set(), reported)
     repository.config(f"# A comment\n{CONFIG}")
     assert repository.render() == (set(), ["kaigen.yaml:6 KG0709 this override matches no spec"])
     (repository.root / "specs" / "gamma.yaml").unlink()
@@ -136,18 +136,18 @@ def test_pins_render_only_the_apps_that_they_change(repository: Repository) -> N
     repository.spec("gamma", "red", "1" * 40)
     assert repository.render() == ({"gamma"}, [])
     repository.pins(alpha="1" * 40, beta=COMMIT, delta=COMMIT)
-    told = ["prod.yaml:10 KG0713 `delta` is pinned, but no app has this name"]
-    assert repository.render() == ({"alpha"}, told)
-    assert repository.render() == (set(), told)
+    reported = ["prod.yaml:10 KG0713 `delta` is pinned, but no app has this name"]
+    assert repository.render() == ({"alpha"}, reported)
+    assert repository.render() == (set(), reported)
 
 
 def test_a_warning_of_a_patched_value_moves_with_its_line(repository: Repository) -> None:
     text = CONFIG.replace("{retries: 2}", "{source: {huggingFace: {revision: main}}}")
     repository.config(text)
-    changed, told = repository.render()
+    changed, reported = repository.render()
     assert changed == {"gamma"}
-    assert [line.split(" ")[:2] for line in told] == [["kaigen.yaml:8", "KG0310"]]
+    assert [line.split(" ")[:2] for line in reported] == [["kaigen.yaml:8", "KG0310"]]
     repository.config(f"# A comment\n{text}")
-    changed, told = repository.render()
+    changed, reported = repository.render()
     assert changed == set()
-    assert [line.split(" ")[:2] for line in told] == [["kaigen.yaml:9", "KG0310"]]
+    assert [line.split(" ")[:2] for line in reported] == [["kaigen.yaml:9", "KG0310"]]

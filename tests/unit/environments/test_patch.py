@@ -47,7 +47,7 @@ MAPPINGS = st.dictionaries(KEYS, VALUES, max_size=3)
 
 
 @pytest.mark.parametrize(("original", "patch", "result"), EXAMPLES)
-def test_a_patch_does_what_the_rfc_says(original: str, patch: str, result: str) -> None:
+def test_a_patch_follows_the_rfc(original: str, patch: str, result: str) -> None:
     assert merge(json.loads(original), json.loads(patch)) == json.loads(result)
 
 
@@ -67,7 +67,7 @@ def _by_the_rfc(target: Any, patch: Any) -> Any:
 
 
 @given(VALUES, VALUES)
-def test_any_patch_does_what_the_rfc_says_and_changes_neither_side(target: Any, patch: Any) -> None:
+def test_any_patch_follows_the_rfc_and_changes_neither_side(target: Any, patch: Any) -> None:
     before = json.dumps([target, patch])
     result = merge(target, patch)
     assert json.dumps([target, patch]) == before
@@ -88,7 +88,7 @@ def document(path: str, data: Any) -> Document:
 
 
 def patched(folder: Path, data: Any, *patches: Any) -> PatchedDocument:
-    """A document with patches that stand in files of their own."""
+    """Return a document with patches in files of their own."""
     layers = []
     for number, patch in enumerate(patches):
         file = folder / f"{number}.yaml"
@@ -121,18 +121,18 @@ def test_every_value_is_found_where_it_was_written(
             assert mark.file == str(layer.place.file)
             there, steps = reach(layer.patch, path)
         assert steps == len(path)
-        # A mapping may have got members from further patches; everything else is as it stands there.
+        # A mapping may have got members from further patches; everything else is unchanged.
         assert isinstance(value, dict) if isinstance(there, dict) else value == there
 
 
-def test_a_field_that_is_taken_away_is_found_where_that_was_asked(tmp_path: Path) -> None:
+def test_a_removed_field_is_located_at_its_removal(tmp_path: Path) -> None:
     whole = patched(tmp_path, {"spec": {"a": {"b": 1}}}, {"spec": {"a": {"b": None}}})
     assert whole.data == {"spec": {"a": {}}}
     assert list(whole.removed()) == [("spec", "a", "b")]
     assert whole.mark(("spec", "a", "b")).text.strip() == "b: null"
 
 
-def test_a_field_that_comes_back_is_not_taken_away(tmp_path: Path) -> None:
+def test_a_field_that_is_added_again_is_not_removed(tmp_path: Path) -> None:
     whole = patched(tmp_path, {"spec": {"a": 1}}, {"spec": {"a": None}}, {"spec": {"a": 2}})
     assert list(whole.removed()) == []
     assert whole.mark(("spec", "a")).file.endswith("1.yaml")

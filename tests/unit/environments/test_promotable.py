@@ -1,4 +1,4 @@
-"""Which fields move between environments is said at the fields, and holds for every kind."""
+"""Every kind declares on its fields which of them are promoted between environments."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_an_account_of_the_namespace_syncs_its_apps(rendered: Callable[..., Rend
 
 
 @pytest.mark.parametrize("namespace", ["ml", "ml-tenants", "ml-tenant", "other"])
-def test_a_namespace_that_is_called_like_the_project_takes_nobodys_place(
+def test_a_namespace_with_the_name_of_the_project_replaces_no_object(
     rendered: Callable[..., Rendered], namespace: str
 ) -> None:
     config = {"namespace": namespace, "environments": {}}
@@ -101,7 +101,7 @@ def test_the_account_may_do_what_its_apps_take(rendered: Callable[..., Rendered]
         (group, name) for rule in removing for group in rule["apiGroups"] for name in rule["resources"]
     } == {(group, resource_of(kind)) for group, kind in OWN_KINDS} - held
     for rule in files["ml/qwen/manifests/role.yaml"]["rules"]:
-        assert rule in rules, "nobody may give rights that he does not have"
+        assert rule in rules, "an account can grant only rights that it has"
     assert all("*" not in str(rule) for rule in rules)
 
 
@@ -163,7 +163,7 @@ spec:
     )
 
 
-def test_kinds_that_flux_does_not_know_tell_their_health(rendered: Callable[..., Rendered]) -> None:
+def test_kinds_unknown_to_flux_get_health_expressions(rendered: Callable[..., Rendered]) -> None:
     queue = """\
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: LocalQueue

@@ -43,7 +43,7 @@ def by_lua(script: str, obj: Object) -> tuple[str, str]:
 
 
 def by_cel(health: Health, obj: Object) -> str:
-    """What Flux makes of the expressions: failed before current, and in progress otherwise."""
+    """Return Flux's status for the expressions: failed takes precedence over current; the default is in progress."""
     entry = health.cel()
     environment = celpy.Environment()
     for name, word in (("failed", "Degraded"), ("current", "Healthy")):
@@ -113,7 +113,7 @@ def test_an_object_that_no_controller_has_seen_is_in_progress(kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", sorted(KNOWN))
-def test_what_was_said_of_an_older_generation_does_not_count(kind: str) -> None:
+def test_the_status_of_an_older_generation_is_ignored(kind: str) -> None:
     held = {
         **status(kind, conditions(**{KNOWN[kind].conditions.healthy[0]: "True"})),
         "observedGeneration": 1,

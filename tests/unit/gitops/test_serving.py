@@ -1,4 +1,4 @@
-"""What Argo CD and Flux are told of apps that serve."""
+"""Objects for Argo CD and Flux of apps that serve."""
 
 from __future__ import annotations
 

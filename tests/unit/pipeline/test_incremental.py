@@ -1,4 +1,4 @@
-"""Rendering what changed comes to the same bytes as rendering everything, whatever happened in between."""
+"""Rendering changes gives the same bytes as rendering everything, after any sequence of edits."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Repository:
                 (folder / name).write_text(text, encoding="utf-8")
 
     def render(self, output: Path, *, use_cache: bool) -> tuple[OutputTree | None, list[str]]:
-        """Render and write; what is wrong in place of a result where something is, else the warnings."""
+        """Render and write; return the tree with the warnings, or None with the errors."""
         try:
             config = load_config(self.root, self.environment)
             overrides = [parse_assignment(text) for text in self.assignments]
@@ -127,13 +127,13 @@ class Walk:
         self.good = deepcopy((now.specs, now.config, now.environment, now.form, now.assignments))
 
     def back(self) -> None:
-        """Mend everything: as it was when it was last right."""
+        """Restore the last valid state."""
         now = self.repository
         now.specs, now.config, now.environment, now.form, now.assignments = deepcopy(self.good)
         now.save()
 
     def step(self) -> str:
-        """Do one thing, and say what."""
+        """Take one random step, and return its description."""
         steps: list[Callable[[], object]] = [
             self.change_a_field,
             self.change_a_model,
@@ -141,7 +141,7 @@ class Walk:
             self.add,
             self.remove,
             self.move,
-            self.break_or_mend,
+            self.break_or_fix,
             self.configure,
             self.override,
             self.edit_an_output,
@@ -152,9 +152,9 @@ class Walk:
             self.nothing,
         ]
         chosen = self.rng.choice(steps)
-        told = chosen()
+        detail = chosen()
         self.repository.save()
-        return f"{chosen.__name__} {told or ''}"
+        return f"{chosen.__name__} {detail or ''}"
 
     def _spec(self, kind: str = "") -> dict[str, Any]:
         every = [item for items in self.repository.specs.values() for item in items if item.get("spec")]
@@ -199,11 +199,11 @@ class Walk:
             self.repository.specs[other] = self.repository.specs.pop(file)
         return f"{file} to {other}"
 
-    def break_or_mend(self) -> object:
+    def break_or_fix(self) -> object:
         for items in self.repository.specs.values():
             for item in items:
                 if item["spec"].pop("retris", None) is not None:
-                    return f"mends {item['metadata']['name']}"
+                    return f"fixes {item['metadata']['name']}"
         spec = self._spec()
         spec["spec"]["retris"] = 1
         return f"breaks {spec['metadata']['name']}"
@@ -231,7 +231,7 @@ class Walk:
             [],
             ["alpha.retries=2"],
             ["delta.retries=0", "gamma.params.samples=7"],
-            ["nobody.retries=1"],
+            ["missing.retries=1"],
         ]
         self.repository.assignments = self.rng.choice(choices)
         return self.repository.assignments
@@ -379,7 +379,7 @@ def test_a_changed_module_makes_another_kaigen(tmp_path: Path, monkeypatch: pyte
     assert len({first, second, cache.build_id.__wrapped__()}) == 3
 
 
-def test_warnings_of_unchanged_specs_are_told_again(repository: Repository, tmp_path: Path) -> None:
+def test_warnings_of_unchanged_specs_are_reported_again(repository: Repository, tmp_path: Path) -> None:
     output = tmp_path / "out"
     _, first = repository.render(output, use_cache=True)
     result, again = repository.render(output, use_cache=True)

@@ -76,8 +76,8 @@ class Repository:
             path.relative_to(root).as_posix(): path.read_bytes() for path in root.rglob("*") if path.is_file()
         }
 
-    def beside(self) -> set[str]:
-        """What stands in the repository."""
+    def entries(self) -> set[str]:
+        """Return the names in the repository's root."""
         return {path.name for path in self.folder.iterdir()}
 
 
@@ -124,7 +124,7 @@ def test_a_killed_render_leaves_the_old_tree_or_the_new_one(repository: Reposito
         healed = repository.tree()
         assert between in (before, healed), differences(between, before, healed)
         old, new = old + (between == before), new + (between == healed)
-        assert repository.beside() == {"specs", "rendered"}
+        assert repository.entries() == {"specs", "rendered"}
     assert killed == KILLS, f"{finished} renders ended before they were killed"
     assert old + new == killed + finished
     assert old > 0
@@ -135,8 +135,8 @@ def test_a_killed_render_leaves_the_old_tree_or_the_new_one(repository: Reposito
 
 
 def differences(between: dict[str, bytes], before: dict[str, bytes], after: dict[str, bytes]) -> str:
-    """Which files are of which tree, for a message."""
-    told = []
+    """Return which tree each file belongs to, for a message."""
+    lines = []
     for path in sorted({*between, *before, *after}):
         if before.get(path) != after.get(path):
             which = [
@@ -144,5 +144,5 @@ def differences(between: dict[str, bytes], before: dict[str, bytes], after: dict
                 for name, other in (("old", before), ("new", after))
                 if between.get(path) == other.get(path)
             ]
-            told.append(f"{path}: {which or 'neither'}")
-    return "\n".join(told)
+            lines.append(f"{path}: {which or 'neither'}")
+    return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Work on several cores comes to what it would on one, also when a process of it dies."""
+"""Work on several cores gives the same result as on one, even if a process dies."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def render(folder: Path, cores: int) -> tuple[int, str, dict[str, bytes]]:
 
 @pytest.fixture
 def repositories(tmp_path: Path) -> list[Path]:
-    """Two of the same: Jobs that refer to Models, some of which a warning tells of."""
+    """Create two equal repositories: Jobs that refer to Models, some with warnings."""
     folders = [tmp_path / name / "repository" for name in ("one", "three")]
     for folder in folders:
         (folder / "specs").mkdir(parents=True)
@@ -158,14 +158,14 @@ def repositories(tmp_path: Path) -> list[Path]:
     return folders
 
 
-def test_a_render_on_three_cores_writes_and_says_what_it_does_on_one(repositories: list[Path]) -> None:
+def test_a_render_on_three_cores_writes_and_prints_the_same_as_on_one(repositories: list[Path]) -> None:
     one, three = (render(folder, cores) for folder, cores in zip(repositories, (1, 3), strict=True))
     assert one[0] == 0
     assert len(one[2]) > 4000
     assert one == three
 
 
-def test_a_mistake_is_told_the_same_on_three_cores_as_on_one(repositories: list[Path]) -> None:
+def test_a_mistake_is_reported_the_same_on_three_cores_as_on_one(repositories: list[Path]) -> None:
     for folder in repositories:
         for number in (6, 8, 250):
             path = folder / "specs" / f"{number:03}.yaml"

@@ -50,20 +50,20 @@ def on_a_terminal(
     command = [sys.executable, "-c", code, *arguments]
     with subprocess.Popen(command, cwd=repository, env=env, stdout=subprocess.DEVNULL, stderr=theirs):
         os.close(theirs)
-        told = b""
+        output = b""
         try:
             while block := os.read(ours, 65536):
-                told += block
+                output += block
         except OSError:
             pass  # Linux says so when the other end is closed
         os.close(ours)
-    return told.decode()
+    return output.decode()
 
 
-def screen(told: str) -> list[str]:
-    """The lines that stand on the terminal in the end: a carriage return goes back, and what follows covers."""
+def screen(output: str) -> list[str]:
+    """Return the lines on the terminal at the end: text after a carriage return overwrites the line."""
     lines = []
-    for line in told.replace("\r\n", "\n").split("\n"):
+    for line in output.replace("\r\n", "\n").split("\n"):
         shown = ""
         for part in line.split("\r"):
             shown = part + shown[len(part) :]
@@ -72,63 +72,63 @@ def screen(told: str) -> list[str]:
 
 
 @pytest.mark.parametrize("arguments", [[], ["--no-cache"], ["--stdout"], ["specs"]])
-def test_a_terminal_is_told_what_is_read_and_compiled_and_is_left_clean(
-    repository: Path, arguments: list[str]
-) -> None:
-    told = on_a_terminal(repository, "render", *arguments)
-    assert "\rreading 0 of 12 …" in told
-    assert "\rreading 11 of 12 …" in told
-    assert "\rcompiling 11 of 12 …" in told
-    assert not [line for line in screen(told) if "reading" in line or "compiling" in line]
-    assert screen(told)[0].split() == ([] if "--stdout" in arguments else ["APP", "KIND", "OBJECTS", "SPEC"])
+def test_a_terminal_shows_progress_and_is_left_clean(repository: Path, arguments: list[str]) -> None:
+    output = on_a_terminal(repository, "render", *arguments)
+    assert "\rreading 0 of 12 …" in output
+    assert "\rreading 11 of 12 …" in output
+    assert "\rcompiling 11 of 12 …" in output
+    assert not [line for line in screen(output) if "reading" in line or "compiling" in line]
+    assert screen(output)[0].split() == (
+        [] if "--stdout" in arguments else ["APP", "KIND", "OBJECTS", "SPEC"]
+    )
 
 
 def test_only_what_is_compiled_is_counted(repository: Path) -> None:
     on_a_terminal(repository, "render")
     spec = repository / "specs" / "job-00001.yaml"
     spec.write_text(spec.read_text(encoding="utf-8").replace("epochs: 3", "epochs: 4"), encoding="utf-8")
-    told = on_a_terminal(repository, "render")
-    assert "\rreading 0 of 1 …" in told
-    assert "of 12" not in told
+    output = on_a_terminal(repository, "render")
+    assert "\rreading 0 of 1 …" in output
+    assert "of 12" not in output
 
 
-def test_a_problem_is_told_on_a_clean_line(repository: Path) -> None:
+def test_a_problem_is_printed_on_a_clean_line(repository: Path) -> None:
     (repository / "specs" / "job-00003.yaml").write_text("kind: Job\n", encoding="utf-8")
-    told = on_a_terminal(repository, "--color", "never", "render")
-    assert "\rreading 11 of 12 …" in told
-    assert screen(told)[0].endswith("error[KG0203]: `apiVersion` is missing")
+    output = on_a_terminal(repository, "--color", "never", "render")
+    assert "\rreading 11 of 12 …" in output
+    assert screen(output)[0].endswith("error[KG0203]: `apiVersion` is missing")
 
 
 @pytest.mark.parametrize(
     ("arguments", "terminal"),
     [(["-q", "render"], "xterm"), (["render"], "dumb")],
 )
-def test_quiet_runs_and_simple_terminals_are_told_nothing(
+def test_quiet_runs_and_simple_terminals_show_no_progress(
     repository: Path, arguments: list[str], terminal: str
 ) -> None:
     assert "compiling" not in on_a_terminal(repository, *arguments, TERM=terminal)
 
 
 def test_no_escape_sequence_is_written(repository: Path) -> None:
-    told = on_a_terminal(repository, "render", NO_COLOR="1")
-    assert "compiling" in told
-    assert "\x1b" not in told
+    output = on_a_terminal(repository, "render", NO_COLOR="1")
+    assert "compiling" in output
+    assert "\x1b" not in output
 
 
 def test_a_narrow_terminal_is_not_overrun(repository: Path) -> None:
-    told = on_a_terminal(repository, "render", "--no-cache", columns=12)
-    written = [part for part in told.split("APP")[0].split("\r") if part]
+    output = on_a_terminal(repository, "render", "--no-cache", columns=12)
+    written = [part for part in output.split("APP")[0].split("\r") if part]
     assert written
     assert max(map(len, written)) <= 11
 
 
-def test_short_work_says_nothing(repository: Path) -> None:
+def test_short_work_shows_no_progress(repository: Path) -> None:
     code = "import kaigen.cli.progress as progress\nprogress.DELAY_S = 600.0\nfrom kaigen.cli.main import main\nmain()"
     assert screen(on_a_terminal(repository, "render", code=code))[0].startswith("APP")
     assert "\r" not in on_a_terminal(repository, "render", "--no-cache", code=code).replace("\r\n", "")
 
 
-def test_a_pipe_is_told_nothing(repository: Path) -> None:
+def test_a_pipe_gets_no_progress(repository: Path) -> None:
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "KAIGEN_CACHE_DIR": "off", "TERM": "xterm"}
     done = subprocess.run(
         [sys.executable, "-c", AT_ONCE, "render"],
@@ -141,9 +141,9 @@ def test_a_pipe_is_told_nothing(repository: Path) -> None:
     assert done.stderr.startswith("APP")
 
 
-def test_counting_gives_each_item_and_says_how_many_are_done() -> None:
-    told: list[tuple[str, int, int]] = []
-    assert list(counted("ab", "reading", lambda *each: told.append(each))) == ["a", "b"]
-    assert told == [("reading", 0, 2), ("reading", 1, 2)]
+def test_counting_yields_each_item_and_reports_the_progress() -> None:
+    calls: list[tuple[str, int, int]] = []
+    assert list(counted("ab", "reading", lambda *each: calls.append(each))) == ["a", "b"]
+    assert calls == [("reading", 0, 2), ("reading", 1, 2)]
     items = ["a"]
     assert counted(items, "reading", None) is items

@@ -80,7 +80,7 @@ class Checkout:
 
         Args:
             folder: an empty one, for both.
-            below: where kaigen.yaml stands in the repository.
+            below: folder of kaigen.yaml in the repository.
         """
         self.top = folder / "checkout"
         self.temp = folder / "temp"

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-TOKEN = "token-that-nobody-may-see"
+TOKEN = "token-that-must-stay-secret"
 """What the servers take; without it they answer as the forges do."""
 
 _ROUTES = {
@@ -52,7 +52,7 @@ class Forge:
     seen: list[dict[str, str]] = field(default_factory=list)
 
     def environment(self, kind: str) -> dict[str, str]:
-        """What the forge tells a job of itself, but for the pull request of GitHub."""
+        """Return the forge's environment variables of a job, except for GitHub's pull request."""
         if kind == "github":
             return {
                 "GITHUB_ACTIONS": "true",

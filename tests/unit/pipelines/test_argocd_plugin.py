@@ -108,7 +108,7 @@ def test_parameters_and_variables_of_an_application_reach_it(source: Source) -> 
     )
 
 
-def test_what_an_application_says_is_data_and_no_script(source: Source) -> None:
+def test_values_of_an_application_are_never_run_as_a_script(source: Source) -> None:
     odd = "$(touch hacked); `touch hacked` \" ' qwen.storage.size=1Gi"
     for variables in ({"PARAM_SET_0": odd}, {"PARAM_ENVIRONMENT": odd}):
         done = source.generate(**variables)

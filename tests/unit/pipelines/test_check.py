@@ -1,4 +1,4 @@
-"""`kaigen check` as a function: what is an object, what is told of it, and what is never shown."""
+"""`kaigen check` as a function: what counts as an object, its diagnostics, and what is never printed."""
 
 from __future__ import annotations
 
@@ -110,12 +110,12 @@ def test_the_same_object_twice_is_an_error_and_a_missing_one_a_warning() -> None
 @pytest.mark.parametrize(
     ("level", "failed"), [("restricted", True), ("baseline", False), ("privileged", False)]
 )
-def test_the_level_of_pod_security_is_the_one_asked_for(level: str, failed: bool) -> None:
+def test_the_requested_pod_security_level_is_used(level: str, failed: bool) -> None:
     pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}]}\n"
     assert check(pod, pod_security=level).failed() is failed
 
 
-def test_the_version_of_kubernetes_is_the_one_asked_for() -> None:
+def test_the_requested_kubernetes_version_is_used() -> None:
     text = "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: a}\nspec: {}\n"
     assert [item.code for item in check(text, target="1.33").diagnostics] == ["KG0502"]
     assert check(text, target="1.36").diagnostics == ()

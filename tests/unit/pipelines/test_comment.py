@@ -121,7 +121,7 @@ def test_a_cut_comment_closes_what_is_open() -> None:
     assert len(shorten("x" * 5_000, 2_000)) <= 2_000
 
 
-def test_a_token_that_may_not_write_is_told_with_the_way_out(forge: Forge, call: Caller) -> None:
+def test_a_token_without_write_access_is_reported_with_a_hint(forge: Forge, call: Caller) -> None:
     wrong = "token-of-a-fork"
     done = call("text", fails=True, GITHUB_TOKEN=wrong, KAIGEN_GITLAB_TOKEN=wrong)
     assert "HTTP 403 Resource not accessible by integration" in done.stderr
@@ -137,7 +137,7 @@ def test_a_token_goes_to_no_other_host(forge: Forge, call: Caller) -> None:
         assert other.seen == []
 
 
-def test_a_forge_that_is_not_there_is_told_in_a_line(call: Caller) -> None:
+def test_an_unreachable_forge_is_reported_in_one_line(call: Caller) -> None:
     done = call("text", fails=True, GITHUB_API_URL="http://127.0.0.1:9", CI_API_V4_URL="http://127.0.0.1:9")
     assert "refused" in done.stderr
     assert len(done.stderr.splitlines()) == 1

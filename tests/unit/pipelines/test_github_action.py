@@ -148,7 +148,7 @@ def test_the_install_step_installs_the_kaigen_that_the_action_came_with(job: Job
     assert list(fresh.glob("kaigen/lib/python*/site-packages/kaigen/diff/comment.py"))
 
 
-def test_validate_tells_problems_as_annotations_and_fails(job: Job) -> None:
+def test_validate_reports_problems_as_annotations_and_fails(job: Job) -> None:
     assert job.run("kaigen validate").returncode == 0
     job.checkout.edit(SPEC, "spec:\n", "spec:\n  retris: 3\n")
     done = job.run("kaigen validate")

@@ -84,7 +84,7 @@ def test_arguments_reach_kaigen(charts: Helm) -> None:
     assert charts.template(WRONG, "--post-renderer-args=--ignore=KG0504").returncode == 0
 
 
-def test_without_kaigen_it_says_what_to_install(charts: Helm, tmp_path: Path) -> None:
+def test_without_kaigen_the_message_names_what_to_install(charts: Helm, tmp_path: Path) -> None:
     programs = tmp_path / "few"
     programs.mkdir()
     (programs / "sh").symlink_to("/bin/sh")

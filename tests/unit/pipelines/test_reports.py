@@ -40,7 +40,7 @@ def test_another_problem_has_another_fingerprint(other: Diagnostic) -> None:
     assert fingerprints([ERROR]) != fingerprints([other])
 
 
-def test_equal_problems_of_one_file_and_those_without_a_place_are_told_apart() -> None:
+def test_equal_problems_of_one_file_and_those_without_a_place_are_distinguished() -> None:
     others = [replace(PLACELESS, message=f"no environment `{name}`") for name in "xyz"]
     marks = fingerprints([ERROR, moved(ERROR, 12), *others])
     assert len(set(marks)) == 5

@@ -48,7 +48,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 @pytest.fixture
-def nobody() -> str:
+def unreachable() -> str:
     """A port with no listener."""
     return "127.0.0.1:1"
 
@@ -56,7 +56,7 @@ def nobody() -> str:
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("nobody", "cannot reach http://127.0.0.1:1/x.git"),
+        ("unreachable", "cannot reach http://127.0.0.1:1/x.git"),
         ("silent", "/x.git"),
         ("broken", "/x.git: unable to access"),
     ],
@@ -81,7 +81,7 @@ def test_a_failing_git_server_is_reported_in_one_line(
     assert all(line.startswith("  = hint: ") for line in rest)
 
 
-@pytest.mark.parametrize("place", ["nobody", "silent", "broken"])
+@pytest.mark.parametrize("place", ["unreachable", "silent", "broken"])
 def test_a_failing_registry_is_reported_in_one_line(
     clone: Clone,
     monkeypatch: pytest.MonkeyPatch,

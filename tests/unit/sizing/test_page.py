@@ -1,4 +1,4 @@
-"""What `docs/sizing.md` shows can be done as it stands there."""
+"""The commands in `docs/sizing.md` work as shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of a plan shows every GPU once, and bars that are as long as what they stand for."""
+"""The picture of a plan shows every GPU once, and the length of its bars matches their values."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def test_each_part_is_as_long_as_it_is_large() -> None:
         assert widths[name][0] == pytest.approx(whole * gib / memory.usable, abs=0.2)
 
 
-def test_every_gpu_says_what_it_does() -> None:
-    told = texts(planned("phi-4", l4(8)))
-    assert [text for text in told if text.startswith("GPU ")] == [
+def test_every_gpu_has_a_label_with_its_role() -> None:
+    labels = texts(planned("phi-4", l4(8)))
+    assert [text for text in labels if text.startswith("GPU ")] == [
         f"GPU {gpu}copy {gpu // 2 + 1} part {gpu % 2 + 1}" for gpu in range(8)
     ]
 
@@ -88,26 +88,26 @@ def test_gpus_that_are_left_to_others_are_empty() -> None:
 
 def test_nodes_that_look_the_same_are_drawn_a_few_times() -> None:
     found = planned("deepseek-v3-0324", on("Standard_NC80adis_H100_v5"))
-    told = texts(found)
+    labels = texts(found)
     assert found.nodes == 5
-    assert [text for text in told if text.startswith("node ")] == ["node 1", "node 2", "node 3", "node 4"]
-    assert "and 1 node more alike" in told
-    assert "GPU 1stage 4 part 2" in told
+    assert [text for text in labels if text.startswith("node ")] == ["node 1", "node 2", "node 3", "node 4"]
+    assert "and 1 node more alike" in labels
+    assert "GPU 1stage 4 part 2" in labels
 
 
 def test_a_copy_on_one_gpu_needs_no_words() -> None:
-    told = texts(planned("phi-4", on("Standard_NC24ads_A100_v4"), replicas=3))
-    assert "GPU 0" in told
-    assert "node" in told
-    assert "1 sequence of 8192 tokens at once, of 26 that would fit, in each of 3 replicas" in told
+    labels = texts(planned("phi-4", on("Standard_NC24ads_A100_v4"), replicas=3))
+    assert "GPU 0" in labels
+    assert "node" in labels
+    assert "1 sequence of 8192 tokens at once, of 26 that would fit, in each of 3 replicas" in labels
 
 
 def test_a_slice_of_a_gpu_is_called_one() -> None:
     gpu = get_gpu("H100")
     assert gpu is not None
-    told = texts(planned("phi-4", hardware_of_gpu(gpu, 1, "4g.40gb")))
-    assert "slice 0" in told
-    assert "the fullest slice; dashed: its budget, 35.1 of 39.0 GiB" in told
+    labels = texts(planned("phi-4", hardware_of_gpu(gpu, 1, "4g.40gb")))
+    assert "slice 0" in labels
+    assert "the fullest slice; dashed: its budget, 35.1 of 39.0 GiB" in labels
 
 
 @pytest.mark.parametrize("usable", [4.6, 10.0, 19.5, 20.1, 22.0, 79.1, 100.2, 139.8, 275.0])
@@ -130,7 +130,7 @@ def test_no_two_numbers_of_the_axis_touch(usable: float) -> None:
     assert ends[-1] <= 760
 
 
-def test_three_words_about_a_gpu_find_room_beside_its_bar() -> None:
+def test_a_label_of_three_words_fits_next_to_its_bar() -> None:
     request = {"tensor_parallel": 2, "pipeline_parallel": 2, "data_parallel": 2}
     root = ElementTree.fromstring(render_svg(planned("phi-4", l4(8), **request)))
     assert "GPU 7copy 2 stage 2 part 2" in ["".join(item.itertext()) for item in root.iter(f"{SVG}text")]

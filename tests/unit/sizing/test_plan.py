@@ -67,7 +67,7 @@ def shape(found: Plan) -> tuple[int, int, int, int]:
     return (found.layout.nodes, found.layout.tp, found.layout.pp, found.layout.dp)
 
 
-def test_constants_keep_to_their_schema_and_each_says_what_it_rests_on() -> None:
+def test_constants_match_their_schema_and_each_has_a_reason() -> None:
     schema = json.loads((FOLDER / "constants.schema.json").read_text(encoding="utf-8"))
     data = json.loads((FOLDER / "constants.json").read_text(encoding="utf-8"))
     Draft202012Validator.check_schema(schema)

@@ -106,7 +106,7 @@ def test_fonts_of_the_machine_change_nothing(tmp_path: Path) -> None:
     assert drawn(tmp_path, "system") != ours, "the fonts in this home would not have been found"
 
 
-def test_the_light_theme_stands_in_place_of_variables() -> None:
+def test_variables_are_replaced_with_the_light_theme() -> None:
     style = light_style(
         ".a { --ink: #000; --paper: #fff; }\n@media (prefers-color-scheme: dark) {\n  .a { --ink: #eee; }\n}\n"
         ".a text { fill: var(--ink); }\n.a rect { fill: var(--paper); stroke: var(--ink); }\n"

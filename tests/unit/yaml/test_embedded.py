@@ -18,7 +18,7 @@ def outer(text: str) -> Document:
 
 
 def embedded(text: str, *path: str) -> tuple[Document | None, list[str]]:
-    """The only document at a path, and what is wrong with it."""
+    """Return the only document at a path, and its problems."""
     found = Diagnostics()
     documents = parse_embedded(outer(text), path, found)
     return documents[0] if documents else None, [f"{item.mark} {item.code} {item.path}" for item in found]

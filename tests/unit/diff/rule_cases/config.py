@@ -8,7 +8,7 @@ from tests.unit.diff.rule_cases.objects import Case, config, uses_config
 CASES: list[Case] = [
     Case(
         "config-data",
-        "nobody known uses it",
+        "no known object uses it",
         config(data={"a": "1"}),
         config(data={"a": "2"}),
         [

@@ -170,7 +170,7 @@ CASES: list[Case] = [
     ),
     Case(
         "silently-kept",
-        "a class that is said later",
+        "a class that is set later",
         claim(),
         claim(storageClassName="fast"),
         [
