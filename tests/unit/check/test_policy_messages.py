@@ -234,7 +234,7 @@ def test_missing_requests_are_a_warning_with_a_hint(resources: Object | None, pl
     ],
 )  # fmt: skip
 def test_the_longest_names_of_a_jobset_are_shown(name: str, job: Object, findings: list[str]) -> None:
-    obj = {
+    obj: Object = {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
         "metadata": {"name": name},
