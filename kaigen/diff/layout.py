@@ -113,7 +113,7 @@ def _text_lines(old: str, new: str) -> Iterator[str]:
     if before[-1:] == after[-1:] == [""]:
         before, after = before[:-1], after[:-1]
     if len(before) + len(after) > 4000:
-        # difflib takes quadratic time, and nobody reviews a text of that size here.
+        # difflib takes quadratic time, and no one reviews a text of that size here.
         yield f"- {plural(len(before), 'line')}"
         yield f"+ {plural(len(after), 'line')}"
         return

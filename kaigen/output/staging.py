@@ -44,7 +44,7 @@ class Staging:
 
     Attributes:
         written: the stamp of each file written, by its path in the tree.
-        done_ns: when the last file was written, in nanoseconds since the epoch; until then nobody else can change them.
+        done_ns: when the last file was written, in nanoseconds since the epoch; no one else can change them before.
     """
 
     def __init__(self, parent: int, root: str, owned: Set[str]) -> None:

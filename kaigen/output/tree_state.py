@@ -10,7 +10,7 @@ from typing import TypeAlias
 from kaigen.output.contents import digest as sha256_of
 
 Stamp: TypeAlias = tuple[int, int, int, int]
-"""Size in bytes, mtime and ctime in nanoseconds, inode: while all four are unchanged, so is the content."""
+"""Size in bytes, mtime and ctime in nanoseconds, inode: the content is unchanged while all four are."""
 
 _HEADER = "kaigen tree state 1"
 _SECOND = 1_000_000_000

@@ -140,7 +140,7 @@ def _fewest(
 
 
 def _can(facts: ModelFacts, request: Request, hardware: Hardware, load: Load, most: int) -> bool:
-    """Return whether the model fits on the most nodes or on one; otherwise it fits nowhere."""
+    """Return whether the model fits on one node or on the most nodes; if not, it fits on no number."""
     return any(_best(facts, request, hardware, load, nodes) is not None for nodes in {1, most})
 
 

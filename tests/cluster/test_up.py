@@ -23,9 +23,9 @@ def test_a_plane_goes_on_between_up_and_down(tmp_path: Path, monkeypatch: pytest
         return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=True)
 
     try:
-        told = by_hand("up").stdout.strip()
-        assert by_hand("up").stdout.strip() == told
-        name, _, kubeconfig = told.removeprefix("export ").partition("=")
+        export = by_hand("up").stdout.strip()
+        assert by_hand("up").stdout.strip() == export
+        name, _, kubeconfig = export.removeprefix("export ").partition("=")
         answer = subprocess.run(
             [locate()["kubectl"], "get", "--raw", "/readyz"],
             env=os.environ | {name: kubeconfig},

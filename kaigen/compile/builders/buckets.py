@@ -1,6 +1,6 @@
 """Buckets as volumes: a PersistentVolume of the folder, and the one claim that may bind it.
 
-The source of a PersistentVolume is immutable, and so is a claim's volume. So both names end in a hash of the source:
+The source of a PersistentVolume and the volume of a claim are immutable. So both names end in a hash of the source:
 another location is another volume, and a rollout moves the pods to it.
 """
 
