@@ -60,7 +60,7 @@ async def read_json(request: Request) -> JsonValue:
 
 
 class Gone(Exception):
-    """The client closed the connection. Nobody reads the response."""
+    """The client closed the connection before the response."""
 
 
 async def unless_gone(request: Request, work: Awaitable[T]) -> T:

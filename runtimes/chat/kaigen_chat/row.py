@@ -50,8 +50,8 @@ class Row:
         """Append a token.
 
         Returns:
-            What there is to tell: nothing while characters are incomplete, may be the begin of a stop text, or are
-            only wanted all at once.
+            The text to send: None while characters are incomplete, may be the start of a stop text, or are
+            requested all at once.
         """
         self._when = time.monotonic() if now is None else now
         self.last = choice.token

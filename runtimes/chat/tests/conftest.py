@@ -1,4 +1,4 @@
-"""Puts the package and the helpers beside the tests on the path, and keeps what needs PyTorch apart."""
+"""Put the package and the test helpers on the path, and separate the tests that need PyTorch."""
 
 from __future__ import annotations
 

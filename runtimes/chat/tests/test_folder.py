@@ -15,7 +15,7 @@ from kaigen_chat.errors import NotComplete
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
-    """What looks like a model to whoever does not load it."""
+    """Return a folder that looks like a model until it is loaded."""
     path = tmp_path / "model"
     path.mkdir()
     (path / "config.json").write_text('{"model_type": "llama"}')
@@ -44,7 +44,7 @@ def test_pickled_weights_are_refused(model: Path, capsys: pytest.CaptureFixture[
     )
 
 
-def test_pickles_beside_safetensors_do_not_matter(model: Path) -> None:
+def test_pickles_next_to_safetensors_are_ignored(model: Path) -> None:
     (model / "pytorch_model.bin").write_bytes(b"x")
     folder.check(model, trust_remote_code=False)
 
@@ -125,9 +125,9 @@ def mark(model: Path, **more: object) -> None:
         **more,
     }
     (model / ".kaigen").mkdir(exist_ok=True)
-    beside = model / ".kaigen" / "model.json.new"
-    beside.write_text(json.dumps(marker))
-    beside.rename(model / ".kaigen" / "model.json")  # in one step, as the downloader does
+    draft = model / ".kaigen" / "model.json.new"
+    draft.write_text(json.dumps(marker))
+    draft.rename(model / ".kaigen" / "model.json")  # in one step, as the downloader does
 
 
 def test_a_marker_is_believed_when_files_have_their_sizes(model: Path) -> None:

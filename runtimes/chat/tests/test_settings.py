@@ -125,7 +125,7 @@ def test_the_readme_names_every_flag() -> None:
     assert [name for name in options() if f"`{flag(name)}" not in text] == []
 
 
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--version"], {})
     assert capsys.readouterr().out == f"{__version__}\n"

@@ -86,7 +86,7 @@ class Bucket:
                 yield from entries
 
     def owned(self) -> set[str]:
-        """A list of paths, beside the token of the run that wrote it before it changed anything."""
+        """Return the paths in the note that an unfinished run wrote before its first change."""
         return _paths(self._note().get("files"))
 
     def _note(self) -> dict[str, object]:
@@ -207,11 +207,11 @@ class Bucket:
             )
         except Absent:
             self._still_the_writer()
-            raise Unavailable(f"{file.path}: somebody has aborted the upload") from None
+            raise Unavailable(f"{file.path}: another client aborted the upload") from None
         return text(reply, "ETag")
 
     def complete(self, file: RemoteFile, upload: str, tags: Sequence[str]) -> bool:
-        """When the answer to a first try was lost, the second finds no upload; the object then tells."""
+        """Complete an upload. If a retry finds no upload because the first response was lost, check the object."""
         self._still_the_writer()
         parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
         try:

@@ -49,7 +49,7 @@ class Served:
         self._direct = False
 
     def forget_url(self) -> None:
-        """Asks the Hub anew where the bytes are: those from there were wrong."""
+        """Discard the signed URL, since its bytes were wrong; the next request asks the Hub again."""
         self._signed_url = None
 
     def fetch(self, start: int, end: int, take: Take) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from kaigen_downloader.s3 import Address
 
-# Codes are Amazon's, and where `XMinio` stands before them MinIO's own.
+# Amazon's codes; those with the prefix `XMinio` are MinIO's own.
 _DENIED = {"AccessDenied", "AllAccessDisabled", "Forbidden", "403", "401", "Unauthorized", "AccountProblem"}
 _BAD_KEYS = {
     "InvalidAccessKeyId",

@@ -74,23 +74,23 @@ class Files(Protocol):
 
 
 class Store(Files, Protocol):
-    """A place that is filled. Nobody else writes to it while it is open, or it notices."""
+    """Where the files of a model are stored. It detects other writers while it is open."""
 
     def owned(self) -> set[str]:
-        """Files that runs which did not come to an end may have put here."""
+        """Return the files that unfinished runs may have written."""
 
     def intact(self, listing: Snapshot) -> dict[str, str]:
-        """Those files that are here already with the right content: their sha256 by path."""
+        """Return the sha256 of each file that already has the right content, by path."""
 
     def check_space(self, plan: Plan) -> None:
-        """Says before the first byte that the model does not fit.
+        """Check before the first byte that the model fits.
 
         Raises:
-            NoSpace: it does not, even when all that will be removed is gone.
+            NoSpace: it does not fit, even after everything to be removed is gone.
         """
 
     def clear(self, plan: Plan) -> None:
-        """Notes what is ours, takes the marker away, so that nobody uses what is here, and then what is gone."""
+        """Record this run's files, remove the marker so that no pod uses the folder, then remove obsolete files."""
 
     def kept_bytes(self, file: RemoteFile) -> int:
         """Bytes of an unfinished file that an earlier run has left and this one goes on from."""

@@ -75,7 +75,7 @@ class _File:
             self._users -= 1
             if not self._whole or self._users:
                 return 0
-        # No other connection can start now: `claim` gives nothing out while `_whole` stands.
+        # No other connection can start now: `claim` returns nothing while `_whole` is set.
         with self.hashing, self.lock:
             self._whole = False
             lost = sum(end - start for start, end in map(self.partial.bounds, self.partial.complete_parts()))

@@ -1,9 +1,9 @@
 """The download into a bucket: each connection copies one part from the source to the server, in memory.
 
-A part is fetched into its connection's own buffer, hashed when all before it were, and uploaded meanwhile. The
-connection takes no other part before both are done, so memory is one part a connection, whatever the size of
-the file. Nobody sees an object before its digest was right: until then it is a multipart upload, which is
-aborted otherwise.
+A part is fetched into its connection's own buffer, hashed after all parts before it, and uploaded at the same time.
+The connection takes no other part before both are done, so memory is one part per connection for any size of
+file. An object becomes visible only after its digest is verified: until then it is a multipart upload, which is
+aborted if the digest is wrong.
 """
 
 from __future__ import annotations

@@ -111,6 +111,6 @@ def _described(file: WebFile, answer: Answer) -> RemoteFile:
         length = answer.headers.get("Content-Range", "").rpartition("/")[2]
     if not length.isdigit():
         raise Unavailable(f"{file.path}: {host} does not report the size of the file")
-    # Without anything that tells contents apart, what an interrupted run left can never be used.
+    # Without a version of the content, the files of an interrupted run cannot be reused.
     version = answer.headers.get("ETag") or uuid.uuid4().hex
     return RemoteFile(file.path, int(length), file.sha256, None, file.url, version)

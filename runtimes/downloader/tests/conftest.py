@@ -1,4 +1,4 @@
-"""Puts the package and the helpers beside the tests on the path, and gives each test a Hub of its own."""
+"""Put the package and the test helpers on the path, and give each test its own Hub."""
 
 from __future__ import annotations
 

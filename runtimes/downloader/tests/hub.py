@@ -172,7 +172,7 @@ class Handler(BaseHTTPRequestHandler):
         """Says nothing."""
 
     def setup(self) -> None:
-        """Lets no connection stand open for ever."""
+        """Set a timeout for connections."""
         super().setup()
         self.request.settimeout(20)
 

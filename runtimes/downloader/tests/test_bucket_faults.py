@@ -245,7 +245,7 @@ def test_an_upload_that_somebody_aborts_ends_the_run(large: Hub, s3: S3, run: Ru
     s3.fail(1, "partNumber=2", error(404, "NoSuchUpload"))
     done = fill(run, large, s3)
     assert done.code == 20
-    assert "big.bin: somebody has aborted the upload" in done.err
+    assert "big.bin: another client aborted the upload" in done.err
 
 
 def test_a_server_that_cannot_list_uploads_is_borne(large: Hub, s3: S3, run: Runner) -> None:

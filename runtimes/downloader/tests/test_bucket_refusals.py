@@ -83,7 +83,7 @@ def test_an_error_of_the_server_is_one_line(
     assert "Traceback" not in done.err
     assert SECRET not in done.err + done.out
     assert s3.get(MARKER) is None
-    # None of these is tried again, and nobody is followed to another server or region.
+    # None of these is retried, and no redirect to another server or region is followed.
     assert len(s3.requests(pattern)) <= 4
     assert not s3.requests("^HEAD /models-[0-9]+$")
 

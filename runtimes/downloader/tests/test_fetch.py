@@ -277,7 +277,7 @@ def test_memory_does_not_grow_with_the_file(hub: Hub, tmp_path: Path) -> None:
         argv = _plain(hub, tmp_path / str(mebibytes))
         process = start([*argv, "--include", "model.bin", "--connections", "8"])
         peak = 0
-        # The peak of this very program; what wait4 tells includes the process it was forked from.
+        # The peak of the program itself; wait4 includes the process that it was forked from.
         while process.poll() is None:
             status = Path(f"/proc/{process.pid}/status").read_text()
             peak = max([peak, *map(int, re.findall(r"VmHWM:\s+(\d+) kB", status))])

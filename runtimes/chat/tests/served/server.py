@@ -95,7 +95,7 @@ class Server:
                 return error.code, error.read(), dict(error.headers)
 
     def status(self, path: str) -> int:
-        """Of a GET; 0 when nobody answers."""
+        """Return the status of a GET; 0 without a response."""
         try:
             return self.request(path)[0]
         except OSError:

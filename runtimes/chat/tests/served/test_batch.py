@@ -1,4 +1,4 @@
-"""Answers of a batch are those of transformers' own generate, token by token, whoever else is in the batch."""
+"""Answers of a batch match transformers' own generate token by token, for any other rows in the batch."""
 
 from __future__ import annotations
 

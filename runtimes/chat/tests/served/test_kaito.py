@@ -86,7 +86,7 @@ def test_messages_are_answered_with_the_chat_template(server: Server, client: op
     assert answer == {"Result": expected.choices[0].message.content}
 
 
-def test_sequences_stand_one_after_the_other(server: Server) -> None:
+def test_sequences_are_returned_in_order(server: Server) -> None:
     answer = post(server, "/chat", {"prompt": "Git", "num_return_sequences": 3, "max_length": 12})
     assert str(answer["Result"]).count("Git") >= 3
 
@@ -119,7 +119,7 @@ def test_llama_chats_are_answered_as_conversations(server: Server, client: opena
     }
 
 
-def test_llama_texts_are_answered_beside_their_prompts(server: Server, client: openai.OpenAI) -> None:
+def test_llama_texts_are_returned_with_their_prompts(server: Server, client: openai.OpenAI) -> None:
     prompts = ["The dog", "Git says"]
     answer = post(
         server, "/generate", {"prompts": prompts, "parameters": {"max_gen_len": 9, "temperature": 0}}
@@ -157,5 +157,5 @@ def test_what_cannot_be_honoured_is_refused_by_its_name(
     assert json.loads(answer)["error"]["param"] == param
 
 
-def test_nobody_can_shut_the_server_down(server: Server) -> None:
+def test_no_client_can_shut_the_server_down(server: Server) -> None:
     assert server.request("/shutdown", b"{}")[0] == 404

@@ -47,12 +47,12 @@ def begun(server: Server, **more: object) -> Iterator[http.client.HTTPConnection
 
 
 def idle(server: Server) -> bool:
-    """Whether nobody is answered, nor waits for it."""
+    """Return whether no request is running or waiting."""
     return server.metric(RUNNING) + server.metric(WAITING) == 0
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_client_that_goes_frees_its_rows(small: Server, stream: bool) -> None:
+def test_a_client_that_disconnects_frees_its_rows(small: Server, stream: bool) -> None:
     before = small.metric("kaigen_chat_cancelled_total")
     with begun(small, stream=stream, n=2) as connection:
         until(lambda: small.metric(RUNNING) == 2)
@@ -64,7 +64,7 @@ def test_a_client_that_goes_frees_its_rows(small: Server, stream: bool) -> None:
     assert small.metric("vllm:request_success_total") == 0
 
 
-def test_a_client_that_goes_while_it_waits_leaves_the_queue(small: Server) -> None:
+def test_a_client_that_disconnects_while_waiting_leaves_the_queue(small: Server) -> None:
     with begun(small, n=2):
         until(lambda: small.metric(RUNNING) == 2)
         with begun(small, n=2, stream=True):
@@ -148,7 +148,7 @@ def test_an_idle_server_ends_at_once(slow: Path) -> None:
         assert server.wait() == 0, server.log
 
 
-def test_keys_are_asked_for_and_never_told(model: Path, tmp_path: Path) -> None:
+def test_keys_are_required_and_never_shown(model: Path, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text("first-secret\n\nsecond-secret\n")
     with Server(model, "--threads", "1", "--api-key-file", str(keys), "--log-level", "debug") as server:
@@ -248,7 +248,7 @@ def test_the_metrics_are_what_was_done(model: Path) -> None:
         assert server.metric(counted, route="other", code="404") == 1
 
 
-def test_a_port_that_is_taken_is_told_before_the_model_is_loaded(slow: Path) -> None:
+def test_a_port_in_use_is_reported_before_the_model_is_loaded(slow: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = subprocess.run(
@@ -273,7 +273,7 @@ def test_a_port_that_is_taken_is_told_before_the_model_is_loaded(slow: Path) -> 
     )
 
 
-def test_dtype_template_and_name_are_as_told(model: Path, tmp_path: Path) -> None:
+def test_dtype_template_and_name_follow_the_options(model: Path, tmp_path: Path) -> None:
     template = tmp_path / "template.jinja"
     template.write_text("{% for message in messages %}{{ message.content }}{{ more or '' }}{% endfor %}")
     flags = [

@@ -49,7 +49,7 @@ def test_a_stream_gives_the_same_text_in_parts(client: openai.OpenAI) -> None:
     assert len({part.id for part in parts}) == 1
 
 
-def test_a_stream_says_no_usage_unless_asked(client: openai.OpenAI) -> None:
+def test_a_stream_reports_usage_only_on_request(client: openai.OpenAI) -> None:
     parts = list(client.chat.completions.create(model="tiny", messages=HELLO, max_tokens=2, stream=True))
     assert all(part.choices and part.usage is None for part in parts)
 
@@ -88,7 +88,7 @@ def test_n_gives_as_many_answers_that_differ(client: openai.OpenAI) -> None:
     assert answer.usage.completion_tokens == 3 * 16
 
 
-def test_n_streams_are_told_apart_by_their_index(client: openai.OpenAI) -> None:
+def test_n_streams_are_distinguished_by_their_index(client: openai.OpenAI) -> None:
     asked = {"model": "tiny", "messages": HELLO, "max_tokens": 16, "n": 3, "seed": 5}
     whole = client.chat.completions.create(**asked)
     texts = {0: "", 1: "", 2: ""}
@@ -135,13 +135,13 @@ def test_penalties_end_repetition(client: openai.OpenAI) -> None:
     assert punished.count(most) < plain.count(most)
 
 
-def test_logprobs_are_those_of_the_tokens_with_the_likeliest_beside(client: openai.OpenAI) -> None:
+def test_logprobs_include_the_token_and_the_likeliest_tokens(client: openai.OpenAI) -> None:
     answer = client.chat.completions.create(
         model="tiny", messages=HELLO, max_tokens=6, temperature=0, logprobs=True, top_logprobs=3
     )
-    told = answer.choices[0].logprobs.content
-    assert len(told) == 6
-    for one in told:
+    logprobs = answer.choices[0].logprobs.content
+    assert len(logprobs) == 6
+    for one in logprobs:
         assert len(one.top_logprobs) == 3
         assert one.logprob == one.top_logprobs[0].logprob == max(other.logprob for other in one.top_logprobs)
         assert sum(math.exp(other.logprob) for other in one.top_logprobs) <= 1
@@ -160,7 +160,7 @@ def test_completions_take_text_tokens_and_several_prompts(client: openai.OpenAI)
     assert texts(["Git says", "Git says"]) == other * 2
 
 
-def test_completions_end_after_16_tokens_unless_told(client: openai.OpenAI) -> None:
+def test_completions_end_after_16_tokens_by_default(client: openai.OpenAI) -> None:
     answer = client.completions.create(model="tiny", prompt="Git", extra_body={"ignore_eos": True})
     assert answer.usage is not None
     assert answer.usage.completion_tokens == 16
@@ -174,7 +174,7 @@ def test_max_completion_tokens_is_the_newer_name(client: openai.OpenAI) -> None:
     assert answer.usage.completion_tokens == 3
 
 
-def test_without_a_limit_a_chat_goes_on_to_the_end_of_the_context(client: openai.OpenAI) -> None:
+def test_without_a_limit_a_chat_continues_to_the_end_of_the_context(client: openai.OpenAI) -> None:
     answer = client.chat.completions.create(
         model="tiny", messages=HELLO, temperature=0, extra_body={"ignore_eos": True}
     )
@@ -252,7 +252,7 @@ def test_what_cannot_be_honoured_is_refused_by_its_name(
     assert caught.value.param == field
 
 
-def test_a_prompt_that_is_too_long_is_told_in_numbers(client: openai.OpenAI) -> None:
+def test_a_prompt_that_is_too_long_is_reported_with_numbers(client: openai.OpenAI) -> None:
     with pytest.raises(
         openai.BadRequestError, match=r"context of this model is 512 tokens: the prompt alone has \d+"
     ):

@@ -1,4 +1,4 @@
-"""The README's example runs as it stands, but for the port and the name of the model."""
+"""The README's example runs unchanged except for the port and the name of the model."""
 
 from __future__ import annotations
 
