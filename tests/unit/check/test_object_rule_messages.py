@@ -1,0 +1,196 @@
+"""What each rule between the fields of one object says, with its place and hint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaigen.check.app_references import check_references
+from kaigen.check.object_rules import rule_findings
+
+Object = dict[str, Any]
+IN = "spec.template.spec"
+C = f"{IN}.containers[0]"
+
+
+def deployment(container: Object | None = None, spec: Object | None = None, **fields: Any) -> Object:
+    """A Deployment with one container, with these fields of the container, the pod and the Deployment."""
+    pod = {"containers": [{"name": "main", **(container or {})}], **(spec or {})}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": pod}
+    selector = {"matchLabels": {"app": "x"}}
+    return object_of("apps/v1", "Deployment", {"selector": selector, "template": template, **fields})
+
+
+def object_of(api_version: str, kind: str, spec: Object) -> Object:
+    """An object."""
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {"name": "x", "namespace": "ml"},
+        "spec": spec,
+    }
+
+
+def shown(obj: Object) -> list[tuple[str, str, str]]:
+    """Place, message and hint of each finding."""
+    return [(each.where, each.message, each.hint) for each in rule_findings(obj)]
+
+
+VOLUMES = {"volumes": [{"name": "model"}]}
+
+
+@pytest.mark.parametrize(
+    ("obj", "findings"),
+    [
+        (deployment(spec={"restartPolicy": "Never"}), [
+            (f"{IN}.restartPolicy", "a Deployment's pods need restartPolicy Always, not Never",
+             "set restartPolicy: Always")]),
+        (deployment(spec={"restartPolicy": "Sometimes"}), []),
+        (object_of("batch/v1", "Job", {"template": {"spec": {"containers": []}}}), [
+            (IN, "a Job's pods need restartPolicy OnFailure or Never, not Always", "set restartPolicy: OnFailure")]),
+        (deployment({"volumeMounts": [3, {"name": "modell"}, {}, {"name": "x"}]}, VOLUMES), [
+            (f"{C}.volumeMounts[1].name", "no volume `modell` in the pod", "did you mean `model`?"),
+            (f"{C}.volumeMounts[3].name", "no volume `x` in the pod", "")]),
+        (deployment({"volumeMounts": "x", "volumeDevices": [{"name": "modell"}]}, VOLUMES), [
+            (f"{C}.volumeDevices[0].name", "no volume `modell` in the pod", "did you mean `model`?")]),
+        (deployment({"volumeMounts": [{"name": "model"}]}, VOLUMES), []),
+        (deployment({
+            "ports": [{"name": "http"}],
+            "livenessProbe": "x",
+            "readinessProbe": {"tcpSocket": {"port": "htp"}, "httpGet": {"port": 80}},
+            "startupProbe": {"httpGet": {"port": "http"}},
+        }), [(f"{C}.readinessProbe.tcpSocket.port", "no port `htp` in the container", "did you mean `http`?")]),
+        (deployment({"resources": {"claims": [{"name": "gpus"}, {"name": "gpu"}]}},
+                    {"resourceClaims": [{"name": "gpu"}]}), [
+            (f"{C}.resources.claims[0].name", "no resource claim `gpus` in the pod", "did you mean `gpu`?")]),
+        (deployment({"lifecycle": {"preStop": {"sleep": {"seconds": 31}}}}), [
+            (f"{C}.lifecycle.preStop.sleep.seconds",
+             "preStop sleeps 31 seconds, but the grace period of the pod is 30",
+             "raise terminationGracePeriodSeconds")]),
+        (deployment({"lifecycle": {"preStop": {"sleep": {"seconds": 30}}}}), []),
+        (deployment({"lifecycle": {"preStop": {"sleep": {"seconds": 1}}}}, {"terminationGracePeriodSeconds": 0}), [
+            (f"{C}.lifecycle.preStop.sleep.seconds",
+             "preStop sleeps 1 seconds, but the grace period of the pod is 0",
+             "raise terminationGracePeriodSeconds")]),
+        (deployment(selector={"matchLabels": {"app": "x", "tier": "gpu"}}), [
+            ("spec.selector.matchLabels.tier", "the pods of the template lack the label tier: gpu", "")]),
+        (deployment(selector={}), [("spec.selector", "the selector is empty", "")]),
+        (deployment(selector={"matchExpressions": [{"key": "app", "operator": "Exists"}]}), []),
+        (object_of("batch/v1", "CronJob", {"jobTemplate": {"spec": {
+            "completionMode": "Indexed",
+            "podFailurePolicy": {"rules": [{}, {"onExitCodes": {"containerName": "mian"}}]},
+            "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main"}]}},
+        }}}), [
+            ("spec.jobTemplate.spec", "completionMode Indexed needs completions", ""),
+            ("spec.jobTemplate.spec.podFailurePolicy.rules[1].onExitCodes.containerName",
+             "no container `mian` in the pod", "did you mean `main`?")]),
+        (object_of("batch/v1", "Job", {
+            "completionMode": "Indexed", "completions": 2,
+            "template": {"spec": {"restartPolicy": "Never", "containers": []}},
+        }), []),
+        (object_of("v1", "Service", {"selector": {"a": "b"}}), [
+            ("spec", "missing field `ports`", "set spec.ports, or make the Service headless with clusterIP: None")]),
+        (object_of("v1", "Service", {}), []),
+        (object_of("autoscaling/v2", "HorizontalPodAutoscaler", {"metrics": [
+            {"type": 3}, {"type": "ContainerResource"},
+            {"type": "Pods", "pods": {"target": {"type": "AverageValue", "averageValue": 1}}},
+            {"type": "Resource", "resource": {"target": {"type": "Utilization"}}},
+            {"type": "Object", "object": {"target": {"type": "Value"}}},
+        ]}), [
+            ("spec.metrics[1]", "a metric of type ContainerResource needs the field `containerResource`", ""),
+            ("spec.metrics[3].resource.target", "a target of type Utilization needs the field `averageUtilization`",
+             ""),
+            ("spec.metrics[4].object.target", "a target of type Value needs the field `value`", "")]),
+        (object_of("gateway.networking.k8s.io/v1", "HTTPRoute", {"rules": [
+            {"matches": [{"path": {"value": "/a"}}, {"path": {"value": "a"}},
+                         {"path": {"type": "RegularExpression", "value": "a"}}]},
+            {"backendRefs": [{"name": "a", "port": 1}, {"name": "a"}, {"name": "a", "kind": "Other"},
+                             {"name": "a", "group": "g"}]},
+        ]}), [
+            ("spec.rules[0].matches[1].path.value", "`a` is not a path: it must start with /", ""),
+            ("spec.rules[1].backendRefs[1]", "a reference to a Service needs the field `port`", "")]),
+        (object_of("inference.networking.k8s.io/v1", "InferencePool", {"endpointPickerRef": {"name": "a"}}), [
+            ("spec.endpointPickerRef", "a reference to a Service needs the field `port`", "")]),
+        (object_of("helm.toolkit.fluxcd.io/v2", "HelmRelease", {"chart": {}, "chartRef": {}}), [
+            ("spec", "set exactly one of chart and chartRef", "")]),
+        (object_of("keda.sh/v1alpha1", "ScaledObject", {"minReplicaCount": 101}), [
+            ("spec.minReplicaCount", "minReplicaCount 101 exceeds maxReplicaCount 100", "")]),
+        (object_of("keda.sh/v1alpha1", "ScaledObject", {"minReplicaCount": 4, "maxReplicaCount": 4}), []),
+        ({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": [
+            {"nonResourceURLs": ["/x"]}, {"apiGroups": [""]}, {"resources": ["pods"]}]}, [
+            ("rules[1]", "the rule grants nothing without resources", ""),
+            ("rules[2]", "the rule grants nothing without apiGroups", "")]),
+    ],
+)  # fmt: skip
+def test_a_rule_says_what_is_wrong_where_and_how_to_fix_it(
+    obj: Object, findings: list[tuple[str, str, str]]
+) -> None:
+    assert shown(obj) == findings
+
+
+def references(*objs: Object) -> list[tuple[int, str, str, str]]:
+    """Index, place, message and hint of each finding of an app."""
+    return [(number, each.where, each.message, each.hint) for number, each in check_references(objs)]
+
+
+SERVICE = object_of("v1", "Service", {"selector": {"app": "x"}, "ports": [{"name": "web", "port": 80}]})
+PORTS = {"ports": [{"name": "web", "containerPort": 80}]}
+
+
+def test_a_service_that_leads_nowhere_is_reported() -> None:
+    assert references(SERVICE, deployment(PORTS)) == []
+    assert references(SERVICE) == [(0, "spec.selector", "the Service selects no pod of the app", "")]
+    target = object_of(
+        "v1", "Service", {"selector": {"app": "x"}, "ports": [{"port": 1, "targetPort": "wbe"}]}
+    )
+    place = "spec.ports[0].targetPort"
+    assert references(target, deployment(PORTS)) == [
+        (0, place, "no selected pod has a port `wbe`", "their ports are web")
+    ]
+    assert references(target, deployment()) == [(0, place, "no selected pod has a port `wbe`", "")]
+
+
+def test_two_objects_of_one_name_are_reported_at_the_second() -> None:
+    assert references(SERVICE, deployment(), dict(SERVICE)) == [
+        (2, "metadata.name", "the app has two Service objects named `x`", "")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("backend", "hint"),
+    [({"number": 81}, "its ports are 80"), ({"name": "wbe"}, "its ports are web"), ({"number": 80}, None)],
+)
+def test_a_port_that_a_service_lacks_is_reported_with_those_it_has(backend: Object, hint: str | None) -> None:
+    path = {"path": "/", "backend": {"service": {"name": "x", "port": backend}}}
+    ingress = object_of("networking.k8s.io/v1", "Ingress", {"rules": [{"http": {"paths": [path]}}]})
+    ((name, port),) = backend.items()
+    place = f"spec.rules[0].http.paths[0].backend.service.port.{name}"
+    expected = [(2, place, f"the Service `x` has no port {port}", hint)]
+    assert references(SERVICE, deployment(), ingress) == (expected if hint else [])
+
+
+def test_only_the_keys_of_config_maps_are_compared() -> None:
+    config: Object = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "c", "namespace": "ml"},
+        "data": {"level": "1"},
+        "binaryData": {"blob": ""},
+    }
+
+    def reads(key: str, **fields: Any) -> Object:
+        source = {"configMapKeyRef": {"name": "c", "key": key, **fields}}
+        return deployment({"env": [{"name": "A", "valueFrom": source}]})
+
+    place = f"{C}.env[0].valueFrom.configMapKeyRef"
+    assert references(config, reads("level")) == references(config, reads("blob")) == []
+    assert references(config, reads("levle")) == [
+        (1, f"{place}.key", "the ConfigMap `c` has no key `levle`", "did you mean `level`?")
+    ]
+    assert references(config, reads("levle", optional=True)) == []
+    assert references(reads("level", optional=True)) == []
+    assert references(reads("level")) == [
+        (0, f"{place}.name", "there is no ConfigMap `c` in namespace ml", "")
+    ]
+    assert check_references([config, reads("levle")], external={("ConfigMap", "ml", "c")}) == []
