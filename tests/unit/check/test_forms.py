@@ -93,10 +93,17 @@ def test_a_text_must_match_its_pattern_from_the_first_to_the_last_character() ->
     assert check("abc") is None
     for value in ("1ab", "ab1", "ab\n"):
         (mismatch,) = check(value) or []
-        assert mismatch.message == f"`{value}` is not a word"
+        assert (mismatch.code, mismatch.message) == (codes.BAD_VALUE, f"`{value}` is not a word")
+
+
+def test_a_text_has_a_greatest_length() -> None:
+    check = text_of("[a-z]+", 3, "a word")
+    (mismatch,) = check("abcd") or []
+    assert (mismatch.code, mismatch.message) == (codes.OUT_OF_RANGE, "must have at most 3 characters, not 4")
+    assert [each.message for each in check(3) or []] == ["must be a string, not the number 3"]
 
 
 def test_only_a_text_that_may_be_empty_accepts_no_characters() -> None:
     (mismatch,) = text_of("[a-z]*", 3, "a word")("") or []
-    assert mismatch.message == "must not be empty"
+    assert (mismatch.code, mismatch.message) == (codes.OUT_OF_RANGE, "must not be empty")
     assert text_of("[a-z]+", 3, "a word", empty=True)("") is None

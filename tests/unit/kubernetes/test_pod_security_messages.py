@@ -17,7 +17,7 @@ MEETS = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 def violated(level: str = "restricted", annotations: object = None, **spec: Any) -> list[tuple[str, ...]]:
     """Control, place below `spec`, problem, container and hint of each violation."""
     fields = {"securityContext": MEETS, "containers": [{"name": "main", "securityContext": CONTEXT}]}
-    pod = {
+    pod: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"annotations": annotations},
