@@ -243,3 +243,15 @@ def test_the_longest_names_of_a_jobset_are_shown(name: str, job: Object, finding
     found = [each for each in check_policy(obj) if each.where.startswith("spec")]
     assert [each.message for each in found] == findings
     assert all(each.where == "spec.replicatedJobs[0].name" for each in found)
+
+
+def test_a_port_name_of_fifteen_characters_is_short_enough() -> None:
+    (finding,) = check_policy(changed("Deployment", (*SERVER, "ports", 0, "name"), "A" * 15))
+    assert finding.message.startswith(f"`{'A' * 15}` is not a valid port name: ")
+
+
+def test_a_literal_secret_in_a_variable_is_a_warning_at_its_value() -> None:
+    obj = changed("Deployment", (*SERVER, "env", 0), {"name": "DB_PASSWORD", "value": "changeme"})
+    (finding,) = check_policy(obj)
+    assert (finding.where, finding.severity) == (f"{CONTAINER}.env[0].value", Severity.WARNING)
+    assert finding.hint == f"if the value is secret, {ALTERNATIVES}"

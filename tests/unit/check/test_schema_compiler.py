@@ -193,6 +193,8 @@ def test_an_ip_address_of_a_gateway_has_version_4_or_6() -> None:
         ("autoscaling/v2beta2", "HorizontalPodAutoscaler", "1.36",
          "use apiVersion autoscaling/v1 or autoscaling/v2"),
         ("example.com/v1", "Deployment", "1.36", "use apiVersion apps/v1"),
+        ("example.com/v1", "HTTPRoute", "1.36", "use apiVersion gateway.networking.k8s.io/v1"),
+        ("example.com/v1", "Workspace", "1.36", "use apiVersion kaito.sh/v1beta1"),
     ],
 )  # fmt: skip
 def test_the_stable_versions_of_a_kind_are_suggested(
@@ -212,3 +214,17 @@ def test_a_job_template_of_a_cron_job_is_checked_like_a_job() -> None:
         "spec.jobTemplate.spec",
         "completionMode Indexed needs completions",
     )
+
+
+def test_a_deprecated_version_is_reported_at_its_field() -> None:
+    queue = example("LocalQueue") | {"apiVersion": "kueue.x-k8s.io/v1beta1"}
+    (finding,) = check_object(queue)
+    assert (finding.path, finding.message) == (
+        ("apiVersion",),
+        "kueue.x-k8s.io/v1beta1 LocalQueue is deprecated",
+    )
+
+
+def test_a_definition_is_compiled_once() -> None:
+    schemas = Schemas(DEFAULT_VERSION)
+    assert schemas.check_of("core.v1/Container") is schemas.check_of("core.v1/Container")
