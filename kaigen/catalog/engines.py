@@ -72,6 +72,12 @@ def engine_names() -> tuple[str, ...]:
     return tuple(_engines())
 
 
+def engine_choices() -> str:
+    """Return what the engines are, as a list in a sentence."""
+    *others, last = (row["about"] for row in _engines().values())
+    return f"{', '.join(others)}, or {last}"
+
+
 def engine_facts(name: str) -> EngineFacts:
     """Return the facts about an engine.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, JsonValue, Tag
 
-from kaigen.catalog.engines import engine_names
+from kaigen.catalog.engines import engine_choices, engine_names
 from kaigen.kinds.base import Block, Duration, Metadata, Object, TokenSecret
 from kaigen.kinds.blocks import Env, Image, Placement, Resources, Security, Transfer
 from kaigen.kinds.entry import API_VERSION
@@ -58,11 +58,7 @@ class TopologySpec(Block):
         description="A pod template that is used unchanged, in place of an engine; `metadata` and `spec` as in a "
         "Deployment.",
     )
-    engine: EngineName = Field(
-        engine_names()[0],
-        description="Engine: vLLM, kaigen's small server based on transformers (for CPUs, small models and tests), "
-        "or a container with `image`, `command` and `args`.",
-    )
+    engine: EngineName = Field(engine_names()[0], description=f"Engine: {engine_choices()}.")
     image: Image | None = Field(
         None, description="Image of the engine. Default: the pinned image. Required for a container."
     )
