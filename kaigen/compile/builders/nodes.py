@@ -16,7 +16,7 @@ from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.provisioning import Karpenter
 
 NODES_LABEL = "kaigen.dev/nodes"
-"""Label and taint of nodes that belong to one app."""
+"""Label of nodes that belong to one app."""
 
 _CLASSES: Mapping[str, tuple[str, str]] = {
     "aks": ("karpenter.azure.com", "AKSNodeClass"),
@@ -27,7 +27,7 @@ _ORIGIN = ("spec", "provisioning")
 
 
 def nodes_value(namespace: str, name: str) -> str:
-    """Return the value of the label and taint of an app's nodes."""
+    """Return the value of the label of an app's nodes."""
     return shortened(f"{namespace}.{name}", _LABEL_MAX)
 
 
@@ -38,19 +38,21 @@ class NodePoolRequest(Struct, frozen=True):
         karpenter: the spec's block.
         class_group: API group of the node class.
         class_kind: kind of the node class.
-        value: value of their label and taint; see `nodes_value`.
+        value: value of their label; see `nodes_value`.
+        taint: their taint.
         requirements: allowed values by label.
         nodes: upper limit of their number.
         resource: extended resource whose count is limited too; empty for none.
         per_node: count of that resource on each node.
         spot: whether they are spot capacity.
-        labels: further labels that the pods select, and so the nodes get.
+        labels: further labels of the nodes.
     """
 
     karpenter: Karpenter
     class_group: str
     class_kind: str
     value: str
+    taint: Mapping[str, str]
     requirements: Mapping[str, Sequence[str]]
     nodes: int
     resource: str
@@ -116,7 +118,7 @@ def node_pool(frame: Frame, request: NodePoolRequest) -> Object:
                             {"key": key, "operator": "In", "values": list(values)}
                             for key, values in sorted(requirements.items())
                         ],
-                        "taints": [{"key": NODES_LABEL, "value": request.value, "effect": "NoSchedule"}],
+                        "taints": [dict(request.taint)],
                         "expireAfter": _go_duration(karpenter.expire_after) or "Never",
                     },
                 },

@@ -22,6 +22,7 @@ from kaigen.kinds.blocks import Resources
 from kaigen.kinds.provisioning import Karpenter, Provisioning, ProvisioningRef
 from kaigen.kinds.topology import Topology
 
+NVIDIA = "nvidia.com"
 _CLOUDS = {"aks": "azure", "eks": "aws"}
 _KNOWN_DOMAINS = re.compile(
     r"(^|\.)(kubernetes\.io|k8s\.io|karpenter\.sh|karpenter\.k8s\.aws|azure\.com|google\.com|nvidia\.com)$"
@@ -48,6 +49,27 @@ def _max_replicas(topology: Topology) -> int:
 
 def _nodes_value(topology: Topology, context: Context) -> str:
     return nodes_value(topology.metadata.namespace or context.namespace, topology.metadata.name)
+
+
+def _vendor(resources: ResolvedResources) -> str:
+    """Return the domain of the GPUs' vendor; empty without GPUs."""
+    if not resources.has_gpu:
+        return ""
+    amounts = resources.requirements.get("limits", {})
+    return next((name.partition("/")[0] for name in amounts if "/" in name), NVIDIA)
+
+
+def _taint(topology: Topology, context: Context, resources: ResolvedResources) -> dict[str, str]:
+    """Return the taint of an app's own nodes.
+
+    The daemons that make GPUs usable must run on the node. NVIDIA's device plugin tolerates the key `nvidia.com/gpu`,
+    and the node feature discovery that its chart installs only the value `present` (source: `tolerations` in
+    values.yaml of the chart nvidia-device-plugin).
+    """
+    vendor = _vendor(resources)
+    if not vendor:
+        return {"key": NODES_LABEL, "value": _nodes_value(topology, context), "effect": "NoSchedule"}
+    return {"key": f"{vendor}/gpu", "value": "present", "effect": "NoSchedule"}
 
 
 def resolve_node_pool(
@@ -79,12 +101,13 @@ def resolve_node_pool(
         class_group=group,
         class_kind=kind,
         value=_nodes_value(topology, context),
+        taint=_taint(topology, context, resources),
         requirements=requirements,
         nodes=(_max_replicas(topology) + 1) * parallelism.nodes,
         resource=next((name for name in amounts if "/" in name), ""),
         per_node=gpus,
         spot=spec.placement.spot,
-        labels=_custom_labels(spec.placement.node_selector),
+        labels=_node_labels(resources, spec.placement.node_selector),
     )
 
 
@@ -111,13 +134,12 @@ def scheduling_fields(
     update: dict[str, Any] = {}
     if karpenter_of(topology.spec.provisioning) is not None:
         # The pool's own label selects the nodes; the pool decides everything else about them.
+        key = _taint(topology, context, resources)["key"]
+        tolerated = {"key": key, "operator": "Exists", "effect": "NoSchedule"}
         resources = replace(
             resources,
             node_selector={NODES_LABEL: _nodes_value(topology, context)},
-            tolerations=[
-                *resources.tolerations,
-                {"key": NODES_LABEL, "operator": "Exists", "effect": "NoSchedule"},
-            ],
+            tolerations=[*(each for each in resources.tolerations if each != tolerated), tolerated],
         )
         update["spot"] = False
     if not placement.topology_spread and _max_replicas(topology) > 1 and parallelism.nodes == 1:
@@ -172,10 +194,17 @@ def _counts_hint(cloud: str | None, gpu: Gpu | None, counts: Sequence[int]) -> s
     return f"ask for {several} GPUs, as {cloud}'s nodes with {gpu.name} have, or set `resources.instanceType`"
 
 
-def _custom_labels(selector: Mapping[str, str]) -> dict[str, str]:
-    """Return the labels of a selector that only the maker of the nodes can set: not those of Kubernetes or a cloud."""
-    return {
+def _node_labels(resources: ResolvedResources, selector: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels that Karpenter must set on the nodes.
+
+    NVIDIA's device plugin runs on nodes with `nvidia.com/gpu.present`, or where node feature discovery found a GPU
+    (source: `affinity` in values.yaml of the chart nvidia-device-plugin). Of a selector, those labels are set that
+    neither Kubernetes nor a cloud sets.
+    """
+    present = {f"{NVIDIA}/gpu.present": "true"} if _vendor(resources) == NVIDIA else {}
+    custom = {
         key: value
         for key, value in selector.items()
         if "/" not in key or not _KNOWN_DOMAINS.search(key.partition("/")[0])
     }
+    return present | custom

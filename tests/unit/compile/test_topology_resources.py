@@ -85,10 +85,37 @@ def test_own_nodes_have_a_label_and_a_taint() -> None:
     assert template["spec"]["nodeClassRef"]["kind"] == "EC2NodeClass"
     assert pool["spec"]["limits"] == {"nvidia.com/gpu": "12"}
     spec = made["Deployment"]["spec"]
-    assert spec["template"]["spec"]["nodeSelector"] == template["metadata"]["labels"]
-    taint = template["spec"]["taints"][0]
-    assert any(item["key"] == taint["key"] for item in spec["template"]["spec"]["tolerations"])
+    assert spec["template"]["spec"]["nodeSelector"] == {"kaigen.dev/nodes": "default.t"}
+    labels = {"kaigen.dev/nodes": "default.t", "nvidia.com/gpu.present": "true"}
+    assert template["metadata"]["labels"] == labels, "NVIDIA's device plugin selects its nodes by the second"
+    taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}
+    assert template["spec"]["taints"] == [taint], "NVIDIA's charts tolerate only this one"
+    accepted = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    assert spec["template"]["spec"]["tolerations"] == [accepted]
     assert spec["strategy"]["rollingUpdate"]["maxSurge"] == 1
+
+
+@pytest.mark.parametrize(
+    ("profile", "resources", "key"),
+    [
+        ("eks", {"gpus": {"profile": "1g.10gb"}, "instanceType": "p4d.24xlarge"}, "nvidia.com/gpu"),
+        ("aks", {"instanceType": "Standard_ND96isr_MI300X_v5"}, "amd.com/gpu"),
+        ("aks", {"instanceType": "Standard_D8s_v5", "gpus": 0}, "kaigen.dev/nodes"),
+    ],
+)
+def test_taint_of_own_nodes_has_the_vendor_of_the_gpu(
+    profile: str, resources: dict[str, Any], key: str
+) -> None:
+    block = topology(
+        model=FOLDER, engine="container", image="e:1", resources=resources, provisioning="karpenter"
+    )
+    made = objects(block, context(profile))
+    template = made["NodePool"]["spec"]["template"]
+    (taint,) = template["spec"]["taints"]
+    assert taint["key"] == key
+    assert ("nvidia.com/gpu.present" in template["metadata"]["labels"]) == (key == "nvidia.com/gpu")
+    tolerated = {"key": key, "operator": "Exists", "effect": "NoSchedule"}
+    assert made["Deployment"]["spec"]["template"]["spec"]["tolerations"].count(tolerated) == 1
 
 
 def test_nodes_of_azure_are_instance_types_with_that_gpu() -> None:

@@ -567,5 +567,6 @@ def test_nodes_that_are_made_carry_the_labels_that_are_selected_by() -> None:
     selector = {"matchLabels": {"pool": "gpu", "topology.kubernetes.io/zone": "a-1"}}
     document = preset("phi-4", resource={"labelSelector": selector})
     labels = objects(document, profile="aks")["NodePool"]["spec"]["template"]["metadata"]["labels"]
-    assert labels == {"pool": "gpu", "kaigen.dev/nodes": "default.it"}
+    own = {"kaigen.dev/nodes": "default.it", "nvidia.com/gpu.present": "true"}
+    assert labels == {"pool": "gpu", **own}
     assert pod(document, profile="aks")["nodeSelector"]["pool"] == "gpu"
