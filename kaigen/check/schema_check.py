@@ -12,7 +12,7 @@ from kaigen.check.schema_compiler import Schemas
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.kubernetes.schemas import definition, index
+from kaigen.kubernetes.schemas import definition, index, kinds_of_group, may_be_custom
 from kaigen.kubernetes.versions import DEFAULT_VERSION, SUPPORTED_VERSIONS
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def _find_check(target: str, api_version: str, kind: str) -> Check | Problem:
         raise ValueError(f"no schemas of Kubernetes {target}; there are {', '.join(SUPPORTED_VERSIONS)}")
     kinds = index()["kinds"]
     versions = kinds.get(kind)
+    if (versions is None or api_version not in versions) and may_be_custom(api_version, kind):
+        return _unchecked(api_version, kind, versions or {}, target)
     if versions is None:
         hint = did_you_mean(kind, kinds)
         return Problem(codes.UNKNOWN_KIND, f"unknown kind `{kind}`", ("kind",), hint)
@@ -88,6 +90,20 @@ def _find_check(target: str, api_version: str, kind: str) -> Check | Problem:
         f"{api_version} {kind} is not served by Kubernetes {target}{_when(entry)}",
         ("apiVersion",),
         _served_by(versions, target),
+    )
+
+
+def _unchecked(api_version: str, kind: str, versions: dict[str, Kind], target: str) -> Problem:
+    """Return the note about a custom kind without a schema; a warning when its group has similar kinds or versions."""
+    group = api_version.rpartition("/")[0]
+    same = {name: entry for name, entry in versions.items() if name.rpartition("/")[0] == group}
+    hint = _served_by(same, target) if same else did_you_mean(kind, kinds_of_group(group))
+    return Problem(
+        codes.UNCHECKED_KIND,
+        f"kaigen has no schema of {api_version} {kind}, so its fields were not checked",
+        ("apiVersion",) if same else ("kind",),
+        hint,
+        Severity.WARNING if hint else Severity.NOTE,
     )
 
 

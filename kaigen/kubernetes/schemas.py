@@ -31,12 +31,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kaigen.kubernetes.schema_nodes import Index, Node, Shard
 
+_KIND = re.compile(r"[A-Z][A-Za-z0-9]{0,62}")
+_VERSION = re.compile(r"v[0-9]+((alpha|beta)[0-9]+)?")
 DATA = os.path.join(os.path.dirname(__file__), "data")
 
 
@@ -60,6 +63,33 @@ def is_cluster_type(kind: str, group: str) -> bool:
         "cluster" in entry
         for version, entry in index()["kinds"].get(kind, {}).items()
         if version.rpartition("/")[0] == group
+    )
+
+
+@cache
+def kinds_of_group(group: str) -> tuple[str, ...]:
+    """Return the kinds of an API group that have a schema, in any version."""
+    return tuple(
+        kind
+        for kind, versions in index()["kinds"].items()
+        if any(version.rpartition("/")[0] == group for version in versions)
+    )
+
+
+@cache
+def may_be_custom(api_version: str, kind: str) -> bool:
+    """Whether a CustomResourceDefinition may define a kind.
+
+    Its group has a dot in its name, and the API server does not serve the group itself.
+    """
+    group, _, version = api_version.rpartition("/")
+    if "." not in group or not (_VERSION.fullmatch(version) and _KIND.fullmatch(kind)):
+        return False
+    return all(
+        entry.get("ref", group).partition("/")[0] == group
+        for versions in index()["kinds"].values()
+        for name, entry in versions.items()
+        if name.rpartition("/")[0] == group
     )
 
 

@@ -12,18 +12,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.check.app_references import check_references
+from kaigen.check.codes import UNKNOWN_KIND
 from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
 from kaigen.config.settings import Config
 from kaigen.diagnostics.category import UNREADABLE, Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+from kaigen.diagnostics.problem import Problem
 from kaigen.dialects.registry import find_kind
-from kaigen.kubernetes.schemas import index
 from kaigen.yaml.document import parse
 from kaigen.yaml.sources import STDIN, Limits, read_sources
 
 if TYPE_CHECKING:
-    from kaigen.diagnostics.problem import Problem
     from kaigen.yaml.document import Document
 
 Step = str | int
@@ -200,16 +200,12 @@ def _defined(bodies: Iterable[Object]) -> set[tuple[object, object]]:
 
 
 def _of_unknown_kind(body: Object, finding: Problem) -> Problem:
-    """Return an unknown kind as an error in a known group; in other groups it may be a custom kind of the cluster."""
+    """Return the problem of an unknown kind; for a spec, it names the command that checks specs."""
     version, kind = str(body.get("apiVersion")), str(body.get("kind"))
-    if find_kind(version, kind) is not None:
-        return replace(finding, hint="this is a spec: `kaigen validate` checks it")
-    group = _group(body)
-    known = {name.rpartition("/")[0] for versions in index()["kinds"].values() for name in versions}
-    if group in known:
+    if find_kind(version, kind) is None:
         return finding
-    message = f"kaigen has no schema of {version} {kind}, so its fields were not checked"
-    return replace(finding, message=message, severity=Severity.WARNING, hint="")
+    message = f"`{kind}` of {version} is a spec, not a Kubernetes object"
+    return Problem(UNKNOWN_KIND, message, ("kind",), "check it with `kaigen validate`")
 
 
 def _diagnostic(item: _Item, finding: Problem) -> Diagnostic:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.diagnostics.suggest import did_you_mean, nearest
 from kaigen.dialects.registry import KINDS, find_kind
 from kaigen.kinds.kind import CompiledKind
 from kaigen.kinds.lowering import LoweringContext
@@ -159,7 +159,10 @@ def _read_other(document: Document, config: Config, added: Sequence[KindEntry] =
     if missing or api_version is None or kind is None:
         return _invalid(*(_missing(document, name, known) for name in missing))
     if not is_kubernetes_object(document):
-        return _invalid(_unknown_kind(document, api_version, kind, known))
+        custom = _has_other_group(api_version, kind) and not _is_misspelled(api_version, kind, known)
+        if custom and config.passthrough:
+            return DocumentResult(plain=(document,))
+        return _invalid(_unknown_kind(document, api_version, kind, known, custom=custom))
     if config.passthrough or passthrough.is_secret_source(document.data):
         return DocumentResult(plain=(document,))
     if document_secrets.has_secret_values(document.data):
@@ -169,12 +172,27 @@ def _read_other(document: Document, config: Config, added: Sequence[KindEntry] =
     return _invalid(Diagnostic("KG0213", message, document.mark(("kind",)), hint, path="kind"))
 
 
+def _has_other_group(api_version: str, kind: str) -> bool:
+    """Whether a kind is in a group of which there are schemas, or a CustomResourceDefinition may define it."""
+    group = api_version.rpartition("/")[0]
+    return schemas.may_be_custom(api_version, kind) or bool(schemas.kinds_of_group(group))
+
+
+def _is_misspelled(api_version: str, kind: str, entries: Sequence[KindEntry]) -> bool:
+    """Whether a document was meant as a spec: its group has kaigen's kinds, or is similar to that of its kind."""
+    groups = {entry.api_version.rpartition("/")[0] for entry in entries}
+    of_kind = {entry.api_version for entry in entries if entry.kind == kind}
+    return api_version.rpartition("/")[0] in groups or bool(nearest(api_version, of_kind))
+
+
 def _unknown_kind(
-    document: Document, api_version: str, kind: str, entries: Sequence[KindEntry]
+    document: Document, api_version: str, kind: str, entries: Sequence[KindEntry], *, custom: bool
 ) -> Diagnostic:
     versions = {entry.api_version for entry in entries}
     if api_version not in versions:
         hint = did_you_mean(api_version, versions) or "known: " + ", ".join(sorted(versions))
+        if custom:
+            hint = f"to copy objects of other APIs unchanged, set `passthrough: true` in kaigen.yaml; {hint}"
         mark = document.mark(("apiVersion",))
         return Diagnostic("KG0212", f"unknown apiVersion `{api_version}`", mark, hint, path="apiVersion")
     kinds = [entry.kind for entry in entries if entry.api_version == api_version]

@@ -192,9 +192,9 @@ def test_an_ip_address_of_a_gateway_has_version_4_or_6() -> None:
         ("batch/v1beta1", "CronJob", "1.36", "use apiVersion batch/v1"),
         ("autoscaling/v2beta2", "HorizontalPodAutoscaler", "1.36",
          "use apiVersion autoscaling/v1 or autoscaling/v2"),
-        ("example.com/v1", "Deployment", "1.36", "use apiVersion apps/v1"),
-        ("example.com/v1", "HTTPRoute", "1.36", "use apiVersion gateway.networking.k8s.io/v1"),
-        ("example.com/v1", "Workspace", "1.36", "use apiVersion kaito.sh/v1beta1"),
+        ("apps/v2", "Deployment", "1.36", "use apiVersion apps/v1"),
+        ("gateway.networking.k8s.io/v2", "HTTPRoute", "1.36", "use apiVersion gateway.networking.k8s.io/v1"),
+        ("kaito.sh/v1", "Workspace", "1.36", "use apiVersion kaito.sh/v1beta1"),
     ],
 )  # fmt: skip
 def test_the_stable_versions_of_a_kind_are_suggested(
