@@ -21,7 +21,7 @@ from kaigen.pipeline.run import render
 from tests.cluster import world
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import is_true, kind_of
-from tests.cluster.flux import KUSTOMIZATION, Flux
+from tests.cluster.flux import GIT_REPOSITORY, KUSTOMIZATION, SECRET, Flux
 from tests.cluster.git import Repository
 from tests.cluster.plane import Plane
 
@@ -153,18 +153,16 @@ def measure_flux(
     plane: Plane, flux: Flux, scratch: Path, apps: int, namespace: str, timeout: float
 ) -> Result:
     """Do the same as `measure_argocd` with Flux."""
-    gitops = {"repository": "https://git.invalid/scale", "flux": {"interval": "1h"}}
+    gitops = {"repository": flux.url(namespace), "flux": {"interval": "1h", "secret": SECRET}}
     tree = Tree(scratch / "flux", apps, namespace, gitops)
 
     def sync(number: int) -> tuple[Callable[[], int], Callable[[], None]]:
-        revision = ""
+        revision = flux.commit(namespace, {**tree.files, "NUMBER": str(number)})
 
         def begin() -> None:
-            nonlocal revision
-            revision = flux.publish(namespace, {**tree.files, "NUMBER": str(number)})
             for obj in tree.read("_flux/bootstrap/"):
-                if obj["kind"] == "Kustomization":
-                    plane.client.apply(obj)
+                plane.client.apply(obj)
+            flux.fetch(GIT_REPOSITORY, namespace)
 
         def ready() -> int:
             return sum(

@@ -17,7 +17,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.cluster", description=__doc__)
     parser.add_argument("command", choices=["up", "down", "hold"], help="hold is what up starts")
     parser.add_argument("--argocd", action="store_true", help="with Argo CD's controllers")
-    parser.add_argument("--flux", action="store_true", help="with Flux's kustomize-controller")
+    parser.add_argument("--flux", action="store_true", help="with Flux's controllers")
     parser.add_argument("--node", action="store_true", help="with one real node instead of simulated ones")
     given = parser.parse_args(arguments)
     if given.node and (given.argocd or given.flux):

@@ -132,7 +132,7 @@ def argocd(plane: Plane) -> ArgoCD:
 
 @pytest.fixture(scope="session")
 def flux(plane: Plane) -> Iterator[Flux]:
-    """Flux's kustomize-controller on the plane, with a source to publish to."""
+    """Flux's controllers on the plane, with a Git server to publish to."""
     running = Flux(plane)
     yield running
     running.close()

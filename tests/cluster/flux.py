@@ -1,124 +1,195 @@
-"""Flux on a plane: its kustomize-controller, and a server in place of the source-controller."""
+"""Flux on a plane: its controllers for sources, Kustomizations and HelmReleases, and a Git server with a password."""
 
 from __future__ import annotations
 
-import gzip
-import hashlib
-import io
-import tarfile
-import threading
-from collections.abc import Mapping
-from datetime import UTC, datetime
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from tests.cluster.client import Object
+from tests.cluster.client import Object, is_true
+from tests.cluster.git import Repository
 from tests.cluster.plane import Plane
 from tests.cluster.processes import free_ports, listening
+from tests.unit.publish.gitserver import PASSWORD, USER, GitServer
 
 KUSTOMIZATION = "kustomize.toolkit.fluxcd.io/v1/Kustomization"
-SOURCE = "source.toolkit.fluxcd.io/v1/GitRepository"
+HELM_RELEASE = "helm.toolkit.fluxcd.io/v2/HelmRelease"
+GIT_REPOSITORY = "source.toolkit.fluxcd.io/v1/GitRepository"
+OCI_REPOSITORY = "source.toolkit.fluxcd.io/v1/OCIRepository"
+SECRET = "git-password"
+"""Name of the Secret with the credentials of the Git server."""
+
+LOCKDOWN = (
+    "--no-cross-namespace-refs=true",
+    "--default-service-account=default",
+    "--feature-gates=CancelHealthCheckOnNewRevision=true",
+)
+"""Options of the multi-tenancy lockdown in Flux's documentation, and of a fix that ends the wait for its fault."""
 _HOST = "127.0.0.1"
+_REQUESTED = "reconcile.fluxcd.io/requestedAt"
 
 
 class Flux:
-    """A running kustomize-controller.
+    """Running controllers of Flux.
 
     Attributes:
-        user: Its user in the audit log.
+        user: User of the kustomize-controller in the audit log.
+        helm_user: User of the helm-controller in the audit log.
+        namespace: Namespace of Kustomizations and sources.
     """
 
     user = "kustomize-controller"
+    helm_user = "helm-controller"
 
     def __init__(self, plane: Plane, namespace: str = "flux-system", concurrent: int = 4) -> None:
-        """Start the controller. It ends with the plane; the source's server ends with ``close``.
+        """Start source-controller and kustomize-controller. They end with the plane; the Git server with ``close``.
 
         Args:
             plane: Where.
             namespace: Namespace of Kustomizations and sources.
-            concurrent: Number of Kustomizations to reconcile in parallel.
+            concurrent: Number of objects that each controller reconciles in parallel.
         """
         self._plane = plane
         self.namespace = namespace
-        self._archives: dict[str, bytes] = {}
-        self._server = ThreadingHTTPServer((_HOST, 0), _handler(self._archives))
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
+        self._concurrent = concurrent
+        self._folder = plane.folder / "data" / "flux"
+        (self._folder / "git").mkdir(parents=True)
+        self._server = GitServer(self._folder / "git")
+        self._repositories: dict[str, Repository] = {}
+        self._options: dict[str, tuple[str, ...]] = {}
         plane.make_namespace(namespace)
+        self.give_credentials(namespace)
+        storage, (port,) = self._folder / "storage", free_ports(1)
+        storage.mkdir()
+        where = f"{_HOST}:{port}"
+        self._start(
+            "source-controller",
+            f"--storage-path={storage}",
+            f"--storage-addr={where}",
+            f"--storage-adv-addr={where}",
+        )
+        self._start(self.user, "--requeue-dependency=1s")
+
+    def _start(self, name: str, *options: str) -> None:
+        """Start a controller and wait until it listens."""
+        self._options[name] = options
         metrics, health = free_ports(2)
-        scratch = plane.folder / "data" / self.user
-        scratch.mkdir()
-        plane.start(
-            self.user,
-            str(plane.program(self.user)),
+        scratch = self._folder / name
+        scratch.mkdir(exist_ok=True)
+        self._plane.start(
+            name,
+            str(self._plane.program(name)),
             f"--metrics-addr={_HOST}:{metrics}",
             f"--health-addr={_HOST}:{health}",
             "--events-addr=",
             "--interval-jitter-percentage=0",
-            "--requeue-dependency=1s",
-            f"--concurrent={concurrent}",
+            f"--concurrent={self._concurrent}",
+            *options,
             env={
-                "KUBECONFIG": str(plane.kubeconfig_for(self.user)),
-                "RUNTIME_NAMESPACE": namespace,
+                "KUBECONFIG": str(self._plane.kubeconfig_for(name)),
+                "RUNTIME_NAMESPACE": self.namespace,
                 "TMPDIR": str(scratch),
             },
         )
-        plane.processes.wait_until(partial(listening, health), "Flux listens")
+        self._plane.processes.wait_until(partial(listening, health), f"{name} listens")
+
+    def start_helm(self) -> None:
+        """Start the helm-controller unless it is running."""
+        if self.helm_user not in self._options:
+            self._start(
+                self.helm_user,
+                "--requeue-dependency=1s",
+                # By default an old process outlives SIGTERM for ten minutes during an upgrade.
+                "--graceful-shutdown-timeout=5s",
+            )
+
+    @contextmanager
+    def locked_down(self) -> Iterator[None]:
+        """Run the controllers of Kustomizations and HelmReleases with `LOCKDOWN` while in the context."""
+        self.start_helm()
+        names = (self.user, self.helm_user)
+        usual = {name: self._options[name] for name in names}
+        try:
+            for name in names:
+                self._plane.processes.stop(name)
+                self._start(name, *usual[name], *LOCKDOWN)
+            yield
+        finally:
+            for name in names:
+                self._plane.processes.stop(name)
+                self._start(name, *usual[name])
 
     def close(self) -> None:
-        """End the source's server."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        """End the Git server."""
+        self._server.close()
 
-    def publish(self, name: str, files: Mapping[str, str]) -> str:
-        """Make these files the content of a GitRepository, as if a commit had been fetched.
+    def give_credentials(self, namespace: str) -> None:
+        """Create the Secret with the Git server's password in a namespace."""
+        self._plane.client.apply(
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {"name": SECRET, "namespace": namespace},
+                "stringData": {"username": USER, "password": PASSWORD},
+            }
+        )
+
+    # Sources
+
+    def url(self, name: str) -> str:
+        """Return the URL of a repository on the Git server; it asks for a password."""
+        return f"http://{_HOST}:{self._server.port}/{name}/.git"
+
+    def commit(self, name: str, files: Mapping[str, str]) -> str:
+        """Make these files, and no others, the content of a repository on the Git server.
 
         Args:
-            name: Name of the GitRepository; created if missing.
+            name: Name of the repository; created if missing.
             files: Content by path.
+
+        Returns:
+            The revision, as sources name it.
+        """
+        if name not in self._repositories:
+            self._repositories[name] = Repository(self._folder / "git" / name)
+        return f"main@sha1:{self._repositories[name].commit(files)}"
+
+    def publish(self, name: str, files: Mapping[str, str]) -> str:
+        """Commit files, and have the GitRepository of the same name fetch them; both are created if missing.
 
         Returns:
             The revision.
         """
-        archive = _tar(files)
-        digest = hashlib.sha256(archive).hexdigest()
-        revision = f"main@sha1:{digest[:40]}"
-        path = f"gitrepository/{self.namespace}/{name}/{digest[:40]}.tar.gz"
-        self._archives[f"/{path}"] = archive
-        client = self._plane.client
-        source = {
-            "apiVersion": SOURCE.rpartition("/")[0],
+        revision = self.commit(name, files)
+        source: Object = {
+            "apiVersion": GIT_REPOSITORY.rpartition("/")[0],
             "kind": "GitRepository",
             "metadata": {"name": name, "namespace": self.namespace},
-            "spec": {"interval": "1h", "url": f"https://git.invalid/{name}", "ref": {"branch": "main"}},
-        }
-        made = client.apply(source).object
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        generation = made["metadata"]["generation"]
-        status = {
-            "observedGeneration": generation,
-            "artifact": {
-                "path": path,
-                "url": f"http://{_HOST}:{self._server.server_port}/{path}",
-                "revision": revision,
-                "digest": f"sha256:{digest}",
-                "lastUpdateTime": now,
-                "size": len(archive),
+            "spec": {
+                "interval": "1h",
+                "url": self.url(name),
+                "ref": {"branch": "main"},
+                "secretRef": {"name": SECRET},
             },
-            "conditions": [
-                {
-                    "type": "Ready",
-                    "status": "True",
-                    "reason": "Succeeded",
-                    "message": f"stored artifact for revision '{revision}'",
-                    "lastTransitionTime": now,
-                    "observedGeneration": generation,
-                }
-            ],
         }
-        client.patch(SOURCE, name, self.namespace, {"status": status}, "status")
+        self._plane.client.apply(source)
+        self.fetch(GIT_REPOSITORY, name)
         return revision
+
+    def fetch(self, kind: str, name: str, namespace: str = "") -> None:
+        """Request that a source or a Kustomization is reconciled now."""
+        now = {_REQUESTED: f"{time.time():.6f}"}
+        home = namespace or self.namespace
+        self._plane.client.patch(kind, name, home, {"metadata": {"annotations": now}})
+
+    def fetch_all(self, labels: str = "") -> None:
+        """Request that all sources with these labels are fetched now."""
+        for kind in (GIT_REPOSITORY, OCI_REPOSITORY):
+            for found in self._plane.client.objects(kind, labels=labels):
+                self.fetch(kind, found["metadata"]["name"], found["metadata"]["namespace"])
+
+    # Kustomizations and HelmReleases
 
     def kustomization(
         self, name: str, source: str, path: str, namespace: str, *, prune: bool = True
@@ -148,13 +219,14 @@ class Flux:
             },
         }
 
-    def wait_ready(self, name: str, revision: str, timeout: float = 180.0) -> Object:
+    def wait_ready(self, name: str, revision: str, timeout: float = 180.0, namespace: str = "") -> Object:
         """Wait until a Kustomization has a revision in the cluster, and ready.
 
         Args:
             name: Its name.
             revision: The revision.
             timeout: Seconds.
+            namespace: Where it is; that of Flux by default.
 
         Returns:
             The Kustomization.
@@ -163,40 +235,10 @@ class Flux:
             TimeoutError: It was not ready in time.
         """
         check = partial(_at, revision=revision)
-        return self._plane.client.wait(KUSTOMIZATION, name, self.namespace, check, f"at {revision}", timeout)
+        home = namespace or self.namespace
+        return self._plane.client.wait(KUSTOMIZATION, name, home, check, f"at {revision}", timeout)
 
 
 def _at(kustomization: Object, revision: str) -> bool:
-    status = kustomization.get("status", {})
-    ready = [entry for entry in status.get("conditions") or [] if entry["type"] == "Ready"]
-    return status.get("lastAppliedRevision") == revision and any(entry["status"] == "True" for entry in ready)
-
-
-def _tar(files: Mapping[str, str]) -> bytes:
-    """The files as tar.gz: the same files give the same bytes."""
-    buffer = io.BytesIO()
-    with (
-        gzip.GzipFile(fileobj=buffer, mode="wb", mtime=0) as compressed,
-        tarfile.open(fileobj=compressed, mode="w") as archive,
-    ):
-        for name, content in sorted(files.items()):
-            data = content.encode()
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(data), 0o644
-            archive.addfile(entry, io.BytesIO(data))
-    return buffer.getvalue()
-
-
-def _handler(archives: Mapping[str, bytes]) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            archive = archives.get(self.path)
-            self.send_response(200 if archive is not None else 404)
-            self.send_header("Content-Length", str(len(archive or b"")))
-            self.end_headers()
-            self.wfile.write(archive or b"")
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing: the test's output is no access log."""
-
-    return Handler
+    applied = kustomization.get("status", {}).get("lastAppliedRevision")
+    return applied == revision and is_true(kustomization, "Ready")

@@ -13,10 +13,11 @@ from kaigen.pipeline.run import render
 from tests.cluster.apps import demo_specs
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import Object
+from tests.cluster.flux import GIT_REPOSITORY, SECRET, Flux
 from tests.cluster.plane import Plane
 
 ARGOCD = {"argocd": {"namespace": "argocd"}}
-FLUX = {"flux": {"namespace": "flux-system", "interval": "5s"}}
+FLUX = {"flux": {"namespace": "flux-system", "interval": "5s", "secret": SECRET}}
 TENANCY = {"namespaces": True, "quota": {"requests.nvidia.com/gpu": 64}, "defaultDeny": ["Ingress"]}
 PROJECT = "argoproj.io/v1alpha1/AppProject"
 KEPT = "helm.sh/resource-policy"
@@ -113,10 +114,27 @@ def bootstrap_argocd(plane: Plane, team: Team, files: Mapping[str, str]) -> None
 
 
 def bootstrap_flux(plane: Plane, team: Team, files: Mapping[str, str]) -> None:
-    """What is done once, by hand, for Flux; its source is played by the fixture."""
+    """What is done once, by hand, for Flux."""
     for obj in team.objects(files, "_flux/bootstrap"):
-        if obj["kind"] == "Kustomization":
-            plane.client.apply(obj)
+        plane.client.apply(obj)
+
+
+def sync_flux(plane: Plane, flux: Flux, team: Team, files: Mapping[str, str]) -> str:
+    """Commit a team's files to Flux's Git server, bootstrap them, and have Flux fetch them now.
+
+    Its sources are in the team's namespace if an account of that syncs the apps: then that gets the password, too.
+
+    Returns:
+        The revision.
+    """
+    revision = flux.commit(team.environment, files)
+    bootstrap_flux(plane, team, files)
+    flux.fetch(GIT_REPOSITORY, f"team-{team.environment}")
+    if team.gitops.get("tenancy", {}).get("serviceAccount"):
+        plane.client.wait("v1/Namespace", team.space, "", bool, "made", 60)
+        flux.give_credentials(team.space)
+    flux.fetch_all(f"kaigen.dev/environment={team.environment}")
+    return revision
 
 
 def wait_application(plane: Plane, argocd: ArgoCD, name: str, revision: str, timeout: float = 180) -> Object:

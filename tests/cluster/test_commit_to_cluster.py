@@ -15,7 +15,7 @@ import pytest
 from tests.cluster.apps import JOB, add_gpu_node
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import is_true
-from tests.cluster.flux import KUSTOMIZATION, Flux
+from tests.cluster.flux import GIT_REPOSITORY, KUSTOMIZATION, Flux
 from tests.cluster.plane import Plane
 from tests.cluster.team import (
     ARGOCD,
@@ -183,9 +183,8 @@ def test_flux_syncs_what_is_published_and_a_change_touches_one_app(
 ) -> None:
     team = publisher.team
     team.gitops = {**FLUX, "branch": BRANCH, "tenancy": TENANCY}
-    publisher.publish()
-    source = f"team-{team.environment}"
-    revision = flux.publish(source, publisher.files())
+    commit, _ = publisher.publish()
+    source, revision = f"team-{team.environment}", f"{BRANCH}@sha1:{commit}"
     bootstrap_flux(plane, team, publisher.files())
     for app in team.specs:
         name = team.name(team.space, app)
@@ -195,8 +194,8 @@ def test_flux_syncs_what_is_published_and_a_change_touches_one_app(
         flux.wait_ready(name, revision)
 
     mark = plane.audit.mark()
-    change_finetune(publisher)
-    revision = flux.publish(source, publisher.files())
+    revision = f"{BRANCH}@sha1:{change_finetune(publisher)}"
+    flux.fetch(GIT_REPOSITORY, source)
     for app in team.specs:
         flux.wait_ready(team.name(team.space, app), revision, 120)
     check_writes(plane, publisher, mark, flux.user)

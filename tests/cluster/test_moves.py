@@ -19,9 +19,9 @@ from tests.cluster.team import (
     TENANCY,
     Team,
     bootstrap_argocd,
-    bootstrap_flux,
     is_kept,
     remove_applications,
+    sync_flux,
     wait_application,
 )
 
@@ -78,13 +78,13 @@ class FluxMover(Mover):
         super().__init__(plane, team)
         self.flux = flux
         self.source = f"team-{team.environment}"
+        team.url = flux.url(team.environment)
         team.gitops = {**FLUX, "tenancy": {**TENANCY, "serviceAccount": ACCOUNT}}
 
     def sync(self) -> dict[str, str]:
         """See ``Mover``."""
         client, team, files = self.plane.client, self.team, self.team.files()
-        revision = self.flux.publish(self.source, files)
-        bootstrap_flux(self.plane, team, files)
+        revision = sync_flux(self.plane, self.flux, team, files)
         self.flux.wait_ready(self.source, revision, 120)
         for app in team.specs:
             at = partial(_applied, revision=revision)

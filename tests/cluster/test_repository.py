@@ -18,9 +18,9 @@ from tests.cluster.team import (
     TENANCY,
     Team,
     bootstrap_argocd,
-    bootstrap_flux,
     named,
     remove_applications,
+    sync_flux,
     wait_application,
 )
 
@@ -106,11 +106,9 @@ def test_an_application_set_finds_the_apps_of_a_repository(
 @pytest.mark.parametrize("account", ["", "deployer"])
 def test_flux_keeps_a_repository(plane: Plane, flux: Flux, team: Team, account: str) -> None:
     tenancy = {**TENANCY, **({"serviceAccount": account} if account else {})}
-    team.gitops = {**FLUX, "tenancy": tenancy}
-    files = team.files()
+    team.url, team.gitops = flux.url(team.environment), {**FLUX, "tenancy": tenancy}
     source = f"team-{team.environment}"
-    revision = flux.publish(source, files)
-    bootstrap_flux(plane, team, files)
+    revision = sync_flux(plane, flux, team, team.files())
     flux.wait_ready(f"{source}-tenants", revision)
     flux.wait_ready(source, revision, 60)
     home = team.space if account else flux.namespace
@@ -126,7 +124,7 @@ def test_flux_keeps_a_repository(plane: Plane, flux: Flux, team: Team, account: 
 
     # A spec that goes takes its app along, and nothing else.
     del team.specs["finetune"]
-    revision = flux.publish(source, team.files())
+    revision = sync_flux(plane, flux, team, team.files())
     flux.wait_ready(source, revision, 60)
     plane.client.wait_gone(KUSTOMIZATION, team.name(team.space, "finetune"), home)
     jobs = {found["metadata"]["name"].rpartition("-")[0] for found in plane.client.objects(JOB, team.space)}

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.cluster import Result, measure_argocd, measure_flux
 from tests.cluster.apps import add_gpu_node
 from tests.cluster.argocd import APPLICATION, ArgoCD
-from tests.cluster.flux import KUSTOMIZATION, Flux
+from tests.cluster.flux import GIT_REPOSITORY, KUSTOMIZATION, Flux
 from tests.cluster.plane import Plane
 
 APPS = 12
@@ -24,7 +24,11 @@ def space(plane: Plane) -> Iterator[str]:
     add_gpu_node(plane)
     name = f"scale-{uuid.uuid4().hex[:6]}"
     yield name
-    for kind, home in ((APPLICATION, "argocd"), (KUSTOMIZATION, "flux-system")):
+    for kind, home in (
+        (APPLICATION, "argocd"),
+        (KUSTOMIZATION, "flux-system"),
+        (GIT_REPOSITORY, "flux-system"),
+    ):
         found = [each["metadata"]["name"] for each in plane.client.objects(kind, home, f"bench={name}")]
         for each in sorted(found, key=lambda each: "." in each):
             plane.client.delete(kind, each, home)

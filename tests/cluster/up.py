@@ -116,7 +116,9 @@ def hold(*, argocd: bool, flux: bool, node: bool) -> None:
         if argocd:
             ArgoCD(plane).start_application_sets()
         if flux:
-            stack.callback(Flux(plane).close)
+            running = Flux(plane)
+            stack.callback(running.close)
+            running.start_helm()
         state = State(os.getpid(), str(plane.kubeconfig), str(plane.processes.logs), plane.network.name)
         draft = path.with_suffix(".new")
         draft.write_text(json.dumps(asdict(state)))

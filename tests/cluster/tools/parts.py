@@ -144,10 +144,13 @@ PARTS = (
         cold=4,
     ),
     Part(
-        name="kustomize-controller",
+        name="flux",
         module="github.com/fluxcd/kustomize-controller",
-        packages={"kustomize-controller": "github.com/fluxcd/kustomize-controller"},
-        cold=2.3,
+        packages={
+            name: f"github.com/fluxcd/{name}"
+            for name in ("source-controller", "kustomize-controller", "helm-controller")
+        },
+        cold=5,
     ),
     Part(
         name="sops",
