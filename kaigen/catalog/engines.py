@@ -16,6 +16,10 @@ with lazy_imports():
 MIB = 1024 * 1024
 
 
+Version = tuple[int, ...]
+"""A version such as 0.25.1."""
+
+
 class NodeSupport(Struct, frozen=True):
     """How versions of an engine run one replica on several nodes.
 
@@ -25,7 +29,7 @@ class NodeSupport(Struct, frozen=True):
         ray: whether its image contains Ray.
     """
 
-    since: tuple[int, ...]
+    since: Version
     native: bool
     ray: bool
 
@@ -46,6 +50,7 @@ class EngineFacts(Struct, frozen=True):
         planned: whether kaigen calculates GPUs, nodes and parallelism of its models.
         adapters: whether it serves LoRA adapters.
         node_support: how it spans nodes, oldest version first; empty when it runs on one node.
+        flags: first version of flags that not every version knows.
     """
 
     name: str
@@ -60,8 +65,13 @@ class EngineFacts(Struct, frozen=True):
     planned: bool = False
     adapters: bool = False
     node_support: Sequence[NodeSupport] = ()
+    flags: Mapping[str, Version] = {}
 
-    def support_of(self, version: tuple[int, ...] | None) -> NodeSupport | None:
+    def knows(self, flag: str, version: Version | None) -> bool:
+        """Return whether a version, the newest for None, knows a flag of `flags`."""
+        return version is None or self.flags[flag] <= version
+
+    def support_of(self, version: Version | None) -> NodeSupport | None:
         """Return how a version spans nodes, the newest for None; None when it cannot."""
         known = [support for support in self.node_support if version is None or support.since <= version]
         return known[-1] if known else None
@@ -102,6 +112,7 @@ def engine_facts(name: str) -> EngineFacts:
             NodeSupport(parse_version(entry["since"]), entry["native"], entry["ray"])
             for entry in row["nodes"]
         ],
+        flags={flag: parse_version(since) for flag, since in row["flags"].items()},
     )
 
 
@@ -110,7 +121,7 @@ def _engines() -> Mapping[str, Any]:
     return engines
 
 
-def parse_version(text: str) -> tuple[int, ...]:
+def parse_version(text: str) -> Version:
     """Return a version such as `0.25.1` as comparable numbers."""
     return tuple(int(part) for part in text.split("."))
 

@@ -33,6 +33,7 @@ MANAGED_FLAGS: Mapping[str, str] = {
     "quantization": "quantization",
     "revision": "model",
     "served-model-name": "servedNames",
+    "shutdown-timeout": "drain",
     "tensor-parallel-size": "shape.tensorParallel",
     "trust-remote-code": "trustRemoteCode",
 }

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import ClassVar
 
-from kaigen.catalog.engines import EngineFacts, engine_facts
+from kaigen.catalog.engines import EngineFacts, Version, engine_facts
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.engines.drain import SETTLE_SECONDS, wait_for_requests
+from kaigen.compile.engines.drain import SETTLE_SECONDS, SHUTDOWN_SECONDS, wait_for_requests
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
 from kaigen.compile.expressions import Json, Tree
 from kaigen.compile.problems import Problems
@@ -115,6 +115,10 @@ class Engine(ABC):
             )
         return Parallelism(gpus=gpus)
 
+    def version(self, spec: TopologySpec, image: Image) -> Version | None:
+        """Return the engine's version; None when it is unknown or makes no difference."""
+        return None
+
     def default_resources(self, gpus: int, weights_bytes: int) -> tuple[int, int]:
         """Return the CPUs and GiB of memory of a pod, few enough for the smallest nodes with so many GPUs.
 
@@ -132,7 +136,7 @@ class Engine(ABC):
     def command(self, launch: Launch) -> dict[str, Tree]:
         """Return `command` and `args` of the container."""
 
-    def environment(self, launch: Launch) -> Mapping[str, str]:
+    def environment(self, launch: Launch) -> Mapping[str, Tree]:
         """Return variables that the spec may override."""
         return {"HOME": launch.folders.cache}
 
@@ -151,7 +155,7 @@ class Engine(ABC):
     def grace_seconds(self, spec: TopologySpec) -> int:
         """Return how long a pod may take to stop."""
         drain = seconds(spec.drain)
-        return drain + 30 if self.facts.drain_metrics else drain + SETTLE_SECONDS + 20
+        return drain + (SHUTDOWN_SECONDS if self.facts.drain_metrics else SETTLE_SECONDS + 10) + 10
 
     def pre_stop(self, spec: TopologySpec, member: Member) -> dict[str, Tree]:
         """Return the hook that runs before a pod stops."""

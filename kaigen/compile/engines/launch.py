@@ -7,7 +7,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from kaigen.compile.expressions import Json, Tree
+from kaigen.catalog.engines import Version
+from kaigen.compile.expressions import Expr, Json, Tree
 from kaigen.kinds.compat import Folders
 from kaigen.kinds.topology import TopologySpec
 
@@ -121,6 +122,8 @@ class Launch(Struct, frozen=True):
         preset_flags: flags that the model needs according to the catalogue or the plan.
         folders: folders in the engine's container.
         member: the pod's position in its group.
+        version: version of the engine; None when it is unknown.
+        startup: longest time until a pod is ready, in seconds.
     """
 
     spec: TopologySpec
@@ -131,3 +134,5 @@ class Launch(Struct, frozen=True):
     preset_flags: Mapping[str, Json]
     folders: Folders
     member: Member
+    version: Version | None
+    startup: Expr

@@ -61,7 +61,7 @@ class Transformers(Engine):
         ]
         return {"command": list(self.facts.command), "args": with_engine_args(arguments, spec)}
 
-    def environment(self, launch: Launch) -> Mapping[str, str]:
+    def environment(self, launch: Launch) -> Mapping[str, Tree]:
         """Return the folders that the libraries write to."""
         return hub_environment(launch)
 

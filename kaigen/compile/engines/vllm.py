@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
+from kaigen.catalog.engines import Version
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
 from kaigen.compile.engines.arguments import MANAGED_FLAGS, limit_arguments, with_engine_args
 from kaigen.compile.engines.base import Engine, HubAccess
+from kaigen.compile.engines.drain import SHUTDOWN_SECONDS
 from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
-from kaigen.compile.engines.vllm_parallelism import vllm_parallelism
+from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
 from kaigen.compile.expressions import Expr, Joined, Json, Tree
 from kaigen.compile.field_expressions import flags
 from kaigen.compile.problems import Problems
@@ -44,6 +46,10 @@ until ray health-check --address "$LEADER:$RAY_PORT" 2>/dev/null; do sleep 2; do
 exec ray start --block --address="$LEADER:$RAY_PORT" --disable-usage-stats
 """
 """Waits for the Ray head, then joins it as a worker until it stops."""
+
+
+_MOST_LORAS = 8
+"""Adapters that one batch may use: vLLM reserves GPU memory for each."""
 
 
 class Vllm(Engine):
@@ -102,6 +108,10 @@ class Vllm(Engine):
         """Return the plan's parallelism, else what the spec asks for."""
         return vllm_parallelism(spec, image, plan, gpus, self.facts, problems)
 
+    def version(self, spec: TopologySpec, image: Image) -> Version | None:
+        """Return the version of vLLM in the image."""
+        return vllm_version(spec, image)
+
     def shared_memory(self, gpus: int) -> str:
         """Return a size that lets the processes of all GPUs exchange tensors."""
         return f"{2 * gpus if gpus > 1 else 1}Gi"
@@ -110,7 +120,7 @@ class Vllm(Engine):
         """Return the command line, of Ray where the pods find each other by it."""
         role = launch.member.role
         command: list[Tree] = list(self.facts.command)
-        own = _arguments(launch)
+        own = self._arguments(launch)
         if launch.parallelism.ray and role == "leader":
             own += ["--distributed-executor-backend=ray"]
             # The engine is what the script's arguments are, so that nothing needs a shell's quotes.
@@ -122,15 +132,58 @@ class Vllm(Engine):
             own += self._node_arguments(launch.parallelism, launch.member)
         return {"command": command, "args": with_engine_args(own, launch.spec)}
 
-    def environment(self, launch: Launch) -> Mapping[str, str]:
+    def _arguments(self, launch: Launch) -> list[Tree]:
+        """Return vLLM's arguments on one node, the model first."""
+        spec, parallelism = launch.spec, launch.parallelism
+        own: list[Tree] = [launch.weights.reference, "--served-model-name", *launch.served_names]
+        own += [f"--port={spec.port}", *launch.weights.arguments]
+        for flag, degree in (
+            ("tensor", parallelism.tensor),
+            ("pipeline", parallelism.pipeline),
+            ("data", parallelism.data),
+        ):
+            own += [f"--{flag}-parallel-size={degree}"] if degree > 1 else []
+        if spec.quantization:
+            setting = settings.text(
+                "quantization",
+                spec.quantization,
+                "Quantization method, by the engine's name for it.",
+                origin=("spec", "quantization"),
+            )
+            own.append(Joined(("--quantization=", setting)))
+        own += limit_arguments(spec)
+        given = spec.engine_args if isinstance(spec.engine_args, dict) else {}
+        own += flags({name: value for name, value in launch.preset_flags.items() if name not in given})
+        if launch.adapters:
+            if len(launch.adapters) > 1 and "max-loras" not in given:
+                own.append(f"--max-loras={min(len(launch.adapters), _MOST_LORAS)}")
+            own += ["--enable-lora", "--lora-modules", *(adapter.reference for adapter in launch.adapters)]
+        return [*own, *self._timeouts(launch, given)]
+
+    def _timeouts(self, launch: Launch, given: Mapping[str, Json]) -> list[Tree]:
+        """Return the flags, where the version knows them, that let starts be slow and requests finish."""
+        found: list[Tree] = []
+        name = "distributed-timeout-seconds"
+        if (
+            _starts_together(launch.parallelism)
+            and name not in given
+            and self.facts.knows(name, launch.version)
+        ):
+            found.append(_flag(f"--{name}", launch.startup))
+        if self.facts.knows("shutdown-timeout", launch.version):
+            found.append(f"--shutdown-timeout={SHUTDOWN_SECONDS}")
+        return found
+
+    def environment(self, launch: Launch) -> Mapping[str, Tree]:
         """Return the folders that vLLM writes to, and its switches."""
-        cache = launch.folders.cache
+        cache, together = launch.folders.cache, _starts_together(launch.parallelism)
         return {
             **hub_environment(launch),
             "VLLM_CACHE_ROOT": f"{cache}/vllm",
             "TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor",
             "TRITON_CACHE_DIR": f"{cache}/triton",
             "VLLM_NO_USAGE_STATS": "1",
+            **({"VLLM_ENGINE_READY_TIMEOUT_S": launch.startup} if together else {}),
         }
 
     def required_environment(self, launch: Launch) -> list[Tree]:
@@ -162,31 +215,9 @@ class Vllm(Engine):
         ]
 
 
-def _arguments(launch: Launch) -> list[Tree]:
-    """Return vLLM's arguments on one node, the model first."""
-    spec, parallelism = launch.spec, launch.parallelism
-    own: list[Tree] = [launch.weights.reference, "--served-model-name", *launch.served_names]
-    own += [f"--port={spec.port}", *launch.weights.arguments]
-    for flag, degree in (
-        ("tensor", parallelism.tensor),
-        ("pipeline", parallelism.pipeline),
-        ("data", parallelism.data),
-    ):
-        own += [f"--{flag}-parallel-size={degree}"] if degree > 1 else []
-    if spec.quantization:
-        setting = settings.text(
-            "quantization",
-            spec.quantization,
-            "Quantization method, by the engine's name for it.",
-            origin=("spec", "quantization"),
-        )
-        own.append(Joined(("--quantization=", setting)))
-    own += limit_arguments(spec)
-    given = spec.engine_args if isinstance(spec.engine_args, dict) else {}
-    own += flags({name: value for name, value in launch.preset_flags.items() if name not in given})
-    if launch.adapters:
-        own += ["--enable-lora", "--lora-modules", *(adapter.reference for adapter in launch.adapters)]
-    return own
+def _starts_together(parallelism: Parallelism) -> bool:
+    """Return whether processes that load weights on their own wait for each other."""
+    return parallelism.data > 1 or parallelism.nodes > 1
 
 
 def _flag(name: str, value: Tree) -> Tree:

@@ -6,7 +6,7 @@ import re
 
 from msgspec.structs import replace
 
-from kaigen.catalog.engines import EngineFacts, NodeSupport, parse_version
+from kaigen.catalog.engines import EngineFacts, NodeSupport, Version, parse_version
 from kaigen.compile.builders.pods import image_ref
 from kaigen.compile.engines.launch import Parallelism, plural
 from kaigen.compile.expressions import SpecPath
@@ -44,7 +44,7 @@ def vllm_parallelism(
             if getattr(shape, field) is not None:
                 report_ignored_field(problems, field, (*_AT, field), "on one node", "leave it out")
         return parallelism
-    version = _version(spec.engine_version, image)
+    version = vllm_version(spec, image)
     support = facts.support_of(version)
     if support is None:
         problems.error(
@@ -57,17 +57,17 @@ def vllm_parallelism(
     return replace(parallelism, ray=_uses_ray(parallelism, shape, support, version, problems))
 
 
-def _version(given: str | None, image: Image) -> tuple[int, ...] | None:
+def vllm_version(spec: TopologySpec, image: Image) -> Version | None:
     """Return the version that the spec gives, else the image's tag; None when neither does."""
-    if given is not None:
-        return parse_version(given)
+    if spec.engine_version is not None:
+        return parse_version(spec.engine_version)
     ref = image_ref(image).partition("@")[0]
     tag = ref.rpartition(":")[2] if ":" in ref.rpartition("/")[2] else ""
     match = re.match(r"v?([0-9]+(?:\.[0-9]+){1,2})(?![0-9.])", tag)
     return parse_version(match[1]) if match else None
 
 
-def _shown(version: tuple[int, ...] | None) -> str:
+def _shown(version: Version | None) -> str:
     return ".".join(map(str, version or ()))
 
 
@@ -125,7 +125,7 @@ def _uses_ray(
     parallelism: Parallelism,
     shape: Shape,
     support: NodeSupport,
-    version: tuple[int, ...] | None,
+    version: Version | None,
     problems: Problems,
 ) -> bool:
     """Return whether the pods of several nodes find each other by Ray.

@@ -16,7 +16,7 @@ from kaigen.compile.builders.pods import (
 )
 from kaigen.compile.builders.variables import variables_of
 from kaigen.compile.engines.launch import Launch, Member, Weights
-from kaigen.compile.expressions import Joined, Release, Setting, Tree
+from kaigen.compile.expressions import Joined, Release, Setting, Text, Tree
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.weights import CACHE_VOLUME
 from kaigen.kinds.blocks import Image
@@ -113,6 +113,18 @@ def _launch(resolution: TopologyResolution, member: Member) -> Launch:
         preset_flags=resolution.sizing.flags,
         folders=resolution.naming.folders,
         member=member,
+        version=resolution.engine.version(resolution.spec, resolution.image),
+        startup=Joined((Text(_startup_attempts(resolution)), "0")),
+    )
+
+
+def _startup_attempts(resolution: TopologyResolution) -> Setting:
+    """Return the number of startup probes, one every ten seconds: with a zero at the end it is the time in seconds."""
+    return settings.count(
+        "startup.attempts",
+        -(-resolution.startup // _PROBE_SECONDS),
+        f"Number of startup probes, one every {_PROBE_SECONDS} seconds, before the container is restarted.",
+        origin=("spec", "probes", "startup"),
     )
 
 
@@ -171,12 +183,7 @@ def _probes(resolution: TopologyResolution) -> dict[str, Tree]:
             **ready,
             "periodSeconds": _PROBE_SECONDS,
             "timeoutSeconds": 5,
-            "failureThreshold": settings.count(
-                "startup.attempts",
-                -(-resolution.startup // _PROBE_SECONDS),
-                f"Number of startup probes, one every {_PROBE_SECONDS} seconds, before the container is restarted.",
-                origin=("spec", "probes", "startup"),
-            ),
+            "failureThreshold": _startup_attempts(resolution),
         },
         "readinessProbe": {**ready, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3},
         "livenessProbe": {**live, "periodSeconds": 10, "timeoutSeconds": 10, "failureThreshold": 6},

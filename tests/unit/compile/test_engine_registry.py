@@ -28,6 +28,7 @@ ROW: dict[str, Any] = {
     "planned": False,
     "adapters": False,
     "nodes": [],
+    "flags": {},
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.unit.compile.specs import app, objects, pod, topology
-from tests.unit.compile.topologies import CONTEXT, args, env
+from tests.unit.compile.topologies import CONTEXT, args, env, group
 
 
 def test_further_flags_are_sorted() -> None:
@@ -32,11 +32,11 @@ def test_further_flags_are_sorted() -> None:
         "--z=1",
     ]
     for order in (given, dict(reversed(given.items()))):
-        assert args(topology(model="many", engineArgs=order))[4:] == wanted
+        assert args(topology(model="many", engineArgs=order))[5:] == wanted
 
 
 def test_arguments_of_a_list_are_kept_unchanged() -> None:
-    assert args(topology(model="many", engineArgs=["--b", "1e3", "--a"]))[4:] == ["--b", "1e3", "--a"]
+    assert args(topology(model="many", engineArgs=["--b", "1e3", "--a"]))[5:] == ["--b", "1e3", "--a"]
 
 
 def test_limits_and_names_become_flags() -> None:
@@ -53,8 +53,32 @@ def test_limits_and_names_become_flags() -> None:
     )
     assert found == [
         *("/model", "--served-model-name", "a", "b", "--port=9000", "--quantization=fp8"),
-        *("--max-model-len=1000000", "--max-num-seqs=8", "--trust-remote-code"),
+        *("--max-model-len=1000000", "--max-num-seqs=8", "--trust-remote-code", "--shutdown-timeout=20"),
     ]
+
+
+def test_versions_get_only_flags_that_they_know() -> None:
+    several: dict[str, Any] = {"model": "many", "resources": {"gpus": 2}, "shape": {"dataParallel": 2}}
+    new = {"--shutdown-timeout=20", "--distributed-timeout-seconds=1200"}
+    for version, expected in (("0.18.1", set()), ("0.19", new), (None, new)):
+        given = args(topology(**several, engineVersion=version, probes={"startup": "20m"}))
+        assert {argument for argument in given if "timeout" in argument} == expected
+
+
+def test_processes_wait_for_each_other_as_long_as_the_startup_probe() -> None:
+    spec: dict[str, Any] = {"model": "many", "resources": {"gpus": 2}}
+    for more in ({}, {"probes": {"startup": "3h"}}):
+        several = topology(**spec, **more, shape={"dataParallel": 2})
+        for found in (pod(several, CONTEXT), group(topology(**spec, **more, shape={"nodes": 2}))[0]):
+            probe = found["containers"][0]["startupProbe"]
+            seconds = str(probe["failureThreshold"] * probe["periodSeconds"])
+            assert env(found)["VLLM_ENGINE_READY_TIMEOUT_S"] == seconds
+            assert f"--distributed-timeout-seconds={seconds}" in found["containers"][0]["args"]
+    alone = pod(topology(**spec), CONTEXT)
+    assert "VLLM_ENGINE_READY_TIMEOUT_S" not in env(alone)
+    assert not any("distributed" in argument for argument in alone["containers"][0]["args"])
+    own = args(topology(**spec, shape={"dataParallel": 2}, engineArgs={"distributed-timeout-seconds": 60}))
+    assert [argument for argument in own if "distributed" in argument] == ["--distributed-timeout-seconds=60"]
 
 
 @pytest.mark.parametrize(("engine", "file"), [("vllm", False), ("transformers", True)])

@@ -52,14 +52,23 @@ def test_probes_of_a_container_open_its_port_by_default() -> None:
 
 
 @contextmanager
-def metrics(counts: list[int]) -> Iterator[tuple[int, list[str]]]:
-    """Serve these counts of running requests one after the other, the last one for ever."""
+def metrics(counts: list[int | None], delay: float = 0.0) -> Iterator[tuple[int, list[str]]]:
+    """Serve these counts of running requests one after the other, the last one for ever.
+
+    Args:
+        counts: the counts; None is an answer that fails.
+        delay: seconds until an answer.
+    """
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(self.path)
             count = counts[min(len(asked), len(counts)) - 1]
+            time.sleep(delay)
+            if count is None:
+                self.send_error(503)
+                return
             text = f'# HELP x\nvllm:num_requests_running{{m="a b"}} {count}.0\nvllm:num_requests_waiting{{m="c"}} 0.0\n'
             self.send_response(200)
             self.end_headers()
@@ -81,6 +90,7 @@ def metrics(counts: list[int]) -> Iterator[tuple[int, list[str]]]:
 
 def drain(port: int, seconds: float) -> float:
     quick = DRAIN.replace("min(10, seconds)", "0").replace("time.sleep(1)", "time.sleep(0.01)")
+    quick = quick.replace("min(5, left)", "min(0.2, left)")
     names = "vllm:num_requests_running,vllm:num_requests_waiting"
     start = time.monotonic()
     subprocess.run([sys.executable, "-c", quick, str(port), names, str(seconds)], check=True, timeout=30)
@@ -97,6 +107,15 @@ def test_pod_stops_when_the_drain_time_is_over() -> None:
     with metrics([1]) as (port, asked):
         assert drain(port, 0.5) < 10
     assert len(asked) > 1
+
+
+def test_pod_drains_while_the_metrics_are_slow_or_fail() -> None:
+    with metrics([1], delay=0.4) as (port, asked):
+        assert drain(port, 2) >= 2
+    assert len(asked) > 1
+    with metrics([None, None, 0]) as (port, asked):
+        drain(port, 20)
+    assert len(asked) == 3
 
 
 def test_pod_without_a_running_engine_stops_at_once() -> None:

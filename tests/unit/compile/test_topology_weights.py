@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.unit.compile.specs import context, pod, problem_paths, topology
-from tests.unit.compile.topologies import COMMIT, CONTEXT, FOLDER, HUB, env
+from tests.unit.compile.topologies import COMMIT, CONTEXT, FOLDER, HUB, args, env
 
 
 def test_weights_of_a_model_are_shared_read_only_behind_their_gate() -> None:
@@ -84,9 +86,19 @@ def test_adapters_are_mounted_and_named() -> None:
     found = pod(block, CONTEXT)
     given = found["containers"][0]["args"]
     at = given.index("--lora-modules")
-    assert given[at - 1] == "--enable-lora"
+    assert given[at - 2 : at] == ["--max-loras=4", "--enable-lora"]
     assert given[at + 1 : at + 5] == [f"{name}=/adapters/{name}" for name in "abcd"]
     assert [container["name"] for container in found["initContainers"]] == ["wait-for-c", "fetch-d"]
     mounts = {mount["mountPath"]: mount for mount in found["containers"][0]["volumeMounts"]}
     assert all(mounts[f"/adapters/{name}"]["readOnly"] for name in "abcd")
     assert mounts["/adapters/b"]["subPath"] == "x"
+
+
+def test_one_batch_may_use_every_adapter() -> None:
+    def most(count: int, **spec: Any) -> list[str]:
+        adapters = [{"name": f"a{number}", "image": {"ref": "r/a:1"}} for number in range(count)]
+        given = args(topology(model=FOLDER, adapters=adapters, **spec))
+        return [argument for argument in given if "max-loras" in argument]
+
+    assert [most(count) for count in (1, 2, 20)] == [[], ["--max-loras=2"], ["--max-loras=8"]]
+    assert most(2, engineArgs={"max-loras": 1}) == ["--max-loras=1"]

@@ -15,7 +15,7 @@ def test_one_node_is_a_deployment_behind_a_service() -> None:
     assert sorted(made) == ["Deployment", "NetworkPolicy", "Service"]
     container = pod(topology(model="many"), CONTEXT)["containers"][0]
     assert container["command"] == ["vllm", "serve"]
-    assert container["args"] == ["/model", "--served-model-name", "t", "--port=8000"]
+    assert container["args"] == ["/model", "--served-model-name", "t", "--port=8000", "--shutdown-timeout=20"]
     assert made["Service"]["spec"]["ports"][0] == {
         "name": "http",
         "port": 80,
