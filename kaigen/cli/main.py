@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import click
 
@@ -125,7 +127,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Looking for pydantic plugins in every installed package takes a tenth of a render, and kaigen has none.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     _open_streams()
-    sys.exit(run(arguments))
+    _exit(run(arguments))
+
+
+def _exit(code: int) -> NoReturn:
+    """Exit without freeing every object first, which takes a fifth of a short run; the system frees the memory."""
+    threads = sys.modules.get("threading")
+    if threads is not None and threads.active_count() > 1:
+        sys.exit(code)  # Python waits for the threads of users' kinds, if they have any.
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(BrokenPipeError):  # the reader of the output has exited
+            stream.flush()
+    os._exit(code)
 
 
 def _open_streams() -> None:
