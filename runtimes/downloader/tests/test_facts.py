@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
+import ipaddress
 import json
 import ssl
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
+from http.client import HTTPSConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from hub import COMMIT, Hub
+from kaigen_downloader import facts
+from kaigen_downloader.marker import Marker
 from runs import Runner, marker
 
 OBJECTS = "/api/v1/namespaces/models/configmaps"
@@ -38,11 +50,18 @@ def api(tmp_path: Path) -> Iterator[Api]:
     mount.mkdir()
     authority = trustme.CA()
     authority.cert_pem.write_to_path(mount / "ca.crt")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with serving(mount, context) as api:
+        yield api
+
+
+@contextlib.contextmanager
+def serving(mount: Path, context: ssl.SSLContext) -> Iterator[Api]:
+    """An API server whose clients have the service account's folder `mount`."""
     api = Api(mount)
     (mount / "namespace").write_text("models")
     (mount / "token").write_text(api.token + "\n")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"api": api}))
     server.socket = context.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
@@ -54,6 +73,30 @@ def api(tmp_path: Path) -> Iterator[Api]:
     yield api
     server.shutdown()
     server.server_close()
+
+
+def old_authority(folder: Path) -> ssl.SSLContext:
+    """Write `ca.crt`, an authority without the extensions that Python 3.13 requires, and return a server's context."""
+    now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kubernetes")])
+    ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+
+    def certificate(subject: x509.Name, public: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+        dated = x509.CertificateBuilder().not_valid_before(now - day).not_valid_after(now + day)
+        return dated.subject_name(subject).issuer_name(name).public_key(public).serial_number(7)
+
+    authority = certificate(name, ca_key.public_key()).add_extension(
+        x509.BasicConstraints(ca=True, path_length=None), critical=True
+    )
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    server = certificate(x509.Name([]), key.public_key()).add_extension(address, critical=True)
+    (folder / "ca.crt").write_bytes(authority.sign(ca_key, hashes.SHA256()).public_bytes(Encoding.PEM))
+    pair = folder / "server.pem"
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    pair.write_bytes(private + server.sign(ca_key, hashes.SHA256()).public_bytes(Encoding.PEM))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair)
+    return context
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -188,6 +231,31 @@ def test_a_refusal_is_a_warning(
     assert done.code == 0
     assert f"warning: facts not written: the API server {said}" in done.err
     assert marker(dest) is not None
+
+
+def test_an_authority_of_an_older_cluster_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = ssl.create_default_context
+
+    def strict(**options: Any) -> ssl.SSLContext:
+        """The default context of Python 3.13, which the image has."""
+        context = create(**options)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(ssl, "create_default_context", strict)
+    context = old_authority(tmp_path)
+    with serving(tmp_path, context) as api:
+        port = int(api.env["KUBERNETES_SERVICE_PORT"])
+        with (
+            pytest.raises(ssl.SSLCertVerificationError, match="verify failed"),
+            closing(
+                HTTPSConnection("127.0.0.1", port, context=strict(cafile=str(tmp_path / "ca.crt")))
+            ) as connection,
+        ):
+            connection.request("GET", "/")
+        now = "2026-11-22T10:00:00+00:00"
+        done = facts.write("f", Marker("1", {"type": "http"}, "", (), now, now, 0), api.env)
+    assert done == "created ConfigMap models/f"
 
 
 def test_no_cluster_is_a_warning(hub: Hub, api: Api, run: Runner, dest: Path) -> None:
