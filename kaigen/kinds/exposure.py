@@ -63,7 +63,7 @@ class Gateway(Choice):
     section_name: ObjectName | None = Field(None, description="Listener of the Gateway `name`. Default: all.")
     timeout: Duration | None = Field(
         None,
-        description="Time limit of a request; a streamed response counts as one request.",
+        description="Time limit of a request; a streamed response counts as one request. Default: none.",
         examples=["10m"],
     )
 

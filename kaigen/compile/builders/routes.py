@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from kaigen.catalog.proxies import gateway_limit, ingress_limit
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.expressions import Release, Tree
-from kaigen.kinds.exposure import InferencePool, Route
+from kaigen.kinds.exposure import Gateway, InferencePool, Route
 
 WAVE = 4
 _GATEWAY = "gateway.networking.k8s.io"
@@ -15,7 +16,9 @@ _POOL = "inference.networking.k8s.io"
 _ORIGIN = ("spec", "route")
 
 
-def route_objects(frame: Frame, route: Route, *, service_port: Tree, pool: bool) -> list[Object]:
+def route_objects(
+    frame: Frame, route: Route, *, service_port: Tree, pool: bool, profile: str
+) -> list[Object]:
     """Return the objects that route requests for a host to the app.
 
     Args:
@@ -23,19 +26,31 @@ def route_objects(frame: Frame, route: Route, *, service_port: Tree, pool: bool)
         route: the spec's block.
         service_port: port of the app's Service.
         pool: whether to route to the app's InferencePool instead of its Service.
+        profile: name of the cluster's profile.
     """
     if route.ingress is not None:
         return [_ingress(frame, route, service_port)]
     assert route.gateway is not None
     gateways = [_gateway(frame, route)] if route.gateway.class_name else []
-    return [*gateways, _http_route(frame, route, service_port, pool)]
+    return [*gateways, _http_route(frame, route, service_port, pool, profile)]
 
 
 def _host(route: Route) -> Tree:
     return settings.text("route.host", route.host, "Host name of the route.", origin=(*_ORIGIN, "host"))
 
 
-def _http_route(frame: Frame, route: Route, service_port: Tree, pool: bool) -> Object:
+def _timeout(gateway: Gateway, profile: str) -> str:
+    """Return the time limit of a request in Gateway API's format; empty where the controller supports none.
+
+    Without a limit in the HTTPRoute, Envoy ends a request after 15 seconds (source:
+    https://gateway.envoyproxy.io/latest/tasks/traffic/http-timeouts). `0s` is no limit.
+    """
+    if gateway.timeout:
+        return gateway_duration(gateway.timeout)
+    return "" if gateway_limit(gateway.class_name, profile) else "0s"
+
+
+def _http_route(frame: Frame, route: Route, service_port: Tree, pool: bool, profile: str) -> Object:
     gateway = route.gateway
     assert gateway is not None
     parent: dict[str, Tree] = {"group": _GATEWAY, "kind": "Gateway"}
@@ -60,8 +75,9 @@ def _http_route(frame: Frame, route: Route, service_port: Tree, pool: bool) -> O
         "matches": [{"path": {"type": "PathPrefix", "value": route.path}}],
         "backendRefs": [backend],
     }
-    if gateway.timeout:
-        rule["timeouts"] = {"request": gateway_duration(gateway.timeout)}
+    timeout = _timeout(gateway, profile)
+    if timeout:
+        rule["timeouts"] = {"request": timeout, "backendRequest": timeout}
     return Object(
         role="httproute",
         wave=WAVE,
@@ -112,7 +128,8 @@ def _gateway(frame: Frame, route: Route) -> Object:
 def _ingress(frame: Frame, route: Route, service_port: Tree) -> Object:
     ingress = route.ingress
     assert ingress is not None
-    notes = dict(ingress.annotations)
+    limit = ingress_limit(ingress.class_name)
+    notes = {**(limit.annotations if limit else {}), **ingress.annotations}
     spec: dict[str, Tree] = {
         "ingressClassName": settings.text(
             "route.ingressClassName",

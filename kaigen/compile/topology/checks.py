@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pydantic.alias_generators import to_camel
 
+from kaigen.catalog.proxies import GatewayLimit, IngressLimit, gateway_limit, ingress_limit
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.expressions import SpecPath
@@ -25,6 +26,7 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     engine.check(spec, problems)
     _check_service(spec, engine, problems)
     _check_route(spec, problems)
+    _check_time_limit(resolution, problems)
     _check_engine_args(spec, engine, problems)
     _check_transfer(resolution, problems)
     _check_replicas(resolution, problems)
@@ -87,6 +89,23 @@ def _check_route(spec: TopologySpec, problems: Problems) -> None:
                 name = to_camel(field)
                 path = (*_SPEC, "route", "gateway", name)
                 report_ignored_field(problems, name, path, "on a Gateway of the app's own", "leave it out")
+
+
+def _check_time_limit(resolution: TopologyResolution, problems: Problems) -> None:
+    """Warn of a route that ends requests which a model may need longer for."""
+    route = resolution.spec.route
+    if route is None:
+        return
+    path: SpecPath = (*_SPEC, "route", "ingress", "className")
+    found: GatewayLimit | IngressLimit | None = None
+    if route.ingress is not None:
+        found = ingress_limit(route.ingress.class_name)
+    elif route.gateway is not None and route.gateway.timeout is None:
+        found = gateway_limit(route.gateway.class_name, resolution.context.profile.name)
+        path = (*_SPEC, "route", "gateway")
+    if found is not None and found.limit:
+        message = f"the load balancer ends requests after {found.limit}; a model may need longer"
+        problems.warning("KG0356", message, path, found.fix)
 
 
 def _check_engine_args(spec: TopologySpec, engine: Engine, problems: Problems) -> None:

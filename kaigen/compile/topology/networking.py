@@ -81,5 +81,11 @@ def route_objects_of(resolution: TopologyResolution) -> list[Object]:
         objects.append(inference_pool(frame, SERVE, spec.inference_pool, resolution.port))
     if spec.route is not None:
         pool = spec.inference_pool is not None
-        objects += route_objects(frame, spec.route, service_port=_service_port(resolution), pool=pool)
+        objects += route_objects(
+            frame,
+            spec.route,
+            service_port=_service_port(resolution),
+            pool=pool,
+            profile=resolution.context.profile.name,
+        )
     return objects

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from tests.unit.compile.specs import Object, app, objects, topology
-from tests.unit.compile.topologies import CONTEXT
+from typing import Any
+
+import pytest
+
+from kaigen.check.schema_check import check_object
+from tests.unit.compile.specs import Object, app, context, objects, problem_paths, topology
+from tests.unit.compile.topologies import CONTEXT, FOLDER
 
 
 def test_other_ports_are_open_among_the_pods_of_groups_only() -> None:
@@ -50,9 +55,63 @@ def test_route_sends_requests_to_the_inference_pool() -> None:
     made = objects(block, CONTEXT)
     rule = made["HTTPRoute"]["spec"]["rules"][0]
     assert rule["backendRefs"][0]["kind"] == "InferencePool"
-    assert rule["timeouts"] == {"request": "24h1m30s"}
+    assert rule["timeouts"] == {"request": "24h1m30s", "backendRequest": "24h1m30s"}
     pool = made["InferencePool"]["spec"]
     assert pool["endpointPickerRef"]["name"] == "epp"
     labels = made["Deployment"]["spec"]["template"]["metadata"]["labels"]
     assert pool["selector"]["matchLabels"].items() <= labels.items()
     assert app(block, CONTEXT).external_objects == (("Service", "epp"),)
+
+
+@pytest.mark.parametrize(
+    ("profile", "gateway", "timeouts"),
+    [
+        ("generic", {"name": "g"}, {"request": "0s", "backendRequest": "0s"}),
+        ("generic", {"className": "gke-l7-rilb"}, None),
+        ("gke", {"name": "g"}, None),
+        ("gke", {"className": "eg"}, {"request": "0s", "backendRequest": "0s"}),
+        ("gke", {"name": "g", "timeout": "90s"}, {"request": "1m30s", "backendRequest": "1m30s"}),
+    ],
+)
+def test_requests_have_no_time_limit_by_default(
+    profile: str, gateway: dict[str, Any], timeouts: dict[str, str] | None
+) -> None:
+    block = topology(model=FOLDER, route={"host": "h", "gateway": gateway})
+    made = objects(block, context(profile))["HTTPRoute"]
+    (rule,) = made["spec"]["rules"]
+    assert rule.get("timeouts") == timeouts
+    assert check_object(made) == []
+    warned = [("KG0356", "spec.route.gateway")] if timeouts is None else []
+    assert problem_paths(block, context(profile)) == warned
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        (
+            "nginx",
+            {"nginx.ingress.kubernetes.io/proxy-read-timeout": "90"},
+            {
+                "nginx.ingress.kubernetes.io/proxy-read-timeout": "90",
+                "nginx.ingress.kubernetes.io/proxy-send-timeout": "3600",
+            },
+        ),
+        (
+            "alb",
+            {},
+            {"alb.ingress.kubernetes.io/load-balancer-attributes": "idle_timeout.timeout_seconds=3600"},
+        ),
+        ("traefik", {}, {}),
+    ],
+)
+def test_ingress_has_the_time_limit_of_its_controller(
+    name: str, given: dict[str, str], expected: dict[str, str]
+) -> None:
+    route = {"host": "h", "ingress": {"className": name, "annotations": given}}
+    notes = objects(topology(model=FOLDER, route=route), CONTEXT)["Ingress"]["metadata"]["annotations"]
+    assert {key: value for key, value in notes.items() if "sync-wave" not in key} == expected
+
+
+def test_warns_of_an_ingress_whose_time_limit_no_annotation_raises() -> None:
+    block = topology(model=FOLDER, route={"host": "h", "ingress": {"className": "gce"}})
+    assert problem_paths(block, CONTEXT) == [("KG0356", "spec.route.ingress.className")]
