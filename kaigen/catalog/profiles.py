@@ -32,6 +32,7 @@ class Profile(Struct, frozen=True):
         gpu_runtime_class: of GPU pods; empty for none.
         spot: None where the profile knows no spot nodes.
         leader_worker_set: whether the cluster has LeaderWorkerSet.
+        job_set: whether the cluster has JobSet.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Profile(Struct, frozen=True):
     gpu_runtime_class: str
     spot: Spot | None
     leader_worker_set: bool
+    job_set: bool
 
 
 def profile_names() -> tuple[str, ...]:
@@ -68,4 +70,5 @@ def get_profile(name: str) -> Profile:
         gpu_runtime_class=data["gpuRuntimeClass"],
         spot=Spot(spot["nodeSelector"], spot["tolerations"]) if spot else None,
         leader_worker_set=data["leaderWorkerSet"],
+        job_set=data["jobSet"],
     )

@@ -1,4 +1,4 @@
-"""Policies for single kinds beyond their schema: Service, ConfigMap, JobSet."""
+"""Policies for single kinds beyond their schema: Service, ConfigMap, Job, JobSet."""
 
 from __future__ import annotations
 
@@ -71,6 +71,22 @@ def config_map_findings(obj: Object) -> Iterator[Problem]:
         yield Problem(codes.TOO_LARGE, message, (), hint, Severity.WARNING)
 
 
+def job_findings(obj: Object) -> Iterator[Problem]:
+    """Check the longest host name of the pods of an Indexed Job."""
+    name, spec = mapping(obj.get("metadata")).get("name"), mapping(obj.get("spec"))
+    completions = spec.get("completions")
+    if (
+        not isinstance(name, str)
+        or not isinstance(completions, int)
+        or spec.get("completionMode") != "Indexed"
+    ):
+        return
+    host = f"{name}-{max(completions - 1, 0)}"
+    if len(host) > 63:
+        message = f"its pods get host names of {len(host)} characters, such as {host}; the limit is 63"
+        yield Problem(codes.NAME_TOO_LONG, message, ("metadata", "name"))
+
+
 def job_set_findings(obj: Object) -> Iterator[Problem]:
     """Check the longest names of the Jobs and pods that a JobSet makes."""
     name = mapping(obj.get("metadata")).get("name")
@@ -94,6 +110,7 @@ def job_set_findings(obj: Object) -> Iterator[Problem]:
 
 POLICIES: dict[str, Callable[[Object], Iterator[Problem]]] = {
     "ConfigMap": config_map_findings,
+    "Job.batch": job_findings,
     "Service": service_findings,
     "JobSet.jobset.x-k8s.io": job_set_findings,
 }

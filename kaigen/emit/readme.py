@@ -87,5 +87,7 @@ def notes(app: App) -> str:
     kinds = {item.kind for item in app.objects}
     rolling = sorted(row.kind for row in KINDS.values() if row.lifecycle == "rolling")
     serving = [kind.lower() + "s" for kind in rolling if kind in kinds]
-    watched = ",".join([*serving, "pods", "services"]) if serving else "jobs,pods,pvc"
+    runs = {row.kind for row in KINDS.values() if row.lifecycle == "run"} & kinds | {"Job"}
+    running = [*(kind.lower() + "s" for kind in sorted(runs)), "pods", "pvc"]
+    watched = ",".join([*serving, "pods", "services"] if serving else running)
     return _NOTES.format(names="".join(names), watched=watched)

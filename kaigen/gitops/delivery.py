@@ -14,6 +14,7 @@ from kaigen.compile.field_expressions import HashedName
 from kaigen.gitops.own_kinds import DATA_KINDS
 from kaigen.kubernetes.manifest import mapping
 from kaigen.kubernetes.pods import containers, pod_templates
+from kaigen.kubernetes.runs import run_seconds
 from kaigen.kubernetes.schemas import is_cluster_scoped
 
 if TYPE_CHECKING:
@@ -125,8 +126,8 @@ def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()
         kinds.add((version, kind))
         namespaces.add("" if _is_global(version, kind) else body["metadata"].get("namespace", app.namespace))
         spec = body.get("spec") or {}
-        if kind == "Job":
-            deadlines.append(spec.get("activeDeadlineSeconds") or 0)
+        if (limit := run_seconds(body)) is not None:
+            deadlines.append(limit)
             metadata = item.object.body.get("metadata")
             name = metadata.get("name") if isinstance(metadata, Mapping) else None
             fixed_jobs |= not isinstance(name, HashedName)

@@ -153,11 +153,19 @@ class JobSpec(Choice):
     )
     nodes: Annotated[int, Field(ge=1, le=1024)] = Field(
         1,
-        description="Number of pods that work together, each on its own node. More than one makes an Indexed Job with "
-        "stable host names and the variables `NODE_RANK`, `NNODES`, `MASTER_ADDR` and `MASTER_PORT` for torchrun.",
+        description="Number of pods that work together, each on its own node. They have stable host names and the "
+        "variables of torchrun: `PET_NNODES`, `PET_NODE_RANK`, `PET_MASTER_ADDR`, `PET_MASTER_PORT` and "
+        "`PET_NPROC_PER_NODE`, the first four also without `PET_`.",
     )
-    retries: Annotated[int, Field(ge=0, le=100)] = Field(2, description="Number of retries of a failed pod.")
-    deadline: Duration | None = Field(None, description="Time limit of the job, including retries.")
+    groups: Literal["jobSet", "indexedJob"] | None = Field(
+        None, description="Workload kind for several nodes. Default: JobSet if the profile has it."
+    )
+    retries: Annotated[int, Field(ge=0, le=100)] = Field(
+        2, description="Number of retries of a failed pod. With several nodes, all pods start again."
+    )
+    deadline: Duration | None = Field(
+        None, description="Time limit of the job, including retries; of each attempt with a JobSet."
+    )
 
 
 class Job(Block):

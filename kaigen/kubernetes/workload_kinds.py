@@ -179,6 +179,7 @@ WORKLOAD_KINDS = (
             _MANAGED_BY,
         ),
         name=label_1035_name(63, "it becomes the value of a label"),
+        emitted=True,
         wave=3,
         # https://jobset.sigs.k8s.io/docs/reference/jobset.v1alpha2/, 2026-11-01
         health=HealthConditions(("Completed",), degraded=("Failed",), suspended=("Suspended",)),

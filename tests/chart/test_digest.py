@@ -39,7 +39,7 @@ def compiled(spec: dict[str, Any], **metadata: Any) -> Compiled:
 
 
 def job_name(app: App, values: dict[str, Any] | None = None) -> str:
-    return next(str(i.body["metadata"]["name"]) for i in app.render(values) if i.body["kind"] == "Job")
+    return next(str(i.body["metadata"]["name"]) for i in app.render(values) if i.object.hashed)
 
 
 _IMAGE = helm_texts().map(
@@ -137,7 +137,12 @@ def test_the_name_changes_only_with_the_pod_template(app_case: AppCase) -> None:
     assert hashed is not None
     fixed = {key: node for key, node in hashed.spec.items() if key not in MUTABLE_JOB_FIELDS}
     decisive = {setting.path for setting in find_settings(fixed)}
-    assert {"retries", "deadlineSeconds", "networkPolicy.enabled"}.isdisjoint(decisive)
+    # The retries of several nodes, and everything below a JobSet, are immutable.
+    of_several = hashed.spec.get("completionMode") != "NonIndexed"
+    mutable = (
+        {"networkPolicy.enabled"} if of_several else {"networkPolicy.enabled", "retries", "deadlineSeconds"}
+    )
+    assert mutable.isdisjoint(decisive)
     before = job_name(app, app_case.effective({}))
     for setting in app.settings:
         value: Any = filled(app)

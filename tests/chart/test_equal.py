@@ -157,8 +157,8 @@ def test_helm_tests_of_another_release_use_that_release(chart: Path, item: Compi
 @pytest.mark.parametrize("release", [None, "a-copy"], ids=["own", "other"])
 def test_a_jobs_name_ends_in_the_hash_of_its_spec(chart: Path, item: Compiled, release: str | None) -> None:
     hashed = {o.role for o in item.app.objects if o.hashed}
-    jobs = [o for o in by_helm(chart, item, release=release or "") if o["kind"] == "Job"]
-    assert len(jobs) == sum(o.kind == "Job" for o in item.app.objects) <= 1
+    jobs = [o for o in by_helm(chart, item, release=release or "") if o["kind"] in {"Job", "JobSet"}]
+    assert len(jobs) == sum(o.kind in {"Job", "JobSet"} for o in item.app.objects) <= 1
     prefix = release or item.app.name
     for job in jobs:
         wanted = f"{prefix}-{spec_digest(job['spec'])}" if hashed else prefix

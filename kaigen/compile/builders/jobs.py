@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
+
+from msgspec import Struct, field
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
@@ -25,14 +27,17 @@ def seconds(duration: str | None) -> int:
     return sum(int(n) * _UNITS[unit] for n, unit in re.findall(r"([0-9]+)([smhd])", duration or ""))
 
 
-def failure_policy(permanent: Mapping[str, tuple[int, ...]]) -> dict[str, Tree]:
-    """Return the policy that ignores evictions, and fails the Job where a retry cannot succeed.
+def failure_policy(
+    permanent: Mapping[str, tuple[int, ...]], *, disruption: Literal["Ignore", "FailJob"] = "Ignore"
+) -> dict[str, Tree]:
+    """Return the policy that fails the Job where a retry cannot succeed.
 
     Args:
         permanent: exit codes after which a retry cannot succeed, by container.
+        disruption: what an evicted pod does: nothing, or fail the Job.
     """
     rules: list[Tree] = [
-        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+        {"action": disruption, "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     ]
     for container, codes in permanent.items():
         rules.append(
@@ -44,89 +49,131 @@ def failure_policy(permanent: Mapping[str, tuple[int, ...]]) -> dict[str, Tree]:
     return {"rules": rules}
 
 
-def job(
-    frame: Frame,
-    pod: Mapping[str, Tree],
-    *,
-    role: str,
-    component: str,
-    wave: int,
-    retries: int,
-    deadline: str | None,
-    prefix: str = "",
-    origin: SpecPath,
-    permanent: Mapping[str, tuple[int, ...]] | None = None,
-    nodes: int = 1,
-    labels: Mapping[str, Tree] | None = None,
-    pod_annotations: Mapping[str, str] | None = None,
-    hashed: bool = True,
-    template: Mapping[str, Tree] | None = None,
-) -> Object:
-    """Return a Job.
+class Run(Struct, frozen=True):
+    """What a Job runs.
 
-    Args:
+    Attributes:
         frame: the app.
-        pod: spec of the pod.
-        role: the object's role, and the beginning of its helpers' names in the chart.
+        role: role of the object, and the beginning of its helpers' names in the chart.
         component: value of the component label.
-        wave: its sync wave.
-        retries: number of failed pods that are replaced.
+        wave: sync wave of the object.
+        pod: spec of the pod.
+        retries: how often failed pods are started again.
         deadline: longest duration.
-        prefix: prefix of its settings' paths.
         origin: the spec's block with `retries` and `deadline`.
+        prefix: prefix of the settings' paths.
         permanent: exit codes after which a retry cannot succeed, by container.
-        nodes: number of pods that work together; several need an Indexed Job.
-        labels: further labels of the Job itself.
-        pod_annotations: annotations of its pods.
-        hashed: whether its name ends in a hash; without one, the API server rejects changes.
+        nodes: number of pods that work together.
+        labels: further labels of the object itself.
+        pod_annotations: annotations of the pods.
+        hashed: whether the name ends in a hash; without one, the API server rejects changes.
         template: the whole pod template, in place of `pod`, `pod_annotations` and labels.
     """
-    own: dict[str, Tree] = {
-        "metadata": {
-            "labels": frame.selector(component),
-            **({"annotations": dict(pod_annotations)} if pod_annotations else {}),
-        },
-        "spec": dict(pod),
-    }
-    spec: dict[str, Tree] = {
-        "backoffLimit": settings.count(
-            f"{prefix}retries",
-            retries,
+
+    frame: Frame
+    role: str
+    component: str
+    wave: int
+    pod: Mapping[str, Tree]
+    retries: int
+    deadline: str | None
+    origin: SpecPath
+    prefix: str = ""
+    permanent: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    nodes: int = 1
+    labels: Mapping[str, Tree] | None = None
+    pod_annotations: Mapping[str, str] | None = None
+    hashed: bool = True
+    template: Mapping[str, Tree] | None = None
+
+    @property
+    def retry_limit(self) -> Setting:
+        """The setting `retries`."""
+        return settings.count(
+            f"{self.prefix}retries",
+            self.retries,
             "How many times failed pods are retried.",
-            origin=(*origin, "retries"),
-        ),
-        "activeDeadlineSeconds": Setting(
-            f"{prefix}deadlineSeconds",
-            seconds(deadline),
-            "Time limit in seconds, retries included; 0 for no limit.",
-            settings.SECONDS,
-            optional=True,
-            origin=(*origin, "deadline"),
-        ),
-        "completions": nodes,
-        "parallelism": nodes,
-        "completionMode": "Indexed" if nodes > 1 else "NonIndexed",
-        "podFailurePolicy": failure_policy(permanent or {}),
-        "template": dict(template) if template is not None else own,
-    }
-    name = HashedName(spec, f"{frame.name}.{role}.digest") if hashed else Release()
-    return Object(
-        role=role,
-        wave=wave,
-        body={
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": frame.metadata("", component, wave=wave, labels=labels, name=name),
-            "spec": spec,
-        },
-    )
+            origin=(*self.origin, "retries"),
+        )
+
+    def job_spec(
+        self,
+        limits: Mapping[str, Tree],
+        policy: Mapping[str, Tree],
+        time_limit: str = "Time limit in seconds, retries included",
+    ) -> dict[str, Tree]:
+        """Return the spec of a Job.
+
+        Args:
+            limits: fields that limit its retries.
+            policy: its `podFailurePolicy`.
+            time_limit: describes the setting of its time limit.
+        """
+        own: dict[str, Tree] = {
+            "metadata": {
+                "labels": self.frame.selector(self.component),
+                **({"annotations": dict(self.pod_annotations)} if self.pod_annotations else {}),
+            },
+            "spec": dict(self.pod),
+        }
+        return {
+            **limits,
+            "activeDeadlineSeconds": Setting(
+                f"{self.prefix}deadlineSeconds",
+                seconds(self.deadline),
+                f"{time_limit}; 0 for no limit.",
+                settings.SECONDS,
+                optional=True,
+                origin=(*self.origin, "deadline"),
+            ),
+            "completions": self.nodes,
+            "parallelism": self.nodes,
+            "completionMode": "Indexed" if self.nodes > 1 else "NonIndexed",
+            "podFailurePolicy": dict(policy),
+            "template": dict(self.template) if self.template is not None else own,
+        }
+
+    def object(self, types: Mapping[str, str], spec: Mapping[str, Tree]) -> Object:
+        """Return the object with this spec.
+
+        Args:
+            types: its `apiVersion` and `kind`.
+            spec: its spec.
+        """
+        name = HashedName(spec, f"{self.frame.name}.{self.role}.digest") if self.hashed else Release()
+        return Object(
+            role=self.role,
+            wave=self.wave,
+            body={
+                **types,
+                "metadata": self.frame.metadata(
+                    "", self.component, wave=self.wave, labels=self.labels, name=name
+                ),
+                "spec": spec,
+            },
+        )
+
+
+def job(run: Run) -> Object:
+    """Return a Job; an Indexed Job for several nodes.
+
+    When one of several nodes fails, the others fail as well, so each may be retried as often as one alone. None is of
+    use without the others, so the Job fails with the first that used up its retries.
+    """
+    limits: dict[str, Tree] = {"backoffLimit": run.retry_limit}
+    if run.nodes > 1:
+        limits = {"backoffLimitPerIndex": run.retry_limit, "maxFailedIndexes": 0}
+    spec = run.job_spec(limits, failure_policy(run.permanent))
+    return run.object({"apiVersion": "batch/v1", "kind": "Job"}, spec)
 
 
 def completion_test(frame: Frame, watched: Object, context: Context) -> list[Object]:
-    """Return the objects of `helm test` that wait until a Job is complete, with access to that Job only."""
+    """Return the objects of `helm test` that wait until a Job or JobSet is complete, with access to it only."""
     name = watched.body["metadata"]["name"]  # type: ignore[index, call-overload]
-    command: list[Tree] = ["wait", "--for=condition=complete", _timeout("1h", "the Job"), "job", name]
-    return watching_test(frame, context, group="batch", resource="jobs", name=name, command=command)
+    condition = "complete" if watched.kind == "Job" else "completed"
+    kind, group = watched.kind.lower(), str(watched.body["apiVersion"]).partition("/")[0]
+    command: list[Tree] = ["wait", f"--for=condition={condition}", _timeout("1h", "the Job"), kind, name]
+    return watching_test(frame, context, group=group, resource=f"{kind}s", name=name, command=command)
 
 
 def readiness_test(frame: Frame, watched: Object, context: Context, *, minutes: int) -> list[Object]:

@@ -295,6 +295,21 @@ def scratch_volume(limit: str = "", name: str = SCRATCH) -> dict[str, Tree]:
     return {"name": name, "emptyDir": {"sizeLimit": limit} if limit else {}}
 
 
+def gpu_count(resources: Resources) -> int:
+    """Return the GPUs, slices or devices that a `resources` block asks for: one where it only names a type."""
+    gpus = resources.gpus
+    if isinstance(gpus, GpuShare):
+        return gpus.count
+    if gpus is None:
+        return 1 if resources.gpu_type is not None else 0
+    return gpus
+
+
+def default_shared_memory(gpus: int) -> str:
+    """Return a size of `/dev/shm` that lets the processes of all GPUs of a pod exchange tensors."""
+    return f"{2 * gpus if gpus > 1 else 1}Gi"
+
+
 def shared_memory_volume(size: str) -> dict[str, Tree]:
     """Return the volume of `/dev/shm` with a size."""
     return {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}}

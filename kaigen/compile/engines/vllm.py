@@ -8,6 +8,7 @@ from typing import ClassVar
 from kaigen.catalog.engines import Version
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
+from kaigen.compile.builders.pods import default_shared_memory
 from kaigen.compile.engines.arguments import MANAGED_FLAGS, limit_arguments, with_engine_args
 from kaigen.compile.engines.base import Engine, HubAccess
 from kaigen.compile.engines.drain import SHUTDOWN_SECONDS
@@ -114,7 +115,7 @@ class Vllm(Engine):
 
     def shared_memory(self, gpus: int) -> str:
         """Return a size that lets the processes of all GPUs exchange tensors."""
-        return f"{2 * gpus if gpus > 1 else 1}Gi"
+        return default_shared_memory(gpus)
 
     def command(self, launch: Launch) -> dict[str, Tree]:
         """Return the command line, of Ray where the pods find each other by it."""

@@ -8,15 +8,26 @@ from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.weights import check_paths
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.ignored_fields import report_ignored_field
+from kaigen.compile.job.nodes import node_variables
 from kaigen.compile.job.pod import container_mounts
 from kaigen.compile.job.resolution import JobResolution
 from kaigen.compile.pod_template import check_pod_template
 from kaigen.compile.problems import Problems
 from kaigen.kinds.job import Inputs, JobSpec
 
-_CONTAINER_FIELDS = ("command", "args", "env", "params", "model", "inputs", "output", "resources", "nodes")
+_CONTAINER_FIELDS = (
+    "command",
+    "args",
+    "env",
+    "params",
+    "model",
+    "inputs",
+    "output",
+    "resources",
+    "nodes",
+    "groups",
+)
 """Fields about the container and its data, which a pod template sets itself."""
-_NODE_VARIABLES = ("NNODES", "NODE_RANK", "JOB_NAME", "MASTER_ADDR", "MASTER_PORT")
 
 
 def check_job(resolution: JobResolution, problems: Problems) -> None:
@@ -33,8 +44,10 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
         _check_template_fields(spec, problems)
         check_pod_template(spec.template, problems)
         return
+    if spec.groups is not None and spec.nodes == 1:
+        report_ignored_field(problems, "groups", ("spec", "groups"), "on one node", "leave it out")
     check_mounts(container_mounts(resolution), _mount_origin, problems)
-    _check_variables(spec, problems)
+    _check_variables(resolution, problems)
     if resolution.inputs is not None:
         long = isinstance(spec.inputs, Inputs)
         origin: SpecPath = ("spec", "inputs", "files") if long else ("spec", "inputs")
@@ -57,9 +70,10 @@ def _mount_origin(volumes: tuple[Tree, Tree]) -> SpecPath:
     return ("spec", field)
 
 
-def _check_variables(spec: JobSpec, problems: Problems) -> None:
+def _check_variables(resolution: JobResolution, problems: Problems) -> None:
     """Report two sources of one variable."""
-    for name in _NODE_VARIABLES if spec.nodes > 1 else ():
+    spec = resolution.spec
+    for name in (str(entry["name"]) for entry in node_variables(resolution)):
         if name in spec.env:
             message = f"`{name}` is set by kaigen for a Job of several nodes"
             problems.error("KG0313", message, ("spec", "env", name), "leave it out")

@@ -7,14 +7,16 @@ from collections.abc import Mapping
 from kaigen.compile.app import Object
 from kaigen.compile.builders.devices import claim_template
 from kaigen.compile.builders.frame import POD_SECURITY
-from kaigen.compile.builders.jobs import completion_test, job
+from kaigen.compile.builders.job_sets import job_set
+from kaigen.compile.builders.jobs import Run, completion_test, job
 from kaigen.compile.builders.network import headless_service, network_policy
 from kaigen.compile.builders.storage import claim
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES
 from kaigen.compile.expressions import JsonText, Tree
 from kaigen.compile.job.checks import check_job
-from kaigen.compile.job.pod import FETCH_INPUTS, MASTER_PORT, params_setting, pod_spec
-from kaigen.compile.job.resolution import JobResolution, resolve_job
+from kaigen.compile.job.nodes import MASTER_PORT
+from kaigen.compile.job.pod import FETCH_INPUTS, params_setting, pod_spec
+from kaigen.compile.job.resolution import JobResolution, Workload, resolve_job
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.pod_template import pod_template
 from kaigen.kinds.compat import Naming
@@ -34,11 +36,12 @@ def job_objects(resolution: JobResolution) -> list[Object]:
         objects.append(_params_map(resolution))
     if resources.device_class:
         objects.append(claim_template(frame, resources.device_class, resources.device_count))
-    if spec.nodes > 1:
+    if resolution.workload is Workload.INDEXED_JOB:
         objects.append(headless_service(frame, _COMPONENT, MASTER_PORT))
-    objects.append(network_policy(frame, among_themselves=spec.nodes > 1))
-    run = _job(resolution)
-    return [*objects, run, *completion_test(frame, run, resolution.context)]
+    objects.append(network_policy(frame, among_themselves=resolution.workload is not Workload.JOB))
+    make = job_set if resolution.workload is Workload.JOB_SET else job
+    workload = make(_run(resolution))
+    return [*objects, workload, *completion_test(frame, workload, resolution.context)]
 
 
 def _claim(resolution: JobResolution, output: OutputVolume) -> Object:
@@ -67,16 +70,16 @@ def _params_map(resolution: JobResolution) -> Object:
     )
 
 
-def _job(resolution: JobResolution) -> Object:
+def _run(resolution: JobResolution) -> Run:
     spec, weights, queue = resolution.spec, resolution.weights, resolution.spec.placement.queue
     level = spec.security.pod_security
     annotations = {POD_SECURITY: level} if level != "restricted" else {}
-    return job(
+    return Run(
         resolution.frame,
-        pod_spec(resolution) if spec.template is None else {},
-        role="job",
+        role="jobset" if resolution.workload is Workload.JOB_SET else "job",
         component=_COMPONENT,
         wave=_WAVE,
+        pod=pod_spec(resolution) if spec.template is None else {},
         retries=spec.retries,
         deadline=spec.deadline,
         origin=("spec",),

@@ -16,14 +16,13 @@ from kaigen.compile.builders.pods import (
 )
 from kaigen.compile.builders.variables import variables_of
 from kaigen.compile.builders.weights import inputs_container
-from kaigen.compile.expressions import Item, Joined, Release, Setting, Text, Tree
+from kaigen.compile.expressions import Item, Release, Setting, Text, Tree
+from kaigen.compile.job.nodes import node_defaults, node_variables, subdomain
 from kaigen.compile.job.resolution import JobResolution
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.job import Inputs, ModelUse
 
 FETCH_INPUTS = "fetch-inputs"
-MASTER_PORT = 29500
-"""Default port of torchrun's rendezvous (source: torch.distributed's documentation)."""
 _PARAMS_FOLDER = "/etc/kaigen"
 
 
@@ -45,7 +44,7 @@ def pod_spec(resolution: JobResolution) -> dict[str, Tree]:
             origin=("spec", "image"),
         ),
         **resolution.scheduling,
-        **({"subdomain": resolution.frame.headless_service} if spec.nodes > 1 else {}),
+        **subdomain(resolution),
         "securityContext": dict(resolution.security),
         **({"resourceClaims": claims} if resolution.resources.device_class else {}),
         **({"initContainers": init} if init else {}),
@@ -128,27 +127,13 @@ def _environment(resolution: JobResolution) -> list[Tree]:
     variables: list[Tree] = []
     if "HOME" not in spec.env:
         variables.append({"name": "HOME", "value": resolution.scratch_folder})
+    defaults = node_defaults(resolution)
+    variables += [{"name": name, "value": value} for name, value in defaults.items() if name not in spec.env]
     variables += variables_of(spec.env)
     params = params_setting(resolution)
     for name in spec.params:
         variables.append({"name": f"PARAM_{name.upper()}", "value": Text(Item(params, name), verbatim=True)})
-    return [*variables, *(_node_variables(resolution) if spec.nodes > 1 else [])]
-
-
-def _node_variables(resolution: JobResolution) -> list[Tree]:
-    """Return the variables by which the pods of several nodes find each other."""
-    index, job = "batch.kubernetes.io/job-completion-index", "batch.kubernetes.io/job-name"
-    return [
-        {"name": "NNODES", "value": str(resolution.spec.nodes)},
-        {"name": "NODE_RANK", "valueFrom": _label(index)},
-        {"name": "JOB_NAME", "valueFrom": _label(job)},
-        {"name": "MASTER_ADDR", "value": Joined(("$(JOB_NAME)-0.", resolution.frame.headless_service))},
-        {"name": "MASTER_PORT", "value": str(MASTER_PORT)},
-    ]
-
-
-def _label(name: str) -> dict[str, Tree]:
-    return {"fieldRef": {"fieldPath": f"metadata.labels['{name}']"}}
+    return [*variables, *node_variables(resolution)]
 
 
 def _inputs(resolution: JobResolution, inputs: Inputs) -> dict[str, Tree]:

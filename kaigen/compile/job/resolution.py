@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import Enum
 
 from msgspec import Struct
 
@@ -10,6 +11,8 @@ from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import (
     NO_RESOURCES,
     ResolvedResources,
+    default_shared_memory,
+    gpu_count,
     placement_fields,
     pod_security,
     resolve_resources,
@@ -28,6 +31,14 @@ _SCRATCH_FOLDERS = ("/tmp", "/scratch", "/var/tmp")
 """Folders that the container may write to; the first one without a volume is used."""
 
 
+class Workload(Enum):
+    """Which object runs the pods."""
+
+    JOB = "Job"
+    INDEXED_JOB = "Indexed Job"
+    JOB_SET = "JobSet"
+
+
 class JobResolution(Struct, frozen=True):
     """A Job with every decision that its spec leaves open.
 
@@ -37,6 +48,7 @@ class JobResolution(Struct, frozen=True):
         context: what it is compiled for.
         naming: names in its objects.
         frame: names and labels of its objects.
+        workload: which object runs the pods.
         resources: resources of each pod.
         inputs: files that are fetched before the run; None without inputs.
         output: the volume for results; None without one.
@@ -51,6 +63,7 @@ class JobResolution(Struct, frozen=True):
     context: Context
     naming: Naming
     frame: Frame
+    workload: Workload
     resources: ResolvedResources
     inputs: Inputs | None
     output: OutputVolume | None
@@ -71,7 +84,7 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
     """
     spec, frame = job.spec, frame_of(job.metadata)
     namespace = job.metadata.namespace or context.namespace
-    resources = problems.attempt(lambda: _resources(spec.resources, context), NO_RESOURCES)
+    resources = problems.attempt(lambda: _resources(spec.resources, context, naming), NO_RESOURCES)
     inputs = Inputs(files=spec.inputs) if isinstance(spec.inputs, list) else spec.inputs
     output = spec.output.volume if spec.output else None
     weights = problems.attempt(
@@ -90,6 +103,7 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         context=context,
         naming=naming,
         frame=frame,
+        workload=_workload(spec, context),
         resources=resources,
         inputs=inputs,
         output=output,
@@ -100,9 +114,18 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
     )
 
 
-def _resources(resources: Resources, context: Context) -> ResolvedResources:
-    has_gpu = resources.gpus is not None or resources.gpu_type is not None
-    cpu, memory = ("4", "16Gi") if has_gpu else ("1", "4Gi")
+def _workload(spec: JobSpec, context: Context) -> Workload:
+    if spec.nodes == 1 or spec.template is not None:
+        return Workload.JOB
+    job_set = context.profile.job_set if spec.groups is None else spec.groups == "jobSet"
+    return Workload.JOB_SET if job_set else Workload.INDEXED_JOB
+
+
+def _resources(resources: Resources, context: Context, naming: Naming) -> ResolvedResources:
+    gpus = gpu_count(resources)
+    cpu, memory = ("4", "16Gi") if gpus else ("1", "4Gi")
+    if gpus and resources.shared_memory is None and not naming.plain:
+        resources = resources.model_copy(update={"shared_memory": default_shared_memory(gpus)})
     return resolve_resources(resources, context, cpu=cpu, memory=memory)
 
 

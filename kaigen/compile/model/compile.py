@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders.access import facts_access
-from kaigen.compile.builders.jobs import job, test_hook
+from kaigen.compile.builders.jobs import Run, job, test_hook
 from kaigen.compile.builders.network import network_policy
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES
 from kaigen.compile.kind_compiler import Description, KindCompiler
@@ -21,16 +21,18 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
     spec, frame = resolution.spec, resolution.frame
     queue = spec.placement.queue
     download = job(
-        frame,
-        download_pod(resolution),
-        role="job",
-        component="download",
-        wave=WAVE,
-        retries=spec.retries,
-        deadline=spec.deadline,
-        origin=("spec",),
-        permanent={FETCH: PERMANENT_EXIT_CODES},
-        labels={"kueue.x-k8s.io/queue-name": queue} if queue else None,
+        Run(
+            frame,
+            role="job",
+            component="download",
+            wave=WAVE,
+            pod=download_pod(resolution),
+            retries=spec.retries,
+            deadline=spec.deadline,
+            origin=("spec",),
+            permanent={FETCH: PERMANENT_EXIT_CODES},
+            labels={"kueue.x-k8s.io/queue-name": queue} if queue else None,
+        )
     )
     test = test_hook(frame, verification_pod(resolution), annotations=mount_annotations(resolution.model))
     return [

@@ -44,6 +44,8 @@ OUTPUT = {"volume": {"size": "1Gi"}}
         ({"params": {"a": 1, "A": 2}}, [("KG0313", "spec.params.A")]),
         ({"params": {"a": 1}, "env": {"PARAM_A": "x"}}, [("KG0313", "spec.params.a")]),
         ({"nodes": 2, "env": {"NODE_RANK": "1"}}, [("KG0313", "spec.env.NODE_RANK")]),
+        ({"nodes": 2, "env": {"PET_NNODES": "1"}}, [("KG0313", "spec.env.PET_NNODES")]),
+        ({"groups": "jobSet"}, [("KG0340", "spec.groups")]),
         ({"env": {"NODE_RANK": "1", "HOME": "/root"}}, []),
         ({"model": {"name": "one", "mountPath": "/output/"}, "output": OUTPUT}, [("KG0314", "spec.model")]),
         (
@@ -92,21 +94,108 @@ def test_negative_zero_is_reported() -> None:
     assert [item.code for item in unsupported_values({"a": -0.0})] == ["KG0312"]
 
 
-def test_several_nodes_find_each_other() -> None:
-    block = job(nodes=3)
+def variables(made: Any) -> dict[str, Any]:
+    """Return the variables of a pod's container by name."""
+    return {entry["name"]: entry for entry in made["containers"][0]["env"]}
+
+
+INDEX = {"fieldRef": {"fieldPath": "metadata.labels['batch.kubernetes.io/job-completion-index']"}}
+
+
+def test_pods_of_an_indexed_job_find_each_other() -> None:
+    block = job(nodes=3, groups="indexedJob")
     made, spec = objects(block), pod(block)
     run, service = made["Job"]["spec"], made["Service"]
     assert (run["completions"], run["parallelism"], run["completionMode"]) == (3, 3, "Indexed")
-    variables = {entry["name"]: entry for entry in spec["containers"][0]["env"]}
-    assert variables["NNODES"]["value"] == "3"
-    assert "job-completion-index" in variables["NODE_RANK"]["valueFrom"]["fieldRef"]["fieldPath"]
     assert spec["subdomain"] == service["metadata"]["name"]
+    env = variables(spec)
     # A pod of an Indexed Job is called JOB-INDEX, and its host name is below the headless Service's.
-    assert variables["MASTER_ADDR"]["value"] == f"$(JOB_NAME)-0.{service['metadata']['name']}"
-    assert list(variables).index("JOB_NAME") < list(variables).index("MASTER_ADDR")
-    assert variables["MASTER_PORT"]["value"] == str(service["spec"]["ports"][0]["port"])
+    assert env["MASTER_ADDR"]["value"] == f"$(JOB_NAME)-0.{service['metadata']['name']}"
+    assert list(env).index("JOB_NAME") < list(env).index("MASTER_ADDR")
+    assert env["MASTER_PORT"]["value"] == str(service["spec"]["ports"][0]["port"])
     assert service["spec"]["clusterIP"] == "None"
     assert service["spec"]["publishNotReadyAddresses"] is True
+
+
+def test_each_rank_of_an_indexed_job_has_retries_of_its_own() -> None:
+    """A lost rank fails all others, and one more failure than retries would end a common limit at once."""
+    run = objects(job(nodes=4, groups="indexedJob", retries=2))["Job"]["spec"]
+    assert (run["backoffLimitPerIndex"], run["maxFailedIndexes"]) == (2, 0)
+    assert "backoffLimit" not in run
+
+
+def test_a_job_set_starts_all_pods_again() -> None:
+    made = objects(job(nodes=3, retries=4, deadline="1h"))
+    assert "Service" not in made
+    spec = made["JobSet"]["spec"]
+    assert spec["failurePolicy"]["maxRestarts"] == 4
+    (replicated,) = spec["replicatedJobs"]
+    run = replicated["template"]["spec"]
+    assert (run["completions"], run["parallelism"], run["completionMode"]) == (3, 3, "Indexed")
+    assert (run["backoffLimit"], run["activeDeadlineSeconds"]) == (0, 3600)
+    env = variables(run["template"]["spec"])
+    assert env["MASTER_ADDR"]["value"] == "$(JOB_NAME)-0.$(JOBSET_NAME)"
+    assert "subdomain" not in run["template"]["spec"]
+
+
+def test_a_job_set_fails_where_no_retry_can_succeed() -> None:
+    inputs = [{"url": "https://a.example/b"}]
+    spec = objects(job(nodes=2, inputs=inputs))["JobSet"]["spec"]
+    rules = {rule["name"]: rule for rule in spec["failurePolicy"]["rules"]}
+    assert list(rules) == ["timeLimit", "disruption", "permanent"]
+    assert rules["permanent"]["action"] == rules["timeLimit"]["action"] == "FailJobSet"
+    assert rules["disruption"]["onJobFailureMessagePatterns"] == ["has condition DisruptionTarget"]
+    policy = spec["replicatedJobs"][0]["template"]["spec"]["podFailurePolicy"]["rules"]
+    assert [rule["action"] for rule in policy] == ["FailJob", "FailJob"]
+
+
+@pytest.mark.parametrize("groups", ["jobSet", "indexedJob"])
+def test_torchrun_and_scripts_read_the_same_values(groups: str) -> None:
+    env = variables(pod(job(nodes=3, groups=groups, resources={"gpus": 8})))
+    for name in ("NNODES", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT"):
+        assert env[f"PET_{name}"] == {**env[name], "name": f"PET_{name}"}
+    assert (env["NNODES"]["value"], env["MASTER_PORT"]["value"]) == ("3", "29500")
+    assert env["NODE_RANK"]["valueFrom"] == INDEX
+    assert env["PET_NPROC_PER_NODE"]["value"] == "8"
+
+
+@pytest.mark.parametrize(
+    ("resources", "count"),
+    [
+        ({}, "1"),
+        ({"gpus": 0}, "1"),
+        ({"gpuType": "L4"}, "1"),
+        ({"gpus": {"deviceClassName": "gpu.nvidia.com", "count": 2}}, "2"),
+    ],
+)
+def test_one_process_for_each_gpu(resources: dict[str, Any], count: str) -> None:
+    block = job(nodes=2, resources=resources)
+    assert variables(pod(block))["PET_NPROC_PER_NODE"]["value"] == count
+
+
+def test_the_spec_decides_the_processes_of_a_node() -> None:
+    block = job(nodes=2, env={"PET_NPROC_PER_NODE": "auto"})
+    env = pod(block)["containers"][0]["env"]
+    assert [entry["value"] for entry in env if entry["name"] == "PET_NPROC_PER_NODE"] == ["auto"]
+
+
+@pytest.mark.parametrize(
+    ("profile", "kind"), [("generic", "JobSet"), ("k3s", "Job"), ("kind", "Job"), ("gke", "JobSet")]
+)
+def test_the_profile_decides_what_runs_several_nodes(profile: str, kind: str) -> None:
+    assert kind in objects(job(nodes=2), context(profile))
+
+
+@pytest.mark.parametrize(("gpus", "size"), [(1, "1Gi"), (8, "16Gi")])
+def test_shared_memory_grows_with_the_gpus(gpus: int, size: str) -> None:
+    made = pod(job(resources={"gpus": gpus}))
+    assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}} in made["volumes"]
+    assert {"name": "shm", "mountPath": "/dev/shm"} in made["containers"][0]["volumeMounts"]
+
+
+def test_shared_memory_of_the_spec_is_kept() -> None:
+    made = pod(job(resources={"gpus": 8, "sharedMemory": "64Gi"}))
+    assert {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "64Gi"}} in made["volumes"]
 
 
 def test_one_node_has_no_rendezvous() -> None:
