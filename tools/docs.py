@@ -1,4 +1,4 @@
-"""Generate schemas/ from the kinds, docs/cli.md from --help and docs/diagnostics.md from the codes.
+"""Generate schemas/ from the kinds, docs/cli.md from --help, docs/diagnostics.md from the codes, and docs/proven.md.
 
 `make docs` runs this; a test compares the committed files with its output.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+
+from tools import proven
 
 ROOT = Path(__file__).parent.parent
 
@@ -60,7 +62,12 @@ def diagnostics_page() -> str:
 
 def generated_files() -> dict[str, str]:
     """Return the content of every generated file by its path in the repository."""
-    return {**schema_files(), "docs/cli.md": cli_page(), "docs/diagnostics.md": diagnostics_page()}
+    return {
+        **schema_files(),
+        "docs/cli.md": cli_page(),
+        "docs/diagnostics.md": diagnostics_page(),
+        "docs/proven.md": proven.page(),
+    }
 
 
 def main() -> int:

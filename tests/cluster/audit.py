@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,7 @@ _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 POLICY: Object = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
-    "omitStages": ["RequestReceived", "ResponseStarted"],
+    "omitStages": ["RequestReceived"],
     "rules": [
         {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
         {"level": "None", "resources": [{"group": "", "resources": ["events"]}, {"group": "events.k8s.io"}]},
@@ -51,6 +51,7 @@ class Request:
         uri: Path and query.
         time: When it came, RFC 3339 with microseconds.
         body: What was sent; empty where nothing was or the policy leaves it out.
+        reason: Why it was allowed: with the role and its binding, where these did.
     """
 
     user: str
@@ -64,6 +65,7 @@ class Request:
     uri: str
     time: str
     body: Object
+    reason: str = ""
 
     @property
     def writes(self) -> bool:
@@ -117,13 +119,24 @@ class Audit:
 
     def requests(self, since: int = 0, until: int | None = None) -> Iterator[Request]:
         """All answered requests from one mark to another (to now where it is None)."""
+        yield from self._requests(since, until, ("ResponseComplete",))
+
+    def all_since(self, mark: int) -> Iterator[Request]:
+        """All requests since a mark, including watches that have not ended; those that have come twice."""
+        yield from self._requests(mark, None, ("ResponseStarted", "ResponseComplete"))
+
+    def _requests(self, since: int, until: int | None, stages: Collection[str]) -> Iterator[Request]:
         end = self.mark() if until is None else until
         with self._path.open("rb") as log:
             log.seek(since)
             for line in log.read(end - since).splitlines():
                 event = json.loads(line)
-                if event.get("stage") == "ResponseComplete" and "objectRef" in event:
+                if event.get("stage") in stages and "objectRef" in event:
                     yield _request(event)
+
+    def place(self) -> int:
+        """The size of the log: a mark that may lie before the last answered requests."""
+        return self._path.stat().st_size if self._path.exists() else 0
 
     def writes_since(
         self, mark: int, *, namespace: str | None = None, user: str | None = None
@@ -149,6 +162,7 @@ def _request(event: Object) -> Request:
     resource = target.get("resource", "")
     if "subresource" in target:
         resource = f"{resource}/{target['subresource']}"
+    body = event.get("requestObject")  # a list where it is a JSON patch
     return Request(
         user=(event.get("impersonatedUser") or event["user"]).get("username", ""),
         agent=event.get("userAgent", ""),
@@ -160,5 +174,6 @@ def _request(event: Object) -> Request:
         code=event.get("responseStatus", {}).get("code", 0),
         uri=event["requestURI"],
         time=event["requestReceivedTimestamp"],
-        body=event.get("requestObject") or {},
+        body=body if isinstance(body, dict) else {},
+        reason=event.get("annotations", {}).get("authorization.k8s.io/reason", ""),
     )

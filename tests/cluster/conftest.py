@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
 from runtimes.downloader.tests.hub import Hub
+from tests.cluster import proof
 from tests.cluster.apps import add_gpu_node
 from tests.cluster.argocd import ArgoCD
 from tests.cluster.flux import Flux
@@ -24,11 +25,31 @@ from tests.cluster.tools.parts import ToolsMissing, locate
 
 _LOGS = pytest.StashKey[list[str]]()
 _OUTPUT = "plane-logs"
+_PLACES = pytest.StashKey[Mapping[Plane, int]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Start with an empty list of logs."""
     config.stash[_LOGS] = []
+    for marker in (
+        "ran(*kinds, by): objects of these kinds run in the test; see the README of this folder",
+        "accepted(*kinds): an API server accepts objects of these kinds in the test",
+    ):
+        config.addinivalue_line("markers", marker)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Note where the audit logs are before the fixtures of a test start anything."""
+    item.stash[_PLACES] = proof.places()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    """Check what the markers of a test say, after it passed and before its objects go."""
+    yield
+    if marks := proof.marks(item):
+        proof.check(marks, item.stash[_PLACES])
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -51,6 +51,7 @@ class Node(Plane):
     def _locate(self) -> Mapping[str, Path]:
         return locate_node()
 
+    has_real_node = True
     _endpoint_reconciler = "lease"
 
     @property

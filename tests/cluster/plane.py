@@ -31,6 +31,10 @@ _CUSTOM_KIND = "apiextensions.k8s.io/v1/CustomResourceDefinition"
 _NAME = "kaigen"
 
 
+RUNNING: list[Plane] = []
+"""The planes of this process that are running."""
+
+
 class Plane:
     """A running control plane.
 
@@ -66,6 +70,7 @@ class Plane:
         for attempt in range(3):
             try:
                 self._start()
+                RUNNING.append(self)
                 return
             except PlaneError as error:
                 # Another process took a port between its choice and its use.
@@ -117,6 +122,8 @@ class Plane:
 
     def stop(self, *, keep: bool = False) -> None:
         """End every process and remove the folder, except the logs if ``keep`` is set."""
+        if self in RUNNING:
+            RUNNING.remove(self)
         self._end_processes()
         for entry in self.folder.iterdir():
             if entry.is_dir() and not (keep and entry == self.processes.logs):
@@ -343,6 +350,9 @@ class Plane:
     def _api_hosts(self) -> Sequence[str]:
         """Addresses and names in the certificate of the API server."""
         return [self.network.host]
+
+    has_real_node = False
+    """Whether containers run."""
 
     # With simulated nodes nothing uses the Service of the API server.
     _endpoint_reconciler = "none"

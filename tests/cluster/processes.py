@@ -171,6 +171,10 @@ class Processes:
         """End one process with SIGTERM, or with SIGKILL to simulate a crash."""
         self._ask("stop", name=name, number=signal.SIGKILL if kill else signal.SIGTERM, grace=grace)
 
+    def programs(self) -> set[Path]:
+        """Return the programs of all processes that were started, with links resolved."""
+        return {Path(command.argv[0]).resolve() for command in self._commands.values()}
+
     def start_again(self, name: str) -> int:
         """Start a stopped process with its former command line."""
         return self.start(self._commands[name])

@@ -99,7 +99,15 @@ def run_client(node: Node, namespace: str, code: str) -> str:
     return printed
 
 
-@pytest.mark.parametrize("form", ["manifests", "chart"])
+@pytest.mark.ran("PersistentVolumeClaim", "ServiceAccount", by=("node", "downloader"))
+@pytest.mark.ran("Job", "Deployment", "Service", by="node")
+@pytest.mark.parametrize(
+    "form",
+    [
+        "manifests",
+        pytest.param("chart", marks=pytest.mark.ran("Pod", "Role", "RoleBinding", by="node")),
+    ],
+)
 def test_a_model_is_fetched_read_by_a_job_and_served(
     node: Node, node_namespace: str, hub: Hub, tmp_path: Path, form: str
 ) -> None:

@@ -101,6 +101,7 @@ def served(node: Node, node_namespace: str, tmp_path: Path) -> str:
     return node_namespace
 
 
+@pytest.mark.ran("Deployment", "Service", by="node")
 def test_no_request_is_lost_in_a_rollout(node: Node, served: str, tmp_path: Path) -> None:
     client = start_client(node, served, 60)
     node.client.wait(POD, client, served, lambda pod: pod["status"]["phase"] == "Running", "running")
@@ -110,6 +111,7 @@ def test_no_request_is_lost_in_a_rollout(node: Node, served: str, tmp_path: Path
     assert counted.keys() == {"one", "two"}
 
 
+@pytest.mark.ran("PodDisruptionBudget", by="node")
 def test_a_drain_leaves_a_pod_until_another_is_ready(node: Node, served: str) -> None:
     drain = ["drain", NAME, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=40s"]
     selector = ["--pod-selector", "app.kubernetes.io/name=web"]

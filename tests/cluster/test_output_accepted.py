@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from kaigen.dialects.registry import KINDS
 from kaigen.kubernetes.pods import pod_templates
@@ -18,6 +19,7 @@ from tests.cases import cases, write_chart
 from tests.cluster.apps import CLAIM, JOB, POD, add_gpu_node, case, demo, job_name
 from tests.cluster.client import Object, is_true
 from tests.cluster.plane import Plane
+from tests.cluster.team import Team, changed
 
 LEVELS = ("restricted", "baseline", "privileged")
 
@@ -128,6 +130,24 @@ def test_every_object_is_accepted_as_manifest_and_chart(
     assert checked == len(case(cases()[name], "any"))
     for other in made - set(spaces.values()):
         plane.client.delete("v1/Namespace", other)
+
+
+CHARTS = {"charts": "oci://registry.invalid/charts"}
+SECRETS = {"secrets": {"externalSecrets": {"store": {"name": "vault"}}}}
+
+
+@pytest.mark.accepted("GitRepository", "HelmRelease", "OCIRepository", "ExternalSecret", "Application")
+def test_every_object_for_syncers_is_accepted(plane: Plane, namespace: str, tmp_path: Path) -> None:
+    syncers: Object = {"argocd": {"namespace": namespace}, "flux": {"namespace": namespace}}
+    for form, charts in (("chart", CHARTS), ("manifests", {})):
+        team = Team(tmp_path, "https://git.invalid/team.git", "prod", {**syncers, **charts}, space=namespace)
+        team.settings = {**SECRETS, "format": form}
+        source = {**team.specs["qwen"]["spec"]["source"]["huggingFace"], "tokenSecret": {"name": "hub"}}
+        team.specs["qwen"] = changed(team.specs["qwen"], source={"huggingFace": source})
+        for path, text in team.files().items():
+            if path.endswith(".yaml") and not path.endswith("kustomization.yaml") and "/chart/" not in path:
+                # The API server warns of Argo CD's own finalizer, so warnings are no errors here.
+                plane.client.apply(yaml.safe_load(text), force=True)
 
 
 def test_a_pod_that_is_not_restricted_is_refused(plane: Plane, namespace: str) -> None:

@@ -31,6 +31,8 @@ def started_after(plane: Plane, space: str, first: str, then: str) -> bool:
     return bool(jobs[then]["metadata"]["creationTimestamp"] >= jobs[first]["status"]["completionTime"])
 
 
+@pytest.mark.ran("Application", "AppProject", by="argocd")
+@pytest.mark.ran("Namespace", "ResourceQuota", by="kube-controller-manager")
 def test_argocd_keeps_a_repository_and_its_project_keeps_out_the_rest(
     plane: Plane, argocd: ArgoCD, team: Team, repository: Repository
 ) -> None:
@@ -81,6 +83,7 @@ def _is_refused(application: Object) -> bool:
     ) or "not permitted in project" in str(status.get("conditions", []))
 
 
+@pytest.mark.ran("ApplicationSet", by="argocd")
 def test_an_application_set_finds_the_apps_of_a_repository(
     plane: Plane, argocd: ArgoCD, team: Team, repository: Repository
 ) -> None:
@@ -103,6 +106,8 @@ def test_an_application_set_finds_the_apps_of_a_repository(
     remove_applications(plane, argocd, team.environment)
 
 
+@pytest.mark.ran("Kustomization", by="kustomize-controller")
+@pytest.mark.ran("GitRepository", by="source-controller")
 @pytest.mark.parametrize("account", ["", "deployer"])
 def test_flux_keeps_a_repository(plane: Plane, flux: Flux, team: Team, account: str) -> None:
     tenancy = {**TENANCY, **({"serviceAccount": account} if account else {})}

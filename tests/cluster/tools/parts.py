@@ -54,10 +54,17 @@ class Part:
     @property
     def version(self) -> str:
         """The version its go.mod requires, with its leading v."""
+        return self._required()[self.module]
+
+    def version_of(self, program: str) -> str:
+        """Return the version of the module that a program is built from, with its leading v."""
+        package, required = f"{self.packages[program]}/", self._required()
+        return required[max((name for name in required if package.startswith(f"{name}/")), key=len)]
+
+    def _required(self) -> dict[str, str]:
+        """Return the version of each module that its go.mod requires."""
         text = (self.folder / "go.mod").read_text()
-        found = re.search(rf"^(?:require|\t)\s*{re.escape(self.module)} (v\S+)$", text, re.MULTILINE)
-        assert found is not None, f"{self.name}/go.mod does not require {self.module}"
-        return found[1]
+        return dict(re.findall(r"^(?:require|\t)\s*(\S+) (v\S+)", text, re.MULTILINE))
 
     @property
     def ldflags(self) -> str:
