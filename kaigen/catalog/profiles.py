@@ -26,6 +26,8 @@ class Profile(Struct, frozen=True):
     Attributes:
         name: as in `kaigen.yaml`.
         storage_class: class of volumes whose spec names none; empty for the cluster's default.
+        access_modes: access modes that volumes can have, by storage class; a missing class may have all.
+        shared_volumes: classes of volumes that several nodes can write to, as text.
         gpu_label: node label with the GPU model.
         gpu_column: column of the GPU catalogue with the values of that label.
         gpu_tolerations: of GPU pods.
@@ -38,6 +40,8 @@ class Profile(Struct, frozen=True):
     name: str
     description: str
     storage_class: str
+    access_modes: Mapping[str, Sequence[str]]
+    shared_volumes: str
     gpu_label: str
     gpu_column: str
     gpu_tolerations: Sequence[Mapping[str, str]]
@@ -64,6 +68,8 @@ def get_profile(name: str) -> Profile:
         name=name,
         description=data["description"],
         storage_class=data["storageClassName"],
+        access_modes=data.get("accessModes", {}),
+        shared_volumes=data.get("sharedVolumes", ""),
         gpu_label=data["gpuLabel"]["key"],
         gpu_column=data["gpuLabel"]["column"],
         gpu_tolerations=data["gpuTolerations"],

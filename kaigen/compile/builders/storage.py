@@ -7,6 +7,7 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import KEEP, Frame
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, SpecPath
+from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Volume
 
 _MODES = {
@@ -14,6 +15,31 @@ _MODES = {
     "minItems": 1,
     "items": {"enum": ["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]},
 }
+
+
+def check_access_modes(volume: Volume, context: Context, origin: SpecPath, problems: Problems) -> None:
+    """Report access modes that the storage class of a volume cannot have: its claim would stay Pending.
+
+    Args:
+        volume: the spec's block.
+        context: its profile has the storage classes of such clusters.
+        origin: the spec's field of the volume.
+        problems: collects what is wrong.
+    """
+    profile = context.profile
+    named = volume.storage_class_name
+    storage_class = profile.storage_class if named is None else named
+    possible = profile.access_modes.get(storage_class)
+    for mode in volume.access_modes:
+        if possible is not None and mode not in possible:
+            problems.error(
+                "KG0319",
+                f"the storage class `{storage_class}` of profile `{profile.name}` has no volumes with the access "
+                f"mode {mode}",
+                (*origin, "accessModes"),
+                f"set `storageClassName` to {profile.shared_volumes}",
+            )
+            return
 
 
 def claim(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic.alias_generators import to_camel
 
 from kaigen.compile.builders.mounts import check_mounts
+from kaigen.compile.builders.storage import check_access_modes
 from kaigen.compile.builders.weights import check_paths
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.ignored_fields import report_ignored_field
@@ -40,6 +41,8 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
             ("spec", "output", "volume"),
             "use `accessModes: [ReadWriteMany]` with a storage class that supports it",
         )
+    if output:
+        check_access_modes(output, resolution.context, ("spec", "output", "volume"), problems)
     if spec.template is not None:
         _check_template_fields(spec, problems)
         check_pod_template(spec.template, problems)

@@ -269,3 +269,32 @@ def test_a_wave_among_the_annotations_moves_the_whole_app() -> None:
 
     assert waves(**{wave: "10"}) == {kind: number + 10 for kind, number in waves().items()}
     assert waves(**{wave: "-5"}) == {kind: number - 5 for kind, number in waves().items()}
+
+
+@pytest.mark.parametrize(
+    ("profile", "volume", "possible"),
+    [
+        ("eks", {"accessModes": ["ReadWriteMany"]}, False),
+        ("eks", {"accessModes": ["ReadWriteOnce", "ReadOnlyMany"]}, False),
+        ("eks", {"accessModes": ["ReadWriteMany"], "storageClassName": "gp2"}, False),
+        ("eks", {"accessModes": ["ReadWriteMany"], "storageClassName": "efs"}, True),
+        ("eks", {"accessModes": ["ReadWriteMany"], "storageClassName": ""}, True),
+        ("eks", {"accessModes": ["ReadWriteOncePod"]}, True),
+        ("aks", {"accessModes": ["ReadWriteMany"]}, False),
+        ("aks", {"accessModes": ["ReadWriteMany"], "storageClassName": "azurefile-csi"}, True),
+        ("gke", {"accessModes": ["ReadWriteMany"], "storageClassName": "premium-rwo"}, False),
+        ("gke", {"accessModes": ["ReadOnlyMany"]}, True),
+        ("k3s", {"accessModes": ["ReadWriteMany"]}, False),
+        ("kind", {"accessModes": ["ReadWriteMany"]}, False),
+        ("generic", {"accessModes": ["ReadWriteMany"]}, True),
+    ],
+)
+def test_access_modes_must_be_those_of_the_storage_class(
+    profile: str, volume: dict[str, Any], possible: bool
+) -> None:
+    volume = {"size": "1Gi", **volume}
+    expected = [] if possible else [("KG0319", "spec.store.volume.accessModes")]
+    assert problem_paths(model(store={"volume": volume}), context(profile)) == expected
+    output = {"volume": volume}
+    expected = [] if possible else [("KG0319", "spec.output.volume.accessModes")]
+    assert problem_paths(job(output=output), context(profile)) == expected
