@@ -47,6 +47,7 @@ class EngineFacts(Struct, frozen=True):
         metrics_path: HTTP path of its metrics.
         metrics: metric names by the load that they measure: `waiting`, `running`, `cache`.
         drain_metrics: metrics that count requests; empty when the engine drains itself.
+        guarded: path below which the engine asks for the API key.
         planned: whether kaigen calculates GPUs, nodes and parallelism of its models.
         adapters: whether it serves LoRA adapters.
         node_support: how it spans nodes, oldest version first; empty when it runs on one node.
@@ -62,6 +63,7 @@ class EngineFacts(Struct, frozen=True):
     metrics_path: str = "/metrics"
     metrics: Mapping[str, str] | None = None
     drain_metrics: Sequence[str] = ()
+    guarded: str = "/"
     planned: bool = False
     adapters: bool = False
     node_support: Sequence[NodeSupport] = ()
@@ -106,6 +108,7 @@ def engine_facts(name: str) -> EngineFacts:
         metrics_path=metrics.pop("path"),
         metrics=metrics,
         drain_metrics=row["drain_metrics"],
+        guarded=row["guarded"],
         planned=row["planned"],
         adapters=row["adapters"],
         node_support=[

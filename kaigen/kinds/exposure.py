@@ -96,8 +96,11 @@ class Route(Choice):
     host: Annotated[str, Field(pattern=HOST, max_length=253)] = Field(
         description="Host name of requests.", examples=["chat.example.com"]
     )
-    path: Annotated[str, Field(pattern=ROUTE_PATH, max_length=1024)] = Field(
-        "/", description="Path prefix of requests; it is not rewritten."
+    path: Annotated[str, Field(pattern=ROUTE_PATH, max_length=1024)] | None = Field(
+        None,
+        description="Path prefix of requests; it is not rewritten. Default: `/v1` with `auth` and vLLM, which asks for "
+        "the key on few other paths; else `/`.",
+        examples=["/v1"],
     )
     gateway: Gateway | None = Field(None, description="Use Gateway API with an HTTPRoute.")
     ingress: Ingress | None = Field(None, description="Use an Ingress.")

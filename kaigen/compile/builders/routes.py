@@ -17,22 +17,28 @@ _ORIGIN = ("spec", "route")
 
 
 def route_objects(
-    frame: Frame, route: Route, *, service_port: Tree, pool: bool, profile: str
+    frame: Frame, route: Route, *, path: str, service_port: Tree, pool: bool, profile: str
 ) -> list[Object]:
     """Return the objects that route requests for a host to the app.
 
     Args:
         frame: the app.
         route: the spec's block.
+        path: path prefix of requests.
         service_port: port of the app's Service.
         pool: whether to route to the app's InferencePool instead of its Service.
         profile: name of the cluster's profile.
     """
     if route.ingress is not None:
-        return [_ingress(frame, route, service_port)]
+        return [_ingress(frame, route, path, service_port)]
     assert route.gateway is not None
     gateways = [_gateway(frame, route)] if route.gateway.class_name else []
-    return [*gateways, _http_route(frame, route, service_port, pool, profile)]
+    backend: dict[str, Tree] = (
+        {"group": _POOL, "kind": "InferencePool", "name": Release(), "weight": 1}
+        if pool
+        else {"group": "", "kind": "Service", "name": Release(), "port": service_port, "weight": 1}
+    )
+    return [*gateways, _http_route(frame, route, path, backend, profile)]
 
 
 def _host(route: Route) -> Tree:
@@ -50,7 +56,7 @@ def _timeout(gateway: Gateway, profile: str) -> str:
     return "" if gateway_limit(gateway.class_name, profile) else "0s"
 
 
-def _http_route(frame: Frame, route: Route, service_port: Tree, pool: bool, profile: str) -> Object:
+def _http_route(frame: Frame, route: Route, path: str, backend: dict[str, Tree], profile: str) -> Object:
     gateway = route.gateway
     assert gateway is not None
     parent: dict[str, Tree] = {"group": _GATEWAY, "kind": "Gateway"}
@@ -65,14 +71,9 @@ def _http_route(frame: Frame, route: Route, service_port: Tree, pool: bool, prof
         parent |= {"sectionName": gateway.section_name} if gateway.section_name else {}
     else:
         parent["name"] = Release()
-    backend: dict[str, Tree] = (
-        {"group": _POOL, "kind": "InferencePool", "name": Release(), "weight": 1}
-        if pool
-        else {"group": "", "kind": "Service", "name": Release(), "port": service_port, "weight": 1}
-    )
     # The CRD's defaults are written out, since Argo CD reports defaulted fields in lists as differences.
     rule: dict[str, Tree] = {
-        "matches": [{"path": {"type": "PathPrefix", "value": route.path}}],
+        "matches": [{"path": {"type": "PathPrefix", "value": path}}],
         "backendRefs": [backend],
     }
     timeout = _timeout(gateway, profile)
@@ -125,7 +126,7 @@ def _gateway(frame: Frame, route: Route) -> Object:
     )
 
 
-def _ingress(frame: Frame, route: Route, service_port: Tree) -> Object:
+def _ingress(frame: Frame, route: Route, path: str, service_port: Tree) -> Object:
     ingress = route.ingress
     assert ingress is not None
     limit = ingress_limit(ingress.class_name)
@@ -144,7 +145,7 @@ def _ingress(frame: Frame, route: Route, service_port: Tree) -> Object:
                 "http": {
                     "paths": [
                         {
-                            "path": route.path,
+                            "path": path,
                             "pathType": "Prefix",
                             "backend": {"service": {"name": Release(), "port": {"number": service_port}}},
                         }

@@ -26,6 +26,7 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     engine.check(spec, problems)
     _check_service(spec, engine, problems)
     _check_route(spec, problems)
+    _check_guard(spec, engine, problems)
     _check_time_limit(resolution, problems)
     _check_engine_args(spec, engine, problems)
     _check_transfer(resolution, problems)
@@ -89,6 +90,24 @@ def _check_route(spec: TopologySpec, problems: Problems) -> None:
                 name = to_camel(field)
                 path = (*_SPEC, "route", "gateway", name)
                 report_ignored_field(problems, name, path, "on a Gateway of the app's own", "leave it out")
+
+
+def _check_guard(spec: TopologySpec, engine: Engine, problems: Problems) -> None:
+    """Warn of ways around the API key: paths that the engine does not guard."""
+    guarded = engine.facts.guarded
+    if spec.auth is None or guarded == "/" or "auth" in engine.ignored_fields:
+        return
+    message = (
+        f"{engine.label} asks for the API key only below `{guarded}`; the model answers on other paths too"
+    )
+    route, service = spec.route, spec.service
+    if route is not None and route.path and not f"{route.path}/".startswith(f"{guarded}/"):
+        problems.warning(
+            "KG0359", message, (*_SPEC, "route", "path"), f"leave `path` out, or set `{guarded}`"
+        )
+    if service.type == "LoadBalancer" and not service.load_balancer_source_ranges:
+        hint = "list the allowed networks in `loadBalancerSourceRanges`, or use a `route`"
+        problems.warning("KG0359", message, (*_SPEC, "service", "type"), hint)
 
 
 def _check_time_limit(resolution: TopologyResolution, problems: Problems) -> None:

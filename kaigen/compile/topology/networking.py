@@ -7,8 +7,10 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.network import headless_service, network_policy, service
 from kaigen.compile.builders.routes import inference_pool, route_objects
 from kaigen.compile.builders.workloads import SERVE
+from kaigen.compile.engines.base import Engine
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
+from kaigen.kinds.topology import TopologySpec
 
 
 def service_objects(resolution: TopologyResolution) -> list[Object]:
@@ -73,6 +75,11 @@ def headless_services(resolution: TopologyResolution) -> list[Object]:
     return []
 
 
+def default_path(spec: TopologySpec, engine: Engine) -> str:
+    """Return the path that requests from outside may have: only what the engine guards, if there is a key."""
+    return "/" if spec.auth is None else engine.facts.guarded
+
+
 def route_objects_of(resolution: TopologyResolution) -> list[Object]:
     """Return the routes from outside the cluster, and the pool that picks a pod for each request."""
     spec, frame = resolution.spec, resolution.frame
@@ -84,6 +91,7 @@ def route_objects_of(resolution: TopologyResolution) -> list[Object]:
         objects += route_objects(
             frame,
             spec.route,
+            path=spec.route.path or default_path(spec, resolution.engine),
             service_port=_service_port(resolution),
             pool=pool,
             profile=resolution.context.profile.name,

@@ -25,6 +25,7 @@ ROW: dict[str, Any] = {
     "live": "/live",
     "metrics": {"path": "/tiny", "waiting": "tiny_waiting"},
     "drain_metrics": ["tiny_running"],
+    "guarded": "/",
     "planned": False,
     "adapters": False,
     "nodes": [],

@@ -115,3 +115,46 @@ def test_ingress_has_the_time_limit_of_its_controller(
 def test_warns_of_an_ingress_whose_time_limit_no_annotation_raises() -> None:
     block = topology(model=FOLDER, route={"host": "h", "ingress": {"className": "gce"}})
     assert problem_paths(block, CONTEXT) == [("KG0356", "spec.route.ingress.className")]
+
+
+@pytest.mark.parametrize(
+    "way", [{"gateway": {"name": "g", "namespace": "n"}}, {"ingress": {"className": "nginx"}}]
+)
+def test_a_route_leads_only_to_what_the_key_guards(way: Object) -> None:
+    def paths(**spec: Any) -> list[str]:
+        made = objects(
+            topology(model=FOLDER, route={"host": "h.example", **way, **spec.pop("route", {})}, **spec)
+        )
+        if "Ingress" in made:
+            return [path["path"] for path in made["Ingress"]["spec"]["rules"][0]["http"]["paths"]]
+        return [match["path"]["value"] for match in made["HTTPRoute"]["spec"]["rules"][0]["matches"]]
+
+    auth = {"auth": {"secret": "s"}}
+    assert paths() == ["/"]
+    assert paths(**auth) == ["/v1"]
+    assert paths(**auth, route={"path": "/v1/chat"}) == ["/v1/chat"]
+    assert paths(**auth, route={"path": "/"}) == ["/"]
+    assert paths(**auth, engine="transformers") == ["/"]
+
+
+@pytest.mark.parametrize(
+    ("path", "warned"), [("/", True), ("/v1", False), ("/v1/chat", False), ("/v10", True), (None, False)]
+)
+def test_a_route_around_the_key_is_a_warning(path: str | None, warned: bool) -> None:
+    route = {"host": "h", "ingress": {}, **({"path": path} if path else {})}
+    block = topology(model=FOLDER, route=route, auth={"secret": "s"})
+    found = [(code, at) for code, at in problem_paths(block, CONTEXT) if code == "KG0359"]
+    assert found == ([("KG0359", "spec.route.path")] if warned else [])
+    assert not any(
+        code == "KG0359" for code, _ in problem_paths(topology(model=FOLDER, route=route), CONTEXT)
+    )
+
+
+def test_a_load_balancer_around_the_key_is_a_warning() -> None:
+    service: Object = {"type": "LoadBalancer"}
+    for more, expected in (
+        ({}, [("KG0359", "spec.service.type")]),
+        ({"loadBalancerSourceRanges": ["10.0.0.0/8"]}, []),
+    ):
+        block = topology(model=FOLDER, service={**service, **more}, auth={"secret": "s"})
+        assert problem_paths(block, CONTEXT) == expected

@@ -153,7 +153,7 @@ from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB, KEDA,
         ({"model": "many", "service": {"type": "LoadBalancer"}}, [("KG0352", "spec.service.type")]),
         (
             {"model": "many", "service": {"type": "LoadBalancer"}, "auth": {"secret": "s"}},
-            [],
+            [("KG0359", "spec.service.type")],
         ),
         (
             {"model": "many", "service": {"loadBalancerSourceRanges": ["10.0.0.0/8"]}},
