@@ -14,10 +14,17 @@ with lazy_imports():
 
 
 class Spot(Struct, frozen=True):
-    """Node selector and tolerations for spot nodes."""
+    """Labels and tolerations of spot nodes.
+
+    Attributes:
+        node_selector: labels that every spot node has.
+        tolerations: of pods on spot nodes.
+        node_labels: labels of which every spot node has one.
+    """
 
     node_selector: Mapping[str, str]
     tolerations: Sequence[Mapping[str, str]]
+    node_labels: Sequence[Mapping[str, str]] = ()
 
 
 class Profile(Struct, frozen=True):
@@ -30,6 +37,8 @@ class Profile(Struct, frozen=True):
         shared_volumes: classes of volumes that several nodes can write to, as text.
         gpu_label: node label with the GPU model.
         gpu_column: column of the GPU catalogue with the values of that label.
+        cloud: provider of the instance types; empty for none.
+        gpu_instance_types: whether to select nodes by their instance type where they do not have the GPU's label.
         gpu_tolerations: of GPU pods.
         gpu_runtime_class: of GPU pods; empty for none.
         spot: None where the profile knows no spot nodes.
@@ -44,6 +53,8 @@ class Profile(Struct, frozen=True):
     shared_volumes: str
     gpu_label: str
     gpu_column: str
+    cloud: str
+    gpu_instance_types: bool
     gpu_tolerations: Sequence[Mapping[str, str]]
     gpu_runtime_class: str
     spot: Spot | None
@@ -72,9 +83,13 @@ def get_profile(name: str) -> Profile:
         shared_volumes=data.get("sharedVolumes", ""),
         gpu_label=data["gpuLabel"]["key"],
         gpu_column=data["gpuLabel"]["column"],
+        cloud=data.get("cloud", ""),
+        gpu_instance_types=data.get("gpuInstanceTypes", False),
         gpu_tolerations=data["gpuTolerations"],
         gpu_runtime_class=data["gpuRuntimeClass"],
-        spot=Spot(spot["nodeSelector"], spot["tolerations"]) if spot else None,
+        spot=Spot(spot.get("nodeSelector", {}), spot["tolerations"], spot.get("nodeLabels", ()))
+        if spot
+        else None,
         leader_worker_set=data["leaderWorkerSet"],
         job_set=data["jobSet"],
     )

@@ -106,9 +106,10 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
         context.profile,
         storage_class="",
         gpu_label="",
+        gpu_instance_types=False,
         gpu_tolerations=(),
         gpu_runtime_class="",
-        spot=replace(context.profile.spot, node_selector={}, tolerations=())
+        spot=replace(context.profile.spot, node_selector={}, tolerations=(), node_labels=())
         if context.profile.spot
         else None,
     )

@@ -18,10 +18,11 @@ from kaigen.kinds.provisioning import Karpenter
 NODES_LABEL = "kaigen.dev/nodes"
 """Label of nodes that belong to one app."""
 
-_CLASSES: Mapping[str, tuple[str, str]] = {
+CLASSES: Mapping[str, tuple[str, str]] = {
     "aks": ("karpenter.azure.com", "AKSNodeClass"),
     "eks": ("karpenter.k8s.aws", "EC2NodeClass"),
 }
+"""Group and kind of Karpenter's node class, by profile."""
 _LABEL_MAX = 63
 _ORIGIN = ("spec", "provisioning")
 
@@ -68,7 +69,7 @@ def node_class(karpenter: Karpenter, context: Context) -> tuple[str, str]:
         ProblemError: the profile has no node class and the spec does not name one in full.
     """
     given = karpenter.node_class
-    group, kind = _CLASSES.get(context.profile.name, ("", ""))
+    group, kind = CLASSES.get(context.profile.name, ("", ""))
     group, kind = given.group or group, given.kind or kind
     if not group or not kind:
         raise ProblemError(

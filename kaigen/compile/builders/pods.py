@@ -10,6 +10,7 @@ from msgspec import Struct
 from kaigen.catalog.gpus import get_gpu, gpu_names
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.node_affinity import Term, gpu_node_terms, label_term, with_node_terms
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, SpecPath, Tree
 from kaigen.compile.field_expressions import Spread
@@ -103,6 +104,7 @@ class ResolvedResources(Struct, frozen=True):
         has_gpu: whether the container has a GPU.
         shared_memory: size of `/dev/shm`; empty for the container runtime's default.
         scratch_limit: limit of the scratch volume; empty for none.
+        node_terms: terms of which a node must fulfill one; empty for any node.
     """
 
     requirements: dict[str, Any]
@@ -114,6 +116,7 @@ class ResolvedResources(Struct, frozen=True):
     has_gpu: bool
     shared_memory: str
     scratch_limit: str
+    node_terms: tuple[Term, ...] = ()
 
 
 NO_RESOURCES = ResolvedResources({}, {}, [], "", "", 0, False, "", "")
@@ -144,6 +147,7 @@ def resolve_resources(
     """
     profile = context.profile
     selector: dict[str, str] = {}
+    terms: tuple[Term, ...] = ()
     resource = resource or "nvidia.com/gpu"
     if resources.gpu_type is not None:
         gpu = get_gpu(resources.gpu_type)
@@ -159,7 +163,10 @@ def resolve_resources(
                 where,
                 "leave `gpuType` out and select the nodes with `placement.nodeSelector`",
             )
-        selector[profile.gpu_label] = label
+        if profile.gpu_instance_types:
+            terms = gpu_node_terms(gpu, _gpu_count(resources), profile)
+        else:
+            selector[profile.gpu_label] = label
     if resources.instance_type is not None:
         selector["node.kubernetes.io/instance-type"] = resources.instance_type
 
@@ -194,7 +201,13 @@ def resolve_resources(
         has_gpu=has_gpu,
         shared_memory=resources.shared_memory or "",
         scratch_limit=resources.ephemeral_storage or "",
+        node_terms=terms,
     )
+
+
+def _gpu_count(resources: Resources) -> int:
+    """Return how many GPUs a node must have."""
+    return 1 if resources.gpus is None or isinstance(resources.gpus, GpuShare) else max(1, resources.gpus)
 
 
 def placement_fields(
@@ -218,6 +231,7 @@ def placement_fields(
     """
     selector = dict(resources.node_selector) if resources else {}
     tolerations = list(resources.tolerations) if resources else []
+    affinity = with_node_terms(placement.affinity or {}, resources.node_terms if resources else ())
     if placement.spot:
         spot = context.profile.spot
         if spot is None:
@@ -228,6 +242,7 @@ def placement_fields(
                 "select spot nodes with `nodeSelector` and `tolerations`, or choose aks, eks or gke in kaigen.yaml",
             )
         selector |= spot.node_selector
+        affinity = with_node_terms(affinity, [label_term(labels) for labels in spot.node_labels])
         tolerations += spot.tolerations
     selector |= placement.node_selector
     tolerations += [each for each in placement.tolerations if each not in tolerations]
@@ -260,7 +275,7 @@ def placement_fields(
         ),
         "affinity": Setting(
             "affinity",
-            dict(placement.affinity or {}),
+            affinity,
             "Affinity of the pods.",
             settings.OBJECT,
             optional=True,

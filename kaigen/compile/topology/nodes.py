@@ -12,7 +12,7 @@ from kaigen.catalog.gpus import Gpu, get_gpu
 from kaigen.catalog.instances import instances
 from kaigen.catalog.profiles import Profile
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.builders.nodes import NODES_LABEL, NodePoolRequest, node_class, nodes_value
+from kaigen.compile.builders.nodes import CLASSES, NODES_LABEL, NodePoolRequest, node_class, nodes_value
 from kaigen.compile.builders.pods import ResolvedResources, placement_fields
 from kaigen.compile.context import Context
 from kaigen.compile.engines.launch import Parallelism
@@ -23,7 +23,6 @@ from kaigen.kinds.provisioning import Karpenter, Provisioning, ProvisioningRef
 from kaigen.kinds.topology import Topology
 
 NVIDIA = "nvidia.com"
-_CLOUDS = {"aks": "azure", "eks": "aws"}
 _KNOWN_DOMAINS = re.compile(
     r"(^|\.)(kubernetes\.io|k8s\.io|karpenter\.sh|karpenter\.k8s\.aws|azure\.com|google\.com|nvidia\.com)$"
 )
@@ -94,7 +93,7 @@ def resolve_node_pool(
     spec = topology.spec
     gpus = parallelism.gpus
     amounts = resources.requirements.get("limits", {})
-    requirements = _node_requirements(spec.resources, resources, context.profile, gpus)
+    requirements = _node_requirements(spec.resources, context.profile, gpus)
     group, kind = node_class(karpenter, context)
     return NodePoolRequest(
         karpenter=karpenter,
@@ -139,6 +138,7 @@ def scheduling_fields(
         resources = replace(
             resources,
             node_selector={NODES_LABEL: _nodes_value(topology, context)},
+            node_terms=(),
             tolerations=[*(each for each in resources.tolerations if each != tolerated), tolerated],
         )
         update["spot"] = False
@@ -149,14 +149,11 @@ def scheduling_fields(
     return placement_fields(frame, placement, context, resources)
 
 
-def _node_requirements(
-    requested: Resources, resolved: ResolvedResources, profile: Profile, gpus: int
-) -> dict[str, Sequence[str]]:
+def _node_requirements(requested: Resources, profile: Profile, gpus: int) -> dict[str, Sequence[str]]:
     """Return the allowed values by node label: instance types, or the GPU.
 
     Args:
         requested: the spec's block.
-        resolved: resources of one pod.
         profile: profile of the cluster.
         gpus: GPUs of each node.
 
@@ -165,12 +162,12 @@ def _node_requirements(
     """
     if requested.instance_type is not None:
         return {"node.kubernetes.io/instance-type": [requested.instance_type]}
-    label = profile.gpu_label
-    if label in resolved.node_selector and label.startswith("karpenter."):
-        count = {f"{label.rpartition('-')[0]}-count": [str(gpus)]} if gpus else {}
-        return {label: [resolved.node_selector[label]], **count}
     gpu = get_gpu(requested.gpu_type) if requested.gpu_type else None
-    cloud = _CLOUDS.get(profile.name)
+    label, value = profile.gpu_label, gpu.labels.get(profile.gpu_column) if gpu else None
+    if value is not None and label.startswith("karpenter."):
+        count = {f"{label.rpartition('-')[0]}-count": [str(gpus)]} if gpus else {}
+        return {label: [value], **count}
+    cloud = profile.cloud if profile.name in CLASSES else ""
     known = [
         each
         for each in (instances(cloud) if cloud and gpu else ())
@@ -187,7 +184,7 @@ def _node_requirements(
     return {"node.kubernetes.io/instance-type": alike}
 
 
-def _counts_hint(cloud: str | None, gpu: Gpu | None, counts: Sequence[int]) -> str:
+def _counts_hint(cloud: str, gpu: Gpu | None, counts: Sequence[int]) -> str:
     if gpu is None or not counts:
         return "set `resources.instanceType`"
     several = " or ".join(map(str, counts))

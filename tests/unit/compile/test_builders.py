@@ -194,7 +194,8 @@ def test_every_gpu_is_selected_by_its_label_or_rejected(profile: str, gpu: str) 
     if problem_paths(block, where):
         assert problem_paths(block, where) == [("KG0307", "spec.resources.gpuType")]
     else:
-        assert pod(block, where)["nodeSelector"][label]
+        made = pod(block, where)
+        assert label in made.get("nodeSelector", {}) or label in str(made["affinity"])
 
 
 def test_unknown_gpu_is_rejected() -> None:
@@ -221,7 +222,8 @@ def test_spot_nodes_are_selected_where_the_profile_has_them(profile: str) -> Non
         assert problem_paths(block, where) == [("KG0308", "spec.placement.spot")]
     else:
         spec = pod(block, where)
-        assert spot.node_selector.items() <= spec["nodeSelector"].items()
+        assert spot.node_selector.items() <= spec.get("nodeSelector", {}).items()
+        assert all(label in str(spec.get("affinity")) for labels in spot.node_labels for label in labels)
         assert list(spot.tolerations) == spec.get("tolerations", [])
 
 

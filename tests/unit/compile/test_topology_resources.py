@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.compile.specs import context, objects, pod, topology
+from tests.unit.compile.specs import context, job, objects, pod, topology
 from tests.unit.compile.topologies import CONTEXT, FOLDER
 
 
@@ -130,3 +130,66 @@ def test_toleration_appears_once() -> None:
     accepted = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
     made = pod(topology(model="many", resources={"gpus": 1}, placement={"tolerations": [accepted]}), CONTEXT)
     assert made["tolerations"] == [accepted]
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def node_terms(found: dict[str, Any]) -> list[dict[str, list[str]]]:
+    """Return the allowed values by label, of each term of a pod's node affinity."""
+    terms = found["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    return [{each["key"]: each["values"] for each in term["matchExpressions"]} for term in terms]
+
+
+def test_gpus_on_eks_are_on_nodes_of_karpenter_or_of_managed_node_groups() -> None:
+    """Only Karpenter sets its labels; nodes of managed node groups have their instance type as a label."""
+    resources = {"gpuType": "L4", "gpus": 4}
+    for found in (
+        pod(topology(model=FOLDER, resources=resources), context("eks")),
+        pod(job(command=["a"], resources=resources), context("eks")),
+    ):
+        assert not any("karpenter" in key for key in found.get("nodeSelector", {}))
+        assert node_terms(found) == [
+            {"karpenter.k8s.aws/instance-gpu-name": ["l4"]},
+            {"node.kubernetes.io/instance-type": ["g6.12xlarge", "g6.24xlarge", "g6.48xlarge"]},
+        ]
+    alone = pod(topology(model=FOLDER, resources={"gpuType": "L4"}, provisioning="karpenter"), context("eks"))
+    assert "affinity" not in alone
+
+
+def test_spot_nodes_on_eks_are_of_karpenter_or_of_managed_node_groups() -> None:
+    found = pod(
+        topology(model=FOLDER, resources={"gpuType": "L40S"}, placement={"spot": True}), context("eks")
+    )
+    kinds = [
+        {"karpenter.sh/capacity-type": ["spot"]},
+        {"eks.amazonaws.com/capacityType": ["SPOT"]},
+    ]
+    assert [{key: term[key] for key in term if "apacity" in key} for term in node_terms(found)] == kinds * 2
+
+
+def test_given_node_affinity_is_kept_next_to_the_gpus() -> None:
+    given = {
+        "nodeAffinity": {
+            REQUIRED: {
+                "nodeSelectorTerms": [
+                    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]},
+                    {"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a"]}]},
+                ]
+            }
+        },
+        "podAffinity": {},
+    }
+    block = topology(model=FOLDER, resources={"gpuType": "L4"}, placement={"affinity": given})
+    affinity = pod(block, context("eks"))["affinity"]
+    terms = affinity["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    assert [
+        ("matchFields" in term, [each["key"] for each in term["matchExpressions"]]) for term in terms
+    ] == [
+        (True, ["karpenter.k8s.aws/instance-gpu-name"]),
+        (True, ["node.kubernetes.io/instance-type"]),
+        (False, ["pool", "karpenter.k8s.aws/instance-gpu-name"]),
+        (False, ["pool", "node.kubernetes.io/instance-type"]),
+    ]
+    assert "podAffinity" in affinity
+    assert pod(block, CONTEXT)["affinity"] == given
