@@ -83,6 +83,7 @@ class App(Struct, frozen=True):
         pod_security: Pod Security level that its pods must satisfy.
         summary: one sentence about the app.
         version: version of the chart (SemVer).
+        digest_in_version: append a digest of its content to the version of the chart.
         app_version: commit of the model; empty when unknown.
         notes: what kaigen decided, for readers.
         labels: common labels of every object.
@@ -99,6 +100,7 @@ class App(Struct, frozen=True):
     pod_security: str = "restricted"
     summary: str = ""
     version: str = "0.1.0"
+    digest_in_version: bool = False
     app_version: str = ""
     notes: tuple[Note, ...] = ()
     labels: Mapping[str, Tree] = field(default_factory=dict)

@@ -56,6 +56,7 @@ class Context(Struct, frozen=True):
         images: kaigen's own runtime images by name.
         specs: the specs of the run, for references between them.
         patches: the user's patches, applied to the compiled objects; None for none.
+        digest_in_version: append a digest of its content to the version of each chart.
     """
 
     profile: Profile
@@ -64,3 +65,4 @@ class Context(Struct, frozen=True):
     images: Mapping[str, str] = field(default_factory=dict)
     specs: SpecIndex = field(default_factory=SpecIndex)
     patches: Patches | None = None
+    digest_in_version: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kaigen.config.file import ConfigFile
 from kaigen.config.gitops import GitOps
-from kaigen.config.settings import FILE_NAME
+from kaigen.config.settings import CHARTS_HINT, CHARTS_IN_ARTIFACT, FILE_NAME
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean
@@ -69,6 +69,16 @@ def check_tenancy(
                     "set `adminServiceAccount` to the account that creates namespaces and Applications",
                 )
             )
+
+
+def check_charts(file: ConfigFile, document: Document | None, problems: Diagnostics) -> None:
+    """Report charts that Flux would have to read from an artifact of manifests."""
+    flux = file.gitops.flux if file.gitops else None
+    if file.format != "chart" or flux is None or flux.oci is None or (file.gitops and file.gitops.charts):
+        return
+    assert document is not None
+    mark = document.mark(("gitops", "flux", "oci"))
+    problems.add(Diagnostic("KG0723", CHARTS_IN_ARTIFACT, mark, CHARTS_HINT))
 
 
 def check_env_placeholders(file: ConfigFile, document: Document | None, problems: Diagnostics) -> None:

@@ -64,10 +64,10 @@ class Flux(Block):
 
     namespace: LabelName = Field("flux-system", description="Namespace of the sources and Kustomizations.")
     interval: Duration = Field("10m", description="Interval at which the source is checked.")
-    timeout: Duration = Field(
-        "1h",
+    timeout: Duration | None = Field(
+        None,
         description="Time for an app to become healthy, including downloads of models, if its spec sets no "
-        "deadline.",
+        "deadline. Default: the time that its pods may take to start, or `1h` where that is not known.",
     )
     oci: Registry | None = Field(
         None,
@@ -79,7 +79,14 @@ class Flux(Block):
         "latest", description="Tag of that artifact."
     )
     secret: ObjectName | None = Field(
-        None, description="Secret with the credentials of the repository or registry."
+        None,
+        description="Secret with the credentials of the repository or registry. With `tenancy.serviceAccount`, "
+        "each namespace needs it.",
+    )
+    service_account: ObjectName | None = Field(
+        None,
+        description="ServiceAccount in this namespace that syncs what no account of a tenant syncs. Required where "
+        "Flux runs with `--default-service-account`.",
     )
     decryption: Decryption | None = Field(None, description="Decrypt files that are encrypted with SOPS.")
 

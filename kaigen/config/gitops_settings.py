@@ -42,20 +42,22 @@ class FluxSettings(Struct, frozen=True):
     Attributes:
         namespace: namespace of its sources and Kustomizations.
         interval: how often the source is checked.
-        timeout: time that an app may take to become healthy.
+        timeout: time that an app may take to become healthy; None for its start budget, or an hour.
         oci: artifact that replaces the Git repository, with `{env}`; None for the repository.
         tag: tag of that artifact.
         secret: Secret with the credentials of the source.
+        service_account: account in its namespace that syncs what no tenant's account syncs; None for the controllers'.
         decrypt: decrypt files that SOPS has encrypted.
         decryption_secret: Secret with the key; None for the cloud identity.
     """
 
     namespace: str = "flux-system"
     interval: str = "10m"
-    timeout: str = "1h"
+    timeout: str | None = None
     oci: str | None = None
     tag: str = "latest"
     secret: str | None = None
+    service_account: str | None = None
     decrypt: bool = False
     decryption_secret: str | None = None
 

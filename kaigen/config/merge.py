@@ -6,7 +6,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from kaigen.catalog.profiles import profile_names
-from kaigen.config.checks import check_clusters, check_env_placeholders, check_promotion, check_tenancy
+from kaigen.config.checks import (
+    check_charts,
+    check_clusters,
+    check_env_placeholders,
+    check_promotion,
+    check_tenancy,
+)
 from kaigen.config.file import ConfigFile, SharedFields, read_file
 from kaigen.config.gitops import gitops_settings
 from kaigen.config.images import own_images
@@ -68,6 +74,7 @@ def _merge(
     )
     check_clusters(file, environment, document, problems)
     check_tenancy(file, environment, document, problems)
+    check_charts(file, document, problems)
     check_env_placeholders(file, document, problems)
     problems.raise_errors()
     base = Config()

@@ -15,6 +15,9 @@ from kaigen.config.json_types import FieldPath, Json
 FILE_NAME = "kaigen.yaml"
 PINS_FOLDER = "pins"
 
+CHARTS_IN_ARTIFACT = "Flux cannot install charts from the artifact in `gitops.flux.oci`"
+CHARTS_HINT = "set `gitops.charts` to the registry of the charts, or `format` to `manifests`"
+
 Format = Literal["manifests", "chart", "both"]
 
 
@@ -95,6 +98,18 @@ class Config(Struct, frozen=True):
     gitops: GitOpsSettings | None = None
     environments: tuple[str, ...] = ()
     publish: PublishSettings | None = None
+
+    @property
+    def digest_in_version(self) -> bool:
+        """Whether the version of a chart ends in a digest of its content.
+
+        Flux upgrades a release whose chart is in Git when the version of the chart changes.
+        """
+        gitops = self.gitops
+        has_flux = gitops is not None and gitops.flux is not None and gitops.charts is None
+        return (has_flux and self.format == "chart") or (
+            self.publish is not None and self.publish.version_suffix
+        )
 
     @property
     def patch_files(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 from kaigen.compile.app import App, Object
@@ -18,6 +19,9 @@ from kaigen.yaml.dump import dump, entry_lines
 KUBE_VERSION = ">=1.31.0-0"
 """Oldest supported Kubernetes: podFailurePolicy is stable since 1.31."""
 
+VERSION_DIGEST_LENGTH = 12
+"""Digits of the digest in the version of a chart."""
+
 
 def chart_files(app: App, values: Mapping[str, Json] | None = None) -> dict[str, bytes]:
     """Return the files of an app's chart by path in the output tree.
@@ -27,9 +31,37 @@ def chart_files(app: App, values: Mapping[str, Json] | None = None) -> dict[str,
         values: settings with overrides applied; they become the chart's defaults.
     """
     folder = f"{app_folder(app)}/chart"
+    files = _files(app, values)
+    if app.digest_in_version:
+        files["Chart.yaml"] = header(app) + dump(_chart_yaml(app, _with_digest(app.version, files)))
+    return {f"{folder}/{path}": text.encode() for path, text in files.items()}
+
+
+def chart_version(app: App, values: Mapping[str, Json] | None = None) -> str:
+    """Return the version of an app's chart, which may end in a digest of its content.
+
+    Args:
+        app: the app.
+        values: as for `chart_files`.
+    """
+    return _with_digest(app.version, _files(app, values)) if app.digest_in_version else app.version
+
+
+def _with_digest(version: str, files: Mapping[str, str]) -> str:
+    """Return a version with a digest of the files as its build metadata (SemVer 2.0, 10)."""
+    content = sha256()
+    for path, text in sorted(files.items()):
+        data = text.encode()
+        content.update(b"%s\0%d\0%s" % (path.encode(), len(data), data))
+    joint = "." if "+" in version else "+"
+    return f"{version}{joint}{content.hexdigest()[:VERSION_DIGEST_LENGTH]}"
+
+
+def _files(app: App, values: Mapping[str, Json] | None) -> dict[str, str]:
+    """Return the files of the chart by path in it; its version has no digest."""
     used = app.default_values() if values is None else values
     files = {
-        "Chart.yaml": header(app) + dump(_chart_yaml(app)),
+        "Chart.yaml": header(app) + dump(_chart_yaml(app, app.version)),
         "values.yaml": header(app) + values_yaml(app, used),
         "values.schema.json": values_schema(app.settings),
         "README.md": readme(app, used),
@@ -39,16 +71,16 @@ def chart_files(app: App, values: Mapping[str, Json] | None = None) -> dict[str,
     for item in app.objects:
         if not item.verbatim:
             files[f"templates/{item.role}.yaml"] = template(app, item)
-    return {f"{folder}/{path}": text.encode() for path, text in files.items()}
+    return files
 
 
-def _chart_yaml(app: App) -> dict[str, Json]:
+def _chart_yaml(app: App, version: str) -> dict[str, Json]:
     return {
         "apiVersion": "v2",
         "name": app.name,
         "description": app.summary,
         "type": "application",
-        "version": app.version,
+        "version": version,
         **({"appVersion": app.app_version} if app.app_version else {}),
         "kubeVersion": KUBE_VERSION,
         "annotations": {

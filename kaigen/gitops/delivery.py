@@ -14,6 +14,7 @@ from kaigen.compile.field_expressions import HashedName
 from kaigen.gitops.own_kinds import DATA_KINDS
 from kaigen.kubernetes.manifest import mapping
 from kaigen.kubernetes.pods import containers, pod_templates
+from kaigen.kubernetes.queues import is_queued
 from kaigen.kubernetes.runs import run_seconds
 from kaigen.kubernetes.schemas import is_cluster_scoped
 
@@ -39,13 +40,16 @@ class AppFacts(Struct, frozen=True):
         kinds: apiVersion and kind of its objects, sorted.
         namespaces: namespaces of its objects, sorted; `""` for cluster-scoped objects.
         needs: apps that it waits for.
-        deadline_s: longest time limit of its Jobs and of the start of its other pods, in seconds; 0 if one has no limit
-            or there are none.
+        deadline_s: longest time limit of its Jobs in seconds; 0 if one has no limit or there are none.
+        start_s: longest time that its other pods may take to start, in seconds; 0 if it is not known, or a Job has no
+            limit.
+        queued: whether it has runs that wait in a queue of Kueue, suspended.
         scaled: apiVersion, kind and name of the objects that an autoscaler scales.
         rules: rules of its Roles.
         binds: kind and name of the roles that its RoleBindings refer to.
         pod_security: Pod Security level that its pods need.
         encrypted: whether it has files encrypted with SOPS; only its manifests include them.
+        homeless: whether one of those files names no namespace, and no object is in another one than the app.
         replaces: whether it has Jobs with fixed names, which must be replaced to change, and no data that the
             replacement would delete.
     """
@@ -58,11 +62,14 @@ class AppFacts(Struct, frozen=True):
     namespaces: tuple[str, ...] = ()
     needs: tuple[AppKey, ...] = ()
     deadline_s: int = 0
+    start_s: int = 0
+    queued: bool = False
     scaled: tuple[tuple[str, str, str], ...] = ()
     rules: tuple[Mapping[str, Any], ...] = ()
     binds: tuple[tuple[str, str], ...] = ()
     pod_security: str = "restricted"
     encrypted: bool = False
+    homeless: bool = False
     replaces: bool = False
 
     @property
@@ -105,13 +112,16 @@ def facts_digest(apps: Iterable[AppFacts]) -> str:
     return sha256(json.dumps([to_builtins(item) for item in apps]).encode()).hexdigest()
 
 
-def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()) -> AppFacts:
+def facts_of(
+    app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = (), chart_version: str = ""
+) -> AppFacts:
     """Return the facts about an app and its objects.
 
     Args:
         app: the app.
         objects: its objects, as rendered.
         needs: the apps that it waits for.
+        chart_version: version of its chart; the app's own version when empty.
     """
     kinds: set[tuple[str, str]] = set()
     namespaces: set[str] = set()
@@ -119,6 +129,7 @@ def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()
     rules: list[Mapping[str, Any]] = []
     binds: set[tuple[str, str]] = set()
     deadlines: list[int] = []
+    starts: list[int] = []
     fixed_jobs = False
     for item in objects:
         body = item.body
@@ -132,7 +143,7 @@ def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()
             name = metadata.get("name") if isinstance(metadata, Mapping) else None
             fixed_jobs |= not isinstance(name, HashedName)
         elif start := _start_seconds(body):
-            deadlines.append(start)
+            starts.append(start)
         elif kind == "HorizontalPodAutoscaler" or kind == "ScaledObject":
             target = spec.get("scaleTargetRef") or {}
             scaled.add(
@@ -152,18 +163,26 @@ def facts_of(app: App, objects: Sequence[Rendered], needs: Iterable[AppKey] = ()
         namespace=app.namespace,
         name=app.name,
         source=app.source,
-        version=app.version,
+        version=chart_version or app.version,
         kinds=tuple(sorted(kinds)),
         namespaces=tuple(sorted(namespaces)),
         needs=tuple(sorted(set(needs) - {(app.namespace, app.name)})),
         deadline_s=max(deadlines, default=0) if all(deadlines) else 0,
+        start_s=max(starts, default=0) if all(deadlines) else 0,
+        queued=any(is_queued(item.body) for item in objects),
         scaled=tuple(sorted(scaled)),
         rules=tuple(rules),
         binds=tuple(sorted(binds)),
         pod_security=app.pod_security,
         encrypted=any("sops" in item.body for item in objects),
+        homeless=namespaces <= {app.namespace, ""} and any(_is_homeless(item.body) for item in objects),
         replaces=fixed_jobs and not kind_names & DATA_KINDS,
     )
+
+
+def _is_homeless(body: Mapping[str, Any]) -> bool:
+    """Return whether an object is encrypted with SOPS and names no namespace."""
+    return "sops" in body and not body["metadata"].get("namespace")
 
 
 _SCHEDULING_S = 600

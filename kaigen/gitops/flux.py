@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from kaigen.gitops.delivery import AppFacts, Delivery
-from kaigen.gitops.health import health_of
+from kaigen.gitops.health import Health, health_of
 from kaigen.gitops.tenancy import TENANT_FOLDER, Tenant
+from kaigen.kubernetes.object_kind import HealthConditions
 
 Object = dict[str, Any]
 Files = dict[str, tuple[Object, Sequence[str]]]
@@ -20,6 +21,15 @@ FOLDER = "_flux"
 
 SLACK_S = 300
 """Seconds that an app may take in addition to the deadline of its Jobs: scheduling, pulling, mounting."""
+
+DEFAULT_TIMEOUT = "1h"
+"""Time for an app to become healthy when neither a setting nor its objects limit it."""
+
+QUEUE_TIMEOUT_S = 24 * 3600
+"""Seconds that the Jobs of a HelmRelease may wait in a queue: a release that takes longer fails and is retried."""
+
+_JOB = Health("batch/v1", "Job", HealthConditions(("Complete",), degraded=("Failed",)))
+"""Flux counts a suspended Job as healthy, which would release the apps that wait for a queued one."""
 
 _KUSTOMIZE = "kustomize.toolkit.fluxcd.io/v1"
 _SOURCE = "source.toolkit.fluxcd.io/v1"
@@ -53,6 +63,10 @@ def flux_files(delivery: Delivery, tenants: Sequence[Tenant]) -> Files:
         body = _kustomization(delivery, _tenant_name(delivery, tenant.namespace), path)
         body["spec"]["deletionPolicy"] = "Orphan"
         files[f"{FOLDER}/tenants/{tenant.namespace}.yaml"] = (body, ())
+    if delivery.service_account:
+        for home in sorted({app.namespace for app in delivery.apps}):
+            # An app's file has the app's name in its own, after the namespace.
+            files[f"{FOLDER}/apps/{home}.yaml"] = (_source(delivery, home), ())
     for app in delivery.apps:
         name = f"{FOLDER}/apps/{app.namespace}.{app.name}"
         if not delivery.as_chart(app):
@@ -75,7 +89,7 @@ _ONCE = ("Apply this once by hand; from then on Flux syncs the objects next to t
 
 
 def _home(delivery: Delivery, namespace: str) -> str:
-    """Namespace of an app's Kustomization: where the account is looked for in whose name it is synced."""
+    """Return the namespace of an app's Kustomization, its source and its account, which Flux looks for there."""
     return namespace if delivery.service_account else delivery.flux.namespace
 
 
@@ -93,7 +107,11 @@ def _metadata(delivery: Delivery, name: str, namespace: str = "") -> Object:
     return {"name": name, "namespace": home, "labels": dict(delivery.labels)}
 
 
-def _source(delivery: Delivery) -> Object:
+def _source(delivery: Delivery, home: str = "") -> Object:
+    """Return the source in a namespace, by default that of Flux.
+
+    Each tenant has its own: with `--no-cross-namespace-refs`, Flux reads no source of another namespace.
+    """
     flux = delivery.flux
     spec: Object = {"interval": flux.interval}
     if flux.oci:
@@ -108,16 +126,13 @@ def _source(delivery: Delivery) -> Object:
     return {
         "apiVersion": _SOURCE,
         "kind": kind,
-        "metadata": _metadata(delivery, delivery.project),
+        "metadata": _metadata(delivery, delivery.project, home),
         "spec": spec,
     }
 
 
-def _source_ref(delivery: Delivery, home: str = "") -> Object:
-    flux = delivery.flux
-    kind = "OCIRepository" if flux.oci else "GitRepository"
-    elsewhere = {"namespace": flux.namespace} if home not in {"", flux.namespace} else {}
-    return {"kind": kind, "name": delivery.project, **elsewhere}
+def _source_ref(delivery: Delivery) -> Object:
+    return {"kind": "OCIRepository" if delivery.flux.oci else "GitRepository", "name": delivery.project}
 
 
 def _folder(delivery: Delivery, *parts: str) -> str:
@@ -131,13 +146,15 @@ def _kustomization(delivery: Delivery, name: str, path: str, *, home: str = "", 
     spec: Object = {
         "interval": flux.interval,
         "retryInterval": "2m",
-        "sourceRef": _source_ref(delivery, home),
+        "sourceRef": _source_ref(delivery),
         "path": path,
         "prune": True,
         "wait": wait,
     }
     if wait:
-        spec["timeout"] = flux.timeout
+        spec["timeout"] = flux.timeout or DEFAULT_TIMEOUT
+    if flux.service_account and not home:
+        spec["serviceAccountName"] = flux.service_account
     return {
         "apiVersion": _KUSTOMIZE,
         "kind": "Kustomization",
@@ -146,27 +163,55 @@ def _kustomization(delivery: Delivery, name: str, path: str, *, home: str = "", 
     }
 
 
+def _timeout(delivery: Delivery, app: AppFacts) -> str:
+    """Return the time for an app to become healthy: a deadline of the spec, the setting, or what its pods may take."""
+    if app.deadline_s:
+        return f"{max(app.deadline_s, app.start_s) + SLACK_S}s"
+    if delivery.flux.timeout:
+        return delivery.flux.timeout
+    return f"{app.start_s + SLACK_S}s" if app.start_s else DEFAULT_TIMEOUT
+
+
+def _release_timeout(delivery: Delivery, app: AppFacts) -> str:
+    """Return the same for a release, which fails when it takes longer, also while a Job waits in a queue."""
+    if app.queued and not delivery.flux.timeout:
+        return f"{QUEUE_TIMEOUT_S + app.deadline_s + SLACK_S}s"
+    return _timeout(delivery, app)
+
+
+def _account(delivery: Delivery) -> Object:
+    """Return the field with the account that syncs an app; none for the account of the controller."""
+    account = delivery.service_account or delivery.flux.service_account
+    return {"serviceAccountName": account} if account else {}
+
+
+def _health_checks(app: AppFacts) -> Object:
+    """Return the field with the health checks of kinds that Flux does not know."""
+    checks = health_of(app.kinds)
+    if app.queued and (_JOB.api_version, _JOB.kind) in app.kinds:
+        checks.append(_JOB)
+    return {"healthCheckExprs": [check.cel(queued=app.queued) for check in checks]} if checks else {}
+
+
 def _app(delivery: Delivery, app: AppFacts) -> Object:
     home = _home(delivery, app.namespace)
     path = _folder(delivery, *app.key, "manifests")
     body = _kustomization(delivery, delivery.name(*app.key), path, home=home)
     spec = body["spec"]
-    if app.deadline_s:
-        spec["timeout"] = f"{app.deadline_s + SLACK_S}s"
+    spec["timeout"] = _timeout(delivery, app)
+    if app.homeless:
+        spec["targetNamespace"] = app.namespace
     needs = _needs(delivery, app)
     if needs:
         spec["dependsOn"] = needs
-    if delivery.service_account:
-        spec["serviceAccountName"] = delivery.service_account
+    spec |= _account(delivery)
     if app.replaces:
         spec["force"] = True
     flux = delivery.flux
     if flux.decrypt and app.encrypted:
         secret = {"secretRef": {"name": flux.decryption_secret}} if flux.decryption_secret else {}
         spec["decryption"] = {"provider": "sops", **secret}
-    expressions = [health.cel() for health in health_of(app.kinds)]
-    if expressions:
-        spec["healthCheckExprs"] = expressions
+    spec |= _health_checks(app)
     return body
 
 
@@ -205,7 +250,7 @@ def _helm_release(delivery: Delivery, app: AppFacts) -> Object:
     flux = delivery.flux
     spec: Object = {
         "interval": flux.interval,
-        "timeout": f"{app.deadline_s + SLACK_S}s" if app.deadline_s else flux.timeout,
+        "timeout": _release_timeout(delivery, app),
         "releaseName": app.name,
         "targetNamespace": app.namespace,
         "storageNamespace": app.namespace,
@@ -219,8 +264,9 @@ def _helm_release(delivery: Delivery, app: AppFacts) -> Object:
         spec["chart"] = {
             "spec": {
                 "chart": _folder(delivery, *app.key, "chart"),
-                "sourceRef": _source_ref(delivery, _home(delivery, app.namespace)),
-                "reconcileStrategy": "Revision",
+                "sourceRef": _source_ref(delivery),
+                # Its version ends in a digest of its content, so a commit upgrades only the releases that it changes.
+                "reconcileStrategy": "ChartVersion",
             }
         }
     needs = _needs(delivery, app)
@@ -231,8 +277,8 @@ def _helm_release(delivery: Delivery, app: AppFacts) -> Object:
     ]
     if ignored:
         spec["driftDetection"]["ignore"] = ignored
-    if delivery.service_account:
-        spec["serviceAccountName"] = delivery.service_account
+    spec |= _account(delivery)
+    spec |= _health_checks(app)
     return {
         "apiVersion": _HELM,
         "kind": "HelmRelease",

@@ -41,8 +41,13 @@ class Health(Struct, frozen=True):
             healthy=_lua_set(self.conditions.healthy),
         )
 
-    def cel(self) -> dict[str, str]:
-        """Return an entry of `healthCheckExprs`. A suspended object counts as healthy: Flux has no status for it."""
+    def cel(self, *, queued: bool = False) -> dict[str, str]:
+        """Return an entry of `healthCheckExprs`.
+
+        Args:
+            queued: a suspended object waits for its queue. Otherwise it counts as healthy: Flux has no status for it.
+        """
+        suspended = () if queued else self.conditions.suspended
         failed = [
             self._exists(self.conditions.degraded, "True"),
             self._exists(self.conditions.broken, "False"),
@@ -50,7 +55,7 @@ class Health(Struct, frozen=True):
         entry = {
             "apiVersion": self.api_version,
             "kind": self.kind,
-            "current": self._exists((*self.conditions.healthy, *self.conditions.suspended), "True"),
+            "current": self._exists((*self.conditions.healthy, *suspended), "True"),
         }
         failing = " || ".join(part for part in failed if part)
         return {**entry, "failed": failing} if failing else entry

@@ -18,6 +18,14 @@ TENANT_FOLDER = "_tenant"
 _LEVELS = ("privileged", "baseline", "restricted")
 _WRITE = ["get", "list", "watch", "create", "patch", "update", "delete"]
 _REMOVE = ["get", "list", "watch", "delete"]
+_READ = ["get", "list", "watch"]
+_RELEASES = ("", "Secret")
+"""What Helm stores its releases in."""
+_MADE = {
+    ("apps", "Deployment"): (("apps", "ReplicaSet"), ("", "Pod")),
+    ("apps", "StatefulSet"): (("", "Pod"),),
+}
+"""The objects that Flux reads to know the health of a kind (source: kstatus)."""
 
 
 class Tenant(Struct, frozen=True):
@@ -91,7 +99,7 @@ def _objects(
                 "apiVersion": "rbac.authorization.k8s.io/v1",
                 "kind": "Role",
                 "metadata": metadata(account),
-                "rules": _rules(apps),
+                "rules": _rules(delivery, namespace, apps),
             },
             {
                 "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -159,7 +167,7 @@ def _policies(directions: Sequence[str], metadata: Any) -> list[dict[str, Any]]:
     return policies
 
 
-def _rules(apps: list[AppFacts]) -> list[dict[str, Any]]:
+def _rules(delivery: Delivery, namespace: str, apps: list[AppFacts]) -> list[dict[str, Any]]:
     """Rights to keep the kinds that the apps hold, to remove those that they held before, and the rights their own
     Roles give, without which the API server would not let the account make those (source: Kubernetes, privilege
     escalation prevention).
@@ -167,7 +175,13 @@ def _rules(apps: list[AppFacts]) -> list[dict[str, Any]]:
     `bind` is named for the roles that are bound: a binding is tried before its role is there.
     """
     held = {pair for app in apps for pair in app.namespaced_kinds}
+    if delivery.settings.flux is not None and any(
+        delivery.as_chart(app) for app in apps if app.namespace == namespace
+    ):
+        held.add(_RELEASES)
     rules = [*_grants(held, _WRITE), *_grants({*OWN_KINDS} - held, _REMOVE)]
+    if delivery.settings.flux is not None:
+        rules += _grants({made for pair in held for made in _MADE.get(pair, ())} - held, _READ)
     own = {json.dumps(rule, sort_keys=True) for app in apps for rule in app.rules}
     for kind in ("Role", "ClusterRole"):
         names = sorted({name for app in apps for bound, name in app.binds if bound == kind})

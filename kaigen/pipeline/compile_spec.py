@@ -46,6 +46,7 @@ def make_context(config: Config, specs: SpecIndex, patches: Patches | None = Non
         images=config.images or default_images(),
         specs=specs,
         patches=patches,
+        digest_in_version=config.digest_in_version,
     )
 
 
@@ -97,7 +98,7 @@ def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     if app is None or problems.failed:
         return None
     kind = f"{spec.entry.kind} of {spec.entry.api_version}" if spec.lowered else spec.block.kind
-    return replace(app, source=spec.source, kind=kind)
+    return replace(app, source=spec.source, kind=kind, digest_in_version=context.digest_in_version)
 
 
 def _values(app: App, layers: Sequence[Overrides], found: Diagnostics) -> Mapping[str, Json]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaigen.check.schema_check import check_object
 from kaigen.config.settings import FILE_NAME
@@ -91,7 +92,8 @@ def _external(
         found.append(Diagnostic("KG0331", message, use.mark, hint, path=use.field))
     secrets = [item for item in secrets if item.keys or not external.by_key]
     compiled = []
-    for app in writer.secret_apps(secrets, external, FILE_NAME):
+    for plain in writer.secret_apps(secrets, external, FILE_NAME):
+        app = replace(plain, digest_in_version=config.digest_in_version)
         values = app.default_values()
         compiled.append(Compiled(app, values, app.render(values)))
     found += _problems(compiled, secrets, config)

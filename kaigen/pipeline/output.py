@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from kaigen.config.settings import CHARTS_HINT, CHARTS_IN_ARTIFACT
+from kaigen.diagnostics.errors import InputError
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
@@ -87,7 +89,10 @@ def output_files(compilation: Compilation, config: Config, form: Format | None =
     form = form or config.format
     files = compilation.files(form)
     if config.gitops is not None:
-        apps = [delivery.facts_of(item.app, item.objects, item.needs) for item in compilation.apps]
+        apps = [
+            delivery.facts_of(item.app, item.objects, item.needs, item.version_in(form))
+            for item in compilation.apps
+        ]
         files |= sync_tree(apps, config, form)
     return dict(sorted(files.items()))
 
@@ -96,6 +101,9 @@ def sync_tree(apps: Sequence[AppFacts], config: Config, form: Format) -> dict[st
     """Return the files for Argo CD and Flux, by facts about every app; none when kaigen.yaml configures neither."""
     if config.gitops is None:
         return {}
+    flux = config.gitops.flux
+    if form == "chart" and flux is not None and flux.oci is not None and config.gitops.charts is None:
+        raise InputError.of("KG0723", CHARTS_IN_ARTIFACT, hint=CHARTS_HINT)
     return gitops_files.sync_files(
         delivery.Delivery(config.environment, form == "chart", config.gitops, tuple(apps))
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from kaigen.check.schema_check import check_object
 from kaigen.compile.passthrough import app_name, passthrough_app, plain_namespace
 from kaigen.diagnostics.collector import Diagnostics
@@ -42,6 +44,7 @@ def compile_plain(
     app = passthrough_app(
         app_name(source, config.specs, taken), source, bodies, namespace, loaded.source.text
     )
+    app = replace(app, digest_in_version=config.digest_in_version)
     objects = app.render()
     for item, document in zip(objects, documents, strict=True):
         for problem in check_object(item.body, target=config.kubernetes):

@@ -46,6 +46,10 @@ class Compiled(Struct, frozen=True):
     patched: tuple[str, ...] = ()
     documents: tuple[Document, ...] = ()
 
+    def version_in(self, form: Format | str = "chart") -> str:
+        """Return the version of its chart; without its digest in a form that has no charts."""
+        return self.app.version if form == "manifests" else chart.chart_version(self.app, self.values)
+
     def files(self, form: Format) -> dict[str, bytes]:
         """Return the app's files by path in the output tree. Unchanged objects are in manifests only."""
         files: dict[str, bytes] = {}

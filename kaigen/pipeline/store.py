@@ -109,7 +109,7 @@ class Store:
 def _run_digest(config: Config, overrides: Sequence[Overrides]) -> str:
     """Return a digest of everything but the source files that a summary depends on."""
     meaning = {**to_builtins(config, enc_hook=str), "root": "", "output": "", "format": "", "publish": None}
-    meaning |= {"overrides": overrides, "build": build_id()}
+    meaning |= {"overrides": overrides, "build": build_id(), "versions": config.digest_in_version}
     if config.kinds or config.patches:
         meaning["extensions"] = extend_digest.extension_digest(config)
     return digest(json.dumps(meaning, sort_keys=True, default=repr).encode())

@@ -158,7 +158,7 @@ def summarize(item: Compiled, detail: Detail, position: int = -1) -> AppSummary:
     app = item.app
     facts = secrets = None
     if detail.facts:
-        facts = delivery.facts_of(app, item.objects, item.needs)
+        facts = delivery.facts_of(app, item.objects, item.needs, item.version_in(detail.form))
     if detail.secrets:
         secrets = expected.facts_of([item])
     keys = object_keys(item)

@@ -131,7 +131,7 @@ def _result(artifact: Artifact, digest: str, status: Status) -> ArtifactResult:
 
 
 def _version_exists(artifact: Artifact) -> InputError:
-    hint = "raise its version with the annotation `kaigen.dev/version`, or publish with --version-suffix"
+    hint = "raise its version with the annotation `kaigen.dev/version`, or set `publish.versionSuffix` in kaigen.yaml"
     return InputError.of(
         "KG0908",
         f"{artifact.reference} already has version {artifact.version} of chart {artifact.name}, with different content",

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import yaml
@@ -24,8 +21,6 @@ if TYPE_CHECKING:
     from kaigen.pipeline.result import Compilation, Compiled
 
 CHART_FIRST = ("Chart.yaml", "values.yaml", "values.schema.json", "templates/NOTES.txt")
-SUFFIX_LENGTH = 12
-_VERSION = re.compile(rb"^version: .*$", re.MULTILINE)
 
 
 def expand(text: str, config: Config, namespace: str = "") -> str:
@@ -40,9 +35,7 @@ def expand(text: str, config: Config, namespace: str = "") -> str:
     return text.replace("{env}", config.environment).replace("{namespace}", namespace)
 
 
-def chart_artifact(
-    item: Compiled, config: Config, url: str, materials: Mapping[str, str], *, suffix: bool = False
-) -> Artifact:
+def chart_artifact(item: Compiled, config: Config, url: str, materials: Mapping[str, str]) -> Artifact:
     """Return the chart of an app, packed like `helm package` does.
 
     Args:
@@ -50,23 +43,13 @@ def chart_artifact(
         config: the settings that it was compiled with.
         url: the OCI repository to push charts below.
         materials: SHA-256 of each input file.
-        suffix: append a digest of the content to its version.
 
     Raises:
         InputError: KG0906, the address is invalid.
     """
-    name, version = item.app.name, item.app.version
+    name, version = item.app.name, item.version_in("chart")
     folder = f"{item.app.namespace}/{name}/chart/"
     files = {path.removeprefix(folder): content for path, content in item.files("chart").items()}
-    if suffix:
-        digest = sha256(
-            b"".join(_framed(path, content) for path, content in sorted(files.items()))
-        ).hexdigest()
-        joint = "." if "+" in version else "+"
-        version = f"{version}{joint}{digest[:SUFFIX_LENGTH]}"
-        files["Chart.yaml"] = _VERSION.sub(
-            f"version: {json.dumps(version)}".encode(), files["Chart.yaml"], count=1
-        )
     archive = tgz(
         {f"{name}/{path}": content for path, content in files.items()},
         first=tuple(f"{name}/{path}" for path in CHART_FIRST),
@@ -88,10 +71,6 @@ def chart_artifact(
         parameters=_parameters(config, chart=name, namespace=item.app.namespace),
         materials=materials,
     )
-
-
-def _framed(path: str, content: bytes) -> bytes:
-    return b"%s\0%d\0%s" % (path.encode("utf-8", "surrogateescape"), len(content), content)
 
 
 def _metadata(chart_yaml: bytes) -> bytes:

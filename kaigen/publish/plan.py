@@ -26,7 +26,7 @@ from kaigen.publish.results import ArtifactResult, BranchResult
 from kaigen.publish.source import Source, read_source
 
 if TYPE_CHECKING:
-    from kaigen.config.settings import Config
+    from kaigen.config.settings import Config, Format
     from kaigen.pipeline.load import Loaded
     from kaigen.pipeline.result import Compilation
     from kaigen.publish.artifact import Artifact
@@ -170,6 +170,7 @@ def make_plan(
     artifacts: list[Artifact] = []
     warnings: dict[Diagnostic, None] = {}
     for config in configs:
+        config = _with_versions(config, where)
         loaded = load_specs((), config)
         compilation = compile_specs(loaded, config)
         warnings |= dict.fromkeys(compilation.diagnostics)
@@ -183,15 +184,18 @@ def make_plan(
             continue
         materials = _materials(loaded, config, source)
         if where.charts:
-            artifacts += [
-                chart_artifact(item, config, where.charts, materials, suffix=where.version_suffix)
-                for item in compilation.apps
-            ]
+            artifacts += [chart_artifact(item, config, where.charts, materials) for item in compilation.apps]
         if where.manifests:
             artifacts.append(_manifests(compilation, config, source, where.manifests, materials))
     for branch, trees in branches.items():
         _require_separate_folders(branch, trees)
     return Plan(git, source, branches, unique(artifacts), tuple(warnings), where.plain_http)
+
+
+def _with_versions(config: Config, where: Destination) -> Config:
+    """Return the settings with the destination's choice of versions, so that the trees name what is pushed."""
+    publish = config.publish or PublishSettings()
+    return replace(config, publish=replace(publish, version_suffix=where.version_suffix))
 
 
 def _manifests(
@@ -201,7 +205,8 @@ def _manifests(
     # The Flux objects are in the artifact only if Flux reads them from there; anyone else who applies the whole
     # artifact wants just the apps.
     read_by_flux = flux is not None and flux.oci is not None
-    files = output_files(compilation, config, "manifests") if read_by_flux else compilation.files("manifests")
+    form: Format = "chart" if config.format == "chart" else "manifests"
+    files = output_files(compilation, config, form) if read_by_flux else compilation.files("manifests")
     return manifests_artifact(compilation, files, config, source, url, materials)
 
 

@@ -216,7 +216,7 @@ def test_a_published_version_never_changes(
     assert run(["publish", "--env", "prod", "--charts", place]) == 2
     said = capsys.readouterr().err
     assert "KG0908" in said
-    assert "--version-suffix" in said
+    assert "publish.versionSuffix" in said
     suffixed = {item["name"]: item for item in publish("--charts", place, "--version-suffix")}
     assert suffixed["qwen"]["status"] == "published"
     version = suffixed["qwen"]["version"]

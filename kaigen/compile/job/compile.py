@@ -21,6 +21,7 @@ from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.pod_template import pod_template
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import OutputVolume
+from kaigen.kubernetes.queues import QUEUE_LABEL
 
 _WAVE = 3
 _COMPONENT = "run"
@@ -88,7 +89,7 @@ def _run(resolution: JobResolution) -> Run:
             **({FETCH_INPUTS: PERMANENT_EXIT_CODES} if resolution.inputs else {}),
         },
         nodes=spec.nodes,
-        labels={"kueue.x-k8s.io/queue-name": queue} if queue else None,
+        labels={QUEUE_LABEL: queue} if queue else None,
         pod_annotations={**annotations, **(weights.annotations if weights else {})},
         hashed=not resolution.naming.plain,
         template=_template(resolution, annotations),

@@ -14,6 +14,7 @@ from kaigen.compile.model.resolution import ModelResolution, resolve_model
 from kaigen.compile.model.store import WAVE
 from kaigen.compile.model.volume import mount_annotations
 from kaigen.kinds.blocks import Source
+from kaigen.kubernetes.queues import QUEUE_LABEL
 
 
 def model_objects(resolution: ModelResolution) -> list[Object]:
@@ -31,7 +32,7 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
             deadline=spec.deadline,
             origin=("spec",),
             permanent={FETCH: PERMANENT_EXIT_CODES},
-            labels={"kueue.x-k8s.io/queue-name": queue} if queue else None,
+            labels={QUEUE_LABEL: queue} if queue else None,
         )
     )
     test = test_hook(frame, verification_pod(resolution), annotations=mount_annotations(resolution.model))

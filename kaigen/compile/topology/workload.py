@@ -19,8 +19,7 @@ from kaigen.compile.topology.pod import members, pod_spec
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.weights import CACHE_VOLUME
 from kaigen.kinds.serving import Storage
-
-_QUEUE = "kueue.x-k8s.io/queue-name"
+from kaigen.kubernetes.queues import QUEUE_LABEL
 
 
 def workload_objects(resolution: TopologyResolution) -> list[Object]:
@@ -75,7 +74,7 @@ def _common_settings(resolution: TopologyResolution) -> WorkloadSettings:
     storage_class = resolution.context.profile.storage_class
     return WorkloadSettings(
         frame=resolution.frame,
-        labels={_QUEUE: queue} if queue else {},
+        labels={QUEUE_LABEL: queue} if queue else {},
         annotations=annotations,
         replicas=None if spec.autoscale else spec.shape.replicas,
         rollout=spec.rollout,

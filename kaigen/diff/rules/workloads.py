@@ -11,6 +11,7 @@ from kaigen.diff.model import ABSENT, Absent, FieldChange
 from kaigen.diff.objects import Obj, get, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding, under
 from kaigen.kubernetes.kind_table import KINDS, types
+from kaigen.kubernetes.queues import QUEUE_LABEL
 
 LWS = "LeaderWorkerSet.leaderworkerset.x-k8s.io"
 RUNS = types("run")
@@ -279,7 +280,7 @@ def ray_service(case: Case) -> Iterator[Finding]:
 
 def queue(case: Case) -> Iterator[Finding]:
     """The Kueue queue changed."""
-    label = "kueue.x-k8s.io/queue-name"
+    label = QUEUE_LABEL
     old, new = case.pair
     was, now = (side.labels.get(label, ABSENT) for side in (old, new))
     if was != now:

@@ -6,11 +6,21 @@ from collections.abc import Callable
 
 import pytest
 
+from kaigen.diagnostics.errors import InputError
 from kaigen.gitops.own_kinds import OWN_KINDS
 from kaigen.gitops.tenancy import resource_of
 from tests.unit.gitops.conftest import JOB, MODEL, Object, Rendered
 
 FLUX: Object = {}
+TENANT: Object = {"serviceAccount": "deployer"}
+SERVER = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Topology
+metadata: {name: chat}
+spec:
+  engine: transformers
+  model: {folder: /weights}
+"""
 
 
 def test_a_kustomization_waits_for_what_its_app_needs(rendered: Callable[..., Rendered]) -> None:
@@ -23,10 +33,24 @@ def test_a_kustomization_waits_for_what_its_app_needs(rendered: Callable[..., Re
 
 def test_the_timeout_is_beyond_the_deadline_of_the_work(rendered: Callable[..., Rendered]) -> None:
     files = rendered(flux={"timeout": "45m"})
+    assert files["_flux/bootstrap/apps.yaml"]["spec"].get("timeout") is None
     assert files["_flux/apps/ml.tune.yaml"]["spec"]["timeout"] == f"{2 * 3600 + 300}s"
     fetch = files["ml/qwen/manifests/job.yaml"]["spec"].get("activeDeadlineSeconds")
     expected = f"{fetch + 300}s" if fetch else "45m"
     assert files["_flux/apps/ml.qwen.yaml"]["spec"]["timeout"] == expected
+
+
+def test_a_timeout_of_the_user_overrides_the_time_that_pods_may_take_to_start(
+    rendered: Callable[..., Rendered],
+) -> None:
+    def timeout(flux: Object) -> str:
+        return str(rendered(specs=(SERVER,), flux=flux)["_flux/apps/ml.chat.yaml"]["spec"]["timeout"])
+
+    assert timeout({"timeout": "3m"}) == "3m"
+    probe = rendered(specs=(SERVER,), flux=FLUX)["ml/chat/manifests/deployment.yaml"]["spec"]["template"]
+    startup = probe["spec"]["containers"][0]["startupProbe"]
+    starting = startup["failureThreshold"] * startup["periodSeconds"]
+    assert timeout(FLUX) == f"{starting + 600 + 300}s"
 
 
 def test_an_artifact_takes_the_place_of_the_repository(rendered: Callable[..., Rendered]) -> None:
@@ -59,11 +83,69 @@ def test_an_account_of_the_namespace_syncs_its_apps(rendered: Callable[..., Rend
     found = files["_flux/apps/ml.tune.yaml"]
     assert found["metadata"]["namespace"] == "ml"
     assert found["spec"]["serviceAccountName"] == "deployer"
-    assert found["spec"]["sourceRef"]["namespace"] == "flux-system"
+    # Its source is next to it: with --no-cross-namespace-refs, Flux reads no other.
+    assert "namespace" not in found["spec"]["sourceRef"]
+    source = files["_flux/apps/ml.yaml"]
+    assert (source["metadata"]["name"], source["metadata"]["namespace"]) == ("ml-prod", "ml")
+    assert found["spec"]["sourceRef"] == {"kind": source["kind"], "name": source["metadata"]["name"]}
+    assert source["spec"] == files["_flux/bootstrap/gitrepository.yaml"]["spec"]
     tenant = files["_flux/tenants/ml.yaml"]
     assert tenant["metadata"]["namespace"] == "flux-system"
     assert "serviceAccountName" not in tenant["spec"]
     assert files["_flux/bootstrap/apps.yaml"]["spec"]["dependsOn"] == [{"name": "ml-prod-tenants"}]
+
+
+@pytest.mark.parametrize("account", ["", "deployer"])
+def test_every_object_names_an_account_when_flux_has_a_default_one(
+    rendered: Callable[..., Rendered], account: str
+) -> None:
+    tenancy = {"namespaces": True, **({"serviceAccount": account} if account else {})}
+    for form in ("manifests", "chart"):
+        files = rendered(flux={"serviceAccount": "flux"}, tenancy=tenancy, form=form)
+        named = {
+            path: body["spec"].get("serviceAccountName")
+            for path, body in files.items()
+            if path.startswith("_flux/") and {"path", "chart"} & body.get("spec", {}).keys()
+        }
+        apps = {path for path in named if path.startswith("_flux/apps/")}
+        assert len(apps) == 2
+        assert {named[path] for path in apps} == {account or "flux"}
+        assert {named[path] for path in named.keys() - apps} == {"flux"}
+        assert len(named) == 5, "two of the bootstrap, and one of the namespace"
+
+
+@pytest.mark.parametrize("charts", [None, "oci://registry.example.com/charts"])
+def test_an_account_that_syncs_charts_may_keep_helms_releases(
+    rendered: Callable[..., Rendered], charts: str | None
+) -> None:
+    tenancy = {**TENANT, "adminServiceAccount": "argocd:admin"}
+
+    def secrets(form: str, **tools: Object) -> list[str]:
+        files = rendered(**tools, tenancy=tenancy, form=form, **({"charts": charts} if charts else {}))
+        return verbs(files["ml/_tenant/manifests/role-deployer.yaml"], "", "secrets")
+
+    assert secrets("chart", flux=FLUX) == ["get", "list", "watch", "create", "patch", "update", "delete"]
+    assert "create" not in secrets("manifests", flux=FLUX)
+    # Argo CD stores no releases.
+    assert "create" not in secrets("chart", argocd={})
+
+
+def test_an_account_may_read_what_the_health_of_its_apps_shows(rendered: Callable[..., Rendered]) -> None:
+    role = rendered(specs=(SERVER,), flux=FLUX, tenancy=TENANT)["ml/_tenant/manifests/role-deployer.yaml"]
+    for group, resource in (("apps", "replicasets"), ("", "pods")):
+        assert verbs(role, group, resource) == ["get", "list", "watch"]
+    role = rendered(specs=(MODEL,), flux=FLUX, tenancy=TENANT)["ml/_tenant/manifests/role-deployer.yaml"]
+    assert verbs(role, "apps", "replicasets") == []
+
+
+def verbs(role: Object, group: str, resource: str) -> list[str]:
+    """Return what a role may do with a resource."""
+    return [
+        verb
+        for rule in role["rules"]
+        if group in rule["apiGroups"] and resource in rule["resources"] and "resourceNames" not in rule
+        for verb in rule["verbs"]
+    ]
 
 
 @pytest.mark.parametrize("namespace", ["ml", "ml-tenants", "ml-tenant", "other"])
@@ -127,7 +209,89 @@ def test_what_is_encrypted_is_decrypted_and_nothing_else(
         {"provider": "sops", "secretRef": {"name": "age"}}
     ]
     assert decrypted[0]["kind"] == "Kustomization", "no chart can hold it"
+    assert "targetNamespace" not in decrypted[0]["spec"]
     assert decrypted[0]["spec"]["path"].endswith("/manifests")
+
+
+def test_what_is_encrypted_without_a_namespace_goes_to_that_of_its_app(
+    rendered: Callable[..., Rendered],
+) -> None:
+    files = rendered(specs=(SEALED.replace(", namespace: ml", ""),), flux={"decryption": {}})
+    (found,) = (body for path, body in files.items() if path.startswith("_flux/apps/ml."))
+    assert found["spec"]["targetNamespace"] == "ml"
+
+
+def test_a_queued_job_releases_what_waits_for_it_when_it_is_complete(
+    rendered: Callable[..., Rendered],
+) -> None:
+    queued = JOB + "  placement: {queue: batch}\n"
+    spec = rendered(specs=(MODEL, queued), flux=FLUX)["_flux/apps/ml.tune.yaml"]["spec"]
+    (check,) = spec["healthCheckExprs"]
+    assert (check["apiVersion"], check["kind"]) == ("batch/v1", "Job")
+    assert "'Complete'" in check["current"]
+    assert spec["timeout"] == "7500s", "a Kustomization that is not ready in time is only compared again"
+    # A release that is not ready in time has failed.
+    spec = rendered(specs=(MODEL, queued), flux=FLUX, form="chart")["_flux/apps/ml.tune.yaml"]["spec"]
+    assert spec["timeout"] == f"{24 * 3600 + 7500}s"
+    assert spec["healthCheckExprs"] == [check]
+    spec = rendered(specs=(MODEL, queued), flux={"timeout": "2h"}, form="chart")["_flux/apps/ml.tune.yaml"]
+    assert spec["spec"]["timeout"] == "7500s"
+    assert "healthCheckExprs" not in rendered(flux=FLUX)["_flux/apps/ml.tune.yaml"]["spec"]
+
+
+def test_a_commit_changes_the_versions_of_the_charts_that_it_changes(
+    rendered: Callable[..., Rendered],
+) -> None:
+    def versions(*specs: str) -> dict[str, str]:
+        files = rendered(specs=specs, flux=FLUX, form="chart")
+        for app in ("qwen", "tune"):
+            chart = files[f"_flux/apps/ml.{app}.yaml"]["spec"]["chart"]["spec"]
+            assert chart["reconcileStrategy"] == "ChartVersion"
+        return {app: files[f"ml/{app}/chart/Chart.yaml"]["version"] for app in ("qwen", "tune")}
+
+    before = versions(MODEL, JOB)
+    assert all(version.startswith("0.1.0+") for version in before.values())
+    after = versions(MODEL, JOB.replace("2h", "3h"))
+    assert after["qwen"] == before["qwen"]
+    assert after["tune"] != before["tune"]
+    plain = rendered(argocd={}, form="chart")["ml/tune/chart/Chart.yaml"]["version"]
+    assert plain == "0.1.0", "Argo CD compares the objects"
+
+
+@pytest.mark.parametrize("suffix", [True, False])
+def test_the_tree_names_the_version_that_is_pushed(rendered: Callable[..., Rendered], suffix: bool) -> None:
+    files = rendered(
+        flux=FLUX,
+        argocd={},
+        form="chart",
+        charts="oci://registry.example.com/charts",
+        config={"publish": {"versionSuffix": suffix}},
+    )
+    version = files["ml/tune/chart/Chart.yaml"]["version"]
+    assert ("+" in version) == suffix
+    tag = version.replace("+", "_")
+    assert files["_flux/apps/ml.tune.chart.yaml"]["spec"]["ref"] == {"tag": tag}
+    (application,) = (
+        files[path] for path in files if path.endswith("apps/ml.tune.yaml") and "argocd" in path
+    )
+    assert application["spec"]["source"]["targetRevision"] == version
+
+
+@pytest.mark.parametrize("form", ["manifests", "both"])
+def test_an_artifact_with_charts_needs_a_registry_for_them(
+    rendered: Callable[..., Rendered], form: str
+) -> None:
+    flux = {"oci": "oci://registry.example.com/ml/{env}"}
+    with pytest.raises(InputError) as caught:
+        rendered(flux=flux, form="chart")
+    (problem,) = caught.value.diagnostics
+    assert problem.code == "KG0723"
+    assert "gitops.charts" in str(problem.hint)
+    assert problem.mark is not None
+    files = rendered(flux=flux, form=form)
+    assert files["_flux/apps/ml.tune.yaml"]["kind"] == "Kustomization"
+    files = rendered(flux=flux, form="chart", charts="oci://registry.example.com/charts")
+    assert files["_flux/apps/ml.tune.yaml"]["kind"] == "HelmRelease"
 
 
 def test_a_job_of_a_fixed_name_is_made_anew_unless_data_would_go(rendered: Callable[..., Rendered]) -> None:

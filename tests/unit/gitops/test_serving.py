@@ -59,9 +59,9 @@ def test_both_learn_when_a_group_is_well(rendered: Callable[..., Rendered]) -> N
 
 
 def test_flux_waits_as_long_as_loading_may_take(rendered: Callable[..., Rendered]) -> None:
-    files = rendered(specs=(GROUPS,), flux={"timeout": "10m"})
+    files = rendered(specs=(GROUPS,), flux={})
     assert int(files["_flux/apps/ml.chat.yaml"]["spec"]["timeout"].removesuffix("s")) > 2 * 3600
-    files = rendered(specs=(MODEL, ALONE), flux={"timeout": "10m"})
+    files = rendered(specs=(MODEL, ALONE), flux={})
     spec = files["_flux/apps/ml.chat.yaml"]["spec"]
     progress = files["ml/chat/manifests/deployment.yaml"]["spec"]["progressDeadlineSeconds"]
     assert int(spec["timeout"].removesuffix("s")) >= progress
