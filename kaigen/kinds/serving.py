@@ -56,10 +56,19 @@ class ImageVolume(Block):
     pull_secrets: list[ObjectName] = Field([], description="Names of Secrets of type dockerconfigjson.")
 
 
+class JobOutput(Block):
+    """A folder of the volume in which a Job stores its results."""
+
+    name: AppName = Field(description="A Job in the same namespace with an `output`.", examples=["finetune"])
+    path: Annotated[str, Field(pattern=RELATIVE_PATH, max_length=1024)] | None = Field(
+        None, description="Folder in the volume. Default: its root.", examples=["merged"]
+    )
+
+
 class ServedModel(Choice):
     """Source of the served weights."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = ("name", "huggingFace", "image", "folder")
+    exactly_one: ClassVar[tuple[str, ...]] = ("name", "huggingFace", "image", "job", "folder")
 
     name: AppName | None = Field(
         None, description="A Model in the same namespace; its volume is mounted read-only.", examples=["qwen"]
@@ -68,6 +77,10 @@ class ServedModel(Choice):
         None, description="A repository on the Hugging Face Hub that each pod downloads when it starts."
     )
     image: ImageVolume | None = Field(None, description="An OCI image with the weights, mounted as a volume.")
+    job: JobOutput | None = Field(
+        None,
+        description="Weights that a Job wrote to its `output`; mounted read-only. Argo CD and Flux wait for the Job.",
+    )
     folder: MountPath | None = Field(
         None,
         description="Folder in the engine's image, for weights that the image contains.",
@@ -75,7 +88,7 @@ class ServedModel(Choice):
     )
     mount_path: MountPath | None = Field(
         None,
-        description="Folder of the weights of `name` or `image` in the container. Default: `/model`.",
+        description="Folder of the weights of `name`, `image` or `job` in the container. Default: `/model`.",
     )
 
 

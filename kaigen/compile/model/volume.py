@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from kaigen.compile.builders.buckets import SIDECAR, driver_of, volume_suffix
 from kaigen.compile.builders.weights import WAIT_TIMEOUT, identity, marker_container
@@ -10,7 +11,10 @@ from kaigen.compile.context import Context
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
+from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
+
+_Spec = TypeVar("_Spec", Model, Job)
 
 SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 """Access modes of volumes that pods on several nodes can mount."""
@@ -28,18 +32,31 @@ def find_model(context: Context, namespace: str, name: str, origin: SpecPath) ->
     Raises:
         ProblemError: the namespace has no such Model.
     """
-    specs = context.specs
-    model = specs.get("Model", namespace, name)
-    if isinstance(model, Model):
-        return model
-    elsewhere = [place for place in specs.namespaces("Model", name) if place != namespace]
+    return _find(Model, context, namespace, name, origin)
+
+
+def find_job(context: Context, namespace: str, name: str, origin: SpecPath) -> Job:
+    """Return the Job of a name; like `find_model`.
+
+    Raises:
+        ProblemError: the namespace has no such Job.
+    """
+    return _find(Job, context, namespace, name, origin)
+
+
+def _find(kind: type[_Spec], context: Context, namespace: str, name: str, origin: SpecPath) -> _Spec:
+    specs, word = context.specs, kind.__name__
+    found = specs.get(word, namespace, name)
+    if isinstance(found, kind):
+        return found
+    elsewhere = [place for place in specs.namespaces(word, name) if place != namespace]
     if elsewhere:
         places = " and ".join(f"`{place}`" for place in elsewhere)
         hint = f"it is in namespace {places}, and a pod can mount volumes of its own namespace only"
-        message = f"no Model `{name}` in namespace `{namespace}`"
+        message = f"no {word} `{name}` in namespace `{namespace}`"
         raise ProblemError("KG0301", message, origin, hint)
     where = f" in namespace `{namespace}`"
-    raise ProblemError.unknown("KG0301", "Model", name, specs.names("Model", namespace), origin, where=where)
+    raise ProblemError.unknown("KG0301", word, name, specs.names(word, namespace), origin, where=where)
 
 
 def claim_suffix(model: Model) -> str:

@@ -17,8 +17,10 @@ from kaigen.compile.engines.launch import Weights
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.model.volume import (
+    SHARED,
     check_sharing,
     claim_name,
+    find_job,
     find_model,
     gate,
     is_shared,
@@ -31,7 +33,7 @@ from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import TokenSecret
 from kaigen.kinds.blocks import HuggingFace, Source, Transfer
 from kaigen.kinds.compat import Folders
-from kaigen.kinds.serving import PulledModel, ServedModel
+from kaigen.kinds.serving import JobOutput, PulledModel, ServedModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.kubernetes.quantities import units
 
@@ -174,6 +176,8 @@ def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problem
             pull_secrets=use.image.pull_secrets,
             source="image",
         )
+    if use.job is not None:
+        return _from_job(use.job, folder, (*at, "job"), consumer, problems)
     if use.folder is not None:
         return Weights(reference=use.folder, source="image")
     assert use.hugging_face is not None
@@ -205,6 +209,44 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer, pr
         size=(_known_bytes(hub.repo) if hub else None) or (units(volume.size) or 0 if volume else None),
         revision=hub.revision if hub and COMMIT.fullmatch(hub.revision) else "",
         pinned=not is_shared(model),
+    )
+
+
+def _from_job(use: JobOutput, folder: str, at: SpecPath, consumer: Consumer, problems: Problems) -> Weights:
+    """Return the weights that a Job writes to its output.
+
+    Raises:
+        ProblemError: there is no such Job, or it has no output.
+    """
+    job = find_job(consumer.context, consumer.namespace, use.name, (*at, "name"))
+    if job.spec.output is None:
+        raise ProblemError(
+            "KG0301",
+            f"Job `{use.name}` has no `output`",
+            (*at, "name"),
+            f"set `output.volume` of Job `{use.name}` to store the weights",
+        )
+    pods, volume = consumer.nodes * consumer.replicas, job.spec.output.volume
+    if pods > 1 and not SHARED & set(volume.access_modes):
+        modes = ", ".join(volume.access_modes)
+        problems.warning(
+            "KG0309",
+            f"{pods} pods can share the output of Job `{use.name}`, whose volume is {modes}, on one node only",
+            (*at, "name"),
+            f"give the output of Job `{use.name}` `accessModes: [ReadWriteMany]`",
+        )
+    claimed = settings.text(
+        "model.claimName",
+        f"{use.name}-output",
+        "PersistentVolumeClaim with the weights.",
+        origin=(*at, "name"),
+    )
+    return Weights(
+        reference=folder,
+        mounts=[read_only_mount("model", folder, use.path)],
+        volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
+        source="volume",
+        size=units(volume.size) or 0,
     )
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from kaigen.compile.context import SpecIndex
+from kaigen.kinds.job import Job
 from tests.unit.compile.specs import context, pod, problem_paths, topology
 from tests.unit.compile.topologies import COMMIT, CONTEXT, FOLDER, HUB, args, env
 
@@ -22,6 +25,23 @@ def test_weights_of_a_model_are_shared_read_only_behind_their_gate() -> None:
     mounts = found["containers"][0]["volumeMounts"]
     assert {"name": "model", "mountPath": "/w", "readOnly": True} in mounts
     assert env(found)["HF_HUB_OFFLINE"] == "1"
+
+
+def test_the_output_of_a_job_is_mounted_read_only() -> None:
+    job = Job.model_validate(
+        {"metadata": {"name": "tune"}, "spec": {"image": "i", "output": {"volume": {"size": "1Gi"}}}},
+        by_alias=True,
+    )
+    where = replace(CONTEXT, specs=SpecIndex({("Job", "default", "tune"): job}))
+    block = topology(model={"job": {"name": "tune", "path": "merged"}})
+    found = pod(block, where)
+    claim = {"claimName": "tune-output", "readOnly": True}
+    assert found["volumes"][0] == {"name": "model", "persistentVolumeClaim": claim}
+    mount = {"name": "model", "mountPath": "/model", "readOnly": True, "subPath": "merged"}
+    assert mount in found["containers"][0]["volumeMounts"]
+    assert found["containers"][0]["args"][0] == "/model"
+    many = topology(model={"job": {"name": "tune"}}, shape={"replicas": 2})
+    assert problem_paths(many, where) == [("KG0309", "spec.model.job.name")]
 
 
 def test_an_engine_that_pulls_gets_the_revision_and_the_token_by_reference() -> None:
