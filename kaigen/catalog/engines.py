@@ -52,6 +52,7 @@ class EngineFacts(Struct, frozen=True):
         adapters: whether it serves LoRA adapters.
         node_support: how it spans nodes, oldest version first; empty when it runs on one node.
         flags: first version of flags that not every version knows.
+        fits_context_since: first version that chooses the longest context that fits; None when none does.
     """
 
     name: str
@@ -68,6 +69,7 @@ class EngineFacts(Struct, frozen=True):
     adapters: bool = False
     node_support: Sequence[NodeSupport] = ()
     flags: Mapping[str, Version] = {}
+    fits_context_since: tuple[int, ...] | None = None
 
     def knows(self, flag: str, version: Version | None) -> bool:
         """Return whether a version, the newest for None, knows a flag of `flags`."""
@@ -77,6 +79,11 @@ class EngineFacts(Struct, frozen=True):
         """Return how a version spans nodes, the newest for None; None when it cannot."""
         known = [support for support in self.node_support if version is None or support.since <= version]
         return known[-1] if known else None
+
+    def fits_context(self, version: tuple[int, ...] | None) -> bool:
+        """Return whether a version, the newest for None, chooses the longest context that fits when it starts."""
+        since = self.fits_context_since
+        return since is not None and (version is None or version >= since)
 
 
 def engine_names() -> tuple[str, ...]:
@@ -116,6 +123,7 @@ def engine_facts(name: str) -> EngineFacts:
             for entry in row["nodes"]
         ],
         flags={flag: parse_version(since) for flag, since in row["flags"].items()},
+        fits_context_since=parse_version(row["fits_context"]) if row["fits_context"] else None,
     )
 
 

@@ -220,11 +220,10 @@ def _fit(
         }
         _print(console, output, data, [])
         return
-    head = ("INSTANCE TYPE", "GPUS", "NODES", "PARALLEL", "FREE GiB", "SEQUENCES")
+    head = ("INSTANCE TYPE", "GPUS", "NODES", "PARALLEL", "CONTEXT", "SEQUENCES")
     _print(console, output, None, [head, *map(other_row, ranking.plans)])
-    load = ranking.plans[0].load
     console.say("")
-    console.say(f"sequences of {load.context} tokens that fit at once; types with equal GPUs are listed once")
+    console.say("sequences of the context's length that fit at once; types with equal GPUs are listed once")
     reasons = [f"{item.hardware.name}: {item.error}" for item in ranking.refused]
     if reasons:
         console.say(f"{len(reasons)} more do not fit" + ("; -v prints why" if console.verbosity < 1 else ":"))

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.cli import plan_format
-    from kaigen.pipeline import load
+    from kaigen.compile import context as compile_context
+    from kaigen.pipeline import compile_spec, load, sources
     from kaigen.plan import specs
     from kaigen.sizing import answer as sizing_answer
     from kaigen.sizing import config_json, png
@@ -213,11 +214,14 @@ def _plan_specs(
     picture: str | None,
     output: str,
 ) -> None:
-    loaded = load.load_specs(
-        paths, read_one_config(console, environment), stdin=sys.stdin.buffer if "-" in paths else None
-    )
+    config = read_one_config(console, environment)
+    loaded = load.load_specs(paths, config, stdin=sys.stdin.buffer if "-" in paths else None)
     Diagnostics(loaded.diagnostics).raise_errors()
-    found = specs.plan_specs(loaded.specs, lambda question: _changed(question, requested))
+    # A Topology may serve a Model of another file.
+    known = [*load.load_others(loaded, config).specs, *loaded.specs]
+    blocks = {sources.spec_key(spec, config.namespace): spec.block for spec in known}
+    context = compile_spec.make_context(config, compile_context.SpecIndex(blocks))
+    found = specs.plan_specs(loaded.specs, context, lambda question: _changed(question, requested))
     if picture is not None and len(found.plans) > 1:
         raise click.UsageError("--picture draws one plan; name a SPEC with one Topology")
     if output == "json":
@@ -234,11 +238,20 @@ def _plan_specs(
                 console.out()
             console.out(f"{item.source}: {item.name}")
             plan_format.print_answer(console, item.answer, dialects)
+    for item in found.plans:
+        if not item.rendered:
+            console.say(
+                f"{item.name}: the spec does not say which GPUs the nodes have, so `kaigen render` does not use "
+                "this plan; set `resources.instanceType` or `resources.gpuType`"
+            )
     for without in found.without:
         console.say(f"{without.name}: {without.why}")
     if not found.plans and not found.without and not found.diagnostics:
         console.say("no Topology found")
-    Diagnostics(found.diagnostics).raise_errors()
+    problems = Diagnostics(found.diagnostics)
+    problems.raise_errors()
+    if found.diagnostics:
+        console.report(problems.sorted())
     if picture is not None and found.plans:
         _draw(console, found.plans[0].answer, picture)
 

@@ -47,7 +47,7 @@ def print_answer(console: Console, found: Answer, dialects: Iterable[Dialect]) -
         console.out(line)
     console.out()
     facts = [
-        ("context", f"{load.context} tokens, of {plan.max_context} that would fit"),
+        ("context", f"{load.context} tokens{format.context_limit(plan)}"),
         ("sequences", f"{load.concurrency} of that length at once, of {plan.max_concurrency} that would fit"),
         ("flags", format.command_line(plan)),
     ]
@@ -62,7 +62,7 @@ def print_answer(console: Console, found: Answer, dialects: Iterable[Dialect]) -
             console.out(line)
 
 
-_HEAD = ("NEXT BEST", "GPUS", "NODES", "PARALLEL", "FREE GiB", "SEQUENCES")
+_HEAD = ("NEXT BEST", "GPUS", "NODES", "PARALLEL", "CONTEXT", "SEQUENCES")
 
 
 def other_row(plan: Plan) -> tuple[str, str, str, str, str, str]:
@@ -73,7 +73,7 @@ def other_row(plan: Plan) -> tuple[str, str, str, str, str, str]:
         f"{hardware.count} × {hardware.gpu}",
         str(layout.nodes),
         parallel(layout.tp, layout.pp, layout.dp),
-        f"{plan.memory.free:.1f}",
+        str(plan.load.context),
         str(plan.max_concurrency),
     )
 

@@ -46,7 +46,7 @@ def load_options(function: Command) -> Command:
         "--context-length",
         type=click.IntRange(min=1),
         metavar="TOKENS",
-        help="Longest sequence. Default: 8192, or the model's limit if lower.",
+        help="Longest sequence. Default: the longest that fits, at least 8192 or the model's limit.",
     )(function)
 
 

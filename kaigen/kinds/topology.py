@@ -91,12 +91,12 @@ class TopologySpec(Block):
     )
     context_length: Annotated[int, Field(ge=1, le=100_000_000)] | None = Field(
         None,
-        description="Longest context of a request, in tokens. Default: that of the model, limited to 8192 with a "
-        "`preset` on known GPUs.",
+        description="Longest context of a request, in tokens. Default: the longest that fits on the GPUs with the "
+        "`concurrency`, up to that of the model.",
     )
     concurrency: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
         None,
-        description="Maximum number of concurrent requests of one engine. With a `preset`, the GPUs must have memory "
+        description="Maximum number of concurrent requests of one engine. The GPUs must have memory "
         "for that many requests of the longest context. Default: the default of the engine.",
     )
     trust_remote_code: bool = Field(

@@ -80,7 +80,7 @@ class Request(Struct, frozen=True):
     """The load and the layout that are requested. None lets kaigen choose.
 
     Attributes:
-        context_length: tokens of the longest sequence.
+        context_length: tokens of the longest sequence; None for the most that fit.
         concurrency: concurrent sequences of that length in each replica.
         dtype: `bfloat16` or `float16`.
         quantization: `fp8`, `awq`, …; None for that of the repository.
@@ -91,6 +91,7 @@ class Request(Struct, frozen=True):
         data_parallel: copies of the model within a node.
         nodes: of each replica.
         replicas: number of replicas.
+        engine_fits_context: whether the engine can choose the longest context that fits when it starts.
     """
 
     context_length: int | None = None
@@ -104,6 +105,7 @@ class Request(Struct, frozen=True):
     data_parallel: int | None = None
     nodes: int | None = None
     replicas: int = 1
+    engine_fits_context: bool = True
 
 
 class Hardware(Struct, frozen=True):

@@ -63,6 +63,17 @@ def hardware_text(plan: Plan) -> str:
     return f"{hardware.name} ({hardware.count} × {hardware.gpu})" if hardware.instance else hardware.name
 
 
+def context_limit(plan: Plan) -> str:
+    """Return what limits the context of a plan, to follow the number of tokens."""
+    if plan.request.context_length is not None:
+        return f", of {plan.max_context} that would fit"
+    return (
+        ", the limit of the model"
+        if plan.load.context == plan.facts.max_context
+        else ", the longest that fits"
+    )
+
+
 def command_line(plan: Plan) -> str:
     """Return the arguments of the engine."""
     return " ".join(f"--{name}={value}" for name, value in plan.flags)

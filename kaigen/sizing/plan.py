@@ -46,6 +46,10 @@ def plan(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan:
     if found is None:
         raise _refusal(facts, request, hardware, load, most)
     layout, memory = found
+    most = longest_context(facts, hardware, layout, load)
+    if request.context_length is None:
+        load = replace(load, context=most)
+        memory = memory_of_gpu(facts, hardware, layout, load)
     return Plan(
         facts=facts,
         request=request,
@@ -53,7 +57,7 @@ def plan(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan:
         load=load,
         layout=layout,
         memory=memory,
-        max_context=longest_context(facts, hardware, layout, load),
+        max_context=most,
         max_concurrency=most_sequences(facts, hardware, layout, load),
         flags=_flags(facts, request, load, layout),
         notes=_notes(facts, hardware, layout),
@@ -61,14 +65,14 @@ def plan(facts: ModelFacts, request: Request, hardware: Hardware) -> Plan:
 
 
 def settle(facts: ModelFacts, request: Request) -> Load:
-    """Return the load of a request, with defaults applied.
+    """Return the load that must fit: that of the request, with defaults applied.
 
     Raises:
         PlanError: for an invalid value.
     """
     context = request.context_length
     if context is None:
-        context = min(facts.max_context, int(constant("defaultContext")))
+        context = min(facts.max_context, int(constant("leastContext")))
     concurrency = request.concurrency or int(constant("defaultConcurrency"))
     utilization = request.utilization or constant("utilization")
     kv_dtype = request.kv_cache_dtype or facts.kv_dtype or "auto"
@@ -240,7 +244,11 @@ def layout_text(layout: Layout) -> str:
 
 
 def _flags(facts: ModelFacts, request: Request, load: Load, layout: Layout) -> tuple[tuple[str, str], ...]:
-    flags = [("max-model-len", str(load.context)), ("gpu-memory-utilization", f"{load.utilization:g}")]
+    context = str(load.context)
+    if request.context_length is None and request.engine_fits_context and load.concurrency == 1:
+        # The engine measures what is left when it starts; it would refuse a number that is slightly too large.
+        context = "auto"
+    flags = [("max-model-len", context), ("gpu-memory-utilization", f"{load.utilization:g}")]
     flags += [
         (name, str(value))
         for name, value in (

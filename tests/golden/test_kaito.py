@@ -140,7 +140,7 @@ def test_kaito_skips_its_check_for_any_value_and_kaigen_reports_it() -> None:
     document = annotated({"kaito.sh/bypass-resource-checks": "false"})
     ((code, path, message),) = warnings(document)
     assert (code, path) == ("KG0414", 'metadata.annotations["kaito.sh/bypass-resource-checks"]')
-    assert "disables the check" in message
+    assert "is only a warning" in message
 
 
 def test_kaito_sets_variables_that_its_server_does_not_read_and_kaigen_those_that_it_does() -> None:

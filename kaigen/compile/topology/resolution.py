@@ -113,8 +113,8 @@ def resolve_topology(
         pod_labels={name: value or Release() for name, value in naming.pod_labels.items()},
         headless_suffix=naming.headless_suffix,
     )
-    sizing = size(spec, engine, problems)
     image, image_path = _image(spec, engine, context, problems)
+    sizing = size(spec, engine, namespace, context, problems)
     gpus = pod_gpus(spec, engine, sizing)
     parallelism = engine.parallelism(spec, image, sizing.plan, gpus, problems)
     resources = problems.attempt(lambda: pod_resources(spec, engine, sizing, gpus, context), NO_RESOURCES)

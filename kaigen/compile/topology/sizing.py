@@ -9,11 +9,15 @@ from msgspec import Struct, field
 from kaigen.catalog.gpus import get_gpu
 from kaigen.catalog.instances import Instance, find_instance
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets
+from kaigen.compile.context import Context, SpecIndex
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.expressions import Json, SpecPath
 from kaigen.compile.problems import Problems
-from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.blocks import GpuShare
+from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.problem import Problem, ProblemError
+from kaigen.kinds.blocks import GpuShare, Image
+from kaigen.kinds.model import Model
+from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.facts import Hardware, Request, facts_of, hardware_of_gpu, hardware_of_instance
 from kaigen.sizing.plan import arithmetic, plan
@@ -27,7 +31,7 @@ class Sizing(Struct, frozen=True):
     """What the catalogues know about a spec.
 
     Attributes:
-        preset: the model; None without a preset.
+        preset: the model; None for one that the catalogue does not have.
         instance: the instance type; None when it is unknown.
         plan: how the model fits; None when the model or the GPUs are unknown.
         flags: engine flags that the preset or the plan requires.
@@ -48,19 +52,21 @@ class Sizing(Struct, frozen=True):
         return arithmetic(self.plan.facts, self.plan.hardware, self.plan.layout, self.plan.load)
 
 
-def size(spec: TopologySpec, engine: Engine, problems: Problems) -> Sizing:
+def size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, problems: Problems) -> Sizing:
     """Return what the catalogues know about a spec.
 
     Args:
         spec: the spec.
         engine: the engine that serves.
+        namespace: namespace of the app.
+        context: what it is compiled for, with the Model that the spec may serve.
         problems: collects what does not fit.
     """
     name = spec.resources.instance_type
     instance = find_instance(name) if name else None
-    if spec.preset is None or not engine.reads_presets:
+    if not engine.reads_presets:
         return Sizing(instance=instance)
-    preset = problems.attempt(lambda: _preset(spec), None)
+    preset = problems.attempt(lambda: served_preset(spec, namespace, context.specs), None)
     if preset is None:
         return Sizing(instance=instance)
     if not engine.facts.planned:
@@ -69,12 +75,12 @@ def size(spec: TopologySpec, engine: Engine, problems: Problems) -> Sizing:
         problems.error(
             "KG0354",
             f"`{preset.name}` runs code of its repository: {preset.engine.trust_remote_code_reason}",
-            ("spec", "preset"),
+            model_path(spec),
             "allow it with `trustRemoteCode: true`",
         )
-    given = _given_flags(spec)
+    given = given_flags(spec)
     flags = dict(engine.preset_flags(preset, own_image=spec.image is None))
-    fitted = problems.attempt(lambda: _plan(spec, preset, instance), None)
+    fitted = _plan(spec, preset, instance, request_of(spec, engine, context), problems)
     if fitted is not None:
         own = {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "quantization"}
         if spec.context_length is not None:
@@ -84,22 +90,61 @@ def size(spec: TopologySpec, engine: Engine, problems: Problems) -> Sizing:
     return Sizing(preset, instance, fitted, {k: v for k, v in flags.items() if k not in given}, env)
 
 
-def _preset(spec: TopologySpec) -> Preset:
-    assert spec.preset is not None
-    preset = find_preset(spec.preset)
+def served_preset(spec: TopologySpec, namespace: str, specs: SpecIndex) -> Preset | None:
+    """Return the catalogue's entry of the model that a spec serves; None when it does not have the model.
+
+    Args:
+        spec: the spec. It names the model by `preset`, by its repository, or by a Model with that source.
+        namespace: namespace of the app.
+        specs: the specs of the run.
+
+    Raises:
+        ProblemError: there is no such preset.
+    """
+    if spec.preset is not None:
+        return _preset(spec.preset)
+    repo = served_repository(spec, namespace, specs)
+    return find_preset(repo) if repo else None
+
+
+def served_repository(spec: TopologySpec, namespace: str, specs: SpecIndex) -> str:
+    """Return the repository on the Hub of the model that a spec serves; empty for none."""
+    model = spec.model
+    if isinstance(model, ServedModel) and model.hugging_face is not None:
+        return model.hugging_face.repo
+    name = model.name if isinstance(model, ServedModel) else model
+    found = specs.get("Model", namespace, name) if name else None
+    source = found.spec.source.hugging_face if isinstance(found, Model) else None
+    return source.repo if source is not None else ""
+
+
+def unknown_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> str:
+    """Return why kaigen does not know the size of the model that a spec serves, and what to do, in one sentence."""
+    repo = served_repository(spec, namespace, specs)
+    what = f"the catalogue does not have `{repo}`" if repo else "kaigen does not know which model it serves"
+    return f"{what}; compute its GPUs with `kaigen plan --config config.json --weights GIB`"
+
+
+def model_path(spec: TopologySpec) -> SpecPath:
+    """Return the spec's field that names the model."""
+    return ("spec", "preset") if spec.preset is not None else ("spec", "model")
+
+
+def _preset(name: str) -> Preset:
+    preset = find_preset(name)
     if preset is None:
-        near = nearest_presets(spec.preset)
-        hint = f"did you mean {' or '.join(f'`{name}`' for name in near)}?" if near else ""
+        near = nearest_presets(name)
+        hint = f"did you mean {' or '.join(f'`{each}`' for each in near)}?" if near else ""
         raise ProblemError(
             "KG1101",
-            f"unknown preset `{spec.preset}`",
+            f"unknown preset `{name}`",
             ("spec", "preset"),
             hint or "list the presets with `kaigen presets`, or set `model` for any other model",
         )
     return preset
 
 
-def _given_flags(spec: TopologySpec) -> dict[str, Json]:
+def given_flags(spec: TopologySpec) -> dict[str, Json]:
     """Return the spec's own flags by name; of a list, those that begin with two dashes."""
     if isinstance(spec.engine_args, dict):
         return {name.replace("_", "-"): value for name, value in spec.engine_args.items()}
@@ -129,9 +174,16 @@ def _hardware(spec: TopologySpec, instance: Instance | None) -> Hardware | None:
     return hardware_of_gpu(gpu, count if count is not None else 1) if gpu and count != 0 else None
 
 
-def request_of(spec: TopologySpec) -> Request:
-    """Return what a spec asks of the planner, including its engine flags."""
-    shape, given = spec.shape, _given_flags(spec)
+def request_of(spec: TopologySpec, engine: Engine, context: Context) -> Request:
+    """Return what a spec asks of the planner, including its engine flags.
+
+    Args:
+        spec: the spec.
+        engine: the engine that serves.
+        context: what it is compiled for, with the image of the engine.
+    """
+    image: Image = spec.image or context.images.get(engine.facts.image, "")
+    shape, given = spec.shape, given_flags(spec)
     utilization = given.get("gpu-memory-utilization")
     dtype = given.get("dtype")
     cache = given.get("kv-cache-dtype")
@@ -147,17 +199,29 @@ def request_of(spec: TopologySpec) -> Request:
         data_parallel=shape.data_parallel,
         nodes=shape.nodes,
         replicas=max(1, spec.autoscale.max if spec.autoscale else shape.replicas),
+        engine_fits_context=engine.facts.fits_context(engine.version(spec, image)),
     )
 
 
-def _plan(spec: TopologySpec, preset: Preset, instance: Instance | None) -> Plan | None:
+def _plan(
+    spec: TopologySpec, preset: Preset, instance: Instance | None, request: Request, problems: Problems
+) -> Plan | None:
     try:
         nodes = _hardware(spec, instance)
-        return plan(facts_of(preset), request_of(spec), nodes) if nodes else None
+        return plan(facts_of(preset), request, nodes) if nodes else None
     except PlanError as error:
-        raise ProblemError(
-            error.problem.code, str(error), field_path(error.field, spec), error.hint
-        ) from None
+        problems.add(plan_problem(error, spec))
+        return None
+
+
+def plan_problem(error: PlanError, spec: TopologySpec) -> Problem:
+    """Return why a spec's model does not fit; a warning when the spec does not name a preset.
+
+    A spec that names the repository or a Model can serve what the calculation refuses, such as with layers in the
+    memory of the node.
+    """
+    severity = Severity.ERROR if spec.preset is not None else Severity.WARNING
+    return Problem(error.problem.code, str(error), field_path(error.field, spec), error.hint, severity)
 
 
 def _number(value: Json) -> float | None:
@@ -191,7 +255,7 @@ def field_path(what: Field, spec: TopologySpec) -> SpecPath:
                 spec.resources.model_fields_set
             ):
                 return ("spec", "resources", name)
-    return _FIELD_PATHS.get(what, ("spec", "preset"))
+    return _FIELD_PATHS.get(what, model_path(spec))
 
 
 def preset_bytes(preset: Preset) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kaigen.compile.app import Note
 from kaigen.compile.topology.resolution import TopologyResolution
-from kaigen.compile.topology.sizing import GIB
+from kaigen.compile.topology.sizing import GIB, model_path, unknown_model
+from kaigen.sizing.format import context_limit
 
 
 def summary(resolution: TopologyResolution) -> str:
@@ -22,8 +23,14 @@ def notes(resolution: TopologyResolution) -> tuple[Note, ...]:
     if resolution.engine.facts.planned and resolution.gpus:
         items.append(Note(f"Each replica uses {resolution.parallelism.summary}.", ("spec", "shape")))
     if sizing.plan is not None:
-        items.append(Note(f"It fits: {sizing.summary}.", ("spec", "preset")))
-        items += [Note(f"{_sentence(text)}.", ("spec", "preset")) for text in sizing.plan.notes]
+        model = model_path(resolution.spec)
+        items.append(Note(f"It fits: {sizing.summary}.", model))
+        context = f"{sizing.plan.load.context} tokens{context_limit(sizing.plan)}"
+        items.append(Note(f"The longest context of a request is {context}.", ("spec", "contextLength")))
+        items += [Note(f"{_sentence(text)}.", model) for text in sizing.plan.notes]
+    elif resolution.engine.facts.planned and sizing.preset is None:
+        why = unknown_model(resolution.spec, resolution.namespace, resolution.context.specs)
+        items.append(Note(f"It is not known whether the model fits: {why}.", model_path(resolution.spec)))
     size = resolution.weights.size
     most = "" if sizing.preset is not None else "at most "
     known = f"{most}{size / GIB:.1f} GiB of weights" if size else "weights of unknown size"

@@ -86,6 +86,20 @@ def find_named_model(name: str, at: Path, lowering: ResourceLowering) -> NamedMo
     return None
 
 
+def served_names(model: NamedModel, own: str = "") -> list[str]:
+    """Return the names by which requests may ask for a model, the first as in KAITO.
+
+    KAITO serves a model by the last part of its repository in lower case, and the members of an InferenceSet by the
+    name of the set. Its versions before 0.11 served it by the name in the resource.
+
+    Args:
+        model: the model.
+        own: name of the set; empty for none.
+    """
+    current = model.preset.name if model.preset is not None else model.name.rpartition("/")[2].lower()
+    return list(dict.fromkeys(name for name in (own, current, model.name) if name))
+
+
 def warn_of_removed(model: NamedModel, at: Path, lowering: ResourceLowering) -> None:
     """Warn about a preset that KAITO removed, and name its successor."""
     preset = model.preset
@@ -149,13 +163,13 @@ def put_preset(
         key = "kaito.sh/bypass-resource-checks"
         lowering.warning(
             "KG0414",
-            f"`{key}` disables the check whether `{model.name}` fits, and the flags of the preset",
+            f"with `{key}` it is only a warning if `{model.name}` does not fit",
             lowering.annotation_at(key),
             "delete it, even if it is false: KAITO ignores the value",
             key=True,
         )
-        return
-    draft.put(("spec", "preset"), preset.name, at)
+    else:
+        draft.put(("spec", "preset"), preset.name, at)
     if preset.engine.trust_remote_code and runtime is Runtime.VLLM:
         draft.put(("spec", "trustRemoteCode"), True, at)
         lowering.warning(

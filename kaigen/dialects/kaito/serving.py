@@ -130,7 +130,10 @@ def _preset(
             )
         engine_at = lowering.annotation_at("kaito.sh/runtime") if options.runtime else (*at, "name")
         draft.put(("spec", "engine"), runtime.engine, engine_at)
-        draft.put(("spec", "servedNames"), [serving.served_name or model.name], (*at, "name"))
+        names = presets.served_names(model, serving.served_name)
+        # kaigen's own server answers to one name.
+        names = names if runtime is Runtime.VLLM else names[:1]
+        draft.put(("spec", "servedNames"), names, (*at, "name"))
         if options.model:
             draft.put(("spec", "model"), options.model, lowering.annotation_at("kaigen.dev/model"))
         else:

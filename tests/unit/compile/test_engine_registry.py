@@ -28,6 +28,7 @@ ROW: dict[str, Any] = {
     "guarded": "/",
     "planned": False,
     "adapters": False,
+    "fits_context": "",
     "nodes": [],
     "flags": {},
 }

@@ -99,7 +99,7 @@ def test_flags_of_the_spec_override_those_of_the_preset() -> None:
     spec: dict[str, Any] = {"preset": "qwen2.5-coder-7b-instruct", "resources": {"gpuType": "L4"}}
     given = args(topology(**spec))
     assert given[0] == "Qwen/Qwen2.5-Coder-7B-Instruct"
-    assert {"--tool-call-parser=hermes", "--enable-auto-tool-choice", "--max-model-len=8192"} <= set(given)
+    assert {"--tool-call-parser=hermes", "--enable-auto-tool-choice", "--max-model-len=auto"} <= set(given)
     other = args(topology(**spec, contextLength=4096, engineArgs={"tool-call-parser": "own"}))
     assert "--tool-call-parser=hermes" not in other
     assert "--tool-call-parser=own" in other

@@ -99,7 +99,7 @@ def test_a_copy_on_one_gpu_needs_no_words() -> None:
     labels = texts(planned("phi-4", on("Standard_NC24ads_A100_v4"), replicas=3))
     assert "GPU 0" in labels
     assert "node" in labels
-    assert "1 sequence of 8192 tokens at once, of 26 that would fit, in each of 3 replicas" in labels
+    assert "1 sequence of 16384 tokens at once, of 13 that would fit, in each of 3 replicas" in labels
 
 
 def test_a_slice_of_a_gpu_is_called_one() -> None:

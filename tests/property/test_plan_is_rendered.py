@@ -1,0 +1,126 @@
+"""`kaigen plan` prints what `kaigen render` writes, whatever the way in which a spec names its model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kaigen.catalog.instances import instances
+from kaigen.catalog.presets import Preset, find_preset, preset_names
+from kaigen.compile.context import SpecIndex
+from kaigen.config.settings import Config
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.pipeline.compile_spec import SpecResult, compile_spec, make_context
+from kaigen.pipeline.load import Loaded, load_specs
+from kaigen.pipeline.sources import spec_key
+from kaigen.plan.specs import SpecPlans, plan_specs
+from tests.rendering import pod_specs
+
+NODES = [instance.name for instance in instances()]
+SIZING = {"KG1101", "KG1102", "KG1103", "KG1104", "KG1105", "KG1106"}
+
+
+def load(folder: Path, documents: list[Any]) -> tuple[Loaded, Config]:
+    file = folder / "specs.yaml"
+    file.write_text("\n---\n".join(json.dumps(document) for document in documents))
+    config = Config(root=folder)
+    loaded = load_specs([str(file)], config)
+    assert [str(item) for item in loaded.diagnostics] == []
+    return loaded, config
+
+
+def answers(loaded: Loaded, config: Config) -> tuple[SpecPlans, dict[str, SpecResult]]:
+    """Return what `plan` prints, and what `render` writes for each app."""
+    blocks = {spec_key(spec, config.namespace): spec.block for spec in loaded.specs}
+    context = make_context(config, SpecIndex(blocks))
+    rendered = {spec.block.metadata.name: compile_spec(spec, context) for spec in loaded.specs}
+    return plan_specs(loaded.specs, context), rendered
+
+
+def topology(name: str, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "kaigen.dev/v1alpha1",
+        "kind": "Topology",
+        "metadata": {"name": name},
+        "spec": {"trustRemoteCode": True, **spec},
+    }
+
+
+def documents(preset: Preset, nodes: list[str]) -> list[Any]:
+    """Return a Topology for each instance type and each way to name the model."""
+    hub = {"repo": preset.repo, "revision": "a" * 40, "tokenSecret": {"name": "hub", "key": "token"}}
+    model = {
+        "apiVersion": "kaigen.dev/v1alpha1",
+        "kind": "Model",
+        "metadata": {"name": "weights"},
+        "spec": {
+            "source": {"huggingFace": hub},
+            "store": {"volume": {"size": "2Ti", "accessModes": ["ReadWriteMany"]}},
+        },
+    }
+    ways: dict[str, Any] = {
+        "preset": {"preset": preset.name, "tokenSecret": hub["tokenSecret"]},
+        "hub": {"model": {"huggingFace": hub}},
+        "model": {"model": "weights"},
+    }
+    return [model] + [
+        topology(f"{way}-{number}", resources={"instanceType": node}, **named)
+        for number, node in enumerate(nodes)
+        for way, named in ways.items()
+    ]
+
+
+def arguments(result: SpecResult) -> list[str]:
+    """Return the arguments of the engine in the pod that serves."""
+    assert result.compiled is not None
+    pods = pod_specs(item.body for item in result.compiled.objects)
+    first: list[str] = next(iter(pods.values()))["containers"][0]["args"]
+    return first
+
+
+def refusals(diagnostics: Iterable[Diagnostic]) -> list[tuple[str, str, str]]:
+    return sorted(
+        (item.code, item.severity.name, item.message) for item in diagnostics if item.code in SIZING
+    )
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_render_writes_the_flags_that_plan_prints(tmp_path: Path, name: str) -> None:
+    preset = find_preset(name)
+    assert preset is not None
+    # Every preset meets three instance types, and every instance type several presets.
+    first = preset_names().index(name) * 3
+    nodes = [NODES[(first + offset) % len(NODES)] for offset in range(3)]
+    loaded, config = load(tmp_path, documents(preset, nodes))
+    planned, rendered = answers(loaded, config)
+    assert planned.without == ()
+    for plan in planned.plans:
+        result = rendered[plan.name]
+        if result.compiled is None:
+            # Something else is wrong, such as weights that a node has no room for.
+            errors = {item.code for item in result.diagnostics if item.severity is Severity.ERROR}
+            assert errors
+            assert not errors & SIZING
+            continue
+        flags = [f"--{flag}={value}" for flag, value in plan.answer.plan.flags]
+        assert [flag for flag in flags if flag not in arguments(result)] == [], plan.name
+    every = [item for result in rendered.values() for item in result.diagnostics]
+    assert refusals(planned.diagnostics) == refusals(every)
+
+
+def test_both_say_that_a_model_is_unknown_and_name_the_way(tmp_path: Path) -> None:
+    hub = {"huggingFace": {"repo": "acme/tuned", "revision": "a" * 40}}
+    loaded, config = load(tmp_path, [topology("own", model=hub, resources={"gpuType": "L4"})])
+    planned, rendered = answers(loaded, config)
+    (without,) = planned.without
+    compiled = rendered["own"].compiled
+    assert compiled is not None
+    notes = [note.text for note in compiled.app.notes]
+    assert without.why.startswith(
+        "the catalogue does not have `acme/tuned`; compute its GPUs with `kaigen plan"
+    )
+    assert f"It is not known whether the model fits: {without.why}." in notes
