@@ -21,8 +21,8 @@ from kaigen.pipeline.cross_checks import clashes, duplicate_names, unknown_overr
 from kaigen.pipeline.output import OutputTree
 from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others
 from kaigen.pipeline.store import Store, Stored, SyncRecord
-from kaigen.pipeline.summary import AppRow, Detail, SourceSummary, summarize
-from kaigen.pipeline.unit import Unit
+from kaigen.pipeline.summary import AppRow, Detail, summarize
+from kaigen.pipeline.unit import Unit, summarize_units
 from kaigen.system.cache import cache_folder
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.progress import counted
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.pipeline import external_secrets, result, sync
-    from kaigen.system import parallel
 
 
 class Run:
@@ -226,23 +225,10 @@ class Run:
             self._store.write(stored)
 
     def _summarize(self) -> None:
-        """Give every file a summary with what this run needs, compiling on all cores when there are many."""
+        """Give every file a summary with what this run needs."""
         secrets = self.config.external_secrets is not None or any(unit.has_plain for unit in self.units)
         detail = Detail(self._form, self.config.gitops is not None, secrets)
-        stale = [unit for unit in self.units if not unit.is_current(detail)]
-        self.compiled += sum(not unit.is_compiled for unit in stale)
-        for unit, (summary, files) in zip(stale, self._results(stale, detail), strict=True):
-            unit.accept(summary, files)
-
-    def _results(
-        self, units: Sequence[Unit], detail: Detail
-    ) -> list[tuple[SourceSummary, Mapping[str, bytes]]]:
-        """Compile files, on all cores when there are many, and return their summaries and content."""
-        if all(unit.is_compiled for unit in units):
-            return [unit.summarize(detail) for unit in units]
-        progress = self._progress
-        report = None if progress is None else lambda done: progress("compiling", done, len(units))
-        return parallel.map_on_cores(lambda unit: unit.summarize(detail), units, report)
+        self.compiled += summarize_units(self.units, detail, self._progress)
 
     @cached_property
     def _duplicates(self) -> tuple[list[Diagnostic], set[tuple[Unit, int]]]:
@@ -284,10 +270,7 @@ class Run:
 
     def _other_secrets(self) -> list[Facts] | None:
         """Return the Secrets of the repository's other apps; None when one of these has errors."""
-        detail = Detail(secrets=True)
-        for unit in self.others:
-            if not unit.is_current(detail):
-                unit.accept(*unit.summarize(detail))
+        summarize_units(self.others, Detail(secrets=True))
         if any(unit.has_errors for unit in self.others):
             return None
         return [app.secrets for unit in self.others for app in unit.summary.apps if app.secrets is not None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -24,11 +24,13 @@ if TYPE_CHECKING:
     from kaigen.pipeline.compiler import Compiler
     from kaigen.pipeline.load import LoadedSource, ParsedSource
     from kaigen.pipeline.result import Compiled
+    from kaigen.system.progress import Progress
     from kaigen.yaml.sources import Source
 
 with lazy_imports():
     from kaigen.pipeline import document as pipeline_document
     from kaigen.pipeline import load, plain_objects
+    from kaigen.system import parallel
 
 
 class CompiledSource(Struct, frozen=True):
@@ -242,6 +244,10 @@ class Unit:
         )
         return summary, files
 
+    def release(self) -> None:
+        """Forget the apps with their objects, which are compiled again when they are needed after all."""
+        self.__dict__.pop("compiled", None)
+
     def accept(self, summary: SourceSummary, files: Mapping[str, bytes]) -> None:
         """Take the results of `summarize`, perhaps of another process."""
         self._summary = summary
@@ -274,3 +280,35 @@ class Unit:
     def _digest_of(self, key: Key) -> str:
         unit = self.compiler.defines.get(key)
         return unit.identity if unit is not None else ""
+
+
+def summarize_units(units: Sequence[Unit], detail: Detail, progress: Progress | None = None) -> int:
+    """Give each file a summary with these details, compiling on all cores when there are many.
+
+    Args:
+        units: the files.
+        detail: what the summaries must include.
+        progress: receives the number of files compiled.
+
+    Returns:
+        How many files had to be compiled.
+    """
+    stale = [unit for unit in units if not unit.is_current(detail)]
+    fresh = [unit for unit in stale if not unit.is_compiled]
+    results: Sequence[tuple[SourceSummary, Mapping[str, bytes]]]
+    if fresh:
+        report = None if progress is None else lambda done: progress("compiling", done, len(stale))
+        results = parallel.map_on_cores(partial(_summarize, detail=detail), stale, report)
+    else:
+        results = [unit.summarize(detail) for unit in stale]
+    for unit, result in zip(stale, results, strict=True):
+        unit.accept(*result)
+    return len(fresh)
+
+
+def _summarize(unit: Unit, detail: Detail) -> tuple[SourceSummary, Mapping[str, bytes]]:
+    """Summarize a file, and free the memory of its objects."""
+    result = unit.summarize(detail)
+    if not unit.has_plain:  # ExternalSecrets are made from plain objects.
+        unit.release()
+    return result

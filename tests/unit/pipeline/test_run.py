@@ -141,3 +141,11 @@ def test_an_unchanged_file_with_plain_objects_keeps_the_specs_in_the_cache(repos
     again = render(repository)
     assert again == (first[0], 1)
     assert first[0] == render(repository, use_cache=False)[0]
+
+
+def test_objects_of_an_app_are_freed_when_its_files_are_made(repository: Path) -> None:
+    write(repository, "job.yaml", JOB.replace("NAME", "job").replace("RETRIES", "1"))
+    run = start_run((), load_config(repository))
+    files = run.files("both")
+    assert (run.compiled, [unit.is_compiled for unit in run.units]) == (1, [False])
+    assert [len(item.files("both")) for item in run.compilation().apps] == [len(files)]
