@@ -41,6 +41,7 @@ class EngineFacts(Struct, frozen=True):
         name: value of `engine` in a spec.
         title: name in sentences.
         image: name of its image among kaigen's; empty when the spec must name one.
+        other_images: name of its image by the vendor of the GPUs, `none` without GPUs; others use `image`.
         command: entry point; empty for the image's.
         ready: HTTP path of the readiness probe; empty for a probe that opens the port.
         live: HTTP path of the liveness probe; empty for a probe that opens the port.
@@ -58,6 +59,7 @@ class EngineFacts(Struct, frozen=True):
     name: str
     title: str
     image: str = ""
+    other_images: Mapping[str, str] = {}
     command: Sequence[str] = ()
     ready: str = ""
     live: str = ""
@@ -70,6 +72,10 @@ class EngineFacts(Struct, frozen=True):
     node_support: Sequence[NodeSupport] = ()
     flags: Mapping[str, Version] = {}
     fits_context_since: tuple[int, ...] | None = None
+
+    def image_for(self, vendor: str) -> str:
+        """Return the name of its image for GPUs of a vendor, `none` for no GPUs; empty when the spec must name one."""
+        return self.other_images.get(vendor, self.image)
 
     def knows(self, flag: str, version: Version | None) -> bool:
         """Return whether a version, the newest for None, knows a flag of `flags`."""
@@ -109,6 +115,7 @@ def engine_facts(name: str) -> EngineFacts:
         name=name,
         title=row["title"],
         image=row["image"],
+        other_images=row["other_images"],
         command=row["command"],
         ready=row["ready"],
         live=row["live"],

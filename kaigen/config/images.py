@@ -31,6 +31,16 @@ class Images(Block):
         description="Serves models; the version in its tag determines how it spans nodes.",
         examples=["registry.example/vllm/vllm-openai:v0.33.0"],
     )
+    vllm_rocm: Image | None = Field(
+        None,
+        description="vLLM on AMD's GPUs.",
+        examples=["registry.example/vllm/vllm-openai-rocm:v0.33.0"],
+    )
+    vllm_cpu: Image | None = Field(
+        None,
+        description="vLLM without GPUs.",
+        examples=["registry.example/vllm/vllm-openai-cpu:v0.33.0"],
+    )
     chat: Image | None = Field(
         None, description="kaigen's own small server.", examples=["registry.example/kaigen/chat@sha256:…"]
     )

@@ -288,7 +288,7 @@ def _notes(facts: ModelFacts, hardware: Hardware, layout: Layout) -> tuple[str, 
     if layout.tp > hardware.count:
         notes.append("layers shared by several nodes need a network such as InfiniBand")
     if hardware.vendor == "amd":
-        notes.append("AMD GPUs need an image of the engine built for ROCm")
+        notes.append("AMD GPUs need the engine's build for ROCm, also in an `image` of your own")
     if hardware.arch != "amd64":
         notes.append(f"the nodes are {hardware.arch}; images must be built for it")
     return tuple(notes)

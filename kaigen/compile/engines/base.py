@@ -19,6 +19,8 @@ from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.result import Plan
 
+GIB = 2**30
+
 
 class HubAccess(Enum):
     """How an engine gets weights from the Hugging Face Hub."""
@@ -124,9 +126,14 @@ class Engine(ABC):
 
         Args:
             gpus: GPUs of the pod.
-            weights_bytes: size of the weights; 0 when unknown.
+            weights_bytes: size of the weights that the pod loads; 0 when unknown.
         """
-        return (2 * gpus, 12 if gpus == 1 else 16 * gpus) if gpus else self.cpu_resources
+        if not gpus:
+            return self.cpu_resources
+        # Weights pass through the page cache, which counts as the pod's memory. Nodes with one GPU may have less memory
+        # than the GPU, nodes with several have more.
+        loaded = -(-weights_bytes * (50 if gpus == 1 else 80) // (100 * GIB))
+        return 2 * gpus, max(12 if gpus == 1 else 16 * gpus, loaded)
 
     def shared_memory(self, gpus: int) -> str:
         """Return the size of `/dev/shm`; empty for the container runtime's default."""

@@ -10,7 +10,7 @@ from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import default_shared_memory
 from kaigen.compile.engines.arguments import MANAGED_FLAGS, limit_arguments, with_engine_args
-from kaigen.compile.engines.base import Engine, HubAccess
+from kaigen.compile.engines.base import GIB, Engine, HubAccess
 from kaigen.compile.engines.drain import SHUTDOWN_SECONDS
 from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
@@ -23,6 +23,8 @@ from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.result import Plan
 
+CPU_CACHE = 4
+"""KV cache of an engine without GPUs, in GiB. vLLM would take half of the node's memory."""
 KEY_VARIABLE = "VLLM_API_KEY"
 RAY_PORT = 6379
 EXAMPLES_FOLDER = "/vllm-workspace/examples"
@@ -117,6 +119,13 @@ class Vllm(Engine):
         """Return a size that lets the processes of all GPUs exchange tensors."""
         return default_shared_memory(gpus)
 
+    def default_resources(self, gpus: int, weights_bytes: int) -> tuple[int, int]:
+        """Return CPUs and GiB of memory; without GPUs, the memory contains the weights and the KV cache."""
+        cpus, memory = super().default_resources(gpus, weights_bytes)
+        if gpus:
+            return cpus, memory
+        return cpus, max(memory, -(-weights_bytes * 11 // (10 * GIB)) + CPU_CACHE + 4)
+
     def command(self, launch: Launch) -> dict[str, Tree]:
         """Return the command line, of Ray where the pods find each other by it."""
         role = launch.member.role
@@ -184,6 +193,7 @@ class Vllm(Engine):
             "TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor",
             "TRITON_CACHE_DIR": f"{cache}/triton",
             "VLLM_NO_USAGE_STATS": "1",
+            **({} if launch.parallelism.gpus else {"VLLM_CPU_KVCACHE_SPACE": str(CPU_CACHE)}),
             **({"VLLM_ENGINE_READY_TIMEOUT_S": launch.startup} if together else {}),
         }
 

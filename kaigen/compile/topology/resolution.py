@@ -113,11 +113,13 @@ def resolve_topology(
         pod_labels={name: value or Release() for name, value in naming.pod_labels.items()},
         headless_suffix=naming.headless_suffix,
     )
-    image, image_path = _image(spec, engine, context, problems)
     sizing = size(spec, engine, namespace, context, problems)
+    image, image_path = _image(spec, engine, sizing, context, problems)
     gpus = pod_gpus(spec, engine, sizing)
     parallelism = engine.parallelism(spec, image, sizing.plan, gpus, problems)
-    resources = problems.attempt(lambda: pod_resources(spec, engine, sizing, gpus, context), NO_RESOURCES)
+    resources = problems.attempt(
+        lambda: pod_resources(spec, engine, sizing, parallelism, context), NO_RESOURCES
+    )
     max_replicas = spec.autoscale.max if spec.autoscale else spec.shape.replicas
     consumer = Consumer(
         context=context,
@@ -171,13 +173,14 @@ def resolve_topology(
 
 
 def _image(
-    spec: TopologySpec, engine: Engine, context: Context, problems: Problems
+    spec: TopologySpec, engine: Engine, sizing: Sizing, context: Context, problems: Problems
 ) -> tuple[Image, SpecPath]:
     """Return the engine's image and its field of the spec; an empty path when kaigen chose the image."""
     if spec.image is not None:
         return spec.image, ("spec", "image")
-    if engine.facts.image:
-        return context.images[engine.facts.image], ()
+    name = engine.facts.image_for(sizing.vendor)
+    if name:
+        return context.images[name], ()
     if engine.requires_image:
         problems.error("KG0341", f"{engine.label} requires `image`", ("spec", "engine"), "set `image`")
     return "unknown", ()

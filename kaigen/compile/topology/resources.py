@@ -7,6 +7,7 @@ from typing import Any
 from kaigen.compile.builders.pods import ResolvedResources, resolve_resources
 from kaigen.compile.context import Context
 from kaigen.compile.engines.base import Engine
+from kaigen.compile.engines.launch import Parallelism
 from kaigen.compile.topology.sizing import GIB, Sizing, preset_bytes
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import GpuShare, Resources
@@ -34,7 +35,7 @@ def _requested_gpus(resources: Resources, default: int) -> int:
 
 
 def pod_resources(
-    spec: TopologySpec, engine: Engine, sizing: Sizing, gpus: int, context: Context
+    spec: TopologySpec, engine: Engine, sizing: Sizing, parallelism: Parallelism, context: Context
 ) -> ResolvedResources:
     """Return the resources of one pod.
 
@@ -42,12 +43,13 @@ def pod_resources(
         spec: the spec.
         engine: the engine, which decides the defaults.
         sizing: preset, instance type and plan.
-        gpus: GPUs of one pod.
+        parallelism: how one replica uses GPUs and nodes.
         context: what it is compiled for.
 
     Raises:
         ProblemError: a node cannot have as much.
     """
+    gpus, nodes = parallelism.gpus, parallelism.nodes
     resources = spec.resources
     instance = sizing.instance
     if instance is not None and gpus > instance.count:
@@ -67,7 +69,7 @@ def pod_resources(
     if resources.shared_memory is None:
         update["shared_memory"] = engine.shared_memory(gpus) or None
     weights_bytes = preset_bytes(sizing.preset) if sizing.preset is not None else 0
-    cpus, memory = engine.default_resources(gpus, weights_bytes)
+    cpus, memory = engine.default_resources(gpus, -(-weights_bytes // nodes))
     return resolve_resources(
         resources.model_copy(update=update),
         context,

@@ -25,6 +25,8 @@ from kaigen.sizing.problem import Field, PlanError
 from kaigen.sizing.result import Plan
 
 GIB = 2**30
+NVIDIA = "nvidia"
+NO_GPUS = "none"
 
 
 class Sizing(Struct, frozen=True):
@@ -36,6 +38,7 @@ class Sizing(Struct, frozen=True):
         plan: how the model fits; None when the model or the GPUs are unknown.
         flags: engine flags that the preset or the plan requires.
         env: variables that the preset requires.
+        vendor: vendor of the GPUs; `none` without GPUs.
     """
 
     preset: Preset | None = None
@@ -43,6 +46,7 @@ class Sizing(Struct, frozen=True):
     plan: Plan | None = None
     flags: Mapping[str, Json] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
+    vendor: str = NVIDIA
 
     @property
     def summary(self) -> str:
@@ -64,13 +68,14 @@ def size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, p
     """
     name = spec.resources.instance_type
     instance = find_instance(name) if name else None
+    vendor = _vendor(spec, engine, instance)
     if not engine.reads_presets:
-        return Sizing(instance=instance)
+        return Sizing(instance=instance, vendor=vendor)
     preset = problems.attempt(lambda: served_preset(spec, namespace, context.specs), None)
     if preset is None:
-        return Sizing(instance=instance)
+        return Sizing(instance=instance, vendor=vendor)
     if not engine.facts.planned:
-        return Sizing(preset, instance)
+        return Sizing(preset, instance, vendor=vendor)
     if preset.engine.trust_remote_code and not spec.trust_remote_code:
         problems.error(
             "KG0354",
@@ -79,7 +84,7 @@ def size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, p
             "allow it with `trustRemoteCode: true`",
         )
     given = given_flags(spec)
-    flags = dict(engine.preset_flags(preset, own_image=spec.image is None))
+    flags = dict(engine.preset_flags(preset, own_image=spec.image is None and vendor == NVIDIA))
     fitted = _plan(spec, preset, instance, request_of(spec, engine, context), problems)
     if fitted is not None:
         own = {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "quantization"}
@@ -87,7 +92,16 @@ def size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, p
             own.add("max-model-len")
         flags |= {flag: value for flag, value in fitted.flags if flag not in own}
     env = {key: value for key, value in engine.preset_env(preset).items() if key not in spec.env}
-    return Sizing(preset, instance, fitted, {k: v for k, v in flags.items() if k not in given}, env)
+    return Sizing(preset, instance, fitted, {k: v for k, v in flags.items() if k not in given}, env, vendor)
+
+
+def _vendor(spec: TopologySpec, engine: Engine, instance: Instance | None) -> str:
+    """Return the vendor of the GPUs of a pod, NVIDIA where nothing decides it; `NO_GPUS` without GPUs."""
+    resources = spec.resources
+    gpu = get_gpu(resources.gpu_type) if resources.gpu_type else instance.gpu if instance else None
+    if resources.gpus == 0 or (resources.gpus is None and gpu is None and not engine.default_gpus):
+        return NO_GPUS
+    return gpu.vendor if gpu else NVIDIA
 
 
 def served_preset(spec: TopologySpec, namespace: str, specs: SpecIndex) -> Preset | None:

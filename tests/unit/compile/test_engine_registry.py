@@ -20,6 +20,7 @@ from tests.unit.compile.topologies import CONTEXT, TEMPLATE
 ROW: dict[str, Any] = {
     "title": "Tiny",
     "image": "chat",
+    "other_images": {},
     "command": ["tiny", "run"],
     "ready": "/ready",
     "live": "/live",

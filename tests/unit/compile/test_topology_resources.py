@@ -43,9 +43,46 @@ def test_instance_type_decides_the_number_of_gpus(
     assert (f"--tensor-parallel-size={count}" in found["args"]) == (count > 1)
 
 
-def test_no_gpu_is_requested_for_zero_gpus() -> None:
+def test_zero_gpus_run_the_build_for_cpus() -> None:
     found = pod(topology(model="many", resources={"gpus": 0}), CONTEXT)["containers"][0]
     assert not any("/" in name for name in found["resources"]["limits"])
+    assert found["image"].startswith("docker.io/vllm/vllm-openai-cpu:v")
+    assert {"name": "VLLM_CPU_KVCACHE_SPACE", "value": "4"} in found["env"]
+    assert found["resources"]["limits"]["memory"] == "16Gi"
+    large = pod(topology(preset="phi-4", resources={"gpus": 0}), CONTEXT)["containers"][0]
+    assert large["resources"]["limits"]["memory"] == "39Gi", "27.3 GiB of weights, and the KV cache"
+
+
+@pytest.mark.parametrize(
+    ("spec", "image"),
+    [
+        ({"resources": {"gpus": 1}}, "vllm-openai:v"),
+        ({"resources": {"gpuType": "L4"}}, "vllm-openai:v"),
+        ({"resources": {"instanceType": "Standard_ND96isr_MI300X_v5"}}, "vllm-openai-rocm:v"),
+        ({"resources": {"gpus": 0}, "image": "mine:1"}, "mine:1"),
+        ({"resources": {"gpus": 0}, "engine": "transformers"}, "chat:"),
+        ({"engine": "transformers"}, "chat:"),
+    ],
+)
+def test_image_of_the_engine_is_built_for_the_gpus(spec: dict[str, Any], image: str) -> None:
+    found = pod(topology(**{"model": "many", **spec}), CONTEXT)["containers"][0]
+    assert image in found["image"]
+    assert not any(each["name"] == "VLLM_CPU_KVCACHE_SPACE" for each in found["env"]) or image == "mine:1"
+
+
+@pytest.mark.parametrize(
+    ("preset", "resources", "memory"),
+    [
+        ("phi-4", {"gpuType": "A100-80GB"}, "14Gi"),
+        ("deepseek-r1-0528", {"instanceType": "p5en.48xlarge"}, "514Gi"),
+        ("llama-3.3-70b-instruct", {"gpuType": "A100-80GB", "gpus": 2}, "106Gi"),
+    ],
+)
+def test_memory_grows_with_the_weights(preset: str, resources: dict[str, Any], memory: str) -> None:
+    """Weights pass through the page cache, which counts as the pod's memory."""
+    block = topology(preset=preset, model=FOLDER, resources=resources, trustRemoteCode=True)
+    found = pod(block, CONTEXT)["containers"][0]["resources"]
+    assert found["limits"]["memory"] == found["requests"]["memory"] == memory
 
 
 def test_shared_memory_has_a_size() -> None:
