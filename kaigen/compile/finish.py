@@ -13,6 +13,7 @@ from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.helm_values import report_unsupported_values
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
+from kaigen.kubernetes.queues import POD_ANNOTATIONS
 
 _PART = "(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
 _SEMVER = re.compile(
@@ -33,7 +34,9 @@ def frame_of(
         headless_suffix: end of the headless Service's name.
     """
     kept = {key: value for key, value in metadata.annotations.items() if not key.startswith("kaigen.dev/")}
-    return Frame(metadata.name, metadata.labels, kept, pod_labels or {}, headless_suffix)
+    of_pods = {key: value for key, value in kept.items() if key.startswith(POD_ANNOTATIONS)}
+    of_objects = {key: value for key, value in kept.items() if key not in of_pods}
+    return Frame(metadata.name, metadata.labels, of_objects, of_pods, pod_labels or {}, headless_suffix)
 
 
 def chart_version(metadata: Metadata, problems: Problems) -> str:

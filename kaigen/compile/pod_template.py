@@ -44,7 +44,7 @@ def pod_template(
     metadata, spec = template.get("metadata"), template.get("spec")
     given = metadata if isinstance(metadata, Mapping) else {}
     labels = frame.selector(component)
-    notes = {**_texts(given.get("annotations")), **annotations}
+    notes = {**_texts(given.get("annotations")), **frame.pod_annotations, **annotations}
     pod = {**defaults, **(spec if isinstance(spec, dict) else {})}
     return {
         "metadata": {

@@ -34,6 +34,7 @@ class Frame(Struct, frozen=True, dict=True):
         name: name of the app.
         labels: the user's labels of every object; not of pods, where a new label would start a new run.
         annotations: the user's annotations, without those that direct kaigen.
+        pod_annotations: those of them that controllers read from pod templates, not from objects.
         pod_labels: further labels of the app's pods, which their selectors require as well.
         headless_suffix: end of the headless Service's name.
     """
@@ -41,6 +42,7 @@ class Frame(Struct, frozen=True, dict=True):
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    pod_annotations: Mapping[str, str] = field(default_factory=dict)
     pod_labels: Mapping[str, Tree] = field(default_factory=dict)
     headless_suffix: str = "-nodes"
 

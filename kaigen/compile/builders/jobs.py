@@ -109,10 +109,11 @@ class Run(Struct, frozen=True):
             policy: its `podFailurePolicy`.
             time_limit: describes the setting of its time limit.
         """
+        annotations: dict[str, Tree] = {**self.frame.pod_annotations, **(self.pod_annotations or {})}
         own: dict[str, Tree] = {
             "metadata": {
                 "labels": self.frame.selector(self.component),
-                **({"annotations": dict(self.pod_annotations)} if self.pod_annotations else {}),
+                **({"annotations": annotations} if annotations else {}),
             },
             "spec": dict(self.pod),
         }

@@ -17,15 +17,33 @@ _TARGETS: Mapping[str, int] = {"waiting": 5, "running": 16, "cache": 80, "cpu": 
 _IDLE = "5m"
 
 
-def autoscaler(frame: Frame, autoscaling: Autoscaling, workload: Object) -> Object:
-    """Return the HorizontalPodAutoscaler or ScaledObject of a workload."""
+_POD_SUFFIX: Mapping[str, str] = {
+    # The hash of the ReplicaSet, and five characters; none is a vowel (source: k8s.io/apimachinery, pkg/util/rand). The
+    # API server cuts long names before these five, with the hyphen.
+    "Deployment": "[b-df-hj-np-tv-z2456789]{1,10}-?[b-df-hj-np-tv-z2456789]{5}",
+    "StatefulSet": "[0-9]+",
+    # Its workers do not serve; they are called NAME-GROUP-INDEX.
+    "LeaderWorkerSet": "[0-9]+",
+}
+"""Ends of the names of the pods that serve, by the kind of the workload: other apps' names may begin alike."""
+
+
+def autoscaler(frame: Frame, autoscaling: Autoscaling, workload: Object, startup: int) -> Object:
+    """Return the HorizontalPodAutoscaler or ScaledObject of a workload.
+
+    Args:
+        frame: the app.
+        autoscaling: how replicas follow the load.
+        workload: the object that is scaled.
+        startup: longest time until a pod is ready, in seconds.
+    """
     reference: dict[str, Tree] = {
         "apiVersion": workload.body["apiVersion"],
         "kind": workload.kind,
         "name": Release(),
     }
     if autoscaling.keda:
-        return _scaled_object(frame, autoscaling, reference)
+        return _scaled_object(frame, autoscaling, reference, startup)
     return _hpa(frame, autoscaling, reference)
 
 
@@ -91,21 +109,26 @@ def _hpa(frame: Frame, autoscaling: Autoscaling, reference: dict[str, Tree]) -> 
     )
 
 
-def _scaled_object(frame: Frame, autoscaling: Autoscaling, reference: dict[str, Tree]) -> Object:
+def _scaled_object(
+    frame: Frame, autoscaling: Autoscaling, reference: dict[str, Tree], startup: int
+) -> Object:
     autoscale = autoscaling.spec
     least, most = _bounds(autoscale)
+    cooldown = seconds(autoscale.idle_after or _IDLE)
     spec: dict[str, Tree] = {
         "scaleTargetRef": reference,
         "minReplicaCount": least,
         "maxReplicaCount": most,
         "pollingInterval": 15,
-        "cooldownPeriod": seconds(autoscale.idle_after or _IDLE),
+        "cooldownPeriod": cooldown,
+        # A new workload starts with one pod; without this, KEDA stops it at once, while it loads.
+        **({"initialCooldownPeriod": startup + cooldown} if autoscale.min == 0 else {}),
         "advanced": {
             "horizontalPodAutoscalerConfig": {
                 "behavior": {"scaleDown": {"stabilizationWindowSeconds": _window(autoscale)}}
             }
         },
-        "triggers": [_trigger(autoscaling)],
+        "triggers": [_trigger(autoscaling, str(reference["kind"]))],
     }
     return Object(
         role="scaledobject",
@@ -119,7 +142,7 @@ def _scaled_object(frame: Frame, autoscaling: Autoscaling, reference: dict[str, 
     )
 
 
-def _trigger(autoscaling: Autoscaling) -> dict[str, Tree]:
+def _trigger(autoscaling: Autoscaling, kind: str) -> dict[str, Tree]:
     autoscale, name = autoscaling.spec, autoscaling.metric_name
     value = _target(autoscale)
     if autoscale.prometheus is None:
@@ -127,7 +150,8 @@ def _trigger(autoscaling: Autoscaling) -> dict[str, Tree]:
     scale = " * 100" if autoscale.metric == "cache" else ""
     query: Tree = autoscale.query
     if query is None:
-        query = Joined((f'sum({name}{{namespace="', Namespace(), '",pod=~"', Release(), f'-.+"}}){scale}'))
+        pods = (Release(), f"-{_POD_SUFFIX[kind]}")
+        query = Joined((f'sum({name}{{namespace="', Namespace(), '",pod=~"', *pods, f'"}}){scale}'))
     trigger: dict[str, Tree] = {
         "type": "prometheus",
         "metadata": {

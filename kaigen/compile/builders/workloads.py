@@ -57,10 +57,11 @@ class WorkloadSettings(Struct, frozen=True):
         self, pod: Mapping[str, Tree], component: str = SERVE, own: Mapping[str, Tree] | None = None
     ) -> dict[str, Tree]:
         """Return a pod template."""
+        annotations: dict[str, Tree] = {**self.frame.pod_annotations, **self.annotations}
         return {
             "metadata": {
                 "labels": self.frame.selector(component, own),
-                **({"annotations": dict(self.annotations)} if self.annotations else {}),
+                **({"annotations": annotations} if annotations else {}),
             },
             "spec": dict(pod),
         }

@@ -31,6 +31,7 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     _check_engine_args(spec, engine, problems)
     _check_transfer(resolution, problems)
     _check_replicas(resolution, problems)
+    _check_queue(resolution, problems)
     _check_rollout(resolution, problems)
     if engine.builds_pods:
         check_mounts(engine_mounts(resolution), lambda _: (*_SPEC, "model"), problems)
@@ -185,6 +186,28 @@ def _check_replicas(resolution: TopologyResolution, problems: Problems) -> None:
     elif spec.shape.replicas == 0:
         message = "replicas must be at least 1 where each replica is a StatefulSet of its own"
         problems.error("KG0353", message, (*_SPEC, "shape", "replicas"), hint)
+
+
+def _check_queue(resolution: TopologyResolution, problems: Problems) -> None:
+    """Report what Kueue does not do for the pods of a workload."""
+    spec, workload = resolution.spec, resolution.workload
+    if spec.placement.queue is None:
+        return
+    if workload is Workload.STATEFUL_SET and spec.autoscale is not None and spec.autoscale.max > 1:
+        problems.error(
+            "KG0353",
+            "Kueue scales a StatefulSet only to 0 and back, and `storage` makes the replicas a StatefulSet",
+            (*_SPEC, "autoscale", "max"),
+            "set `max: 1`, or leave `storage` or `placement.queue` out",
+        )
+    if workload is Workload.STATEFUL_SET_GROUPS:
+        problems.warning(
+            "KG0360",
+            "Kueue admits the leader and the workers of a StatefulSet group separately, so one of them may wait "
+            "for quota while the other occupies its GPUs",
+            (*_SPEC, "placement", "queue"),
+            "use LeaderWorkerSet, which Kueue admits as one: `shape.groups: leaderWorkerSet`",
+        )
 
 
 def _check_rollout(resolution: TopologyResolution, problems: Problems) -> None:

@@ -14,5 +14,5 @@ def scaling_objects(resolution: TopologyResolution, workload: Object) -> list[Ob
         budget = disruption_budget(frame, resolution.spec.disruption, resolution.parallelism.nodes)
         objects.append(budget)
     if resolution.autoscaling is not None:
-        objects.append(autoscaler(frame, resolution.autoscaling, workload))
+        objects.append(autoscaler(frame, resolution.autoscaling, workload, resolution.startup))
     return objects

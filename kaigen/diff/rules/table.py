@@ -11,6 +11,7 @@ from kaigen.diff.rules import (
     containers,
     immutable,
     network,
+    queues,
     rbac,
     scaling,
     security,
@@ -59,7 +60,8 @@ RULES: tuple[Rule, ...] = (
     Rule("serving-removed", _REMOVED, workloads.serving_removed, workloads.SERVING),
     Rule("serving-renamed", _REPLACED, workloads.serving_renamed, workloads.SERVING),
     Rule("ray-service", _CHANGED, workloads.ray_service, frozenset({"RayService.ray.io"})),
-    Rule("queue", _BOTH_SIDES, workloads.queue),
+    Rule("queue", _BOTH_SIDES, queues.queue),
+    Rule("admitted", _CHANGED, queues.admitted, workloads.SCALED),
     # Data.
     Rule("claim-removed", _REMOVED, storage.claim_removed, _CLAIM),
     Rule("claim-replaced", _REPLACED, storage.claim_replaced, _CLAIM),

@@ -10,8 +10,8 @@ from kaigen.diff.formatting import listing, plural, value
 from kaigen.diff.model import ABSENT, Absent, FieldChange
 from kaigen.diff.objects import Obj, get, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding, under
+from kaigen.diff.rules.queues import rejected
 from kaigen.kubernetes.kind_table import KINDS, types
-from kaigen.kubernetes.queues import QUEUE_LABEL
 
 LWS = "LeaderWorkerSet.leaderworkerset.x-k8s.io"
 RUNS = types("run")
@@ -147,7 +147,7 @@ def restart(case: Case) -> Iterator[Finding]:
     before, after = get_map(old.data, "spec", field), get_map(new.data, "spec", field)
     if new.type == LWS:
         before, after = ({k: v for k, v in side.items() if k != "size"} for side in (before, after))
-    if before == after:
+    if before == after or rejected(case):
         return
     template = [
         change for change in case.fields if under(change, "spec", field) and change.keys[-1] != "size"
@@ -178,7 +178,7 @@ def scale(case: Case) -> Iterator[Finding]:
     """The number of replicas changed."""
     old, new = case.pair
     was, now = get(old.data, "spec", "replicas"), get(new.data, "spec", "replicas")
-    if was == now:
+    if was == now or rejected(case):
         return
     unit = " groups" if new.type == LWS else ""
     if isinstance(now, Absent):
@@ -276,19 +276,3 @@ def ray_service(case: Case) -> Iterator[Finding]:
         yield "info", "Ray workers scale, no restart"
     if any(under(change, "spec", "serveConfigV2") for change in case.fields):
         yield "notice", "Ray Serve reloads its applications in place"
-
-
-def queue(case: Case) -> Iterator[Finding]:
-    """The Kueue queue changed."""
-    label = QUEUE_LABEL
-    old, new = case.pair
-    was, now = (side.labels.get(label, ABSENT) for side in (old, new))
-    if was != now:
-        yield (
-            "notice",
-            (
-                f"leaves Kueue's queue {value(was)}: it no longer waits for quota"
-                if now is ABSENT
-                else f"waits in Kueue's queue {value(now)} instead of {value(was)}"
-            ),
-        )

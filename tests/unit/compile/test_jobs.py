@@ -308,3 +308,18 @@ def test_files_of_web_servers_are_weights_like_any_other() -> None:
     assert identity_of(first) == identity_of(second), (
         "where a file came from does not matter, what it is does"
     )
+
+
+def test_kueue_reads_topology_requests_from_the_pods() -> None:
+    notes = {"kueue.x-k8s.io/podset-required-topology": "cloud.com/rack", "note": "a"}
+    for nodes, kind in ((1, "Job"), (2, "JobSet")):
+        block = job(nodes=nodes)
+        block.metadata.annotations.update(notes)
+        made = objects(block)[kind]
+        annotations = made["metadata"]["annotations"]
+        assert annotations["note"] == "a"
+        assert "kueue.x-k8s.io/podset-required-topology" not in annotations
+        template = made["spec"] if kind == "Job" else made["spec"]["replicatedJobs"][0]["template"]["spec"]
+        assert template["template"]["metadata"]["annotations"] == {
+            "kueue.x-k8s.io/podset-required-topology": "cloud.com/rack"
+        }

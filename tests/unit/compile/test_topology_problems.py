@@ -113,6 +113,33 @@ from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB, KEDA,
             [("KG0353", "spec.autoscale")],
         ),
         (
+            {
+                "model": "many",
+                "storage": {"size": "1Gi"},
+                "placement": {"queue": "q"},
+                "autoscale": {"max": 2},
+            },
+            [("KG0353", "spec.autoscale.max")],
+        ),
+        (
+            {
+                "model": "many",
+                "storage": {"size": "1Gi"},
+                "placement": {"queue": "q"},
+                "autoscale": {"max": 1},
+            },
+            [],
+        ),
+        ({"model": "many", "placement": {"queue": "q"}, "autoscale": {"max": 2}}, []),
+        (
+            {
+                "model": "many",
+                "shape": {"nodes": 2, "groups": "statefulSet"},
+                "placement": {"queue": "q"},
+            },
+            [("KG0360", "spec.placement.queue")],
+        ),
+        (
             {"model": "many", "shape": {"nodes": 2, "replicas": 0, "groups": "statefulSet"}},
             [("KG0353", "spec.shape.replicas")],
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -39,6 +40,8 @@ def test_keda_scales_to_zero_by_a_query() -> None:
     )
     spec = objects(block, CONTEXT)["ScaledObject"]["spec"]
     assert (spec["minReplicaCount"], spec["cooldownPeriod"]) == (0, 3600)
+    # The first pod, which a new workload starts with, may load its weights first.
+    assert spec["initialCooldownPeriod"] > 3600
     assert spec["triggers"] == [
         {
             "type": "prometheus",
@@ -49,9 +52,34 @@ def test_keda_scales_to_zero_by_a_query() -> None:
 
 def test_keda_sums_the_engines_own_metric() -> None:
     spec = objects(topology(model="many", autoscale=KEDA), CONTEXT)["ScaledObject"]["spec"]
-    assert spec["triggers"][0]["metadata"]["query"] == (
-        'sum(vllm:num_requests_waiting{namespace="default",pod=~"t-.+"})'
-    )
+    query = spec["triggers"][0]["metadata"]["query"]
+    assert query.startswith('sum(vllm:num_requests_waiting{namespace="default",pod=~"t-')
+    assert "initialCooldownPeriod" not in spec
+
+
+@pytest.mark.parametrize(
+    ("fields", "own", "others"),
+    [
+        (
+            {},
+            ["t-66d4f5b9c8-x7k2p", "t-5c9f-x7k2p", "t-66d4f5b9c8x7k2p"],
+            ["t-7b-66d4f5b9c8-x7k2p", "t-0", "t-7b-0", "t2-66d4f5b9c8-x7k2p", "t-7b-0-1"],
+        ),
+        (
+            {"storage": {"size": "1Gi"}},
+            ["t-0", "t-12"],
+            ["t-66d4f5b9c8-x7k2p", "t-7-0", "t-7b-0", "t-7b-66d4f5b9c8-x7k2p"],
+        ),
+        ({"shape": {"nodes": 2}}, ["t-0", "t-12"], ["t-0-1", "t-7b-0", "t-7b-0-1"]),
+    ],
+    ids=["Deployment", "StatefulSet", "LeaderWorkerSet"],
+)
+def test_keda_counts_the_apps_own_serving_pods(fields: Object, own: list[str], others: list[str]) -> None:
+    spec = objects(topology(model="many", autoscale=KEDA, **fields), CONTEXT)["ScaledObject"]["spec"]
+    query = spec["triggers"][0]["metadata"]["query"]
+    # Prometheus anchors its regular expressions.
+    pattern = re.compile(query.partition('pod=~"')[2].partition('"')[0])
+    assert [name for name in [*own, *others] if pattern.fullmatch(name)] == own
 
 
 @pytest.mark.parametrize(

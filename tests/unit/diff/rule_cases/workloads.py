@@ -9,6 +9,12 @@ TTL = "Argo CD or Flux then runs it again, endlessly"
 WEB = deployment(replicas=2)
 RUN = "spec/template/spec/containers/0"
 
+QUEUED = {"kueue.x-k8s.io/queue-name": "a"}
+QUEUED_GROUPS = with_(lws(), "metadata/labels", QUEUED)
+QUEUED_SET = with_(stateful(replicas=1), "metadata/labels", QUEUED)
+GROUP_POD = "spec/leaderWorkerTemplate/workerTemplate/spec"
+FORCED = {"argocd.argoproj.io/sync-options": "Force=true"}
+
 CASES: list[Case] = [
     Case(
         "new-run",
@@ -251,13 +257,84 @@ CASES: list[Case] = [
         "another queue",
         obj("Job", "j", "batch/v1", metadata={"labels": {"kueue.x-k8s.io/queue-name": "a"}}),
         obj("Job", "j", "batch/v1", metadata={"labels": {"kueue.x-k8s.io/queue-name": "b"}}),
-        [("notice", "waits in Kueue's queue b instead of a")],
+        [
+            ("danger", "is rejected by Kueue once its pods run; then delete Job j first"),
+            ("notice", "waits in Kueue's queue b instead of a"),
+        ],
     ),
     Case(
         "queue",
         "no queue",
         obj("Job", "j", "batch/v1", metadata={"labels": {"kueue.x-k8s.io/queue-name": "a"}}),
         obj("Job", "j", "batch/v1"),
-        [("notice", "leaves Kueue's queue a: it no longer waits for quota")],
+        [
+            ("danger", "is rejected by Kueue once its pods run; then delete Job j first"),
+            ("notice", "leaves Kueue's queue a: it no longer waits for quota"),
+        ],
+    ),
+    Case(
+        "queue",
+        "a first queue of a LeaderWorkerSet",
+        lws(),
+        QUEUED_GROUPS,
+        [
+            (
+                "danger",
+                "will be rejected: Kueue does not let its queue change; delete LeaderWorkerSet llm first",
+            ),
+            ("notice", "waits in Kueue's queue a"),
+        ],
+    ),
+    Case(
+        "admitted",
+        "memory of queued groups",
+        QUEUED_GROUPS,
+        with_(QUEUED_GROUPS, f"{GROUP_POD}/containers/0/resources/requests/memory", "2Gi"),
+        [
+            (
+                "danger",
+                "will be rejected: Kueue does not let resource requests change in place; "
+                "delete LeaderWorkerSet llm first",
+            )
+        ],
+    ),
+    Case(
+        "admitted",
+        "replicas and nodes of a queued StatefulSet",
+        QUEUED_SET,
+        with_(with_(QUEUED_SET, "spec/replicas", 2), "spec/template/spec/nodeSelector", {"gpu": "L4"}),
+        [
+            (
+                "danger",
+                "will be rejected: Kueue does not let replicas and nodeSelector change in place; "
+                "delete StatefulSet db first",
+            )
+        ],
+    ),
+    Case(
+        "admitted",
+        "a forced change",
+        QUEUED_SET,
+        with_(with_(QUEUED_SET, "spec/replicas", 2), "metadata/annotations", FORCED),
+        [
+            (
+                "notice",
+                "is deleted and created again: Kueue does not let replicas change in place, and force is set",
+            )
+        ],
+    ),
+    Case(
+        "scale",
+        "a queued StatefulSet to zero",
+        QUEUED_SET,
+        with_(QUEUED_SET, "spec/replicas", 0),
+        [("notice", "scales from 1 to 0: it stops")],
+    ),
+    Case(
+        "restart",
+        "the image of queued groups",
+        QUEUED_GROUPS,
+        with_(QUEUED_GROUPS, f"{GROUP_POD}/containers/0/image", "b@sha256:" + "b" * 64),
+        [("notice", "pods restart (rolling, group by group): image changed")],
     ),
 ]
