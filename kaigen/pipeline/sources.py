@@ -55,8 +55,11 @@ def relative_path(path: str, root: Path) -> str:
     if path.startswith("<"):
         return ""
     base = f"{root}/"
-    if path.startswith(base):  # pathlib takes as long as reading the file
+    # pathlib takes as long as reading the file.
+    if path.startswith(base):
         return path.removeprefix(base)
+    if base == "./" and not path.startswith(("/", ".")):
+        return path
     try:
         return Path(path).absolute().relative_to(root.absolute()).as_posix()
     except ValueError:
