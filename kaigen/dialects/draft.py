@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.field_path import dotted
-from kaigen.kinds.spec import Path
+from kaigen.kinds.lowering import Lowered
+from kaigen.kinds.spec import Path, SourceField, find_source
 
 if TYPE_CHECKING:
-    from kaigen.kinds.base import Block
+    from kaigen.kinds.base import AppBlock, Block
+    from kaigen.kinds.compat import Naming, ServingNaming
     from kaigen.kinds.lowering import Lowering
 
 B = TypeVar("B", bound="Block")
@@ -29,21 +32,37 @@ class Draft:
         self.data: dict[str, Any] = {}
         self.origins: dict[Path, Path] = {("spec",): default_origin} if default_origin else {}
         self.hints: dict[str, str] = {}
+        self.sources: dict[Path, SourceField] = {}
 
-    def put(self, path: Path, value: Any, origin: Path | None = None) -> None:
+    def lowered(self, block: AppBlock, naming: Naming | ServingNaming | None = None) -> Lowered:
+        """Return the finished spec with the origins of its fields.
+
+        Args:
+            block: the spec, from `finish`.
+            naming: names of the foreign system to keep; None for kaigen's own.
+        """
+        return Lowered(block, self.origins, naming, self.hints, self.sources)
+
+    def put(
+        self, path: Path, value: Any, origin: Path | None = None, source: SourceField | None = None
+    ) -> None:
         """Set a field, creating the mappings that contain it.
 
         Args:
             path: of the field in the spec.
             value: plain data.
             origin: field of the foreign document that the value came from; None for that of the containing field.
+            source: where the value was written if that is another document.
         """
         here: Any = self.data
         for key in path[:-1]:
             here = here.setdefault(key, {})
         here[path[-1]] = value
+        self.sources.pop(path, None)
         if origin is not None:
             self.origins[path] = origin
+        if source is not None:
+            self.sources[path] = source
 
     def add(self, path: Path, values: list[Any], origin: Path | None = None) -> None:
         """Append entries to a list, which is created if it does not exist."""
@@ -72,9 +91,12 @@ class Draft:
                 path = self._path(line["loc"])
                 field = dotted(path) or kind.__name__
                 message = line["msg"][:1].lower() + line["msg"][1:]
-                lowering.error(
-                    "KG0413", f"kaigen's `{field}` cannot represent this: {message}", self._origin(path)
-                )
+                message = f"kaigen's `{field}` cannot represent this: {message}"
+                source = find_source(path, self.sources, self.origins)
+                if source is not None:
+                    lowering.report([Diagnostic("KG0413", message, source.mark, path=source.path)])
+                else:
+                    lowering.error("KG0413", message, self._origin(path))
             return None
 
     def _path(self, location: tuple[int | str, ...]) -> Path:

@@ -16,6 +16,7 @@ from kaigen.kinds.positioned import Positioned
 
 if TYPE_CHECKING:
     from kaigen.kinds.base import AppBlock
+    from kaigen.kinds.spec import SourceField
     from kaigen.yaml.document import Document
 
 PREFIX = "kaigen.dev/"
@@ -50,12 +51,14 @@ class Lowered(Struct, frozen=True):
             None when the document is the spec itself.
         naming: names of a foreign system to keep; None for kaigen's own.
         hints: by diagnostic code, hints that name fields of the document in place of fields of the spec.
+        sources: fields that were written in other documents.
     """
 
     block: AppBlock
     origins: Mapping[Path, Path] | None = None
     naming: Naming | ServingNaming | None = None
     hints: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[Path, SourceField] = field(default_factory=dict)
 
 
 class LoweringResult(Struct, frozen=True):

@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 Path = tuple[str | int, ...]
 
 
+class SourceField(Struct, frozen=True):
+    """The place of a field that was written in another document than the spec, such as a ConfigMap that it names.
+
+    Attributes:
+        mark: the position.
+        path: the field there, as in `data["config.yaml"].size`.
+    """
+
+    mark: Mark
+    path: str
+
+
 class Spec(Struct, frozen=True):
     """A spec of a kind that kaigen compiles, written by a person or lowered from a dialect.
 
@@ -34,6 +46,7 @@ class Spec(Struct, frozen=True):
         matched: overrides of kaigen.yaml, by index, and pins, by name, that changed the document.
         hints: for a lowered spec, by diagnostic code, hints that name fields of the document in place of fields of
             the spec.
+        sources: for a lowered spec, its fields that were written in other documents.
     """
 
     block: AppBlock
@@ -45,6 +58,7 @@ class Spec(Struct, frozen=True):
     naming: Naming | ServingNaming | None = None
     matched: tuple[int | str, ...] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[Path, SourceField] = field(default_factory=dict)
 
     @property
     def lowered(self) -> bool:
@@ -72,8 +86,29 @@ class Spec(Struct, frozen=True):
         warning: bool = False,
         key: bool = False,
     ) -> Diagnostic:
-        """Return a problem at a field of the spec, or at the field's key, with its position in the document."""
+        """Return a problem at a field of the spec, or at the field's key, with the position where it was written."""
+        severity = Severity.WARNING if warning else Severity.ERROR
+        source = self.sources and find_source(path, self.sources, self.origins or {})
+        if source:
+            return Diagnostic(code, message, source.mark, self.hints.get(code, hint), severity, source.path)
         origin = self.document_path(path)
         mark: Mark = self.document.mark(origin, key=key)
-        severity = Severity.WARNING if warning else Severity.ERROR
         return Diagnostic(code, message, mark, self.hints.get(code, hint), severity, dotted(origin))
+
+
+def find_source(
+    path: Sequence[str | int], sources: Mapping[Path, SourceField], origins: Mapping[Path, Path]
+) -> SourceField | None:
+    """Return the place of a field in another document; None when its own document has it.
+
+    Args:
+        path: the field of the spec.
+        sources: fields that were written in other documents.
+        origins: fields that were written in the spec's document; the longest prefix of a path decides.
+    """
+    field_path = tuple(path)
+    for length in range(len(field_path), 0, -1):
+        prefix = field_path[:length]
+        if prefix in sources or prefix in origins:
+            return sources.get(prefix)
+    return None

@@ -124,6 +124,7 @@ def _read_spec(
             item.naming,
             matched,
             item.hints,
+            item.sources,
         )
         for item in result.specs
     ]

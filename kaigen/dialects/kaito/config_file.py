@@ -11,6 +11,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.lowering import Lowering, Path
+from kaigen.kinds.spec import SourceField
 from kaigen.yaml.document import JsonValue
 from kaigen.yaml.embedded import parse_embedded
 
@@ -38,6 +39,10 @@ class ConfigFile(Struct, frozen=True):
     def warning(self, code: str, message: str, path: Path = (), hint: str = "") -> None:
         """Report a warning at a key of the file."""
         self._report(Severity.WARNING, code, message, path, hint)
+
+    def source(self, path: Path) -> SourceField:
+        """Return the place of a value of the file."""
+        return SourceField(self._document.mark(path), dotted((*self._field, *path)))
 
     def _report(self, severity: Severity, code: str, message: str, path: Path, hint: str) -> None:
         mark = self._document.mark(path, key=True)

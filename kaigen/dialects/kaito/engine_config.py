@@ -112,14 +112,14 @@ def _put_flag(draft: Draft, written: str, value: Any, config: ConfigFile, at: Pa
     elif flag in _MANAGED_FLAGS:
         config.error("KG0418", f"`{written}` is managed by kaigen", here, "delete it")
     elif flag == "served-model-name":
-        draft.put(("spec", "servedNames"), [str(value)], at)
+        draft.put(("spec", "servedNames"), [str(value)], at, config.source(here))
     elif flag == "tensor-parallel-size" and nodes.mig and value not in {1, "1"}:
         message = "MIG slices cannot share a model by tensor parallelism"
         config.error("KG0412", message, here, "request whole GPUs")
     elif flag in _FIELDS:
         _put_field(draft, flag, value, config, here, at, nodes)
     else:
-        draft.put(("spec", "engineArgs", flag), value, at)
+        draft.put(("spec", "engineArgs", flag), value, at, config.source(here))
 
 
 def _put_field(
@@ -140,4 +140,4 @@ def _put_field(
                 "delete it, and kaigen derives it",
             )
             return
-    draft.put(("spec", *field), value, at)
+    draft.put(("spec", *field), value, at, config.source(here))

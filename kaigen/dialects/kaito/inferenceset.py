@@ -15,7 +15,7 @@ from kaigen.dialects.kaito.nodes import NodeRequest
 from kaigen.dialects.kaito.resource import DIRECTIVES, Options, ResourceLowering
 from kaigen.dialects.kaito.serving import Serving, put_inference
 from kaigen.kinds.base import ADDRESS, Block, Object
-from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
+from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
@@ -154,7 +154,7 @@ def lower(
     naming = serving_names(SET) if options.compat else None
     if topology is None:
         return lowering.result()
-    return lowering.result(Lowered(topology, draft.origins, naming, draft.hints))
+    return lowering.result(draft.lowered(topology, naming))
 
 
 def _autoscale(draft: Draft, spec: InferenceSetSpecV1Alpha1, lowering: ResourceLowering) -> bool:

@@ -11,7 +11,7 @@ from kaigen.dialects.kaito.blocks import Foreign, Text
 from kaigen.dialects.kaito.presets import TOKEN_KEY
 from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.kinds.base import Block, LabelName, ObjectName, Quantity
-from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
+from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.model import Model
 from kaigen.kinds.positioned import Positioned
 
@@ -133,4 +133,4 @@ def lower(mirror: ModelMirror, document: Positioned, context: LoweringContext) -
             ("spec", "storage", "storageClassName"),
         )
     model = draft.finish(Model, lowering) if not lowering.failed else None
-    return lowering.result() if model is None else lowering.result(Lowered(model, draft.origins))
+    return lowering.result() if model is None else lowering.result(draft.lowered(model))

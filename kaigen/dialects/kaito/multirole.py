@@ -143,4 +143,4 @@ def _merged(spec: MultiRoleSpec, place: int, options: Options, lowering: Resourc
     )
     put_inference(draft, serving, options, lowering)
     topology = draft.finish(Topology, lowering) if not lowering.failed else None
-    return [] if topology is None else [Lowered(topology, draft.origins, hints=draft.hints)]
+    return [] if topology is None else [draft.lowered(topology)]

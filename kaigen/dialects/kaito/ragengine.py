@@ -13,7 +13,7 @@ from kaigen.dialects.kaito.pod_template import with_placement
 from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.dialects.kaito.serving import PORT, put_service
 from kaigen.kinds.base import Block, Choice, MountPath, ObjectName
-from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
+from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.spec import Path
 from kaigen.kinds.topology import Topology
@@ -206,7 +206,7 @@ def lower(
     naming = serving_names(RAG) if options.compat else None
     if topology is None:
         return lowering.result()
-    return lowering.result(Lowered(topology, draft.origins, naming, draft.hints))
+    return lowering.result(draft.lowered(topology, naming))
 
 
 class _Server:

@@ -99,7 +99,7 @@ def lower_tuning(
     draft.put(("spec", "retries"), 0)
     job = draft.finish(Job, lowering)
     naming = Naming(plain=True) if options.compat else None
-    return [] if job is None else [Lowered(job, draft.origins, naming)]
+    return [] if job is None else [draft.lowered(job, naming)]
 
 
 def _rename(template: dict[str, Any], name: str) -> None:

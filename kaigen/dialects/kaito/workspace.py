@@ -23,7 +23,7 @@ from kaigen.dialects.kaito.serving import Serving, put_inference
 from kaigen.dialects.kaito.tuning import lower_tuning
 from kaigen.dialects.metadata import ForeignMetadata
 from kaigen.kinds.base import Choice
-from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
+from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.topology import Topology
 
@@ -94,4 +94,4 @@ def lower(
         return lowering.result()
     first = older and preset is not None
     naming = serving_names(WORKSPACE, first=first) if options.compat else None
-    return lowering.result(Lowered(topology, draft.origins, naming, draft.hints))
+    return lowering.result(draft.lowered(topology, naming))
