@@ -83,6 +83,9 @@ class Flux(Block):
         description="Secret with the credentials of the repository or registry. With `tenancy.serviceAccount`, "
         "each namespace needs it.",
     )
+    charts_secret: ObjectName | None = Field(
+        None, description="Secret with the credentials of the registry in `charts`. Default: `secret`."
+    )
     service_account: ObjectName | None = Field(
         None,
         description="ServiceAccount in this namespace that syncs what no account of a tenant syncs. Required where "

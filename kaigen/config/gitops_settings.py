@@ -46,6 +46,7 @@ class FluxSettings(Struct, frozen=True):
         oci: artifact that replaces the Git repository, with `{env}`; None for the repository.
         tag: tag of that artifact.
         secret: Secret with the credentials of the source.
+        charts_secret: Secret with the credentials of the registry of charts; None for `secret`.
         service_account: account in its namespace that syncs what no tenant's account syncs; None for the controllers'.
         decrypt: decrypt files that SOPS has encrypted.
         decryption_secret: Secret with the key; None for the cloud identity.
@@ -57,6 +58,7 @@ class FluxSettings(Struct, frozen=True):
     oci: str | None = None
     tag: str = "latest"
     secret: str | None = None
+    charts_secret: str | None = None
     service_account: str | None = None
     decrypt: bool = False
     decryption_secret: str | None = None

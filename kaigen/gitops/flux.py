@@ -236,8 +236,8 @@ def _chart_source(delivery: Delivery, app: AppFacts) -> Object:
             "operation": "copy",
         },
     }
-    if flux.secret:
-        spec["secretRef"] = {"name": flux.secret}
+    if secret := flux.charts_secret or flux.secret:
+        spec["secretRef"] = {"name": secret}
     return {
         "apiVersion": _SOURCE,
         "kind": "OCIRepository",

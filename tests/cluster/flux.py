@@ -55,7 +55,7 @@ class Flux:
         self._concurrent = concurrent
         self._folder = plane.folder / "data" / "flux"
         (self._folder / "git").mkdir(parents=True)
-        self._server = GitServer(self._folder / "git")
+        self.server = GitServer(self._folder / "git")
         self._repositories: dict[str, Repository] = {}
         self._options: dict[str, tuple[str, ...]] = {}
         plane.make_namespace(namespace)
@@ -122,7 +122,7 @@ class Flux:
 
     def close(self) -> None:
         """End the Git server."""
-        self._server.close()
+        self.server.close()
 
     def give_credentials(self, namespace: str) -> None:
         """Create the Secret with the Git server's password in a namespace."""
@@ -139,7 +139,7 @@ class Flux:
 
     def url(self, name: str) -> str:
         """Return the URL of a repository on the Git server; it asks for a password."""
-        return f"http://{_HOST}:{self._server.port}/{name}/.git"
+        return f"http://{_HOST}:{self.server.port}/{name}/.git"
 
     def commit(self, name: str, files: Mapping[str, str]) -> str:
         """Make these files, and no others, the content of a repository on the Git server.

@@ -100,6 +100,17 @@ class LocalRegistry:
         auth = base64.b64encode(f"{USER}:{password}".encode()).decode()
         (folder / "config.json").write_text(json.dumps({"auths": {self.host: {"auth": auth}}}))
 
+    def secret(self, name: str, namespace: str) -> dict[str, object]:
+        """Return a Secret with the credentials."""
+        auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        return {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": "kubernetes.io/dockerconfigjson",
+            "metadata": {"name": name, "namespace": namespace},
+            "stringData": {".dockerconfigjson": json.dumps({"auths": {self.host: {"auth": auth}}})},
+        }
+
     def get(self, path: str) -> bytes | None:
         """Return the content at a path below `/v2/`; None if there is none."""
         auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.cluster.client import ApiError, Client, Object
@@ -202,3 +203,59 @@ def release(client: Client, namespace: str, labels: str = "") -> None:
             except ApiError as error:
                 if error.code != 404:
                     raise
+
+
+_QUEUED = "kueue.x-k8s.io/queue-name"
+
+
+@contextmanager
+def queues_full(client: Client) -> Iterator[None]:
+    """Suspend new Jobs with a queue while in the context, as Kueue's webhook does until there is quota."""
+    name = f"sim-{uuid.uuid4().hex[:12]}"
+    job: Object = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": f"{name}-probe", "labels": {_QUEUED: "probe"}},
+        "spec": {"template": {"spec": {**pod_spec(), "restartPolicy": "Never"}}},
+    }
+    policy: Object = {
+        "apiVersion": _POLICY.rpartition("/")[0],
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "reinvocationPolicy": "Never",
+            "matchConstraints": {
+                "objectSelector": {"matchExpressions": [{"key": _QUEUED, "operator": "Exists"}]},
+                "resourceRules": [
+                    {
+                        "apiGroups": ["batch"],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE"],
+                        "resources": ["jobs"],
+                    }
+                ],
+            },
+            "mutations": [
+                {
+                    "patchType": "ApplyConfiguration",
+                    "applyConfiguration": {"expression": "Object{spec: Object.spec{suspend: true}}"},
+                }
+            ],
+        },
+    }
+    binding: Object = {
+        "apiVersion": _BINDING.rpartition("/")[0],
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": {"policyName": name},
+    }
+    client.create(policy)
+    client.create(binding)
+    try:
+        wait_until(
+            lambda: bool(client.create(job, "default", dry_run=True)["spec"].get("suspend")), "Jobs wait", 15
+        )
+        yield
+    finally:
+        end_course(client, name)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import uuid
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -17,6 +14,7 @@ from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import is_true
 from tests.cluster.flux import GIT_REPOSITORY, KUSTOMIZATION, Flux
 from tests.cluster.plane import Plane
+from tests.cluster.publisher import BRANCH, Publisher
 from tests.cluster.team import (
     ARGOCD,
     FLUX,
@@ -29,54 +27,9 @@ from tests.cluster.team import (
     remove_applications,
     wait_application,
 )
-from tests.unit.publish.gitserver import PASSWORD, USER, Bare, GitServer, git, serving
+from tests.unit.publish.gitserver import PASSWORD, USER, serving
 
-BRANCH = "deploy"
 FINETUNE = "app.kubernetes.io/name=finetune"
-
-
-class Publisher:
-    """A team that publishes from a clone to a Git server with a password.
-
-    Attributes:
-        team: its specs, in the clone.
-        bare: what it publishes to, seen from the server.
-    """
-
-    def __init__(self, folder: Path, server: GitServer) -> None:
-        self.bare: Bare = server.make("deploy")
-        name = f"t{uuid.uuid4().hex[:6]}"
-        settings = {"publish": {"branch": BRANCH}}
-        self.team = Team(folder, server.url("deploy", user=""), name, {}, settings=settings)
-        folder.mkdir()
-        git(folder, "init", "--quiet", "--initial-branch=main")
-        git(folder, "remote", "add", "origin", server.url("deploy"))
-        git(folder, "config", "user.name", "Ada")
-        git(folder, "config", "user.email", "ada@example.invalid")
-
-    def publish(self) -> tuple[str, str]:
-        """Commit the specs and publish them, as a pipeline does.
-
-        Returns:
-            The commit on the deploy branch, and what kaigen printed.
-        """
-        self.team.write()
-        git(self.team.folder, "add", "--all")
-        git(self.team.folder, "commit", "--quiet", "--message", "Change")
-        done = subprocess.run(
-            [sys.executable, "-m", "kaigen", "publish"],
-            cwd=self.team.folder,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return self.bare.branches()[BRANCH], done.stdout
-
-    def files(self) -> dict[str, str]:
-        """What is on the deploy branch."""
-        return self.bare.files(BRANCH)
 
 
 @pytest.fixture

@@ -74,7 +74,19 @@ def test_charts_are_helm_releases(rendered: Callable[..., Rendered]) -> None:
         "kind": "OCIRepository",
         "name": "prod.ml.tune",
     }
-    assert files["_flux/apps/ml.tune.chart.yaml"]["spec"]["url"] == "oci://registry.example.com/charts/tune"
+    source = files["_flux/apps/ml.tune.chart.yaml"]["spec"]
+    assert source["url"] == "oci://registry.example.com/charts/tune"
+    assert "secretRef" not in source
+
+
+@pytest.mark.parametrize(("own", "used"), [({}, "git"), ({"chartsSecret": "registry"}, "registry")])
+def test_the_registry_of_charts_may_have_a_secret_of_its_own(
+    rendered: Callable[..., Rendered], own: Object, used: str
+) -> None:
+    charts = "oci://registry.example.com/charts"
+    files = rendered(flux={"secret": "git", **own}, form="chart", charts=charts)
+    assert files["_flux/bootstrap/gitrepository.yaml"]["spec"]["secretRef"] == {"name": "git"}
+    assert files["_flux/apps/ml.tune.chart.yaml"]["spec"]["secretRef"] == {"name": used}
 
 
 def test_an_account_of_the_namespace_syncs_its_apps(rendered: Callable[..., Rendered]) -> None:

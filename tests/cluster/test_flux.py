@@ -1,0 +1,345 @@
+"""What kaigen emits for Flux, under its three controllers: sources, Kustomizations, HelmReleases, tenants, lockdown."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.apps import JOB, add_gpu_node, demo_specs
+from tests.cluster.client import Object, is_true
+from tests.cluster.flux import HELM_RELEASE, KUSTOMIZATION, SECRET, Flux
+from tests.cluster.plane import Plane
+from tests.cluster.processes import wait_until
+from tests.cluster.publisher import Publisher
+from tests.cluster.registry import LocalRegistry
+from tests.cluster.simulate import Course, end_course, queues_full, set_course
+from tests.cluster.team import Team, bootstrap_flux, changed
+
+ACCOUNT = "deployer"
+REGISTRY_SECRET = "registry-password"
+DEPLOYMENT = "apps/v1/Deployment"
+SERVICE = "v1/Service"
+CHAT: Object = {
+    "apiVersion": "kaigen.dev/v1alpha1",
+    "kind": "Topology",
+    "metadata": {"name": "chat"},
+    "spec": {"engine": "transformers", "model": "qwen", "resources": {"memory": "4Gi"}},
+}
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry]:
+    running = LocalRegistry(tmp_path_factory.mktemp("registry") / "registry")
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def locked_down(plane: Plane, flux: Flux) -> Iterator[Flux]:
+    """Flux as on a cluster of many tenants, with an account of the cluster's administrator for the bootstrap."""
+    name = "flux-admin"
+    account = {"name": name, "namespace": flux.namespace}
+    plane.client.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    plane.client.apply(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": role,
+            "subjects": [{"kind": "ServiceAccount", **account}],
+        }
+    )
+    with flux.locked_down():
+        yield flux
+
+
+@dataclass
+class Tree:
+    """A published tree and its state under Flux.
+
+    Attributes:
+        plane: the control plane.
+        flux: Flux's controllers on it.
+        publisher: publishes the tree.
+        registry: has charts and artifacts.
+        kind: of the objects that sync the apps.
+    """
+
+    plane: Plane
+    flux: Flux
+    publisher: Publisher
+    registry: LocalRegistry
+    kind: str
+
+    @property
+    def team(self) -> Team:
+        """The team whose tree it is."""
+        return self.publisher.team
+
+    @property
+    def home(self) -> str:
+        """Namespace of the objects that sync the apps."""
+        tenant = self.team.gitops.get("tenancy", {}).get("serviceAccount")
+        return self.team.space if tenant else self.flux.namespace
+
+    def publish(self) -> str:
+        """Publish the specs, and have Flux fetch them now.
+
+        Returns:
+            The commit.
+        """
+        commit, _ = self.publisher.publish()
+        self.fetch()
+        return commit
+
+    def fetch(self) -> None:
+        """Have Flux fetch every source of the tree now."""
+        self.flux.fetch_all(f"kaigen.dev/environment={self.team.environment}")
+
+    def begin(self) -> None:
+        """Publish, and do what is done once by hand: bootstrap, and the passwords in the namespaces of tenants."""
+        client = self.plane.client
+        client.apply(self.registry.secret(REGISTRY_SECRET, self.flux.namespace))
+        self.publisher.publish()
+        bootstrap_flux(self.plane, self.team, self.publisher.files())
+        client.wait("v1/Namespace", self.team.space, "", bool, "made", 60)
+        if self.home == self.team.space:
+            self.flux.give_credentials(self.team.space)
+            client.apply(self.registry.secret(REGISTRY_SECRET, self.team.space))
+        wait_until(self._has_sources, "there are sources", 60)
+        self.fetch()
+
+    def _has_sources(self) -> bool:
+        return self.home == self.flux.namespace or bool(
+            self.plane.client.objects(KUSTOMIZATION, self.home)
+            or self.plane.client.objects(HELM_RELEASE, self.home)
+        )
+
+    def object(self, app: str) -> Object:
+        """Return the object that syncs an app."""
+        return self.plane.client.get(self.kind, self.team.name(self.team.space, app), self.home)
+
+    def wait(self, app: str, check: Callable[[Object], bool], what: str, timeout: float = 120) -> Object:
+        """Wait until the object that syncs an app has a state."""
+        name = self.team.name(self.team.space, app)
+        return self.plane.client.wait(self.kind, name, self.home, check, what, timeout)
+
+    def wait_ready(self) -> None:
+        """Wait until every app is ready, and print the seconds that it took."""
+        began = time.monotonic()
+        for app in self.team.specs:
+            self.wait(app, is_ready, "ready")
+            print(f"{app} is ready after {time.monotonic() - began:.0f} s")
+
+    def remove(self) -> None:
+        """Delete every app with its objects, then the bootstrap."""
+        client, labels = self.plane.client, f"kaigen.dev/environment={self.team.environment}"
+        source = f"team-{self.team.environment}"
+        client.delete(KUSTOMIZATION, source, self.flux.namespace)
+        client.wait_gone(KUSTOMIZATION, source, self.flux.namespace)
+        for kind in (HELM_RELEASE, KUSTOMIZATION):
+            found = [each["metadata"] for each in client.objects(kind, labels=labels)]
+            found = [each for each in found if each["namespace"] == self.home]
+            for each in found:
+                client.delete(kind, each["name"], each["namespace"])
+            for each in found:
+                client.wait_gone(kind, each["name"], each["namespace"])
+        assert client.objects(DEPLOYMENT, self.team.space) == []
+        assert client.objects(JOB, self.team.space) == []
+
+
+def is_ready(obj: Object) -> bool:
+    """Whether a Kustomization or HelmRelease is ready at its current generation."""
+    return is_true(obj, "Ready") and obj["status"]["observedGeneration"] == obj["metadata"]["generation"]
+
+
+def versions(release: Object) -> list[int]:
+    """The numbers of a HelmRelease's releases that were deployed, newest first."""
+    return [entry["version"] for entry in release["status"].get("history", [])]
+
+
+@pytest.fixture
+def tree(
+    plane: Plane, registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Tree]]:
+    """Returns a function that makes a tree with settings; its objects go at the end."""
+    for name, value in {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
+    registry.login(tmp_path / "docker")
+    add_gpu_node(plane)
+    made: list[Tree] = []
+
+    def make(flux: Flux, form: str, settings: Object, **publish: object) -> Tree:
+        publisher = Publisher(tmp_path / "clone", flux.server, **publish)
+        team = publisher.team
+        team.specs = {"qwen": demo_specs()["qwen"], "chat": CHAT}
+        own = {"interval": "5s", "secret": SECRET, "chartsSecret": REGISTRY_SECRET}
+        more = {key: value for key, value in settings.items() if key != "flux"}
+        team.gitops = {"branch": "deploy", "flux": {**own, **settings.get("flux", {})}, **more}
+        team.settings["format"] = form
+        kind = HELM_RELEASE if form == "chart" else KUSTOMIZATION
+        made.append(Tree(plane, flux, publisher, registry, kind))
+        return made[-1]
+
+    yield make
+    for each in made:
+        plane.client.delete("v1/Namespace", each.team.space)
+
+
+def tenant(**flux: object) -> Object:
+    """Settings for Flux under lockdown."""
+    return {
+        "flux": {"serviceAccount": "flux-admin", **flux},
+        "tenancy": {"namespaces": True, "serviceAccount": ACCOUNT},
+    }
+
+
+@pytest.mark.ran("HelmRelease", by="helm-controller")
+@pytest.mark.ran("OCIRepository", by="source-controller")
+def test_charts_in_a_registry_are_upgraded_to_the_version_that_was_pushed(
+    plane: Plane, flux: Flux, registry: LocalRegistry, tree: Callable[..., Tree]
+) -> None:
+    flux.start_helm()
+    where = f"oci://{registry.host}/charts"
+    settings: Object = {"tenancy": {"namespaces": True}, "charts": where}
+    scene = tree(flux, "chart", settings, charts=where, versionSuffix=True)
+    check_upgrade(plane, scene)
+
+
+@pytest.mark.ran("Kustomization", by="kustomize-controller")
+@pytest.mark.ran("GitRepository", by="source-controller")
+def test_a_tenant_under_lockdown_waits_for_a_queue_and_a_fix_ends_the_wait_for_its_fault(
+    plane: Plane, locked_down: Flux, tree: Callable[..., Tree]
+) -> None:
+    scene = tree(locked_down, "manifests", tenant())
+    team, client = scene.team, plane.client
+    team.specs["qwen"] = changed(team.specs["qwen"], placement={"queue": "batch"})
+    with queues_full(client):
+        scene.begin()
+        client.wait(JOB, queued_job(scene), team.space, lambda job: job["spec"]["suspend"], "suspended", 60)
+        scene.wait("chat", partial(says, text="dependency"), "waiting")
+        assert client.find(DEPLOYMENT, "chat", team.space) is None
+    # What Kueue does when there is quota.
+    client.patch(JOB, queued_job(scene), team.space, {"spec": {"suspend": False}})
+    scene.wait_ready()
+    writers = {entry.user for entry in plane.audit.writes_since(0, namespace=team.space)}
+    assert f"system:serviceaccount:{team.space}:{ACCOUNT}" in writers
+
+    # No node has this label, so the pod never starts. Its time to start is much longer than this test.
+    team.specs["chat"] = changed(CHAT, placement={"nodeSelector": {"disk": "none"}})
+    broken = scene.publish()
+    scene.wait("chat", partial(attempts, commit=broken), "waiting for the fault")
+    assert int(scene.object("chat")["spec"]["timeout"].removesuffix("s")) > 600
+    team.specs["chat"] = changed(CHAT, contextLength=2048)
+    fixed = scene.publish()
+    scene.wait("chat", partial(applied, commit=fixed), "fixed", 60)
+    scene.remove()
+
+
+def queued_job(scene: Tree) -> str:
+    """The name of the Model's Job."""
+    (job,) = (obj for obj in scene.team.of_app(scene.publisher.files(), "qwen") if obj["kind"] == "Job")
+    return str(job["metadata"]["name"])
+
+
+def says(obj: Object, text: str) -> bool:
+    """Whether a condition's message contains a text."""
+    return any(text in entry["message"] for entry in obj.get("status", {}).get("conditions", []))
+
+
+def attempts(kustomization: Object, commit: str) -> bool:
+    """Whether a Kustomization has applied a commit and waits for its health."""
+    status = kustomization["status"]
+    return commit in status.get("lastAttemptedRevision", "") and says(kustomization, "health check")
+
+
+def applied(kustomization: Object, commit: str) -> bool:
+    """Whether a Kustomization is ready at a commit."""
+    return commit in kustomization["status"].get("lastAppliedRevision", "") and is_ready(kustomization)
+
+
+@pytest.mark.ran("HelmRelease", by="helm-controller")
+def test_a_tenants_charts_under_lockdown_upgrade_alone_fail_without_rollback_and_correct_drift(
+    plane: Plane, locked_down: Flux, tree: Callable[..., Tree]
+) -> None:
+    scene = tree(locked_down, "chart", tenant(timeout="20s"))
+    team, client = scene.team, plane.client
+    scene.begin()
+    scene.wait_ready()
+    assert (
+        plane.client.get(DEPLOYMENT, "chat", team.space)["metadata"]["labels"]["app.kubernetes.io/managed-by"]
+        == "Helm"
+    )
+
+    # One changed spec is one upgrade; the other release does not notice the commit.
+    others = versions(scene.object("qwen"))
+    team.specs["chat"] = changed(CHAT, contextLength=4096)
+    scene.publish()
+    scene.wait("chat", lambda release: is_ready(release) and versions(release)[:1] == [2], "upgraded")
+    assert "--max-model-len=4096" in arguments(plane, team)
+    assert versions(scene.object("qwen")) == others == [1]
+
+    # Drift is corrected.
+    client.delete(SERVICE, "chat", team.space)
+    client.patch(DEPLOYMENT, "chat", team.space, {"spec": {"replicas": 3}})
+    scene.flux.fetch(HELM_RELEASE, team.name(team.space, "chat"), scene.home)
+    client.wait(SERVICE, "chat", team.space, bool, "there again", 60)
+    client.wait(DEPLOYMENT, "chat", team.space, lambda obj: obj["spec"]["replicas"] == 1, "one again", 60)
+
+    # A release that fails stays as it is for inspection, and the next commit upgrades it.
+    rule = set_course(client, team.space, Course(state="unready"))
+    team.specs["chat"] = changed(CHAT, contextLength=1024)
+    scene.publish()
+    scene.wait("chat", partial(says, text="failed"), "failed", 120)
+    assert "--max-model-len=1024" in arguments(plane, team)
+    end_course(client, rule)
+    team.specs["chat"] = changed(CHAT, contextLength=2048)
+    scene.publish()
+    scene.wait("chat", is_ready, "ready again")
+    assert "--max-model-len=2048" in arguments(plane, team)
+
+    # A removed spec is uninstalled.
+    del team.specs["chat"]
+    scene.publish()
+    client.wait_gone(HELM_RELEASE, team.name(team.space, "chat"), scene.home)
+    assert client.objects(DEPLOYMENT, team.space) == []
+    scene.remove()
+
+
+def arguments(plane: Plane, team: Team) -> list[str]:
+    """The arguments of the server."""
+    pod = plane.client.get(DEPLOYMENT, "chat", team.space)["spec"]["template"]["spec"]
+    found: list[str] = pod["containers"][0]["args"]
+    return found
+
+
+@pytest.mark.ran("HelmRelease", by="helm-controller")
+@pytest.mark.ran("OCIRepository", by="source-controller")
+def test_a_tenant_under_lockdown_takes_tree_and_charts_from_a_registry(
+    plane: Plane, locked_down: Flux, registry: LocalRegistry, tree: Callable[..., Tree]
+) -> None:
+    where, artifact = f"oci://{registry.host}/tenant/charts", f"oci://{registry.host}/tenant/tree"
+    settings = {**tenant(oci=artifact, secret=REGISTRY_SECRET), "charts": where}
+    scene = tree(locked_down, "chart", settings, charts=where, manifests=artifact, versionSuffix=True)
+    check_upgrade(plane, scene)
+
+
+def check_upgrade(plane: Plane, scene: Tree) -> None:
+    """See that releases are installed, and that a changed spec upgrades its own release and no other."""
+    team = scene.team
+    scene.begin()
+    scene.wait_ready()
+    team.specs["chat"] = changed(CHAT, contextLength=4096)
+    scene.publish()
+    scene.wait("chat", lambda release: is_ready(release) and versions(release)[:1] == [2], "upgraded")
+    assert "--max-model-len=4096" in arguments(plane, team)
+    assert versions(scene.object("qwen")) == [1]
+    scene.remove()
