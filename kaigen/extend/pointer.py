@@ -12,23 +12,24 @@ from typing import Any
 
 from kaigen.compile.expressions import Expr, Scope, Setting, SpecPath, Tree, resolve
 from kaigen.compile.field_expressions import Labels
+from kaigen.diagnostics.errors import InputError, KaigenError
 from kaigen.diagnostics.suggest import did_you_mean
 
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")
 _MOST_LISTED = 12
 
 
-class OperationFailed(Exception):
+class OperationFailed(KaigenError):
     """An operation cannot be applied.
 
     Attributes:
-        hint: what the object has instead.
         member: the field of the operation that is wrong.
     """
 
+    exit_code = InputError.exit_code
+
     def __init__(self, message: str, hint: str = "", member: str = "path") -> None:
-        super().__init__(message)
-        self.hint = hint
+        super().__init__(message, hint=hint)
         self.member = member
 
 

@@ -9,6 +9,7 @@ from jinja2 import StrictUndefined
 from jinja2.exceptions import UndefinedError
 from jinja2.utils import missing
 
+from kaigen.diagnostics.errors import InputError, KaigenError
 from kaigen.diagnostics.suggest import did_you_mean
 
 NAMES = ("spec", "name", "release", "run", "namespace", "labels", "profile", "kubernetes", "setting")
@@ -17,19 +18,19 @@ NAMES = ("spec", "name", "release", "run", "namespace", "labels", "profile", "ku
 _MOST_LISTED = 12
 
 
-class TemplateFailure(Exception):
+class TemplateFailure(KaigenError):
     """A template cannot be rendered.
 
     Attributes:
         message: the error.
-        hint: what to do; may be empty.
         word: the word to mark on the template's line; empty for the whole line.
     """
 
+    exit_code = InputError.exit_code
+
     def __init__(self, message: str, hint: str = "", word: str = "") -> None:
-        super().__init__(message)
+        super().__init__(message, hint=hint)
         self.message = message
-        self.hint = hint
         self.word = word
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from importlib import import_module
+from pathlib import Path
+
 import pytest
 
 from kaigen.compile.problems import Problems
@@ -10,6 +14,8 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.errors import KaigenError
 from kaigen.diagnostics.problem import Problem, ProblemError
 from kaigen.sizing.problem import Field, PlanError
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_problem_and_its_diagnostic_have_the_category_of_their_code() -> None:
@@ -50,3 +56,18 @@ def test_a_warning_does_not_fail_a_compile_step() -> None:
     assert not problems.failed
     problems.add_diagnostic(Diagnostic("KG1005", "template fails"))
     assert problems.failed
+
+
+def test_every_exception_that_the_package_defines_is_shown_without_a_traceback() -> None:
+    outside = [
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "kaigen").rglob("*.py"))
+        for name in re.findall(r"^class (\w+)\((?:Exception|[A-Z]\w*Error)\b", path.read_text(), re.MULTILINE)
+        if not name.startswith("Kaigen")
+        and not issubclass(getattr(import_module(_module(path)), name), KaigenError)
+    ]
+    assert outside == ["kaigen/extend/template_errors.py: UndefinedName"]  # jinja2 requires its own class
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
