@@ -1,4 +1,5 @@
-"""Generate schemas/ from the kinds, docs/cli.md from --help, docs/diagnostics.md from the codes, and docs/proven.md.
+"""Generate schemas/ from the kinds, docs/cli.md from --help, docs/diagnostics.md from the codes, docs/proven.md, and a
+list in docs/dialects.md.
 
 `make docs` runs this; a test compares the committed files with its output.
 """
@@ -9,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from tools import proven
+from tools import kaito_differences, proven
 
 ROOT = Path(__file__).parent.parent
 
@@ -67,6 +68,7 @@ def generated_files() -> dict[str, str]:
         "docs/cli.md": cli_page(),
         "docs/diagnostics.md": diagnostics_page(),
         "docs/proven.md": proven.page(),
+        kaito_differences.PAGE: kaito_differences.page(),
     }
 
 

@@ -160,6 +160,12 @@ PARTS = (
         cold=5,
     ),
     Part(
+        name="kaito",
+        module="github.com/kaito-project/kaito",
+        packages={"workspace": "github.com/kaito-project/kaito/cmd/workspace"},
+        cold=2.5,
+    ),
+    Part(
         name="sops",
         module="github.com/getsops/sops/v3",
         packages={
