@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.cluster.apps import JOB, add_gpu_node
 from tests.cluster.argocd import APPLICATION, ArgoCD
@@ -15,6 +16,9 @@ from tests.cluster.client import is_true
 from tests.cluster.flux import GIT_REPOSITORY, KUSTOMIZATION, Flux
 from tests.cluster.plane import Plane
 from tests.cluster.publisher import BRANCH, Publisher
+from tests.cluster.registry import PASSWORD as REGISTRY_PASSWORD
+from tests.cluster.registry import USER as REGISTRY_USER
+from tests.cluster.registry import LocalRegistry
 from tests.cluster.team import (
     ARGOCD,
     FLUX,
@@ -161,3 +165,71 @@ def test_flux_syncs_what_is_published_and_a_change_touches_one_app(
         plane.client.delete(KUSTOMIZATION, found["metadata"]["name"], flux.namespace)
         plane.client.wait_gone(KUSTOMIZATION, found["metadata"]["name"], flux.namespace)
     assert plane.client.objects(JOB, team.space) == []
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry]:
+    running = LocalRegistry(tmp_path_factory.mktemp("registry") / "registry")
+    yield running
+    running.close()
+
+
+def chart_revision(files: Mapping[str, str], team: Team, app: str) -> str:
+    """The version of an app's chart that its Application names."""
+    path = f"rendered/{team.environment}/_argocd/apps/{team.space}.{app}.yaml"
+    return str(yaml.safe_load(files[path])["spec"]["source"]["targetRevision"])
+
+
+@pytest.mark.ran("Application", by="argocd")
+def test_argocd_installs_charts_from_a_registry_at_the_version_that_was_pushed(
+    plane: Plane,
+    argocd: ArgoCD,
+    publisher: Publisher,
+    registry: LocalRegistry,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    team, charts = publisher.team, f"oci://{registry.host}/argocd"
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
+    registry.login(tmp_path / "docker")
+    team.settings["format"] = "chart"
+    team.settings["publish"].update(charts=charts, versionSuffix=True)
+    team.gitops = {**ARGOCD, "branch": BRANCH, "tenancy": TENANCY, "charts": charts}
+    publisher.publish()
+    give_credentials(plane, argocd, team)
+    registry_name = f"registry-{team.environment}"
+    access = {"type": "helm", "enableOCI": "true", "insecureOCIForceHttp": "true"}
+    access |= {"url": charts.removeprefix("oci://"), "username": REGISTRY_USER, "password": REGISTRY_PASSWORD}
+    plane.client.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": registry_name,
+                "namespace": argocd.namespace,
+                "labels": {"argocd.argoproj.io/secret-type": "repository"},
+            },
+            "stringData": access,
+        }
+    )
+    bootstrap_argocd(plane, team, publisher.files())
+    before = {app: chart_revision(publisher.files(), team, app) for app in team.specs}
+    for app, version in before.items():
+        assert "+" in version
+        wait_application(plane, argocd, team.name(team.space, app), version)
+
+    # One changed spec is one new chart, and one new run.
+    team.specs["finetune"] = changed(team.specs["finetune"], args=["--epochs=2"])
+    commit, _ = publisher.publish()
+    after = {app: chart_revision(publisher.files(), team, app) for app in team.specs}
+    assert {app for app in after if after[app] != before[app]} == {"finetune"}
+    (old,) = plane.client.objects(JOB, team.space, FINETUNE)
+    wait_application(plane, argocd, f"team-{team.environment}-root", commit)
+    wait_application(plane, argocd, team.name(team.space, "finetune"), after["finetune"])
+    plane.client.wait_gone(JOB, old["metadata"]["name"], team.space)
+    (new,) = plane.client.objects(JOB, team.space, FINETUNE)
+    assert "--epochs=2" in new["spec"]["template"]["spec"]["containers"][0]["args"]
+
+    remove_applications(plane, argocd, team.environment)
+    for name in (f"repository-{team.environment}", registry_name):
+        plane.client.delete("v1/Secret", name, argocd.namespace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -12,7 +13,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kaigen.config.load import load_config
 from kaigen.pipeline.run import render
+from tests.cluster.flux import GIT_REPOSITORY, KUSTOMIZATION, Flux
+from tests.cluster.flux import SECRET as GIT_SECRET
+from tests.cluster.plane import Plane
 from tests.cluster.tools.parts import locate
 
 SECRET = """\
@@ -95,3 +100,45 @@ def test_an_encrypted_secret_survives_a_render(
     other = sops.folder / "other.yaml"
     other.write_text(yaml.safe_dump(data, sort_keys=False))
     assert "MAC mismatch" in sops("decrypt", str(other)).stderr
+
+
+def test_flux_decrypts_a_secret_without_a_namespace_into_that_of_its_app(
+    sops: Sops, plane: Plane, flux: Flux, namespace: str
+) -> None:
+    (sops.folder / "plain.yaml").write_text(SECRET.replace("    namespace: ml\n", ""))
+    options = ("--age", sops.recipient, "--encrypted-regex", "^(data|stringData)$")
+    encrypted = sops("encrypt", *options, "plain.yaml")
+    (sops.folder / "specs/hf.yaml").write_text(encrypted.stdout)
+    config = {
+        "apiVersion": "kaigen.dev/v1alpha1",
+        "kind": "Config",
+        "namespace": namespace,
+        "passthrough": True,
+        "gitops": {
+            "repository": flux.url(namespace),
+            "project": namespace,
+            "flux": {"interval": "5s", "secret": GIT_SECRET, "decryption": {"secret": "sops-age"}},
+        },
+    }
+    (sops.folder / "kaigen.yaml").write_text(yaml.safe_dump(config))
+    files = render((), load_config(sops.folder))
+    key = (sops.folder / "key.txt").read_text()
+    plane.client.apply(
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "sops-age", "namespace": flux.namespace},
+            "stringData": {"age.agekey": key},
+        }
+    )
+    flux.commit(namespace, {f"rendered/{path}": data.decode() for path, data in files.items()})
+    for path, data in files.items():
+        if path.startswith("_flux/bootstrap/") and not path.endswith("kustomization.yaml"):
+            plane.client.apply(yaml.safe_load(data))
+    flux.fetch(GIT_REPOSITORY, namespace)
+    made = plane.client.wait("v1/Secret", "hf-token", namespace, bool, "decrypted", 60)
+    value = base64.b64decode(made["data"]["zeta"]).decode()
+    assert value == yaml.safe_load(SECRET)["stringData"]["zeta"]
+    for name in (namespace, f"{namespace}.hf"):
+        plane.client.delete(KUSTOMIZATION, name, flux.namespace)
+        plane.client.wait_gone(KUSTOMIZATION, name, flux.namespace)
