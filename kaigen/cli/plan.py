@@ -10,35 +10,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec.structs import replace
 
-from kaigen.cli.console import Console
+from kaigen.cli.console import Console, table
 from kaigen.cli.options import environment_option, read_one_config
 from kaigen.cli.sizing import Command, cloud_option, load_options, output_option, refusals
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.diagnostics.diagnostic import Mark
-from kaigen.diagnostics.errors import InputError
 from kaigen.dialects.dialect import Dialect
 from kaigen.dialects.registry import DIALECTS
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
-    from kaigen.sizing.answer import Answer, Question
-    from kaigen.sizing.facts import ModelFacts
+    from kaigen.sizing.answer import Answer
 
 with lazy_imports():
-    from kaigen.cli import plan_format
     from kaigen.compile import context as compile_context
     from kaigen.pipeline import compile_spec, load, sources
-    from kaigen.plan import specs
+    from kaigen.plan import specs, tables
     from kaigen.sizing import answer as sizing_answer
     from kaigen.sizing import config_json, png
     from kaigen.sizing import facts as sizing_facts
     from kaigen.sizing import picture as sizing_picture
 
 
-_NODES = ("instance_type", "gpu", "gpus", "mig", "cloud")
-"""Options that describe the nodes; all others describe the workload."""
 PICTURES = (".svg", ".png")
 """File extensions of `--picture`."""
 
@@ -127,36 +120,23 @@ def command(
         _plan_specs(console, paths, environment, requested, dialects, picture=picture, output=output)
         return
     with refusals():
-        facts = _facts(config_file, weights) if config_file is not None and weights is not None else None
+        facts = (
+            config_json.read_config_json(config_file, weights)
+            if config_file is not None and weights is not None
+            else None
+        )
         name = facts.name if facts is not None else model or ""
         found = sizing_answer.answer(
-            _changed(sizing_answer.Question(name, sizing_facts.Request(), facts=facts), requested)
+            sizing_answer.with_options(
+                sizing_answer.Question(name, sizing_facts.Request(), facts=facts), requested
+            )
         )
     if output == "json":
-        _print_json(console, _data(found, dialects))
+        _print_json(console, tables.answer_data(found, dialects))
     else:
-        plan_format.print_answer(console, found, dialects)
+        _print_answer(console, found, dialects)
     if picture is not None:
         _draw(console, found, picture)
-
-
-def _facts(path: str, weights: float) -> ModelFacts:
-    """Return the facts of a model from its config.json.
-
-    Raises:
-        InputError: the file is no config.
-        PlanError: a number is missing.
-    """
-    try:
-        config = json.loads(Path(path).read_bytes())
-    except ValueError as error:
-        raise InputError.of("KG1103", f"not a config.json: {error}", mark=Mark(path)) from None
-    if not isinstance(config, dict):
-        raise InputError.of("KG1103", "not a config.json: it is not a mapping", mark=Mark(path))
-    known = config.get("_name_or_path")
-    return config_json.facts_of_config(
-        config, name=known if isinstance(known, str) and known else path, weights=weights
-    )
 
 
 def _check_usage(
@@ -195,15 +175,6 @@ def _check_picture(path: str) -> None:
             raise click.UsageError("PNG output requires resvg_py: install kaigen[png]") from None
 
 
-def _changed(question: Question, requested: dict[str, Any]) -> Question:
-    """Return the question with the options applied; options for nodes replace all of its nodes."""
-    given = {name: value for name, value in requested.items() if value is not None}
-    nodes = {name: given.pop(name) for name in _NODES if name in given}
-    if "instance_type" in nodes or "gpu" in nodes:
-        question = replace(question, instance_type="", gpu="", gpus=None, mig="")
-    return replace(question, request=replace(question.request, **given), **nodes)
-
-
 def _plan_specs(
     console: Console,
     paths: tuple[str, ...],
@@ -221,23 +192,19 @@ def _plan_specs(
     known = [*load.load_others(loaded, config).specs, *loaded.specs]
     blocks = {sources.spec_key(spec, config.namespace): spec.block for spec in known}
     context = compile_spec.make_context(config, compile_context.SpecIndex(blocks))
-    found = specs.plan_specs(loaded.specs, context, lambda question: _changed(question, requested))
+    found = specs.plan_specs(
+        loaded.specs, context, lambda question: sizing_answer.with_options(question, requested)
+    )
     if picture is not None and len(found.plans) > 1:
         raise click.UsageError("--picture draws one plan; name a SPEC with one Topology")
     if output == "json":
-        _print_json(
-            console,
-            [
-                {"app": item.name, "source": item.source, **_data(item.answer, dialects)}
-                for item in found.plans
-            ],
-        )
+        _print_json(console, tables.plans_data(found.plans, dialects))
     else:
         for number, item in enumerate(found.plans):
             if number:
                 console.out()
             console.out(f"{item.source}: {item.name}")
-            plan_format.print_answer(console, item.answer, dialects)
+            _print_answer(console, item.answer, dialects)
     for item in found.plans:
         if not item.rendered:
             console.say(
@@ -256,8 +223,12 @@ def _plan_specs(
         _draw(console, found.plans[0].answer, picture)
 
 
-def _data(found: Answer, dialects: Sequence[Dialect]) -> dict[str, Any]:
-    return plan_format.answer_data(found, dialects)
+def _print_answer(console: Console, found: Answer, dialects: Sequence[Dialect]) -> None:
+    console.out(tables.title(found))
+    for rows in tables.tables(found, dialects):
+        console.out()
+        for line in table(rows):
+            console.out(line)
 
 
 def _print_json(console: Console, data: object) -> None:

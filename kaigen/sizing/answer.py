@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.catalog.gpus import Gpu, get_gpu, gpu_names
 from kaigen.catalog.instances import CLOUDS, find_instance, instances, nearest_instances
@@ -40,6 +44,24 @@ class Question(Struct, frozen=True):
     mig: str = ""
     cloud: str = ""
     facts: ModelFacts | None = None
+
+
+_NODES = ("instance_type", "gpu", "gpus", "mig", "cloud")
+"""The fields of a question that describe the nodes."""
+
+
+def with_options(question: Question, options: Mapping[str, Any]) -> Question:
+    """Return a question with other values; those of nodes replace all of its nodes.
+
+    Args:
+        question: the question.
+        options: values by field of the question or of its request; None for those that stay.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    nodes = {name: given.pop(name) for name in _NODES if name in given}
+    if "instance_type" in nodes or "gpu" in nodes:
+        question = replace(question, instance_type="", gpu="", gpus=None, mig="")
+    return replace(question, request=replace(question.request, **given), **nodes)
 
 
 class Answer(Struct, frozen=True):

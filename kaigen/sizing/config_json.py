@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from math import ceil
+from pathlib import Path
 from typing import TypeAlias
 
+from kaigen.diagnostics.diagnostic import Mark
+from kaigen.diagnostics.errors import InputError
 from kaigen.sizing.facts import ModelFacts
 from kaigen.sizing.problem import Field, PlanError
 
@@ -29,6 +33,27 @@ _NAMES = {
     ),
 }
 """Keys by quantity, in order of precedence; architectures differ."""
+
+
+def read_config_json(path: str, weights: float) -> ModelFacts:
+    """Return the facts of a model from a file `config.json`.
+
+    Args:
+        path: of the file.
+        weights: size of the weights in GiB.
+
+    Raises:
+        InputError: the file is no config.
+        PlanError: a number is missing.
+    """
+    try:
+        config = json.loads(Path(path).read_bytes())
+    except ValueError as error:
+        raise InputError.of("KG1103", f"not a config.json: {error}", mark=Mark(path)) from None
+    if not isinstance(config, dict):
+        raise InputError.of("KG1103", "not a config.json: it is not a mapping", mark=Mark(path))
+    known = config.get("_name_or_path")
+    return facts_of_config(config, name=known if isinstance(known, str) and known else path, weights=weights)
 
 
 def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) -> ModelFacts:

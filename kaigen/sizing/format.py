@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -9,6 +10,7 @@ from msgspec import Struct
 from kaigen.sizing.constants import constant
 
 if TYPE_CHECKING:
+    from kaigen.sizing.ranking import Ranking
     from kaigen.sizing.result import Plan
 
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
@@ -154,3 +156,41 @@ def other_data(plan: Plan) -> dict[str, Json]:
         "maxContextLength": plan.max_context,
         "maxConcurrency": plan.max_concurrency,
     }
+
+
+def plan_rows(title: str, plans: Iterable[Plan]) -> list[tuple[str, ...]]:
+    """Return plans as the rows of a table, its header first.
+
+    Args:
+        title: header of the column with the instance types.
+        plans: in the order of the table.
+    """
+    return [(title, "GPUS", "NODES", "PARALLEL", "CONTEXT", "SEQUENCES"), *map(_row, plans)]
+
+
+def ranking_data(ranking: Ranking) -> dict[str, Json]:
+    """Return the nodes that a model fits on, and why it does not fit on others, as plain data."""
+    return {
+        "fits": [other_data(found) for found in ranking.plans],
+        "refused": [
+            {"node": item.hardware.name, "code": item.error.problem.code, "why": str(item.error)}
+            for item in ranking.refused
+        ],
+    }
+
+
+def _row(plan: Plan) -> tuple[str, ...]:
+    hardware, layout = plan.hardware, plan.layout
+    return (
+        hardware.name,
+        f"{hardware.count} × {hardware.gpu}",
+        str(layout.nodes),
+        _parallel(layout.tp, layout.pp, layout.dp),
+        str(plan.load.context),
+        str(plan.max_concurrency),
+    )
+
+
+def _parallel(tp: int, pp: int, dp: int) -> str:
+    parts = [f"{name}{size}" for name, size in (("tp", tp), ("pp", pp), ("dp", dp)) if size > 1]
+    return " ".join(parts) or "–"

@@ -1,0 +1,63 @@
+"""Answers as table rows and as plain data: the output of `kaigen plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from kaigen.sizing import format
+from kaigen.sizing.plan import gib_text, layout_text
+
+if TYPE_CHECKING:
+    from kaigen.dialects.dialect import Dialect, Estimate
+    from kaigen.plan.specs import SpecPlan
+    from kaigen.sizing.answer import Answer
+    from kaigen.sizing.format import Json
+
+Rows = Sequence[Sequence[str]]
+
+
+def title(found: Answer) -> str:
+    """Return the model, its nodes and its layout in one line."""
+    plan = found.plan
+    copies = f", {plan.request.replicas} replicas" if plan.request.replicas > 1 else ""
+    return f"{plan.facts.name} on {format.hardware_text(plan)}: {layout_text(plan.layout)}{copies}"
+
+
+def tables(found: Answer, dialects: Iterable[Dialect]) -> list[Rows]:
+    """Return an answer as tables: memory, facts with the estimates of these dialects, and alternatives."""
+    plan = found.plan
+    load = plan.load
+    sums = [(row.name, gib_text(row.gib), row.how) for row in format.rows(plan)]
+    width = max(len(gib) for _, gib, _ in sums)
+    facts = [
+        ("context", f"{load.context} tokens{format.context_limit(plan)}"),
+        ("sequences", f"{load.concurrency} of that length at once, of {plan.max_concurrency} that would fit"),
+        ("flags", format.command_line(plan)),
+    ]
+    for dialect in dialects:
+        facts += [(f"{dialect.title} {item.version}", item.text) for item in _estimates(found, dialect)]
+    facts += [("note", note) for note in plan.notes]
+    memory = [
+        ("EACH GPU", "GiB".rjust(width), ""),
+        *((name, gib.rjust(width), how) for name, gib, how in sums),
+    ]
+    return [memory, facts, *([format.plan_rows("NEXT BEST", found.others)] if found.others else [])]
+
+
+def answer_data(found: Answer, dialects: Iterable[Dialect]) -> dict[str, Json]:
+    """Return an answer as plain data, with the estimates of these dialects."""
+    data = format.plan_data(found.plan) | {"others": [format.other_data(other) for other in found.others]}
+    for dialect in dialects:
+        data[dialect.name] = {item.version: dict(item.data) for item in _estimates(found, dialect)}
+    return data
+
+
+def plans_data(plans: Iterable[SpecPlan], dialects: Sequence[Dialect]) -> list[dict[str, Json]]:
+    """Return the plans of specs as plain data, with the estimates of these dialects."""
+    return [{"app": item.name, "source": item.source, **answer_data(item.answer, dialects)} for item in plans]
+
+
+def _estimates(found: Answer, dialect: Dialect) -> Sequence[Estimate]:
+    plan = found.plan
+    return dialect.estimates(found.preset, plan.facts, plan.hardware, plan.request.context_length)
