@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 
@@ -12,6 +12,7 @@ from kaigen.catalog.profiles import Profile
 if TYPE_CHECKING:
     from kaigen.extend.patches import Patches
 
+B = TypeVar("B")
 Key = tuple[str, str, str]
 """Kind, namespace and name of a spec."""
 
@@ -31,6 +32,11 @@ class SpecIndex:
         """Return the spec of that kind and name; None when there is none."""
         self.lookups.append((kind, namespace, name))
         return self._blocks.get((kind, namespace, name))
+
+    def find(self, kind: type[B], namespace: str, name: str) -> B | None:
+        """Return the spec of one of kaigen's own kinds; None when there is none."""
+        found = self.get(kind.__name__, namespace, name)
+        return found if isinstance(found, kind) else None
 
     def found(self) -> tuple[tuple[str, str], ...]:
         """Return the namespace and name of the specs that were looked up and exist."""

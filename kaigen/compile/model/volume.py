@@ -46,8 +46,8 @@ def find_job(context: Context, namespace: str, name: str, origin: SpecPath) -> J
 
 def _find(kind: type[_Spec], context: Context, namespace: str, name: str, origin: SpecPath) -> _Spec:
     specs, word = context.specs, kind.__name__
-    found = specs.get(word, namespace, name)
-    if isinstance(found, kind):
+    found = specs.find(kind, namespace, name)
+    if found is not None:
         return found
     elsewhere = [place for place in specs.namespaces(word, name) if place != namespace]
     if elsewhere:

@@ -127,8 +127,8 @@ def served_repository(spec: TopologySpec, namespace: str, specs: SpecIndex) -> s
     if isinstance(model, ServedModel) and model.hugging_face is not None:
         return model.hugging_face.repo
     name = model.name if isinstance(model, ServedModel) else model
-    found = specs.get("Model", namespace, name) if name else None
-    source = found.spec.source.hugging_face if isinstance(found, Model) else None
+    found = specs.find(Model, namespace, name) if name else None
+    source = found.spec.source.hugging_face if found is not None else None
     return source.repo if source is not None else ""
 
 
