@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -147,6 +148,22 @@ def _push(reference: str, archive: Path) -> None:
     _run(["buildah", "push", reference, f"docker-archive:{archive}:{reference}"])
 
 
+def load_image(archive: Path) -> str:
+    """Load an image of an archive into buildah's storage.
+
+    Returns:
+        Its name there.
+
+    Raises:
+        ImageFailed: it could not be loaded.
+    """
+    _run(["buildah", "pull", f"docker-archive:{archive}"])
+    with tarfile.open(archive) as content:
+        index = content.extractfile("manifest.json")
+        assert index is not None
+        return str(json.load(index)[0]["RepoTags"][0])
+
+
 def _folder() -> Path:
     folder = cache().parent / "images"
     folder.mkdir(parents=True, exist_ok=True)
@@ -156,6 +173,9 @@ def _folder() -> Path:
 def _kept(name: str, make: Callable[[Path], None]) -> Path:
     """Return a kept archive, made first if it is missing. It appears whole or not at all."""
     archive = _folder() / name
+    if archive.exists():
+        # Another run may be building a large image.
+        return archive
     with (_folder() / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not archive.exists():
@@ -169,12 +189,12 @@ def _kept(name: str, make: Callable[[Path], None]) -> Path:
 def _run(argv: Sequence[str]) -> None:
     if shutil.which(argv[0]) is None:
         raise ToolsMissing(f"{argv[0]} is not on the PATH; run `make cluster-tools` first")
-    done = subprocess.run(argv, env=_environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, env=builder_environment(), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ImageFailed(f"{argv[0]} failed\n{(done.stdout + done.stderr)[-3000:]}")
 
 
-def _environment() -> Mapping[str, str]:
+def builder_environment() -> Mapping[str, str]:
     """Settings of podman and buildah: storage of their own, and no more than this machine allows."""
     folder = _folder()
     storage = folder / "storage.conf"
