@@ -37,7 +37,7 @@ cluster-tools: $(VENV)/.dev ## Build the control plane's programs, once
 	@PATH="$$PWD/$(VENV)/bin:$$PATH" $(PY) -m tests.cluster.tools
 
 cluster-up: cluster-tools ## Start a control plane to try things by hand
-	$(PY) -m tests.cluster up $(if $(NODE),--node)
+	$(PY) -m tests.cluster up $(if $(NODE),--node) $(if $(ARGOCD),--argocd) $(if $(FLUX),--flux)
 
 cluster-down: $(VENV)/.dev ## Stop the control plane
 	$(PY) -m tests.cluster down

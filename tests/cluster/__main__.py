@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 
 from tests.cluster.images import ImageFailed
@@ -20,8 +21,6 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--flux", action="store_true", help="with Flux's controllers")
     parser.add_argument("--node", action="store_true", help="with one real node instead of simulated ones")
     given = parser.parse_args(arguments)
-    if given.node and (given.argocd or given.flux):
-        parser.error("--node starts neither Argo CD nor Flux")
     if given.command == "hold":
         hold(argocd=given.argocd, flux=given.flux, node=given.node)
     elif given.command == "down":
@@ -29,10 +28,12 @@ def main(arguments: list[str]) -> None:
     else:
         programs = locate_node() if given.node else locate()
         state = up([f"--{name}" for name in ("argocd", "flux", "node") if getattr(given, name)])
-        print(f"export KUBECONFIG={state.kubeconfig}")
+        for name, value in {"KUBECONFIG": state.kubeconfig, **state.variables}.items():
+            print(f"export {name}={shlex.quote(value)}")
         if state.network:
-            enter = f"nsenter --net=/run/netns/{state.network}"
-            print(f"alias kubectl='{enter} {programs['kubectl']}' helm='{enter} {programs['helm']}'")
+            print(f'in_cluster() {{ nsenter --net=/run/netns/{state.network} "$@"; }}')
+            for name in ("kubectl", "helm"):
+                print(f'{name}() {{ in_cluster {programs[name]} "$@"; }}')
         print(f"logs: {state.logs}", file=sys.stderr)
 
 

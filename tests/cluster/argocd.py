@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.cluster.client import Object
 from tests.cluster.plane import Plane
-from tests.cluster.processes import free_ports, listening
+from tests.cluster.processes import free_ports
 
 APPLICATION = "argoproj.io/v1alpha1/Application"
 _GROUP = "argoproj.io/v1alpha1"
@@ -89,7 +89,7 @@ class ArgoCD:
             "--self-heal-backoff-cap-seconds=5",
         )
         for port in (repo, metrics):
-            plane.processes.wait_until(partial(listening, port), "Argo CD listens")
+            plane.processes.wait_until(partial(plane.listens, port), "Argo CD listens")
 
     def _make_links(self) -> Path:
         """Link one program under several names: Argo CD selects the component to run by argv[0]."""
@@ -186,7 +186,7 @@ class ArgoCD:
             "--enable-leader-election=false",
         )
         self._plane.processes.wait_until(
-            partial(listening, probe), "the controller of ApplicationSets listens"
+            partial(self._plane.listens, probe), "the controller of ApplicationSets listens"
         )
 
     def start_plugin(self, config: Path, programs: Path) -> None:

@@ -20,6 +20,7 @@ from tests.cluster.images import ImageFailed
 from tests.cluster.network import NetworkMissing
 from tests.cluster.node import Node
 from tests.cluster.plane import Plane
+from tests.cluster.services import tiny_hub
 from tests.cluster.team import Team
 from tests.cluster.tools.parts import ToolsMissing, locate
 
@@ -122,11 +123,7 @@ def namespace(plane: Plane, request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def hub(node: Node) -> Iterator[Hub]:
     """A Hub that pods reach as `hub.test`."""
-    node.name_host("hub.test")
-    with node.network.entered():
-        serving = Hub(host=node.network.host, name="hub.test").__enter__()
-    serving.add("config.json", b'{"model_type": "tiny"}')
-    serving.add("model.safetensors", b"weights " * 200_000)
+    serving = tiny_hub(node, "hub.test")
     yield serving
     serving.__exit__()
 
@@ -149,6 +146,12 @@ def _namespace(plane: Plane, request: pytest.FixtureRequest) -> Iterator[str]:
 def argocd(plane: Plane) -> ArgoCD:
     """Argo CD's controllers on the plane; they end with it."""
     return ArgoCD(plane)
+
+
+@pytest.fixture(scope="session")
+def node_argocd(node: Node) -> ArgoCD:
+    """The same on the real node."""
+    return ArgoCD(node)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from functools import partial
 from tests.cluster.client import Object, is_true
 from tests.cluster.git import Repository
 from tests.cluster.plane import Plane
-from tests.cluster.processes import free_ports, listening
+from tests.cluster.processes import free_ports
 from tests.unit.publish.gitserver import PASSWORD, USER, GitServer
 
 KUSTOMIZATION = "kustomize.toolkit.fluxcd.io/v1/Kustomization"
@@ -55,7 +55,8 @@ class Flux:
         self._concurrent = concurrent
         self._folder = plane.folder / "data" / "flux"
         (self._folder / "git").mkdir(parents=True)
-        self.server = GitServer(self._folder / "git")
+        with plane.network.entered():
+            self.server = GitServer(self._folder / "git")
         self._repositories: dict[str, Repository] = {}
         self._options: dict[str, tuple[str, ...]] = {}
         plane.make_namespace(namespace)
@@ -92,7 +93,7 @@ class Flux:
                 "TMPDIR": str(scratch),
             },
         )
-        self._plane.processes.wait_until(partial(listening, health), f"{name} listens")
+        self._plane.processes.wait_until(partial(self._plane.listens, health), f"{name} listens")
 
     def start_helm(self) -> None:
         """Start the helm-controller unless it is running."""

@@ -290,6 +290,16 @@ class Node(Plane):
             "v1/Pod", name, namespace, partial(is_true, condition=condition), condition, timeout
         )
 
+    def trust_registry(self, host: str) -> None:
+        """Let the node pull images from a registry over plain HTTP.
+
+        Args:
+            host: address and port.
+        """
+        folder = self._data / "registries" / host
+        folder.mkdir(parents=True)
+        (folder / "hosts.toml").write_text(f'server = "http://{host}"\n')
+
     def set_gpus(self, count: int) -> None:
         """Give the node GPUs that nothing backs: the scheduler and the kubelet count them."""
         amount = {"nvidia.com/gpu": str(count)}
@@ -376,6 +386,8 @@ state = "{data}/containerd-state"
   snapshotter = "overlayfs"
   [plugins.'io.containerd.cri.v1.images'.pinned_images]
     sandbox = "{pause}"
+  [plugins.'io.containerd.cri.v1.images'.registry]
+    config_path = "{data}/registries"
 [plugins.'io.containerd.cri.v1.runtime']
   restrict_oom_score_adj = true
   netns_mounts_under_state_dir = true

@@ -20,7 +20,7 @@ from tests.cluster.audit import POLICY, Audit
 from tests.cluster.client import ApiError, Client, Credentials, Object, is_true
 from tests.cluster.network import Loopback, Network
 from tests.cluster.pki import Authority, Pair, signing_pair
-from tests.cluster.processes import Command, PlaneError, Processes, free_ports
+from tests.cluster.processes import Command, PlaneError, Processes, free_ports, listening
 from tests.cluster.tools.parts import locate
 
 _HOST = "127.0.0.1"
@@ -205,6 +205,11 @@ class Plane:
     def start(self, name: str, *argv: str, env: Mapping[str, str] | None = None) -> None:
         """Start another process of the plane; ``argv`` begins with the program's path."""
         self.processes.start(Command(name, argv, env or {}))
+
+    def listens(self, port: int) -> bool:
+        """Return whether a process of the plane listens on a port of loopback."""
+        with self.network.entered():
+            return listening(port)
 
     def _start_etcd(self, port: int, peers: int, data: Path) -> None:
         url, peer_url = f"http://{_HOST}:{port}", f"http://{_HOST}:{peers}"

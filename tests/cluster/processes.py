@@ -66,10 +66,10 @@ def free_ports(count: int) -> list[int]:
             probe.close()
 
 
-def listening(port: int) -> bool:
-    """Return whether a process listens on a TCP port of 127.0.0.1."""
+def listening(port: int, host: str = "127.0.0.1") -> bool:
+    """Return whether a process listens on a TCP port."""
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((host, port)) == 0
 
 
 def wait_until(check: Callable[[], bool], what: str, timeout: float = 180.0, every: float = 0.05) -> None:

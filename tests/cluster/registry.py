@@ -10,8 +10,10 @@ import subprocess
 import tempfile
 import urllib.error
 import urllib.request
+from functools import partial
 from pathlib import Path
 
+from tests.cluster.network import Loopback, Network
 from tests.cluster.processes import Command, Processes, free_ports, listening
 from tests.cluster.tools.parts import ToolsMissing, cache
 
@@ -24,9 +26,9 @@ _CONFIGURATION = """\
 version: 0.1
 log: {{level: error, accesslog: {{disabled: true}}}}
 storage: {{filesystem: {{rootdirectory: {folder}/data}}}}
-http: {{addr: "127.0.0.1:{port}"}}
-auth: {{htpasswd: {{realm: test, path: {folder}/htpasswd}}}}
+http: {{addr: "{host}"}}
 """
+_AUTH = "auth: {{htpasswd: {{realm: test, path: {folder}/htpasswd}}}}\n"
 
 
 def program() -> Path:
@@ -73,22 +75,31 @@ class LocalRegistry:
         host: its address and port.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, network: Network | None = None, password: bool = True) -> None:
         """Start one.
 
         Args:
             folder: a folder that does not exist yet, for what is pushed.
+            network: where it listens; loopback where None.
+            password: whether it asks for `PASSWORD`.
         """
         folder.mkdir()
         (port,) = free_ports(1)
-        self.host = f"127.0.0.1:{port}"
+        where = network or Loopback()
+        self.host = f"{where.host}:{port}"
         (folder / "htpasswd").write_text(_HTPASSWD)
         configuration = folder / "registry.yaml"
-        configuration.write_text(_CONFIGURATION.format(folder=folder, port=port))
-        self._processes = Processes(folder, folder / "scratch")
+        text = _CONFIGURATION + (_AUTH if password else "")
+        configuration.write_text(text.format(folder=folder, host=self.host))
+        self._processes = Processes(folder, folder / "scratch", where)
         argv = [str(program()), "serve", str(configuration)]
         self._processes.start(Command("registry", argv, {"OTEL_TRACES_EXPORTER": "none"}))
-        self._processes.wait_until(lambda: listening(port), "the registry listens")
+        self._processes.wait_until(partial(self._listens, where, port), "the registry listens")
+
+    @staticmethod
+    def _listens(network: Network, port: int) -> bool:
+        with network.entered():
+            return listening(port, network.host)
 
     def close(self) -> None:
         """End it."""

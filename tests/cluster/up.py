@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tests.cluster.argocd import ArgoCD
@@ -19,6 +19,7 @@ from tests.cluster.flux import Flux
 from tests.cluster.node import Node
 from tests.cluster.plane import Plane
 from tests.cluster.processes import PlaneError, wait_until
+from tests.cluster.services import services
 
 _ROOT = Path(__file__).parents[2]
 
@@ -32,12 +33,14 @@ class State:
         kubeconfig: With all rights.
         logs: Folder.
         network: Name of its network namespace; empty for loopback.
+        variables: Environment variables with the addresses of a node's services.
     """
 
     pid: int
     kubeconfig: str
     logs: str
     network: str = ""
+    variables: dict[str, str] = field(default_factory=dict)
 
 
 def _folder() -> Path:
@@ -119,7 +122,10 @@ def hold(*, argocd: bool, flux: bool, node: bool) -> None:
             running = Flux(plane)
             stack.callback(running.close)
             running.start_helm()
-        state = State(os.getpid(), str(plane.kubeconfig), str(plane.processes.logs), plane.network.name)
+        variables = stack.enter_context(services(plane)) if isinstance(plane, Node) else {}
+        state = State(
+            os.getpid(), str(plane.kubeconfig), str(plane.processes.logs), plane.network.name, variables
+        )
         draft = path.with_suffix(".new")
         draft.write_text(json.dumps(asdict(state)))
         draft.rename(path)

@@ -77,15 +77,19 @@ class S3:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __enter__(self) -> S3:
-        self.bucket = self.bucket or f"models-{next(_numbers)}"
-        self.client = _client(self.backend)
-        self.client.create_bucket(Bucket=self.bucket)
+        self.make_bucket(self.bucket or f"models-{next(_numbers)}")
         self._server = _Server(("127.0.0.1", 0), type("Bound", (Handler,), {"s3": self}))
         if self.tls is not None:
             self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         self.url = f"http{'s' if self.tls else ''}://127.0.0.1:{self._server.server_port}"
         return self
+
+    def make_bucket(self, name: str) -> None:
+        """Makes the bucket."""
+        self.bucket = name
+        self.client = _client(self.backend)
+        self.client.create_bucket(Bucket=name)
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
@@ -245,11 +249,11 @@ def stall(seconds: float) -> Callable[[Handler], None]:
 
 
 @contextmanager
-def moto() -> Iterator[str]:
+def moto(host: str = "127.0.0.1") -> Iterator[str]:
     """A server for all tests of a process: its address."""
     from moto.server import ThreadedMotoServer
 
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server = ThreadedMotoServer(host, 0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
     yield f"{host}:{port}"
