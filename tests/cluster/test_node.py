@@ -99,7 +99,7 @@ def run_client(node: Node, namespace: str, code: str) -> str:
     return printed
 
 
-@pytest.mark.ran("PersistentVolumeClaim", "ServiceAccount", by=("node", "downloader"))
+@pytest.mark.ran("PersistentVolumeClaim", by=("node", "downloader"))
 @pytest.mark.ran("Job", "Deployment", "Service", by="node")
 @pytest.mark.parametrize(
     "form",

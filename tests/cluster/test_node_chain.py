@@ -1,0 +1,149 @@
+"""A whole chain on a real node: a model is downloaded, a Job tunes it, and what the Job wrote is served to a client."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from kaigen.pipeline.result import Compiled
+from runtimes.downloader.tests.hub import COMMIT, REPO, Hub
+from tests.cluster.apps import JOB, compiled, job_name
+from tests.cluster.argocd import ArgoCD
+from tests.cluster.client import Object, is_true
+from tests.cluster.git import Repository
+from tests.cluster.images import BASE
+from tests.cluster.node import Node
+from tests.cluster.team import ARGOCD, Team, bootstrap_argocd, remove_applications, wait_application
+from tests.cluster.test_node import WEIGHTS, install, spec
+
+DEPLOYMENT = "apps/v1/Deployment"
+FACTOR = 3
+TUNED = hashlib.sha256(WEIGHTS * FACTOR).hexdigest()
+"""Checksum of the weights that the Job writes."""
+
+TUNE = """
+import json, pathlib
+params = json.load(open("/etc/kaigen/params.json"))
+weights = pathlib.Path("/model/model.safetensors").read_bytes()
+draft = pathlib.Path("/output/draft")
+draft.mkdir()
+(draft / "config.json").write_bytes(pathlib.Path("/model/config.json").read_bytes())
+(draft / "model.safetensors").write_bytes(weights * params["factor"])
+draft.rename("/output/merged")
+print("tuned")
+"""
+ASK = """
+import hashlib, time, urllib.request
+for attempt in range(600):
+    try:
+        answer = urllib.request.urlopen("http://tuned/model.safetensors", timeout=30).read()
+        break
+    except OSError as error:
+        print(error, flush=True)
+        time.sleep(0.5)
+print(hashlib.sha256(answer).hexdigest())
+"""
+SMALL = {"cpu": "50m", "memory": "128Mi"}
+
+
+def chain(hub: Hub, route: Object | None = None) -> dict[str, Object]:
+    """Return the specs of the chain by name.
+
+    Args:
+        hub: where the model is.
+        route: how requests from outside reach the service.
+    """
+    source = {"repo": REPO, "revision": COMMIT, "endpoint": hub.url}
+    serving = {"engine": "container", "image": BASE, "model": {"job": {"name": "tune", "path": "merged"}}}
+    if route:
+        serving["route"] = route
+    specs = [
+        spec("Model", "tiny", source={"huggingFace": source}, store={"volume": {"size": "1Gi"}}),
+        spec(
+            "Job",
+            "tune",
+            image=BASE,
+            model="tiny",
+            command=["python", "-c", TUNE],
+            params={"factor": FACTOR},
+            output={"volume": {"size": "1Gi"}},
+            resources=SMALL,
+        ),
+        spec(
+            "Topology",
+            "tuned",
+            command=["python", "-m", "http.server", "8000", "--directory", "/model"],
+            probes={"ready": "/config.json"},
+            resources=SMALL,
+            **serving,
+        ),
+        spec("Job", "ask", image=BASE, command=["python", "-c", ASK], resources=SMALL),
+    ]
+    return {found["metadata"]["name"]: found for found in specs}
+
+
+def wait_complete(node: Node, namespace: str, app: Compiled) -> str:
+    """Wait until the Job of an app is complete; return the last line of its log."""
+    name = job_name(app)
+    node.client.wait(JOB, name, namespace, partial(is_true, condition="Complete"), "complete")
+    printed = node.run("kubectl", "logs", "--namespace", namespace, f"job/{name}").stdout
+    return printed.strip().rpartition("\n")[2]
+
+
+def is_ready(deployment: Object) -> bool:
+    return bool(deployment.get("status", {}).get("readyReplicas") == 1)
+
+
+@pytest.mark.ran("ServiceAccount", "Role", "RoleBinding", by=("node", "downloader"))
+@pytest.mark.ran("PersistentVolumeClaim", "ConfigMap", "Job", "Deployment", "Service", by="node")
+@pytest.mark.parametrize(
+    "form",
+    ["manifests", pytest.param("chart", marks=pytest.mark.ran("Pod", by="node"))],
+)
+def test_a_tuned_model_is_served(
+    node: Node, node_namespace: str, hub: Hub, tmp_path: Path, form: str
+) -> None:
+    apps = compiled(tmp_path / "specs", list(chain(hub).values()), node_namespace, "generic")
+    add: Callable[[str], None] = lambda name: install(node, {name: apps[name]}, form, tmp_path / "charts")  # noqa: E731
+    # The Job starts before its model is there, and waits; the service does not wait for the Job.
+    for name in ("ask", "tune", "tiny"):
+        add(name)
+    assert wait_complete(node, node_namespace, apps["tune"]) == "tuned"
+    add("tuned")
+    assert wait_complete(node, node_namespace, apps["ask"]) == TUNED
+    if form == "chart":
+        for name in apps:
+            node.run("helm", "test", name, "--namespace", node_namespace, "--timeout", "120s")
+
+
+@pytest.mark.ran("Job", "Deployment", "Service", "ConfigMap", by=("node", "argocd"))
+@pytest.mark.ran("Application", "AppProject", by=("node", "argocd"))
+def test_argocd_runs_the_chain_in_its_order(
+    node: Node, node_argocd: ArgoCD, node_namespace: str, hub: Hub, tmp_path: Path
+) -> None:
+    repository = Repository(tmp_path / "repository")
+    team = Team(tmp_path / "team", repository.url, node_namespace[-6:], ARGOCD, chain(hub), node_namespace)
+    files = team.files()
+    revision = repository.commit(files)
+    bootstrap_argocd(node, team, files)
+    try:
+        for name in ("tiny", "tune", "tuned", "ask"):
+            wait_application(node, node_argocd, team.name(team.space, name), revision)
+        jobs = {found["metadata"]["name"].rpartition("-")[0]: found for found in jobs_of(node, team.space)}
+        served = node.client.get(DEPLOYMENT, "tuned", team.space)
+        assert served["metadata"]["creationTimestamp"] >= jobs["tune"]["status"]["completionTime"]
+        assert jobs["tune"]["metadata"]["creationTimestamp"] >= jobs["tiny"]["status"]["completionTime"]
+        assert is_ready(served)
+        name = jobs["ask"]["metadata"]["name"]
+        printed = node.run("kubectl", "logs", "--namespace", team.space, f"job/{name}").stdout
+        assert printed.strip().endswith(TUNED)
+    finally:
+        remove_applications(node, node_argocd, team.environment)
+
+
+def jobs_of(node: Node, namespace: str) -> list[Object]:
+    return node.client.objects(JOB, namespace)
