@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,62 @@ def test_the_termination_message_says_what_the_hub_does_not_have(
     ended = wait_for_failure(node, node_namespace, "tiny")
     assert message in ended["message"]
     assert message in describe(node, node_namespace, "tiny")
+
+
+@pytest.fixture
+def small_disk(node: Node, node_namespace: str) -> Iterator[str]:
+    """A storage class with one volume, on a file system of 1 MiB."""
+    folder = node.folder / "data" / node_namespace
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=777", "tmpfs", str(folder)]
+    subprocess.run(mount, check=True)
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": node_namespace},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": node_namespace,
+            "hostPath": {"path": str(folder)},
+        },
+    }
+    node.client.create(volume)
+    yield node_namespace
+    node.client.delete("v1/PersistentVolume", node_namespace)
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_full_volume_is_reported_with_what_to_do(
+    node: Node, node_namespace: str, small_disk: str, hub: Hub, tmp_path: Path
+) -> None:
+    fetch = model(hub)
+    fetch["spec"]["store"] = {"volume": {"size": "1Gi", "storageClassName": small_disk}}
+    apply(node, tmp_path, node_namespace, fetch)
+    said = "has 1.0 MiB left of 1.0 MiB"
+    message = wait_for_failure(node, node_namespace, "tiny")["message"]
+    assert said in message
+    assert "the model takes 1.5 MiB, give the volume at least that" in message
+    assert said in describe(node, node_namespace, "tiny")
+
+
+def test_a_job_that_fills_its_output_shows_its_last_words(
+    node: Node, node_namespace: str, small_disk: str, tmp_path: Path
+) -> None:
+    write = "open('/output/checkpoint', 'wb').write(bytes(2_000_000))"
+    volume = {"volume": {"size": "1Gi", "storageClassName": small_disk}}
+    job = spec(
+        "Job",
+        "tune",
+        image=BASE,
+        command=["python", "-c", write],
+        output=volume,
+        resources=SMALL,
+        retries=0,
+    )
+    apply(node, tmp_path, node_namespace, job)
+    assert "No space left on device" in wait_for_failure(node, node_namespace, "tune")["message"]
+    assert "No space left on device" in describe(node, node_namespace, "tune")
 
 
 def test_an_event_names_the_missing_secret(node: Node, node_namespace: str, tmp_path: Path) -> None:
