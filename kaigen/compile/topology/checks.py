@@ -8,12 +8,15 @@ from pydantic.alias_generators import to_camel
 
 from kaigen.catalog.proxies import GatewayLimit, IngressLimit, gateway_limit, ingress_limit
 from kaigen.compile.builders.mounts import check_mounts
+from kaigen.compile.builders.storage import check_room
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.expressions import SpecPath
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.pod import engine_mounts, members, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
+from kaigen.compile.topology.resources import pulled_preset
+from kaigen.compile.topology.surprises import warn_of_surprises
 from kaigen.kinds.topology import TopologySpec
 
 _SPEC: SpecPath = ("spec",)
@@ -30,9 +33,11 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     _check_time_limit(resolution, problems)
     _check_engine_args(spec, engine, problems)
     _check_transfer(resolution, problems)
+    _check_room(resolution, problems)
     _check_replicas(resolution, problems)
     _check_queue(resolution, problems)
     _check_rollout(resolution, problems)
+    warn_of_surprises(resolution, problems)
     if engine.builds_pods:
         check_mounts(engine_mounts(resolution), lambda _: (*_SPEC, "model"), problems)
         _check_environment(resolution, problems)
@@ -165,6 +170,19 @@ def _check_transfer(resolution: TopologyResolution, problems: Problems) -> None:
             "where kaigen's downloader fetches nothing",
             "leave it out, or set it in the Model",
         )
+
+
+def _check_room(resolution: TopologyResolution, problems: Problems) -> None:
+    """Report a volume or scratch space that is smaller than the weights that each pod pulls."""
+    spec = resolution.spec
+    preset = pulled_preset(spec, resolution.sizing)
+    if preset is None or not resolution.engine.builds_pods:
+        return
+    if spec.storage is not None:
+        check_room(spec.storage.size, preset, (*_SPEC, "storage", "size"), problems)
+    elif spec.resources.ephemeral_storage is not None:
+        path = (*_SPEC, "resources", "ephemeralStorage")
+        check_room(spec.resources.ephemeral_storage, preset, path, problems)
 
 
 def _check_replicas(resolution: TopologyResolution, problems: Problems) -> None:

@@ -93,6 +93,15 @@ class TopologyResolution(Struct, frozen=True):
     node_pool: NodePoolRequest | None
     autoscaling: Autoscaling | None
 
+    @property
+    def can_surge(self) -> bool:
+        """Whether a new replica may start before an old one stops.
+
+        Else it would wait for the old one: for its volume on one node, or for the only free GPUs.
+        """
+        pinned = any(each.pinned for each in (self.weights, *self.adapters))
+        return not pinned and not (self.resources.has_gpu and self.node_pool is None)
+
 
 def resolve_topology(
     topology: Topology, context: Context, problems: Problems, naming: ServingNaming

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kaigen.catalog.presets import Preset
 from kaigen.compile.builders.pods import ResolvedResources, resolve_resources
 from kaigen.compile.context import Context
 from kaigen.compile.engines.base import Engine
@@ -62,10 +63,10 @@ def pod_resources(
     update: dict[str, Any] = {}
     if resources.gpus is None and gpus:
         update["gpus"] = gpus
-    pulled = _pulled_bytes(spec, sizing)
-    if pulled and resources.ephemeral_storage is None and spec.storage is None:
+    preset = pulled_preset(spec, sizing)
+    if preset is not None and resources.ephemeral_storage is None and spec.storage is None:
         # What is pulled into scratch space counts as the pod's; room for it must be on the node.
-        update["ephemeral_storage"] = f"{-(-pulled * 11 // (10 * GIB)) + 20}Gi"
+        update["ephemeral_storage"] = f"{-(-preset_bytes(preset) * 11 // (10 * GIB)) + 20}Gi"
     if resources.shared_memory is None:
         update["shared_memory"] = engine.shared_memory(gpus) or None
     weights_bytes = preset_bytes(sizing.preset) if sizing.preset is not None else 0
@@ -79,9 +80,9 @@ def pod_resources(
     )
 
 
-def _pulled_bytes(spec: TopologySpec, sizing: Sizing) -> int:
-    """Return the bytes that each pod pulls from the Hub; 0 when unknown."""
+def pulled_preset(spec: TopologySpec, sizing: Sizing) -> Preset | None:
+    """Return the model that each pod pulls from the Hub; None when it pulls none, or an unknown one."""
     pulls = spec.model is None or (
         isinstance(spec.model, ServedModel) and spec.model.hugging_face is not None
     )
-    return preset_bytes(sizing.preset) if sizing.preset is not None and pulls else 0
+    return sizing.preset if pulls else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kaigen.compile.app import Note
 from kaigen.compile.topology.resolution import TopologyResolution
 from kaigen.compile.topology.sizing import GIB, model_path, unknown_model
+from kaigen.compile.topology.surprises import ETHERNET, stops_the_only_replica, uses_ethernet
 from kaigen.sizing.format import context_limit
 
 
@@ -12,7 +13,11 @@ def summary(resolution: TopologyResolution) -> str:
     """Return what the app does, in one sentence."""
     if not resolution.engine.builds_pods:
         return "Serves the containers of its pod template behind a Service."
-    return f"Serves a model with {resolution.engine.facts.title} behind a Service."
+    text = f"Serves a model with {resolution.engine.facts.title} behind a Service."
+    if resolution.parallelism.nodes == 1:
+        return text
+    slow = ETHERNET if uses_ethernet(resolution) else ""
+    return f"{text} Each replica uses {resolution.parallelism.summary}{slow}."
 
 
 def notes(resolution: TopologyResolution) -> tuple[Note, ...]:
@@ -37,6 +42,9 @@ def notes(resolution: TopologyResolution) -> tuple[Note, ...]:
     why = "as set in the spec" if resolution.spec.probes.startup else f"for {known}"
     minutes = resolution.startup // 60
     items.append(Note(f"A pod may take {minutes} minutes to become ready, {why}.", ("spec", "probes")))
+    if stops_the_only_replica(resolution):
+        text = "A change stops the only replica before it starts the next, so the service is down until that is ready."
+        items.append(Note(text, ("spec", "rollout")))
     return tuple(items)
 
 

@@ -69,7 +69,6 @@ def _common_settings(resolution: TopologyResolution) -> WorkloadSettings:
     annotations: dict[str, str] = {POD_SECURITY: level} if level != "restricted" else {}
     for each in weights:
         annotations |= each.annotations
-    existing_gpus = resolution.resources.has_gpu and resolution.node_pool is None
     queue = spec.placement.queue
     storage_class = resolution.context.profile.storage_class
     return WorkloadSettings(
@@ -78,8 +77,7 @@ def _common_settings(resolution: TopologyResolution) -> WorkloadSettings:
         annotations=annotations,
         replicas=None if spec.autoscale else spec.shape.replicas,
         rollout=spec.rollout,
-        # A second pod would wait for the first to stop: for its volume on one node, or for the only free GPUs.
-        surge=not any(each.pinned for each in weights) and not existing_gpus,
+        surge=resolution.can_surge,
         startup=resolution.startup,
         claims=() if spec.storage is None else (_claim_template(spec.storage, storage_class),),
         retain=bool(spec.storage and spec.storage.retain),

@@ -37,6 +37,7 @@ _CONTAINER_WORDS = {
     "startupProbe": "startup probe",
     "imagePullPolicy": "pull policy",
 }
+_STAGES = re.compile(r"--pipeline-parallel-size=(?!1\b)")
 _CONTAINERS = ("containers", "initContainers")
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -163,10 +164,29 @@ def restart(case: Case) -> Iterator[Finding]:
         yield "notice", f"pods change only when they are deleted manually (OnDelete){because}"
     elif strategy == "Recreate":
         yield "notice", f"pods restart (all at once: Recreate stops the old ones first){because}"
+    elif _stops_the_only_replica(new):
+        yield (
+            "notice",
+            f"pods restart (the only replica stops before the next one starts: an outage){because}",
+        )
     elif new.type == LWS:
         yield "notice", f"pods restart (rolling, group by group){because}"
     else:
         yield "notice", f"pods restart (rolling){because}"
+
+
+def _stops_the_only_replica(obj: Obj) -> bool:
+    """Whether a rollout may not start a new replica before it stops the only one."""
+    if get(obj.data, "spec", "replicas") != 1:
+        return False
+    if obj.type == "StatefulSet.apps":
+        return True
+    field = (
+        ("rolloutStrategy", "rollingUpdateConfiguration")
+        if obj.type == LWS
+        else ("strategy", "rollingUpdate")
+    )
+    return get(obj.data, "spec", *field, "maxSurge") in (0, "0%")
 
 
 def _strategy(obj: Obj) -> str:
@@ -224,10 +244,19 @@ def serving_added(case: Case) -> Iterator[Finding]:
         yield "info", "is created with 0 replicas: nothing starts"
     elif isinstance(count, int) and case.obj.type in SCALED:
         size = get(case.obj.data, "spec", "leaderWorkerTemplate", "size")
-        of = f" of {plural(size, 'pod')}" if isinstance(size, int) else ""
-        yield "info", f"starts {plural(count, 'group' if case.obj.type == LWS else 'pod')}{of}"
+        if isinstance(size, int) and size > 1:
+            stages = ", with pipeline stages over the network between them" if _has_stages(case.obj) else ""
+            yield "notice", f"starts {plural(count, 'group')} of {size} pods that work as one{stages}"
+        else:
+            yield "info", f"starts {plural(count, 'group' if case.obj.type == LWS else 'pod')}"
     else:
         yield "info", "starts"
+
+
+def _has_stages(obj: Obj) -> bool:
+    """Whether the leader of a group splits the layers of the model into pipeline stages."""
+    template = get_map(obj.data, "spec", "leaderWorkerTemplate", "leaderTemplate", "spec")
+    return _STAGES.search(str(template.get("containers"))) is not None
 
 
 def serving_removed(case: Case) -> Iterator[Finding]:

@@ -70,13 +70,15 @@ def test_annotations_of_the_scaler_become_an_autoscaler() -> None:
     assert (scaled["minReplicaCount"], scaled["maxReplicaCount"]) == (1, 4)
     assert scaled["triggers"][0]["metadata"]["threshold"] == "10"
     assert "replicas" not in made["Deployment"]["spec"]
-    assert warnings(document) == []
+    assert [code for code, _, _ in warnings(document)] == ["KG0357"], (
+        "KAITO's own scaler asks the pods itself"
+    )
 
 
 def test_without_prometheus_the_hpa_is_used_with_a_warning() -> None:
     document = inference_set(SCALED)
     assert objects(document)["HorizontalPodAutoscaler"]["spec"]["maxReplicas"] == 4
-    assert [code for code, _, _ in warnings(document)] == ["KG0414"]
+    assert [code for code, _, _ in warnings(document)] == ["KG0357", "KG0414"]
 
 
 @pytest.mark.parametrize(

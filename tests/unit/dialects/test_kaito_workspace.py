@@ -228,7 +228,8 @@ def test_several_nodes_hold_one_copy_with_vllm() -> None:
 
 
 def test_count_is_used_with_a_warning_where_kaito_would_use_fewer_nodes() -> None:
-    ((code, path, message),) = warnings(preset("phi-4", resource={"count": 2}))
+    (code, path, message), (slow, _, why) = warnings(preset("phi-4", resource={"count": 2}))
+    assert (slow, "Ethernet" in why) == ("KG0358", True)
     assert (code, path) == ("KG0414", "resource.count")
     assert message == "one replica of `phi-4` uses 2 nodes; KAITO would use 1"
     assert warnings(preset("phi-4", resource={"count": 1})) == []
@@ -495,7 +496,8 @@ def test_flags_of_a_config_map_in_the_same_file_become_fields_and_flags() -> Non
     assert {"--max-model-len=8192", "--max-num-seqs=32", "--enable-prefix-caching"} <= set(arguments)
     assert not any("swap" in argument for argument in arguments)
     assert [(code, path) for code, path, _ in warnings(document, flags)] == [
-        ("KG0418", 'data["inference_config.yaml"].vllm.swap-space')
+        ("KG0358", "inference.preset.name"),
+        ("KG0418", 'data["inference_config.yaml"].vllm.swap-space'),
     ]
 
 

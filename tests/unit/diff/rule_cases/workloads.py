@@ -214,7 +214,13 @@ CASES: list[Case] = [
         [("notice", "group size changes from 2 to 4 pods: every pod is recreated, group by group")],
     ),
     Case("serving-added", "a Deployment", None, WEB, [("info", "starts 2 pods")]),
-    Case("serving-added", "groups", None, lws(), [("info", "starts 1 group of 2 pods")]),
+    Case(
+        "serving-added",
+        "groups",
+        None,
+        lws(),
+        [("notice", "starts 1 group of 2 pods that work as one")],
+    ),
     Case(
         "serving-added",
         "no replicas",
