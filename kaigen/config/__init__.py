@@ -1,1 +1,1 @@
-"""`kaigen.yaml`: its blocks as pydantic models, and the settings of one run."""
+"""`kaigen.yaml`: its blocks as typed models, and the settings of one run."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.kinds.base import Block
+from kaigen.kinds.block import Block
 from kaigen.kinds.entry import KindEntry
 from kaigen.kinds.validate import validate_document
 from kaigen.yaml.document import Document, parse

@@ -1,14 +1,11 @@
 """`kaigen.yaml` as people write it, and reading of the file."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from msgspec import Meta, field
 
-from kaigen.config.deferred import Deferred
 from kaigen.config.document import read_document, validated
 from kaigen.config.gitops import Cluster, GitOps, GitOpsOverrides
 from kaigen.config.images import Images
@@ -18,80 +15,96 @@ from kaigen.config.publish import Publish
 from kaigen.config.secrets import Secrets
 from kaigen.config.settings import FILE_NAME, Format
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.kinds.base import RELATIVE_PATH, AppName, Block, LabelName
+from kaigen.kinds.base import RELATIVE_PATH, AppName, JsonValue, LabelName, text
+from kaigen.kinds.block import Block
 from kaigen.kinds.entry import API_VERSION, KindEntry, NullPath
 from kaigen.yaml.document import Document
 
-Version = Annotated[str, Field(pattern=r"^1\.[0-9]+$")]
-RelativePath = Annotated[str, Field(min_length=1, pattern=RELATIVE_PATH)]
+Version = Annotated[str, text(r"^1\.[0-9]+$")]
+RelativePath = Annotated[str, text(RELATIVE_PATH, min_length=1)]
 
 
 class SharedFields(Block):
     """The fields that the file may set for all environments, and each environment again."""
 
-    kubernetes: Version | None = Field(
-        None, description="Kubernetes version that objects are validated against.", examples=["1.36"]
-    )
-    profile: str | None = Field(None, description="Cluster profile.", examples=["generic", "eks"])
-    namespace: LabelName | None = Field(None, description="Namespace of specs without a namespace.")
-    registry: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.:/_-]*[a-z0-9]$")] | None = Field(
-        None, description="Mirror for kaigen's own images."
-    )
-    images: Images = Field(default_factory=dict, validate_default=True, description="kaigen's own images.")
-    values: dict[str, dict[str, JsonValue]] = Field(
-        {},
-        description="Overridden settings by app (`NAME` or `NAMESPACE/NAME`), as in the chart's `values.yaml`.",
-    )
-    secrets: Annotated[Secrets | None, Deferred()] = Field(
-        None, description="How Secrets that apps refer to are created."
-    )
-    overrides: Annotated[list[OverrideEntry], Deferred()] = Field(
-        [],
-        description="Overrides of spec fields by app, kind or label; later entries take precedence.",
-    )
-    patches: Annotated[list[PatchEntry], Deferred()] = Field(
-        [], description="Patches of the rendered objects, applied in order after everything else."
-    )
+    kubernetes: Annotated[
+        Version | None,
+        Meta(description="Kubernetes version that objects are validated against.", examples=["1.36"]),
+    ] = None
+    profile: Annotated[str | None, Meta(description="Cluster profile.", examples=["generic", "eks"])] = None
+    namespace: Annotated[LabelName | None, Meta(description="Namespace of specs without a namespace.")] = None
+    registry: Annotated[
+        Annotated[str, text(r"^[a-z0-9][a-z0-9.:/_-]*[a-z0-9]$")] | None,
+        Meta(description="Mirror for kaigen's own images."),
+    ] = None
+    images: Annotated[Images, Meta(description="kaigen's own images.")] = field(default_factory=Images)
+    values: Annotated[
+        dict[str, dict[str, JsonValue]],
+        Meta(
+            description="Overridden settings by app (`NAME` or `NAMESPACE/NAME`), as in the chart's `values.yaml`."
+        ),
+    ] = field(default_factory=dict)
+    secrets: Annotated[Secrets | None, Meta(description="How Secrets that apps refer to are created.")] = None
+    overrides: Annotated[
+        list[OverrideEntry],
+        Meta(description="Overrides of spec fields by app, kind or label; later entries take precedence."),
+    ] = field(default_factory=list)
+    patches: Annotated[
+        list[PatchEntry],
+        Meta(description="Patches of the rendered objects, applied in order after everything else."),
+    ] = field(default_factory=list)
 
 
 class Environment(SharedFields):
     """Environment overrides."""
 
-    clusters: list[LabelName] = Field(
-        [], description="Clusters to deploy to, by name. Default: the cluster that Argo CD runs in."
-    )
-    gitops: Annotated[GitOpsOverrides | None, Deferred()] = Field(None, description="Overrides of `gitops`.")
+    clusters: Annotated[
+        list[LabelName],
+        Meta(description="Clusters to deploy to, by name. Default: the cluster that Argo CD runs in."),
+    ] = field(default_factory=list)
+    gitops: Annotated[GitOpsOverrides | None, Meta(description="Overrides of `gitops`.")] = None
 
 
 class ConfigFile(SharedFields):
     """The contents of kaigen.yaml."""
 
-    api_version: Literal["kaigen.dev/v1alpha1"] = Field(API_VERSION, description="API version.")
-    kind: Literal["Config"] = Field("Config", description="The kind.")
-    specs: Annotated[list[RelativePath], Field(min_length=1)] = Field(
-        ["specs"], description="Files and folders with the specs."
+    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="API version.")] = API_VERSION
+    kind: Annotated[Literal["Config"], Meta(description="The kind.")] = "Config"
+    specs: Annotated[
+        list[RelativePath], Meta(min_length=1, description="Files and folders with the specs.")
+    ] = field(default_factory=lambda: ["specs"])
+    output: Annotated[RelativePath, Meta(description="Output folder; it must contain nothing else.")] = (
+        "rendered"
     )
-    output: RelativePath = Field("rendered", description="Output folder; it must contain nothing else.")
-    format: Format = Field("manifests", description="Form of the output: `manifests`, `chart` or `both`.")
-    passthrough: bool = Field(False, description="Copy plain Kubernetes objects among the specs unchanged.")
-    kinds: list[RelativePath] = Field(
-        [], description="Folders that define your own kinds: each contains `kind.yaml`, or folders that do."
+    format: Annotated[Format, Meta(description="Form of the output: `manifests`, `chart` or `both`.")] = (
+        "manifests"
     )
-    clusters: Annotated[dict[LabelName, Cluster], Deferred()] = Field(
-        {}, description="Clusters of the environments."
+    passthrough: Annotated[
+        bool, Meta(description="Copy plain Kubernetes objects among the specs unchanged.")
+    ] = False
+    kinds: Annotated[
+        list[RelativePath],
+        Meta(
+            description="Folders that define your own kinds: each contains `kind.yaml`, or folders that do."
+        ),
+    ] = field(default_factory=list)
+    clusters: Annotated[dict[LabelName, Cluster], Meta(description="Clusters of the environments.")] = field(
+        default_factory=dict
     )
-    gitops: Annotated[GitOps | None, Deferred()] = Field(
-        None, description="Objects for Argo CD and Flux, written next to the apps."
+    gitops: Annotated[
+        GitOps | None, Meta(description="Objects for Argo CD and Flux, written next to the apps.")
+    ] = None
+    environments: Annotated[dict[AppName, Environment], Meta(description="Overrides by environment.")] = (
+        field(default_factory=dict)
     )
-    environments: Annotated[dict[AppName, Environment], Deferred()] = Field(
-        {}, description="Overrides by environment."
-    )
-    promotion: list[AppName] = Field(
-        [],
-        description="Environments in the order of promotion, which `kaigen promote` enforces.",
-        examples=[["dev", "staging", "prod"]],
-    )
-    publish: Annotated[Publish | None, Deferred()] = Field(None, description="Defaults of `kaigen publish`.")
+    promotion: Annotated[
+        list[AppName],
+        Meta(
+            description="Environments in the order of promotion, which `kaigen promote` enforces.",
+            examples=[["dev", "staging", "prod"]],
+        ),
+    ] = field(default_factory=list)
+    publish: Annotated[Publish | None, Meta(description="Defaults of `kaigen publish`.")] = None
 
 
 _NULLABLE: tuple[NullPath, ...] = (

@@ -1,49 +1,58 @@
 """kaigen's own images as kaigen.yaml and pins override them, and the mirror that they are pulled from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import Field
+from msgspec import Meta, to_builtins
 
 from kaigen.catalog.images import default_images
-from kaigen.kinds.base import NO_BLANKS, Block
+from kaigen.kinds.base import NO_BLANKS, text
+from kaigen.kinds.block import Block
 
-Image = Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS)]
+Image = Annotated[str, text(NO_BLANKS, min_length=1, max_length=512)]
 
 
 class Images(Block):
     """kaigen's own images."""
 
-    downloader: Image | None = Field(
-        None,
-        description="Downloads weights, waits for them, and verifies them.",
-        examples=["registry.example/kaigen/downloader@sha256:…"],
-    )
-    kubectl: Image | None = Field(
-        None,
-        description="Watches the workload of an app in `helm test`.",
-        examples=["registry.k8s.io/kubectl:v1.36.0"],
-    )
-    vllm: Image | None = Field(
-        None,
-        description="Serves models; the version in its tag determines how it spans nodes.",
-        examples=["registry.example/vllm/vllm-openai:v0.33.0"],
-    )
-    vllm_rocm: Image | None = Field(
-        None,
-        description="vLLM on AMD's GPUs.",
-        examples=["registry.example/vllm/vllm-openai-rocm:v0.33.0"],
-    )
-    vllm_cpu: Image | None = Field(
-        None,
-        description="vLLM without GPUs.",
-        examples=["registry.example/vllm/vllm-openai-cpu:v0.33.0"],
-    )
-    chat: Image | None = Field(
-        None, description="kaigen's own small server.", examples=["registry.example/kaigen/chat@sha256:…"]
-    )
+    downloader: Annotated[
+        Image | None,
+        Meta(
+            description="Downloads weights, waits for them, and verifies them.",
+            examples=["registry.example/kaigen/downloader@sha256:…"],
+        ),
+    ] = None
+    kubectl: Annotated[
+        Image | None,
+        Meta(
+            description="Watches the workload of an app in `helm test`.",
+            examples=["registry.k8s.io/kubectl:v1.36.0"],
+        ),
+    ] = None
+    vllm: Annotated[
+        Image | None,
+        Meta(
+            description="Serves models; the version in its tag determines how it spans nodes.",
+            examples=["registry.example/vllm/vllm-openai:v0.33.0"],
+        ),
+    ] = None
+    vllm_rocm: Annotated[
+        Image | None,
+        Meta(description="vLLM on AMD's GPUs.", examples=["registry.example/vllm/vllm-openai-rocm:v0.33.0"]),
+    ] = None
+    vllm_cpu: Annotated[
+        Image | None,
+        Meta(description="vLLM without GPUs.", examples=["registry.example/vllm/vllm-openai-cpu:v0.33.0"]),
+    ] = None
+    chat: Annotated[
+        Image | None,
+        Meta(description="kaigen's own small server.", examples=["registry.example/kaigen/chat@sha256:…"]),
+    ] = None
+
+
+def given_images(images: Images) -> dict[str, str]:
+    """Return the references of the images that a block sets, by name."""
+    return {name: ref for name, ref in to_builtins(images).items() if ref is not None}
 
 
 def own_images(

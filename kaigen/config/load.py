@@ -47,7 +47,7 @@ def load_config(root: str | Path = ".", environment: str = "") -> Config:
     cache = _SettingsCache(path, environment)
     config = cache.read(root)
     if config is None:
-        # Only a changed file is validated: pydantic takes longer to import than an unchanged render takes.
+        # Only a changed file is validated: an unchanged render does not import the models of its blocks.
         config = merge.read_config(root, environment)
         cache.write(config)
     return config

@@ -15,7 +15,7 @@ from kaigen.config.checks import (
 )
 from kaigen.config.file import ConfigFile, SharedFields, read_file
 from kaigen.config.gitops import gitops_settings
-from kaigen.config.images import own_images
+from kaigen.config.images import given_images, own_images
 from kaigen.config.overrides import merged_overrides
 from kaigen.config.patches import patch_settings
 from kaigen.config.pins import Pins, read_pins
@@ -80,8 +80,8 @@ def _merge(
     base = Config()
     named: dict[str, str] = {}
     for layer, _ in layers:
-        named |= layer.images.model_dump(by_alias=True, exclude_none=True)
-    pinned = pins.images.model_dump(by_alias=True, exclude_none=True) if pins else {}
+        named |= given_images(layer.images)
+    pinned = given_images(pins.images) if pins else {}
     images, plain = own_images(named, _last(layers, "registry"), pinned)
     output = f"{file.output}/{environment}" if environment else file.output
     clusters = {name: file.clusters[name] for name in own.clusters} if own else {}
@@ -94,7 +94,7 @@ def _merge(
         namespace=_last(layers, "namespace") or base.namespace,
         images=images,
         plain_images=plain,
-        named_images=tuple(own.images.model_dump(by_alias=True, exclude_none=True)) if own else (),
+        named_images=tuple(given_images(own.images)) if own else (),
         pinned_images=pinned,
         values=tuple(layer.values for layer, _ in layers if layer.values),
         overrides=overrides,

@@ -1,26 +1,21 @@
 """The block `overrides` of kaigen.yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import Discriminator, Field, JsonValue, Tag, create_model
+from msgspec import Meta, field
 
 from kaigen.config.settings import Override
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.dialects.registry import KINDS
-from kaigen.kinds.base import LABEL_KEY, NO_BLANKS, Block, Labels
+from kaigen.kinds.base import NO_BLANKS, JsonValue, LabelKey, Labels, check_text, listable_text, text
+from kaigen.kinds.block import Block
 from kaigen.yaml.document import Document
 
-
-def _form(value: Any) -> str:
-    return "list" if isinstance(value, list) else "one"
-
-
-AppGlob = Annotated[str, Field(pattern=r"^([-a-z0-9*?]+/)?[-a-z0-9*?]+$", max_length=117)]
-KindName = Annotated[str, Field(min_length=1, max_length=100, pattern=NO_BLANKS)]
+APP_GLOB = r"^([-a-z0-9*?]+/)?[-a-z0-9*?]+$"
+AppGlob = Annotated[str, text(APP_GLOB, max_length=117)]
+KindName = Annotated[str, text(NO_BLANKS, min_length=1, max_length=100)]
 Patch = dict[str, JsonValue]
 PATCHABLE = tuple(dict.fromkeys(["spec", *(name for entry in KINDS for name in entry.patchable)]))
 """Top-level fields besides `metadata` that an override may patch."""
@@ -29,72 +24,81 @@ PATCHABLE = tuple(dict.fromkeys(["spec", *(name for entry in KINDS for name in e
 class Match(Block):
     """The specs to change; they must match all of these fields as written. Without fields, every spec matches."""
 
-    app: (
-        Annotated[
-            Annotated[AppGlob, Tag("one")]
-            | Annotated[Annotated[list[AppGlob], Field(min_length=1)], Tag("list")],
-            Discriminator(_form),
-        ]
-        | None
-    ) = Field(
-        None,
-        description="Apps, `NAME` or `NAMESPACE/NAME`, one or a list, with the wildcards `*` and `?`.",
-        examples=["qwen", "ml/*"],
+    app: Annotated[
+        Annotated[str, listable_text(APP_GLOB, max_length=117)]
+        | Annotated[list[AppGlob], Meta(min_length=1)]
+        | None,
+        Meta(
+            description="Apps, `NAME` or `NAMESPACE/NAME`, one or a list, with the wildcards `*` and `?`.",
+            examples=["qwen", "ml/*"],
+        ),
+    ] = None
+    kind: Annotated[
+        Annotated[str, listable_text(NO_BLANKS, min_length=1, max_length=100)]
+        | Annotated[list[KindName], Meta(min_length=1)]
+        | None,
+        Meta(
+            description="Kinds, as `kaigen kinds` lists them, one or a list.",
+            examples=["Model", "ai-operator.Job"],
+        ),
+    ] = None
+    labels: Annotated[Labels, Meta(description="Labels of the spec.", examples=[{"team": "search"}])] = field(
+        default_factory=dict
     )
-    kind: (
-        Annotated[
-            Annotated[KindName, Tag("one")]
-            | Annotated[Annotated[list[KindName], Field(min_length=1)], Tag("list")],
-            Discriminator(_form),
-        ]
-        | None
-    ) = Field(
-        None,
-        description="Kinds, as `kaigen kinds` lists them, one or a list.",
-        examples=["Model", "ai-operator.Job"],
-    )
-    labels: Labels = Field({}, description="Labels of the spec.", examples=[{"team": "search"}])
+
+    def __post_init__(self) -> None:
+        check_text(APP_GLOB, self.app)
+        check_text(NO_BLANKS, self.kind)
 
 
 class MetadataPatch(Block):
     """Labels and annotations to add, change, or remove with null."""
 
-    labels: dict[Annotated[str, Field(pattern=LABEL_KEY, max_length=317)], JsonValue] = Field(
-        {}, description="Labels; null removes a label."
-    )
-    annotations: dict[Annotated[str, Field(pattern=LABEL_KEY, max_length=317)], JsonValue] = Field(
-        {}, description="Annotations; null removes an annotation."
-    )
+    labels: Annotated[
+        dict[LabelKey, JsonValue],
+        Meta(description="Labels; null removes a label."),
+    ] = field(default_factory=dict)
+    annotations: Annotated[
+        dict[LabelKey, JsonValue],
+        Meta(description="Annotations; null removes an annotation."),
+    ] = field(default_factory=dict)
 
 
 class _Override(Block):
     """An override of the specs that match."""
 
-    match: Match = Field(default_factory=dict, validate_default=True, description="The specs to change.")
-    spec: Patch = Field(
-        {},
-        description="JSON merge patch (RFC 7396) of `spec` as written: mappings are merged, null removes a "
-        "field, and any other value, including lists, replaces the field.",
-        examples=[{"placement": {"spot": True}}],
-    )
-    metadata: MetadataPatch = Field(
-        default_factory=dict, validate_default=True, description="Merge patch of labels and annotations."
+    match: Annotated[Match, Meta(description="The specs to change.")] = field(default_factory=Match)
+    spec: Annotated[
+        Patch,
+        Meta(
+            description="JSON merge patch (RFC 7396) of `spec` as written: mappings are merged, null removes a "
+            "field, and any other value, including lists, replaces the field.",
+            examples=[{"placement": {"spot": True}}],
+        ),
+    ] = field(default_factory=dict)
+    metadata: Annotated[MetadataPatch, Meta(description="Merge patch of labels and annotations.")] = field(
+        default_factory=MetadataPatch
     )
 
 
-def _patch_field(name: str) -> tuple[Any, Any]:
+def _patch_type(name: str) -> Any:
     keys = " and ".join(f"`{entry.key}`" for entry in KINDS if name in entry.patchable and not entry.older)
-    return Patch, Field({}, description=f"JSON merge patch of `{name}` of {keys}.")
+    return Annotated[Patch, Meta(description=f"JSON merge patch of `{name}` of {keys}.")]
 
 
 if TYPE_CHECKING:
     OverrideEntry = _Override
 else:
-    OverrideEntry = create_model(
+    _PARTS = [name for name in PATCHABLE if name != "spec"]
+    OverrideEntry = type(_Override)(
         "OverrideEntry",
-        __base__=_Override,
-        __doc__=_Override.__doc__,
-        **{name: _patch_field(name) for name in PATCHABLE if name != "spec"},
+        (_Override,),
+        {
+            "__module__": __name__,
+            "__doc__": _Override.__doc__,
+            "__annotations__": {name: _patch_type(name) for name in _PARTS},
+            **{name: field(default_factory=dict) for name in _PARTS},
+        },
     )
 
 

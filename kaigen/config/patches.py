@@ -1,58 +1,59 @@
 """The block `patches` of kaigen.yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Discriminator, Field, JsonValue, Tag
+from msgspec import Meta
 
 from kaigen.config.block_settings import ObjectPatch
-from kaigen.kinds.base import NO_BLANKS, RELATIVE_PATH, Block
-
-
-def _form(value: Any) -> str:
-    return "file" if isinstance(value, str) else "operations" if isinstance(value, list) else "merge"
+from kaigen.kinds.base import NO_BLANKS, RELATIVE_PATH, JsonValue, check_text, listable_text, text
+from kaigen.kinds.block import Block
 
 
 class Target(Block):
     """The objects to patch; they must match all of these fields."""
 
-    app: Annotated[str, Field(pattern=r"^([-a-z0-9*?]+/)?[-a-z0-9*?]+$", max_length=117)] = Field(
-        description="App, `NAME` or `NAMESPACE/NAME`, with the wildcards `*` and `?`.",
-        examples=["qwen", "ml/*"],
-    )
-    kind: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=63)] | None = Field(
-        None, description="Kind of the objects.", examples=["Deployment"]
-    )
-    name: Annotated[str, Field(min_length=1, max_length=253, pattern=NO_BLANKS)] | None = Field(
-        None,
-        description="Name of the objects, or of their files in the output, with the wildcards `*` and `?`.",
-        examples=["*-weights", "job"],
-    )
+    app: Annotated[
+        str,
+        text(
+            r"^([-a-z0-9*?]+/)?[-a-z0-9*?]+$",
+            max_length=117,
+            description="App, `NAME` or `NAMESPACE/NAME`, with the wildcards `*` and `?`.",
+            examples=["qwen", "ml/*"],
+        ),
+    ]
+    kind: Annotated[
+        Annotated[str, text(r"^[A-Z][A-Za-z0-9]*$", max_length=63)] | None,
+        Meta(description="Kind of the objects.", examples=["Deployment"]),
+    ] = None
+    name: Annotated[
+        Annotated[str, text(NO_BLANKS, min_length=1, max_length=253)] | None,
+        Meta(
+            description="Name of the objects, or of their files in the output, with the wildcards `*` and `?`.",
+            examples=["*-weights", "job"],
+        ),
+    ] = None
 
 
 class PatchEntry(Block):
     """A patch of objects."""
 
-    target: Target = Field(description="The objects to patch.")
+    target: Annotated[Target, Meta(description="The objects to patch.")]
     patch: Annotated[
         Annotated[
-            str,
-            Field(min_length=1, pattern=RELATIVE_PATH, description="A file that contains the patch."),
-            Tag("file"),
+            str, listable_text(RELATIVE_PATH, min_length=1, description="A file that contains the patch.")
         ]
-        | Annotated[
-            Annotated[list[dict[str, JsonValue]], Field(min_length=1, description="Operations (RFC 6902).")],
-            Tag("operations"),
-        ]
-        | Annotated[dict[str, JsonValue], Field(description="A merge patch (RFC 7396)."), Tag("merge")],
-        Discriminator(_form),
-    ] = Field(
-        description="A JSON patch (RFC 6902), which is a list of operations; a JSON merge patch (RFC 7396), which is "
-        "a mapping; or a file that contains one of them.",
-        examples=["patches/qwen.yaml"],
-    )
+        | Annotated[list[dict[str, JsonValue]], Meta(min_length=1, description="Operations (RFC 6902).")]
+        | Annotated[dict[str, JsonValue], Meta(description="A merge patch (RFC 7396).")],
+        Meta(
+            description="A JSON patch (RFC 6902), which is a list of operations; a JSON merge patch (RFC 7396), "
+            "which is a mapping; or a file that contains one of them.",
+            examples=["patches/qwen.yaml"],
+        ),
+    ]
+
+    def __post_init__(self) -> None:
+        check_text(RELATIVE_PATH, self.patch)
 
 
 def patch_settings(

@@ -1,18 +1,17 @@
 """Pins: the values promoted to an environment, in `pins/<environment>.yaml`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from msgspec import Meta, field
 
 from kaigen.config.document import read_document, validated
 from kaigen.config.images import Images
 from kaigen.config.settings import pins_path
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.kinds.base import NO_BLANKS, Block
+from kaigen.kinds.base import NO_BLANKS, text
+from kaigen.kinds.block import Block
 from kaigen.kinds.entry import API_VERSION, KindEntry
 from kaigen.yaml.dump import dump
 
@@ -21,28 +20,33 @@ HEADER = """\
 # Written by `kaigen promote`: review this file, and promote again to change it.
 """
 
-PinName = Annotated[str, Field(pattern=NO_BLANKS, max_length=117)]
-PinField = Annotated[str, Field(pattern=NO_BLANKS, max_length=512)]
-PinValue = Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS)]
+PinName = Annotated[str, text(NO_BLANKS, max_length=117)]
+PinField = Annotated[str, text(NO_BLANKS, max_length=512)]
+PinValue = Annotated[str, text(NO_BLANKS, min_length=1, max_length=512)]
 
 
 class Pins(Block):
     """Values promoted to an environment."""
 
-    api_version: Literal["kaigen.dev/v1alpha1"] = Field(description="Version of kaigen's kinds.")
-    kind: Literal["Pins"] = Field(description="The kind.")
-    apps: dict[PinName, dict[PinField, PinValue]] = Field(
-        {},
-        description="Values by app and by the dotted name of a field. An app is named `NAME`, or "
-        "`NAMESPACE/NAME` if its spec sets the namespace.",
-        examples=[{"qwen": {"spec.source.huggingFace.revision": "7ae557604adf67be50417f59c2c2f167def9a775"}}],
-    )
-    images: Images = Field(
-        default_factory=dict,
-        validate_default=True,
-        description="kaigen's own images, without the mirror.",
-        examples=[{"kubectl": "registry.k8s.io/kubectl:v1.36.0"}],
-    )
+    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")]
+    kind: Annotated[Literal["Pins"], Meta(description="The kind.")]
+    apps: Annotated[
+        dict[PinName, dict[PinField, PinValue]],
+        Meta(
+            description="Values by app and by the dotted name of a field. An app is named `NAME`, or "
+            "`NAMESPACE/NAME` if its spec sets the namespace.",
+            examples=[
+                {"qwen": {"spec.source.huggingFace.revision": "7ae557604adf67be50417f59c2c2f167def9a775"}}
+            ],
+        ),
+    ] = field(default_factory=dict)
+    images: Annotated[
+        Images,
+        Meta(
+            description="kaigen's own images, without the mirror.",
+            examples=[{"kubectl": "registry.k8s.io/kubectl:v1.36.0"}],
+        ),
+    ] = field(default_factory=Images)
 
 
 PINS_ENTRY = KindEntry(API_VERSION, "Pins", "kaigen.config.pins:Pins", "values promoted to an environment")

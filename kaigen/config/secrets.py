@@ -1,16 +1,15 @@
 """The block `secrets` of kaigen.yaml."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from kaigen.config.block_settings import ExternalSecretsSettings
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.kinds.base import Block, ObjectName
+from kaigen.kinds.base import ObjectName, text
+from kaigen.kinds.block import Block
 from kaigen.yaml.document import Document
 
 REFRESH = r"^(0|([0-9]+h)?([0-9]+m)?([0-9]+s)?)$"
@@ -20,39 +19,48 @@ KEY_TEMPLATE = r"^([^{}\s]|\{(env|namespace|name|key)\})+$"
 class Store(Block):
     """The SecretStore or ClusterSecretStore of the External Secrets operator."""
 
-    kind: Literal["ClusterSecretStore", "SecretStore"] | None = Field(
-        None, description="Kind of the store. Default: ClusterSecretStore."
-    )
-    name: ObjectName | None = Field(None, description="Name of the store.", examples=["vault"])
+    kind: Annotated[
+        Literal["ClusterSecretStore", "SecretStore"] | None,
+        Meta(description="Kind of the store. Default: ClusterSecretStore."),
+    ] = None
+    name: Annotated[ObjectName | None, Meta(description="Name of the store.", examples=["vault"])] = None
 
 
 class ExternalSecretsBlock(Block):
     """Settings of ExternalSecrets."""
 
-    store: Store | None = Field(None, description="The secret store.")
-    refresh_interval: Annotated[str, Field(pattern=REFRESH, min_length=1, max_length=20)] | None = Field(
-        None,
-        description="Interval at which the operator reads the store; 0 to read it once. Default: 1h.",
-        examples=["1h"],
-    )
-    key_template: Annotated[str, Field(pattern=KEY_TEMPLATE, min_length=1, max_length=253)] | None = Field(
-        None,
-        description="Entry of a Secret in the store; `{env}`, `{namespace}` and `{name}` are replaced. The keys of "
-        "the Secret are properties of the entry, unless the template contains `{key}`. Default: `{namespace}/{name}`.",
-    )
+    store: Annotated[Store | None, Meta(description="The secret store.")] = None
+    refresh_interval: Annotated[
+        Annotated[str, text(REFRESH, min_length=1, max_length=20)] | None,
+        Meta(
+            description="Interval at which the operator reads the store; 0 to read it once. Default: 1h.",
+            examples=["1h"],
+        ),
+    ] = None
+    key_template: Annotated[
+        Annotated[str, text(KEY_TEMPLATE, min_length=1, max_length=253)] | None,
+        Meta(
+            description="Entry of a Secret in the store; `{env}`, `{namespace}` and `{name}` are replaced. The "
+            "keys of the Secret are properties of the entry, unless the template contains `{key}`. Default: "
+            "`{namespace}/{name}`."
+        ),
+    ] = None
 
 
 class Secrets(Block):
     """How Secrets that apps refer to are created."""
 
-    provider: Literal["references", "externalSecrets"] | None = Field(
-        None,
-        description="`references` writes nothing; `externalSecrets` writes an ExternalSecret for each Secret that "
-        "nothing else creates. Default: `externalSecrets` if that block is set, `references` if not.",
-    )
-    external_secrets: ExternalSecretsBlock | None = Field(
-        None, description="Settings of ExternalSecrets.", examples=[{"store": {"name": "vault"}}]
-    )
+    provider: Annotated[
+        Literal["references", "externalSecrets"] | None,
+        Meta(
+            description="`references` writes nothing; `externalSecrets` writes an ExternalSecret for each Secret "
+            "that nothing else creates. Default: `externalSecrets` if that block is set, `references` if not."
+        ),
+    ] = None
+    external_secrets: Annotated[
+        ExternalSecretsBlock | None,
+        Meta(description="Settings of ExternalSecrets.", examples=[{"store": {"name": "vault"}}]),
+    ] = None
 
 
 def external_secrets_settings(

@@ -5,19 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pydantic import ValidationError
+from msgspec import ValidationError
 
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.field_path import dotted
+from kaigen.kinds.block import Block, read_block
 from kaigen.kinds.lowering import Lowered
+from kaigen.kinds.positioned import Unplaced
 from kaigen.kinds.spec import Path, SourceField, find_source
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.kinds import block_schema, errors
 
 if TYPE_CHECKING:
-    from kaigen.kinds.base import AppBlock, Block
+    from kaigen.kinds.base import AppBlock
     from kaigen.kinds.compat import Naming, ServingNaming
     from kaigen.kinds.lowering import Lowering
 
-B = TypeVar("B", bound="Block")
+B = TypeVar("B", bound=Block)
 
 
 class Draft:
@@ -85,31 +91,20 @@ class Draft:
     def finish(self, kind: type[B], lowering: Lowering) -> B | None:
         """Return the spec, or None after errors at foreign fields that the kind cannot represent."""
         try:
-            return kind.model_validate(self.data, by_alias=True, by_name=False)
-        except ValidationError as error:
-            for line in error.errors():
-                path = self._path(line["loc"])
+            return read_block(kind, self.data)
+        except ValidationError:
+            violations = block_schema.violations(kind, self.data)
+            document = Unplaced(self.data)
+            for item in errors.find_problems(document, block_schema.block_schema(kind), violations):
+                path = item.problem.path
                 field = dotted(path) or kind.__name__
-                message = line["msg"][:1].lower() + line["msg"][1:]
-                message = f"kaigen's `{field}` cannot represent this: {message}"
+                message = f"kaigen's `{field}` cannot represent this: {item.problem.message}"
                 source = find_source(path, self.sources, self.origins)
                 if source is not None:
                     lowering.report([Diagnostic("KG0413", message, source.mark, path=source.path)])
                 else:
                     lowering.error("KG0413", message, self._origin(path))
             return None
-
-    def _path(self, location: tuple[int | str, ...]) -> Path:
-        """Return the path of a pydantic location, without the names of union branches."""
-        here: Any = self.data
-        path: list[int | str] = []
-        for key in location:
-            try:
-                here = here[key]
-            except (KeyError, IndexError, TypeError):
-                continue
-            path.append(key)
-        return tuple(path)
 
     def _origin(self, path: Path) -> Path:
         for length in range(len(path), 0, -1):

@@ -1,34 +1,49 @@
 """Metadata of foreign documents."""
 
-from __future__ import annotations
+from typing import Annotated
 
-from pydantic import Field, JsonValue
+from msgspec import Meta, field
 
-from kaigen.kinds.base import APP_NAME_MAX, Annotations, AppName, Block, LabelName, Labels
+from kaigen.kinds.base import APP_NAME_MAX, Annotations, AppName, JsonValue, LabelName, Labels
+from kaigen.kinds.block import Block
 
 
 class ForeignMetadata(Block):
     """Metadata of a foreign document. Fields that only a cluster writes are accepted and ignored."""
 
-    name: AppName = Field(description=f"Name of the resource. At most {APP_NAME_MAX} characters and no dots.")
-    namespace: LabelName | None = Field(None, description="Namespace. Default: the one in `kaigen.yaml`.")
-    labels: Labels = Field({}, description="Labels. Labels that kaigen sets itself are ignored.")
-    annotations: Annotations = Field(
-        {}, description="Annotations; those starting with `kaigen.dev/` direct kaigen."
+    name: Annotated[
+        AppName, Meta(description=f"Name of the resource. At most {APP_NAME_MAX} characters and no dots.")
+    ]
+    namespace: Annotated[
+        LabelName | None, Meta(description="Namespace. Default: the one in `kaigen.yaml`.")
+    ] = None
+    labels: Annotated[Labels, Meta(description="Labels. Labels that kaigen sets itself are ignored.")] = (
+        field(default_factory=dict)
     )
-    creation_timestamp: str | None = Field(
-        None,
-        description="Written by a cluster, and as null by its tools; ignored.",
-        json_schema_extra={"type": ["string", "null"]},
+    annotations: Annotated[
+        Annotations, Meta(description="Annotations; those starting with `kaigen.dev/` direct kaigen.")
+    ] = field(default_factory=dict)
+    creation_timestamp: Annotated[
+        str | None,
+        Meta(
+            description="Written by a cluster, and as null by its tools; ignored.",
+            extra_json_schema={"type": ["string", "null"]},
+        ),
+    ] = None
+    deletion_timestamp: Annotated[str | None, Meta(description="Written by a cluster; ignored.")] = None
+    generation: Annotated[int | None, Meta(description="Written by a cluster; ignored.")] = None
+    resource_version: Annotated[str | None, Meta(description="Written by a cluster; ignored.")] = None
+    uid: Annotated[str | None, Meta(description="Written by a cluster; ignored.")] = None
+    self_link: Annotated[str | None, Meta(description="Written by a cluster; ignored.")] = None
+    finalizers: Annotated[list[str], Meta(description="Written by the operator; ignored.")] = field(
+        default_factory=list
     )
-    deletion_timestamp: str | None = Field(None, description="Written by a cluster; ignored.")
-    generation: int | None = Field(None, description="Written by a cluster; ignored.")
-    resource_version: str | None = Field(None, description="Written by a cluster; ignored.")
-    uid: str | None = Field(None, description="Written by a cluster; ignored.")
-    self_link: str | None = Field(None, description="Written by a cluster; ignored.")
-    finalizers: list[str] = Field([], description="Written by the operator; ignored.")
-    owner_references: list[dict[str, JsonValue]] = Field([], description="Written by a cluster; ignored.")
-    managed_fields: list[dict[str, JsonValue]] = Field([], description="Written by a cluster; ignored.")
+    owner_references: Annotated[
+        list[dict[str, JsonValue]], Meta(description="Written by a cluster; ignored.")
+    ] = field(default_factory=list)
+    managed_fields: Annotated[
+        list[dict[str, JsonValue]], Meta(description="Written by a cluster; ignored.")
+    ] = field(default_factory=list)
 
 
 CLUSTER_FIELDS = (

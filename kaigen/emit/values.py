@@ -24,7 +24,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import FieldPath, dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.emit.chart import values_schema
-from kaigen.kinds.errors import nearest_form, pattern_text, value_text
+from kaigen.kinds.value_texts import TYPES, nearest_form, pattern_text, value_text
 
 
 def _applied(default: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,17 +92,6 @@ def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[Val
     """Check JSON Schema's `pattern`, where `$` matches only the end of the text."""
     if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
-
-
-TYPES = {
-    "integer": "a whole number",
-    "number": "a number",
-    "string": "a string",
-    "boolean": "true or false",
-    "array": "a list",
-    "object": "a mapping",
-}
-"""The types of JSON Schema in messages."""
 
 
 def _wrong(error: ValidationError) -> tuple[str, str]:

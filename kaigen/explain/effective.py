@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
-from pydantic import BaseModel
 
 from kaigen.config.settings import FILE_NAME, Config
 from kaigen.config.value_layers import Layer
@@ -18,7 +17,7 @@ from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.file_entry import document_of
 from kaigen.environments.patch import PatchedDocument, reach
-from kaigen.kinds.base import Block
+from kaigen.kinds.block import Block, document_name, set_fields
 from kaigen.pipeline.compile_spec import compile_spec
 from kaigen.pipeline.run import start_run
 
@@ -168,7 +167,7 @@ def _document(spec: Spec, config: Config) -> dict[str, Any]:
     """Return the spec with its defaults and its namespace."""
     block = spec.block
     assert isinstance(block, Block)
-    data = block.model_dump(by_alias=True, exclude_none=True)
+    data = _without_none(to_builtins(block))
     metadata = data.pop("metadata")
     name = metadata.pop("name")
     namespace = metadata.pop("namespace", config.namespace)
@@ -178,6 +177,12 @@ def _document(spec: Spec, config: Config) -> dict[str, Any]:
         "metadata": {"name": name, "namespace": namespace, **metadata},
         **data,
     }
+
+
+def _without_none(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: _without_none(value) for key, value in node.items() if value is not None}
+    return [_without_none(item) for item in node] if isinstance(node, list) else node
 
 
 def _origin(spec: Spec, path: Path, config: Config) -> str:
@@ -222,10 +227,9 @@ def _shown(mark: Mark) -> str:
 def _is_set(block: Any, path: Path) -> bool:
     """Return whether a field is given, and not a default of its block."""
     for step in path:
-        if isinstance(block, BaseModel):
-            fields = type(block).model_fields.items()
-            name = next((name for name, field in fields if step in (field.alias, name)), "")
-            if name not in block.model_fields_set:
+        if isinstance(block, Block):
+            name = next(name for name in block.__struct_fields__ if document_name(block, name) == step)
+            if name not in set_fields(block):
                 return False
             block = getattr(block, name)
         elif isinstance(block, dict | list):

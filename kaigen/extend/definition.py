@@ -8,14 +8,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Struct
-from pydantic import Field
+from msgspec import Meta, Struct
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.extend.schemas import check_schema
 from kaigen.extend.templates import check_templates
-from kaigen.kinds.base import Block
+from kaigen.kinds.base import text
+from kaigen.kinds.block import Block
 from kaigen.kinds.entry import API_VERSION, KindEntry
 from kaigen.kinds.validate import validate_document
 from kaigen.yaml.document import parse
@@ -39,26 +39,40 @@ GROUP_VERSION = (
 class Defined(Block):
     """The apiVersion and kind of the documents."""
 
-    api_version: Annotated[str, Field(pattern=GROUP_VERSION, max_length=253)] = Field(
-        description="Group and version, as in `acme.example/v1`.", examples=["acme.example/v1"]
-    )
-    kind: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=63)] = Field(
-        description="Name of the kind.", examples=["Scorer"]
-    )
+    api_version: Annotated[
+        str,
+        text(
+            GROUP_VERSION,
+            max_length=253,
+            description="Group and version, as in `acme.example/v1`.",
+            examples=["acme.example/v1"],
+        ),
+    ]
+    kind: Annotated[
+        str, text(r"^[A-Z][A-Za-z0-9]*$", max_length=63, description="Name of the kind.", examples=["Scorer"])
+    ]
 
 
 class KindFile(Block):
     """The definition of a kind: its name and its purpose."""
 
-    api_version: Literal["kaigen.dev/v1alpha1"] = Field(description="Version of kaigen's kinds.")
-    kind: Literal["KindDefinition"] = Field(description="The kind.")
-    defines: Defined = Field(description="How documents of the kind begin.")
-    summary: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\n]*$")] = Field(
-        description="What the kind is for, a few words.", examples=["a model that scores rows"]
-    )
-    pod_security: Literal["restricted", "baseline", "privileged"] = Field(
-        "restricted", description="Level of the Pod Security Standards that its pods keep."
-    )
+    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")]
+    kind: Annotated[Literal["KindDefinition"], Meta(description="The kind.")]
+    defines: Annotated[Defined, Meta(description="How documents of the kind begin.")]
+    summary: Annotated[
+        str,
+        text(
+            r"^[^\n]*$",
+            min_length=1,
+            max_length=200,
+            description="What the kind is for, a few words.",
+            examples=["a model that scores rows"],
+        ),
+    ]
+    pod_security: Annotated[
+        Literal["restricted", "baseline", "privileged"],
+        Meta(description="Level of the Pod Security Standards that its pods keep."),
+    ] = "restricted"
 
 
 DEFINITION_ENTRY = KindEntry(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kaigen.compile.context import Context
     from kaigen.compile.problems import Problems
     from kaigen.config.settings import Config
-    from kaigen.kinds.base import Block
+    from kaigen.kinds.block import Block
     from kaigen.kinds.positioned import Positioned
 
 

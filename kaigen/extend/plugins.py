@@ -11,16 +11,20 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
+from jsonschema import Draft202012Validator
 from msgspec import Struct
+from msgspec.json import Decoder
 
 from kaigen.compile.app import App
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.extend.definition import GROUP_VERSION
 from kaigen.extend.schemas import check_schema, embedded, with_defaults
-from kaigen.extend.spec_errors import spec_errors
-from kaigen.kinds.base import Block
+from kaigen.kinds.block import Block, replaced
+from kaigen.kinds.block_schema import block_schema
+from kaigen.kinds.errors import explain
 from kaigen.kinds.kind import CompiledKind
+from kaigen.kinds.positioned import Unplaced
 from kaigen.kinds.user import UserDocument
 from kaigen.kinds.validate import validate_document
 
@@ -43,7 +47,7 @@ class PythonKind(Struct, frozen=True):
         summary: its purpose, a few words.
         compile: compiles a document to an app: `compile(document, context, problems) -> App`. The document is
             the model's, or with `schema` a `kaigen.kinds.user.UserDocument`.
-        model: pydantic model of a whole document, a `kaigen.kinds.base.Block` with `metadata: Metadata`.
+        model: model of a whole document, a `kaigen.kinds.base.Block` with `metadata: Metadata`.
         schema: JSON Schema (2020-12) of `spec`, instead of a model.
     """
 
@@ -67,26 +71,27 @@ class PythonKind(Struct, frozen=True):
             return "it must have either `model` or `schema`"
         if self.model is not None and not (isinstance(self.model, type) and issubclass(self.model, Block)):
             return "`model` must be a subclass of `kaigen.kinds.base.Block`"
-        if self.model is not None and not {"metadata", "spec"} <= self.model.model_fields.keys():
+        if self.model is not None and not {"metadata", "spec"} <= set(self.model.__struct_fields__):
             return "`model` must have the fields `metadata` and `spec`"
+        if self.model is not None and (problem := _model_problem(self.model)):
+            return f"`model` cannot be used: {problem}"
         return "" if self.schema is None else _schema_problem(self.schema)
 
 
+def _model_problem(model: type[Block]) -> str:
+    """Return why documents cannot be read as a model; empty if they can."""
+    try:
+        block_schema(model)
+        Decoder(model)
+    except Exception as error:
+        # Types are written by the package; a wrong one raises anything.
+        return str(error)
+    return ""
+
+
 def _schema_problem(schema: Mapping[str, Any]) -> str:
-    found = check_schema(_Unplaced(dict(schema)))
+    found = check_schema(Unplaced(dict(schema)))
     return found[0].message if found else ""
-
-
-class _Unplaced(Struct, frozen=True):
-    """Data of a package, which has no positions."""
-
-    data: Any
-
-    def mark(self, path: object, *, key: bool = False) -> Mark:
-        return Mark("")
-
-    def raw(self, path: object) -> str | None:
-        return None
 
 
 class PluginKind(CompiledKind, frozen=True):
@@ -156,13 +161,13 @@ def read_by_schema(
     root = dict(schema)
     data = document.data.get("spec")
     if isinstance(data, dict):
-        wrong = spec_errors(document, root, data)
+        wrong = explain(document, root, Draft202012Validator(root).iter_errors(data), ("spec",))
         reported = {item.path for item in found}
         found += [item for item in wrong if item.path not in reported]
     if block is None or found:
         return None, found
     filled = with_defaults(root, root, data)
-    return block.model_copy(update={"spec": filled}), []
+    return replaced(block, spec=filled), []
 
 
 def failure(error: BaseException, what: str, code: str) -> Diagnostic:

@@ -1,1 +1,1 @@
-"""The kinds a person writes: pydantic models, the one source of validation, schemas and reference docs."""
+"""The kinds a person writes: typed models, the one source of validation, schemas and reference docs."""

@@ -4,24 +4,18 @@ All fields are camelCase in YAML and snake_case in Python; unknown fields are er
 silently (`"5"` is not a number), except that quantities may be plain numbers.
 """
 
-from __future__ import annotations
+import re
+from abc import ABC
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol
 
-from typing import Annotated, Any, ClassVar, Protocol
+from msgspec import Meta, field
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    GetJsonSchemaHandler,
-    JsonValue,
-    ModelWrapValidatorHandler,
-    ValidationError,
-    WithJsonSchema,
-    model_validator,
-)
-from pydantic.alias_generators import to_camel, to_snake
-from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
+from kaigen.kinds.block import Block
+
+if TYPE_CHECKING:
+    from kaigen.yaml.construct import JsonValue as JsonValue
+else:
+    JsonValue = Any
 
 QUANTITY = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]+)?$"
 DURATION = r"^([0-9]+(s|m|h|d))+$"
@@ -44,139 +38,132 @@ APP_NAME_MAX = 53
 """Longest name of an app: the limit of Helm release names, and every object's name starts with it."""
 
 
-def _number_to_text(value: object) -> object:
-    if isinstance(value, float):
-        # All digits: 1073741824.0 must not become 1.07374e+09.
-        return str(int(value)) if value.is_integer() and abs(value) < 1e18 else repr(value)
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+def text(pattern: str, **options: Any) -> Meta:
+    """Return the constraint of a text that must match a pattern.
+
+    Args:
+        pattern: regular expression. A `$` at its end matches only the end of the text, as in JSON Schema.
+        options: other arguments of `Meta`.
+    """
+    return Meta(pattern=_exact(pattern), **options)
 
 
-Quantity = Annotated[
-    str,
-    BeforeValidator(_number_to_text),
-    Field(pattern=QUANTITY, max_length=40),
-    WithJsonSchema({"type": ["string", "number"], "pattern": QUANTITY, "maxLength": 40, "minimum": 0}),
-]
-"""A Kubernetes quantity: `500m`, `8Gi`, `2`."""
+def listable_text(pattern: str, **options: Any) -> Meta:
+    """Return the constraint of a text whose field may also be a list or a map.
 
-Duration = Annotated[str, Field(pattern=DURATION, max_length=20)]
+    msgspec crashes when a union of a text and a list or map has a pattern. The block must therefore call
+    `check_text` in its `__post_init__`.
+
+    Args:
+        pattern: as for `text`.
+        options: other arguments of `Meta`.
+    """
+    return Meta(extra_json_schema={"pattern": pattern}, **options)
+
+
+def check_text(pattern: str, value: object) -> None:
+    """Check a text of a `listable_text`; other values are ignored.
+
+    Raises:
+        ValueError: it does not match the pattern.
+    """
+    if isinstance(value, str) and not matches(pattern, value):
+        raise ValueError(f"{value!r} does not match {pattern}")
+
+
+def matches(pattern: str, value: str) -> bool:
+    """Return whether a text matches the pattern of its field."""
+    return re.search(_exact(pattern), value) is not None
+
+
+def _exact(pattern: str) -> str:
+    """Return a pattern whose last `$` does not match before a newline at the end of a text."""
+    return f"{pattern[:-1]}\\Z" if pattern.endswith("$") else pattern
+
+
+QUANTITY_MAX = 40
+
+if TYPE_CHECKING:
+    Quantity = str
+else:
+
+    class Quantity(ABC):  # noqa: B024 - `str` is registered as its subclass
+        """A Kubernetes quantity: `500m`, `8Gi`, `2`. Its values are strings; a number becomes one."""
+
+        json_schema: ClassVar = {
+            "type": ["string", "number"],
+            "pattern": QUANTITY,
+            "maxLength": QUANTITY_MAX,
+            "minimum": 0,
+        }
+
+        @staticmethod
+        def from_document(value: object) -> str:
+            """Return the quantity of a text or a number."""
+            if isinstance(value, float):
+                # All digits: 1073741824.0 must not become 1.07374e+09.
+                value = str(int(value)) if value.is_integer() and abs(value) < 1e18 else repr(value)
+            elif isinstance(value, int) and not isinstance(value, bool):
+                value = str(value)
+            if not (isinstance(value, str) and len(value) <= QUANTITY_MAX and matches(QUANTITY, value)):
+                raise ValueError(f"{value!r} is not a quantity")
+            return value
+
+    Quantity.register(str)
+
+Duration = Annotated[str, text(DURATION, max_length=20)]
 """A duration: `90s`, `1h30m`, `2d`."""
 
-AppName = Annotated[str, Field(pattern=DNS_LABEL, min_length=1, max_length=APP_NAME_MAX)]
-ObjectName = Annotated[str, Field(pattern=DNS_SUBDOMAIN, min_length=1, max_length=253)]
-LabelName = Annotated[str, Field(pattern=DNS_LABEL, min_length=1, max_length=63)]
-MountPath = Annotated[str, Field(pattern=ABSOLUTE_PATH, max_length=1024)]
-Labels = dict[
-    Annotated[str, Field(pattern=LABEL_KEY, max_length=317)],
-    Annotated[str, Field(pattern=LABEL_VALUE, max_length=63)],
-]
-Annotations = dict[Annotated[str, Field(pattern=LABEL_KEY, max_length=317)], str]
+AppName = Annotated[str, text(DNS_LABEL, min_length=1, max_length=APP_NAME_MAX)]
+ObjectName = Annotated[str, text(DNS_SUBDOMAIN, min_length=1, max_length=253)]
+LabelName = Annotated[str, text(DNS_LABEL, min_length=1, max_length=63)]
+MountPath = Annotated[str, text(ABSOLUTE_PATH, max_length=1024)]
+LabelKey = Annotated[str, text(LABEL_KEY, max_length=317)]
+Labels = dict[LabelKey, Annotated[str, text(LABEL_VALUE, max_length=63)]]
+Annotations = dict[LabelKey, str]
 Object = dict[str, JsonValue]
 """A Kubernetes fragment that is used unchanged; its fields are checked in the object that contains it."""
-
-
-class Block(BaseModel):
-    """A mapping in a spec: closed, strict, immutable."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        frozen=True,
-        alias_generator=to_camel,
-        defer_build=True,
-        validate_by_name=True,
-        validate_by_alias=True,
-        serialize_by_alias=True,
-    )
-
-
-class Choice(Block):
-    """A block that requires exactly one of some fields."""
-
-    exactly_one: ClassVar[tuple[str, ...]] = ()
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _exactly_one(cls, data: Any, handler: ModelWrapValidatorHandler[Any]) -> Any:
-        # A wrap validator, so that this problem is reported together with those of the fields.
-        if not isinstance(data, dict):
-            return handler(data)
-        given = [name for name in cls.exactly_one if name in data or to_snake(name) in data]
-        if len(given) == 1:
-            return handler(data)
-        wanted = ", ".join(f"`{name}`" for name in cls.exactly_one)
-        if not given:
-            words = "needs one of {wanted}" if len(cls.exactly_one) > 1 else "needs {wanted}"
-            problem = PydanticCustomError("none_of", words, {"wanted": wanted, "names": cls.exactly_one})
-        else:
-            both = " and ".join(f"`{name}`" for name in given)
-            problem = PydanticCustomError(
-                "many_of", "has {both}, which exclude each other", {"both": both, "given": given}
-            )
-        lines: list[InitErrorDetails] = [InitErrorDetails(type=problem, loc=(), input=data)]
-        try:
-            handler(data)
-        except ValidationError as error:
-            lines += [
-                InitErrorDetails(
-                    type=line["type"], loc=line["loc"], input=line["input"], ctx=line.get("ctx", {})
-                )
-                if line["type"] not in {"none_of", "many_of"}
-                else InitErrorDetails(
-                    type=PydanticCustomError(line["type"], line["msg"], line.get("ctx")),
-                    loc=line["loc"],
-                    input=line["input"],
-                )
-                for line in error.errors()
-            ]
-        raise ValidationError.from_exception_data(cls.__name__, lines)
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """Return the JSON Schema of the model, with the choice in it."""
-        schema = handler.resolve_ref_schema(handler(core_schema))
-        if len(cls.exactly_one) == 1:
-            schema["required"] = sorted({*schema.get("required", []), *cls.exactly_one})
-        else:
-            schema["oneOf"] = [{"required": [name]} for name in cls.exactly_one]
-        return schema
 
 
 class KeyRef(Block):
     """A key of a Secret or ConfigMap in the same namespace."""
 
-    name: ObjectName = Field(description="Name of the object.", examples=["hf-token"])
-    key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)] = Field(
-        description="Key in the object.", examples=["token"]
-    )
+    name: Annotated[ObjectName, Meta(description="Name of the object.", examples=["hf-token"])]
+    key: Annotated[
+        str, text(r"^[-._a-zA-Z0-9]+$", max_length=253, description="Key in the object.", examples=["token"])
+    ]
 
 
 class TokenSecret(Block):
     """The Secret with a token."""
 
-    name: ObjectName = Field(description="Name of the Secret.", examples=["hf-token"])
-    key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)] = Field(
-        "token", description="Key of the token. Default: `token`."
-    )
+    name: Annotated[ObjectName, Meta(description="Name of the Secret.", examples=["hf-token"])]
+    key: Annotated[
+        str, text(r"^[-._a-zA-Z0-9]+$", max_length=253, description="Key of the token. Default: `token`.")
+    ] = "token"
 
 
 class Metadata(Block):
     """Name, namespace, labels and annotations of the app."""
 
-    name: AppName = Field(
-        description=f"Name of the app, and prefix of the names of its objects. At most {APP_NAME_MAX} "
-        "characters, as for a Helm release.",
-        examples=["qwen"],
-    )
-    namespace: LabelName | None = Field(
-        None, description="Namespace of all objects. Default: the one in `kaigen.yaml`."
-    )
-    labels: Labels = Field({}, description="Labels for every object.")
-    annotations: Annotations = Field(
-        {}, description="Annotations for every object. Those that start with `kaigen.dev/` configure kaigen."
-    )
+    name: Annotated[
+        AppName,
+        Meta(
+            description=f"Name of the app, and prefix of the names of its objects. At most {APP_NAME_MAX} "
+            "characters, as for a Helm release.",
+            examples=["qwen"],
+        ),
+    ]
+    namespace: Annotated[
+        LabelName | None, Meta(description="Namespace of all objects. Default: the one in `kaigen.yaml`.")
+    ] = None
+    labels: Annotated[Labels, Meta(description="Labels for every object.")] = field(default_factory=dict)
+    annotations: Annotated[
+        Annotations,
+        Meta(
+            description="Annotations for every object. Those that start with `kaigen.dev/` configure kaigen."
+        ),
+    ] = field(default_factory=dict)
 
 
 class AppBlock(Protocol):

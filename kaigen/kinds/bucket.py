@@ -1,37 +1,39 @@
 """Object storage for weights: location, credentials of the downloader, and how pods mount it."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field
+from msgspec import Meta, field
 
-from kaigen.kinds.base import ADDRESS, Annotations, Block, Choice, LabelName, ObjectName
+from kaigen.kinds.base import ADDRESS, Annotations, LabelName, ObjectName, text
+from kaigen.kinds.block import Block, Choice
 
 Driver = Literal["mountpoint-s3", "csi-s3", "gcsfuse"]
 
 _LOCATION = r"^(s3|gs)://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9](/[A-Za-z0-9_][A-Za-z0-9_.=+-]*)*/?$"
 """Bucket and prefix. Source: Amazon S3's rules for bucket names; for keys, the safe characters that have no meaning
 to a shell or a mount helper."""
-_KEY = Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)]
+_KEY = Annotated[str, text(r"^[-._a-zA-Z0-9]+$", max_length=253)]
 
 
 class BucketSecret(Block):
     """The Secret with access keys that may write to the bucket."""
 
-    name: ObjectName = Field(description="Name of the Secret.", examples=["bucket-keys"])
-    access_key: _KEY = Field("AWS_ACCESS_KEY_ID", description="Key of the access key ID.")
-    secret_key: _KEY = Field("AWS_SECRET_ACCESS_KEY", description="Key of the secret access key.")
+    name: Annotated[ObjectName, Meta(description="Name of the Secret.", examples=["bucket-keys"])]
+    access_key: Annotated[_KEY, Meta(description="Key of the access key ID.")] = "AWS_ACCESS_KEY_ID"
+    secret_key: Annotated[_KEY, Meta(description="Key of the secret access key.")] = "AWS_SECRET_ACCESS_KEY"
 
 
 class BucketAccount(Block):
     """The cloud's identity for pods, set by annotations of the downloader's service account."""
 
-    annotations: Annotations = Field(
-        description="Annotations of the service account.",
-        examples=[{"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/models"}],
-    )
+    annotations: Annotated[
+        Annotations,
+        Meta(
+            description="Annotations of the service account.",
+            examples=[{"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/models"}],
+        ),
+    ]
 
 
 class BucketCredentials(Choice):
@@ -39,67 +41,88 @@ class BucketCredentials(Choice):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("secret", "serviceAccount")
 
-    secret: BucketSecret | None = Field(None, description="Access keys in a Secret; HMAC keys for `gs://`.")
-    service_account: BucketAccount | None = Field(
-        None, description="The cloud's identity of the downloader's service account."
-    )
+    secret: Annotated[
+        BucketSecret | None, Meta(description="Access keys in a Secret; HMAC keys for `gs://`.")
+    ] = None
+    service_account: Annotated[
+        BucketAccount | None, Meta(description="The cloud's identity of the downloader's service account.")
+    ] = None
 
 
 class SecretPlace(Block):
     """A Secret of any namespace."""
 
-    name: ObjectName = Field(description="Name of the Secret.")
-    namespace: LabelName = Field(description="Namespace of the Secret.")
+    name: Annotated[ObjectName, Meta(description="Name of the Secret.")]
+    namespace: Annotated[LabelName, Meta(description="Namespace of the Secret.")]
 
 
 class BucketMount(Block):
     """How pods mount the bucket, with a CSI driver that the cluster has."""
 
-    driver: Driver | None = Field(
-        None,
-        description="CSI driver: `mountpoint-s3` of Amazon, `csi-s3` with GeeseFS for any S3 server, or `gcsfuse` of "
-        "Google. Default: `gcsfuse` for `gs://`, `csi-s3` with an `endpoint`, else `mountpoint-s3`.",
-    )
-    driver_name: ObjectName | None = Field(
-        None, description="Name of the installed driver, if it differs from the usual name."
-    )
-    options: list[Annotated[str, Field(min_length=1, max_length=200, pattern=r"^\S(.*\S)?$")]] = Field(
-        [],
-        description="Mount options in addition to kaigen's, in the driver's syntax.",
-        examples=[["max-threads 32"], ["--stat-cache-ttl=5s"]],
-    )
-    attributes: dict[_KEY, str] = Field(
-        {},
-        description="Volume attributes in addition to kaigen's.",
-        examples=[{"authenticationSource": "pod"}],
-    )
-    secret: SecretPlace | None = Field(
-        None,
-        description="For `csi-s3`: the Secret that the driver mounts with, with `accessKeyID`, `secretAccessKey` and "
-        "`endpoint`. Default: `csi-s3-secret` in `kube-system`.",
-    )
+    driver: Annotated[
+        Driver | None,
+        Meta(
+            description="CSI driver: `mountpoint-s3` of Amazon, `csi-s3` with GeeseFS for any S3 server, or "
+            "`gcsfuse` of Google. Default: `gcsfuse` for `gs://`, `csi-s3` with an `endpoint`, else "
+            "`mountpoint-s3`."
+        ),
+    ] = None
+    driver_name: Annotated[
+        ObjectName | None,
+        Meta(description="Name of the installed driver, if it differs from the usual name."),
+    ] = None
+    options: Annotated[
+        list[Annotated[str, text(r"^\S(.*\S)?$", min_length=1, max_length=200)]],
+        Meta(
+            description="Mount options in addition to kaigen's, in the driver's syntax.",
+            examples=[["max-threads 32"], ["--stat-cache-ttl=5s"]],
+        ),
+    ] = field(default_factory=list)
+    attributes: Annotated[
+        dict[_KEY, str],
+        Meta(
+            description="Volume attributes in addition to kaigen's.",
+            examples=[{"authenticationSource": "pod"}],
+        ),
+    ] = field(default_factory=dict)
+    secret: Annotated[
+        SecretPlace | None,
+        Meta(
+            description="For `csi-s3`: the Secret that the driver mounts with, with `accessKeyID`, "
+            "`secretAccessKey` and `endpoint`. Default: `csi-s3-secret` in `kube-system`."
+        ),
+    ] = None
 
 
 class Bucket(Block):
     """A folder of an existing bucket. kaigen writes to it, and deletes only files that it wrote."""
 
-    uri: Annotated[str, Field(pattern=_LOCATION, max_length=1024)] = Field(
-        description="Bucket and prefix; each Model needs its own prefix.",
-        examples=["s3://acme-models/qwen2.5-0.5b", "gs://acme-models/qwen2.5-0.5b"],
-    )
-    endpoint: Annotated[str, Field(pattern=ADDRESS)] | None = Field(
-        None, description="URL of the S3 server. Default: Amazon's, or Google's for `gs://`."
-    )
-    region: Annotated[str, Field(pattern=r"^[a-z0-9-]+$", max_length=63)] | None = Field(
-        None, description="Region of the bucket.", examples=["eu-central-1"]
-    )
-    credentials: BucketCredentials | None = Field(
-        None,
-        description="Credentials of the downloader. Default: those that the cloud gives its service account "
-        "`NAME-download`, as EKS Pod Identity does.",
-    )
-    mount: BucketMount = Field(
-        default_factory=dict, validate_default=True, description="How pods mount the bucket, read-only."
+    uri: Annotated[
+        str,
+        text(
+            _LOCATION,
+            max_length=1024,
+            description="Bucket and prefix; each Model needs its own prefix.",
+            examples=["s3://acme-models/qwen2.5-0.5b", "gs://acme-models/qwen2.5-0.5b"],
+        ),
+    ]
+    endpoint: Annotated[
+        Annotated[str, text(ADDRESS)] | None,
+        Meta(description="URL of the S3 server. Default: Amazon's, or Google's for `gs://`."),
+    ] = None
+    region: Annotated[
+        Annotated[str, text(r"^[a-z0-9-]+$", max_length=63)] | None,
+        Meta(description="Region of the bucket.", examples=["eu-central-1"]),
+    ] = None
+    credentials: Annotated[
+        BucketCredentials | None,
+        Meta(
+            description="Credentials of the downloader. Default: those that the cloud gives its service account "
+            "`NAME-download`, as EKS Pod Identity does."
+        ),
+    ] = None
+    mount: Annotated[BucketMount, Meta(description="How pods mount the bucket, read-only.")] = field(
+        default_factory=BucketMount
     )
 
     @property

@@ -1,4 +1,4 @@
-"""A kind of document: its names, its pydantic model and its compile function, imported only when used."""
+"""A kind of document: its names, its model and its compile function, imported only when used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from msgspec import Struct
 
 if TYPE_CHECKING:
-    from kaigen.kinds.base import Block
+    from kaigen.kinds.block import Block
 
 API_VERSION: Final = "kaigen.dev/v1alpha1"
 """Version of kaigen's own kinds."""
@@ -33,7 +33,7 @@ class KindEntry(Struct, frozen=True):
     Attributes:
         api_version: of its documents.
         kind: of its documents.
-        model_reference: `module:class` of the pydantic model of a whole document.
+        model_reference: `module:class` of the model of a whole document.
         summary: purpose of the kind in a few words.
         system: `kaigen`, the name of a dialect, or the API group of a user's kind.
         older: version, for a kind that its system still reads next to a newer version; empty for the newest.
@@ -51,7 +51,7 @@ class KindEntry(Struct, frozen=True):
     patchable: tuple[str, ...] = ("spec",)
 
     def model(self) -> type[Block]:
-        """Return the pydantic model of a whole document."""
+        """Return the model of a whole document."""
         model: type[Block] = imported(self.model_reference)
         return model
 

@@ -10,7 +10,7 @@ from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.diagnostics.diagnostic import Diagnostic
-    from kaigen.kinds.base import Block
+    from kaigen.kinds.block import Block
     from kaigen.kinds.positioned import Positioned
 
 with lazy_imports():

@@ -1,12 +1,11 @@
 """The kind `Model`: model weights, downloaded, verified and stored."""
 
-from __future__ import annotations
+from typing import Annotated, ClassVar, Literal
 
-from typing import ClassVar, Literal
+from msgspec import Meta, field
 
-from pydantic import Field
-
-from kaigen.kinds.base import Block, Choice, Duration, Metadata
+from kaigen.kinds.base import Duration, Metadata
+from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import Placement, Security, Source, Transfer, Volume
 from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.entry import API_VERSION
@@ -15,10 +14,13 @@ from kaigen.kinds.entry import API_VERSION
 class ModelVolume(Volume):
     """The volume with the weights at its root."""
 
-    retain: bool = Field(
-        False,
-        description="Keep the volume when the spec is deleted. Default: false, since weights can be downloaded again.",
-    )
+    retain: Annotated[
+        bool,
+        Meta(
+            description="Keep the volume when the spec is deleted. Default: false, since weights can be "
+            "downloaded again."
+        ),
+    ] = False
 
 
 class Store(Choice):
@@ -26,36 +28,38 @@ class Store(Choice):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("volume", "bucket")
 
-    volume: ModelVolume | None = Field(None, description="A volume of the cluster.")
-    bucket: Bucket | None = Field(None, description="Object storage that pods mount read-only.")
+    volume: Annotated[ModelVolume | None, Meta(description="A volume of the cluster.")] = None
+    bucket: Annotated[Bucket | None, Meta(description="Object storage that pods mount read-only.")] = None
 
 
 class ModelSpec(Block):
     """Weights to download and where to store them."""
 
-    source: Source = Field(description="Source of the weights. Exactly one is required.")
-    store: Store = Field(description="Where the weights are stored. Exactly one is required.")
-    transfer: Transfer = Field(
-        default_factory=dict, validate_default=True, description="Settings of the downloader."
+    source: Annotated[Source, Meta(description="Source of the weights. Exactly one is required.")]
+    store: Annotated[Store, Meta(description="Where the weights are stored. Exactly one is required.")]
+    transfer: Annotated[Transfer, Meta(description="Settings of the downloader.")] = field(
+        default_factory=Transfer
     )
-    placement: Placement = Field(
-        default_factory=dict,
-        validate_default=True,
-        description="Where the downloader runs. A volume on a node's disk is created there.",
+    placement: Annotated[
+        Placement, Meta(description="Where the downloader runs. A volume on a node's disk is created there.")
+    ] = field(default_factory=Placement)
+    security: Annotated[Security, Meta(description="Security settings of the downloader.")] = field(
+        default_factory=Security
     )
-    security: Security = Field(
-        default_factory=dict, validate_default=True, description="Security settings of the downloader."
-    )
-    retries: int = Field(
-        6, ge=0, le=100, description="Number of retries of a failed download, which resumes."
-    )
-    deadline: Duration | None = Field(None, description="Time limit of the download, including retries.")
+    retries: Annotated[
+        int, Meta(ge=0, le=100, description="Number of retries of a failed download, which resumes.")
+    ] = 6
+    deadline: Annotated[
+        Duration | None, Meta(description="Time limit of the download, including retries.")
+    ] = None
 
 
 class Model(Block):
     """Model weights, downloaded, verified and stored."""
 
-    api_version: Literal["kaigen.dev/v1alpha1"] = Field(API_VERSION, description="Version of kaigen's kinds.")
-    kind: Literal["Model"] = Field("Model", description="Kind of the document.")
-    metadata: Metadata = Field(description="Name, namespace, labels and annotations of the app.")
-    spec: ModelSpec = Field(description="Desired state.")
+    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")] = (
+        API_VERSION
+    )
+    kind: Annotated[Literal["Model"], Meta(description="Kind of the document.")] = "Model"
+    metadata: Annotated[Metadata, Meta(description="Name, namespace, labels and annotations of the app.")]
+    spec: Annotated[ModelSpec, Meta(description="Desired state.")]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from kaigen.diagnostics.diagnostic import Mark
 
 
@@ -20,6 +22,24 @@ class Positioned(Protocol):
 
     def raw(self, path: Sequence[str | int]) -> str | None:
         """Return a scalar as it was written; None when the path has no scalar."""
+
+
+class Unplaced(Struct, frozen=True):
+    """Plain data without positions.
+
+    Attributes:
+        data: the data.
+    """
+
+    data: Any
+
+    def mark(self, path: Sequence[str | int], *, key: bool = False) -> Mark:
+        """Return no position."""
+        return Mark("")
+
+    def raw(self, path: Sequence[str | int]) -> str | None:
+        """Return None: how a scalar was written is not known."""
+        return None
 
 
 def name_of(path: Sequence[str | int]) -> str:

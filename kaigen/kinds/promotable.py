@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_type_hints
 
 from msgspec import Struct
-from pydantic import BaseModel
 
 from kaigen.diagnostics.field_path import dotted
+from kaigen.kinds.block import Block, document_name
 
 Path = tuple[str | int, ...]
 Need = Literal["commit", "digest", ""]
@@ -55,13 +55,13 @@ class Found(Struct, frozen=True):
         return dotted(self.path[:-1] if self.path[-1] == SHORT else self.path)
 
 
-def promotable_values(block: BaseModel) -> list[Found]:
+def promotable_values(block: Block) -> list[Found]:
     """Return every promotable field of a document with a value, including defaults."""
     return [*_values(block, ())]
 
 
 def _values(node: Any, path: Path) -> Iterator[Found]:
-    if isinstance(node, BaseModel):
+    if isinstance(node, Block):
         for name, alias, marker in _fields(type(node)):
             value = getattr(node, name)
             if marker is not None and isinstance(value, str):
@@ -74,12 +74,14 @@ def _values(node: Any, path: Path) -> Iterator[Found]:
 
 
 @cache
-def _fields(model: type[BaseModel]) -> tuple[tuple[str, str, Promotable | None], ...]:
-    found = []
-    for name, info in model.model_fields.items():
-        marker = next((item for item in info.metadata if isinstance(item, Promotable)), None)
-        found.append((name, info.alias or name, marker or _marker(info.annotation)))
-    return tuple(found)
+def _fields(model: type[Block]) -> tuple[tuple[str, str, Promotable | None], ...]:
+    return tuple((name, document_name(model, name), _marker(kind)) for name, kind in _types(model).items())
+
+
+@cache
+def _types(model: type[Block]) -> dict[str, Any]:
+    hints = get_type_hints(model, include_extras=True)
+    return {name: hints[name] for name in model.__struct_fields__}
 
 
 def _marker(annotation: Any) -> Promotable | None:
@@ -93,23 +95,23 @@ def _marker(annotation: Any) -> Promotable | None:
 
 
 @cache
-def promotable_fields(model: type[BaseModel]) -> frozenset[str]:
+def promotable_fields(model: type[Block]) -> frozenset[str]:
     """Return the dotted names of all promotable fields of a model, with `[]` for list entries."""
     return frozenset(_names(model, "", ()))
 
 
-def _names(model: type[BaseModel], place: str, above: tuple[type[BaseModel], ...]) -> Iterator[str]:
+def _names(model: type[Block], place: str, above: tuple[type[Block], ...]) -> Iterator[str]:
     for name, alias, marker in _fields(model):
         here = f"{place}.{alias}".strip(".")
         if marker is not None:
             yield here
-        for inner, listed in _blocks(model.model_fields[name].annotation, ""):
+        for inner, listed in _blocks(_types(model)[name], ""):
             if inner not in above:
                 yield from _names(inner, here + listed, (*above, model))
 
 
-def _blocks(annotation: Any, listed: str) -> Iterator[tuple[type[BaseModel], str]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+def _blocks(annotation: Any, listed: str) -> Iterator[tuple[type[Block], str]]:
+    if isinstance(annotation, type) and issubclass(annotation, Block):
         yield annotation, listed
     origin = getattr(annotation, "__origin__", None)
     for part in get_args(annotation):

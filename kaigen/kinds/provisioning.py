@@ -1,64 +1,56 @@
 """Blocks of a Topology: nodes that are created for it."""
 
-from __future__ import annotations
+from typing import Annotated, Literal
 
-from typing import Annotated, ClassVar, Literal
+from msgspec import Meta, field
 
-from pydantic import Discriminator, Field, Tag
-
-from kaigen.kinds.base import (
-    DNS_LABEL,
-    DNS_SUBDOMAIN,
-    Block,
-    Choice,
-    Duration,
-    ObjectName,
-)
-from kaigen.kinds.blocks import short_or_block
+from kaigen.kinds.base import DNS_LABEL, DNS_SUBDOMAIN, Duration, ObjectName, text
+from kaigen.kinds.block import Block
 
 
 class NodeClass(Block):
     """The node class of a NodePool: an existing object of the cloud provider."""
 
-    name: ObjectName = Field(description="Name of the node class.", examples=["default"])
-    kind: Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]*$", max_length=63)] | None = Field(
-        None, description="Kind of the node class. Default: AKSNodeClass or EC2NodeClass, by profile."
-    )
-    group: Annotated[str, Field(pattern=DNS_SUBDOMAIN, max_length=253)] | None = Field(
-        None, description="API group of the node class. Default: by profile."
-    )
+    name: Annotated[ObjectName, Meta(description="Name of the node class.", examples=["default"])]
+    kind: Annotated[
+        Annotated[str, text(r"^[A-Z][A-Za-z0-9]*$", max_length=63)] | None,
+        Meta(description="Kind of the node class. Default: AKSNodeClass or EC2NodeClass, by profile."),
+    ] = None
+    group: Annotated[
+        Annotated[str, text(DNS_SUBDOMAIN, max_length=253)] | None,
+        Meta(description="API group of the node class. Default: by profile."),
+    ] = None
 
 
 class Karpenter(Block):
     """A Karpenter NodePool for this app."""
 
-    node_class: NodeClass = Field(
-        default_factory=lambda: NodeClass(name="default"), description="Node class of the NodePool."
+    node_class: Annotated[NodeClass, Meta(description="Node class of the NodePool.")] = field(
+        default_factory=lambda: NodeClass(name="default")
     )
-    zones: list[Annotated[str, Field(pattern=DNS_LABEL, max_length=63)]] = Field(
-        [], description="Zones of the nodes. Default: all."
-    )
-    max_nodes: Annotated[int, Field(ge=1, le=10000)] | None = Field(
-        None,
-        description="Maximum number of nodes. Default: those of all replicas, and of one more for a rollout.",
-    )
-    consolidate_after: Duration | None = Field(
-        None, description="Time before an idle node is removed. Default: 10m."
-    )
-    expire_after: Duration | None = Field(
-        None, description="Age at which a node is replaced. Default: never, since models load slowly."
-    )
+    zones: Annotated[
+        list[Annotated[str, text(DNS_LABEL, max_length=63)]],
+        Meta(description="Zones of the nodes. Default: all."),
+    ] = field(default_factory=list)
+    max_nodes: Annotated[
+        Annotated[int, Meta(ge=1, le=10000)] | None,
+        Meta(
+            description="Maximum number of nodes. Default: those of all replicas, and of one more for a rollout."
+        ),
+    ] = None
+    consolidate_after: Annotated[
+        Duration | None, Meta(description="Time before an idle node is removed. Default: 10m.")
+    ] = None
+    expire_after: Annotated[
+        Duration | None,
+        Meta(description="Age at which a node is replaced. Default: never, since models load slowly."),
+    ] = None
 
 
-class Provisioning(Choice):
+class Provisioning(Block):
     """Nodes that are created for the app."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = ("karpenter",)
-
-    karpenter: Karpenter = Field(description="Nodes created by Karpenter.")
+    karpenter: Annotated[Karpenter, Meta(description="Nodes created by Karpenter.")]
 
 
-ProvisioningRef = Annotated[
-    Annotated[Literal["none", "karpenter"], Tag("short")] | Annotated[Provisioning, Tag("block")],
-    Discriminator(short_or_block),
-]
+ProvisioningRef = Literal["none", "karpenter"] | Provisioning

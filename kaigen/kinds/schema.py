@@ -1,4 +1,4 @@
-"""JSON Schemas of the kinds, generated from the pydantic models, and lookups in them by path."""
+"""JSON Schemas of the kinds, generated from their models, and lookups in them by path."""
 
 from __future__ import annotations
 
@@ -6,29 +6,39 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
+from kaigen.kinds.block_schema import block_schema
 from kaigen.kinds.entry import KindEntry
 
 BASE_URL = "https://kaigen.dev/schemas"
 
 
+def document_schema(entry: KindEntry) -> dict[str, Any]:
+    """Return the closed JSON Schema (2020-12) of a kind's documents."""
+    schema = block_schema(entry.model())
+    spec = entry.spec_schema()
+    if spec is None:
+        return schema
+    fields = schema["properties"]
+    own = {
+        "spec": dict(spec),
+        "apiVersion": {**fields["apiVersion"], "const": entry.api_version},
+        "kind": {**fields["kind"], "const": entry.kind},
+    }
+    summary = entry.summary[:1].upper() + entry.summary[1:].rstrip(".") + "."
+    return {**schema, "description": summary, "properties": {**fields, **own}}
+
+
 @cache
 def json_schema(entry: KindEntry) -> dict[str, Any]:
-    """Return the closed JSON Schema (2020-12) of a kind's documents."""
-    schema = entry.model().model_json_schema(by_alias=True, mode="validation")
-    schema = _closed(_without_null(_without_titles(schema)))
-    spec = entry.spec_schema()
-    if spec is not None:
-        fields = schema["properties"]
-        fields |= {"spec": dict(spec), "apiVersion": {**fields["apiVersion"], "const": entry.api_version}}
-        fields["kind"] = {**fields["kind"], "const": entry.kind}
-        schema["description"] = entry.summary[:1].upper() + entry.summary[1:].rstrip(".") + "."
-    schema["required"] = list(dict.fromkeys(["apiVersion", "kind", *schema.get("required", [])]))
+    """Return the JSON Schema of a kind's documents with its name, for editors and other tools."""
+    schema = document_schema(entry)
+    required = list(dict.fromkeys(["apiVersion", "kind", *schema.get("required", [])]))
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"{BASE_URL}/{schema_file_name(entry)}",
         "title": f"{entry.kind} ({entry.api_version})",
     }
-    return {**head, **schema}
+    return {**head, **schema, "required": required}
 
 
 def schema_file_name(entry: KindEntry) -> str:
@@ -63,47 +73,6 @@ def combined_schema(kinds: tuple[KindEntry, ...], *, embedded: bool = False) -> 
         "allOf": branches,
         **({"$defs": {entry.key: json_schema(entry) for entry in kinds}} if embedded else {}),
     }
-
-
-def _without_titles(node: Any, *, in_properties: bool = False) -> Any:
-    if isinstance(node, dict):
-        return {
-            key: _without_titles(value, in_properties=key in {"properties", "$defs"})
-            for key, value in node.items()
-            if in_properties or key != "title" or not isinstance(value, str)
-        }
-    if isinstance(node, list):
-        return [_without_titles(item) for item in node]
-    return node
-
-
-def _without_null(node: Any) -> Any:
-    """Remove null, since a field without a value is an error (KG0209)."""
-    if isinstance(node, list):
-        return [_without_null(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    clean = {key: _without_null(value) for key, value in node.items()}
-    options = clean.get("anyOf")
-    if isinstance(options, list) and {"type": "null"} in options:
-        rest = [option for option in options if option != {"type": "null"}]
-        del clean["anyOf"]
-        clean = {**rest[0], **clean} if len(rest) == 1 else {**clean, "anyOf": rest}
-        if clean.get("default", 0) is None:
-            del clean["default"]
-    return clean
-
-
-def _closed(node: Any) -> Any:
-    """Reject keys that match no pattern, which pydantic's schema allows."""
-    if isinstance(node, list):
-        return [_closed(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    clean = {key: _closed(value) for key, value in node.items()}
-    if isinstance(clean.get("patternProperties"), dict):
-        clean["additionalProperties"] = False
-    return clean
 
 
 def deref(root: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:

@@ -1,16 +1,17 @@
 """A document of a user-defined kind, whose `spec` is checked by the schema of the kind."""
 
-from __future__ import annotations
+from typing import Annotated
 
-from pydantic import Field, JsonValue
+from msgspec import Meta
 
-from kaigen.kinds.base import Block, Metadata
+from kaigen.kinds.base import JsonValue, Metadata
+from kaigen.kinds.block import Block
 
 
 class UserDocument(Block):
     """A document of a user-defined kind."""
 
-    api_version: str = Field(description="Version of the kind.")
-    kind: str = Field(description="Kind of the document.")
-    metadata: Metadata = Field(description="Name, namespace, labels and annotations of the app.")
-    spec: dict[str, JsonValue] = Field(description="Fields of the kind, by its own schema.")
+    api_version: Annotated[str, Meta(description="Version of the kind.")]
+    kind: Annotated[str, Meta(description="Kind of the document.")]
+    metadata: Annotated[Metadata, Meta(description="Name, namespace, labels and annotations of the app.")]
+    spec: Annotated[dict[str, JsonValue], Meta(description="Fields of the kind, by its own schema.")]

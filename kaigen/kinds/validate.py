@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pydantic import ValidationError
+from msgspec import ValidationError
 
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.field_path import dotted
+from kaigen.kinds.block import Block, read_block
 from kaigen.kinds.entry import KindEntry, NullPath
 from kaigen.kinds.positioned import Positioned, name_of
 from kaigen.system.lazy_import import lazy_imports
 
-if TYPE_CHECKING:
-    from kaigen.kinds.base import Block
-
 with lazy_imports():
+    from kaigen.kinds import block_schema, schema
     from kaigen.kinds import errors as kinds_errors
 
 
@@ -53,11 +53,25 @@ def validate_document(document: Positioned, entry: KindEntry) -> tuple[Block | N
     ]
     empty = {item.path for item in errors}
     try:
-        model = entry.model().model_validate(document.data, by_alias=True, by_name=False)
+        model = read_block(entry.model(), document.data)
     except ValidationError as error:
-        errors += [item for item in kinds_errors.explain(document, entry, error) if item.path not in empty]
+        errors += [item for item in _explained(document, entry, error) if item.path not in empty]
         return None, errors
     return (None, errors) if errors else (model, [])
+
+
+def _explained(document: Positioned, entry: KindEntry, error: ValidationError) -> list[Diagnostic]:
+    violations = block_schema.violations(entry.model(), document.data)
+    found = kinds_errors.explain(document, schema.document_schema(entry), violations)
+    if found:
+        return found
+    # A rule that only the model's own code knows.
+    text, _, place = str(error).partition(" - at `$")
+    path = tuple(
+        int(index) if index else name for name, index in re.findall(r"\.([^.\[\]`]+)|\[([0-9]+)\]", place)
+    )
+    message = f"`{name_of(path)}`: {text}" if path else f"the document: {text}"
+    return [Diagnostic("KG0210", message, document.mark(path), path=dotted(path))]
 
 
 def _holds_null(node: Any) -> bool:

@@ -19,6 +19,7 @@ from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.match import pin_name
 from kaigen.environments.patch import PatchedDocument
+from kaigen.kinds.block import read_block
 from kaigen.kinds.promotable import promotable_values
 from kaigen.kubernetes.pod_images import images_of
 from kaigen.pipeline.run import start_run
@@ -197,7 +198,7 @@ def _apps(config: Config, *, strict: bool) -> dict[str, _App]:
         for position, spec in enumerate(unit.loaded.specs):
             document: Any = spec.document
             base = document.base if isinstance(document, PatchedDocument) else document
-            block = spec.entry.model().model_validate(document.data, by_alias=True, by_name=False)
+            block = read_block(spec.entry.model(), document.data)
             fields = {item.name: item for item in promotable_values(block)}
             found.setdefault(pin_name(base), _App(pin_name(base), unit, position, fields))
     return found

@@ -19,6 +19,7 @@ from kaigen.compile.field_expressions import MUTABLE_JOB_FIELDS
 from kaigen.compile.job.compile import compile_job
 from kaigen.compile.problems import Problems
 from kaigen.emit.values import check_values, effective_values
+from kaigen.kinds.block import read_block
 from kaigen.kinds.job import Job
 from kaigen.pipeline.result import Compiled
 from tests.cases import AppCase, app_cases, write_chart
@@ -32,7 +33,7 @@ CONTEXT = Context(profile=get_profile("generic"), images=default_images())
 
 def compiled(spec: dict[str, Any], **metadata: Any) -> Compiled:
     problems = Problems()
-    block = Job.model_validate({"metadata": {"name": "work", **metadata}, "spec": spec}, by_alias=True)
+    block = read_block(Job, {"metadata": {"name": "work", **metadata}, "spec": spec})
     app = compile_job(block, CONTEXT, problems)
     assert not problems.failed, problems.items
     return Compiled(app, app.default_values(), app.render())

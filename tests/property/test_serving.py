@@ -19,6 +19,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.compile import compile_topology
 from kaigen.diagnostics.diagnostic import Severity
+from kaigen.kinds.block import read_block
 from kaigen.kinds.topology import Topology
 
 NODES = ["g6.xlarge", "g6.12xlarge", "p5.48xlarge", "Standard_NC24ads_A100_v4", "Standard_NC80adis_H100_v5"]
@@ -28,7 +29,7 @@ CLOUDS = {"aws": "eks", "azure": "aks", "gcp": "gke"}
 
 def judged(spec: dict[str, Any], profile: str) -> tuple[set[str], list[Any]]:
     """Return the codes of a Topology's errors, and its objects if there are none."""
-    block = Topology.model_validate({"metadata": {"name": "t"}, "spec": spec}, by_alias=True)
+    block = read_block(Topology, {"metadata": {"name": "t"}, "spec": spec})
     problems = Problems()
     app = compile_topology(block, Context(get_profile(profile), images=default_images()), problems)
     codes = {problem.code for problem in problems.items if problem.severity is Severity.ERROR}

@@ -9,6 +9,7 @@ from msgspec import Struct
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.expressions import SpecPath
 from kaigen.diagnostics.problem import ProblemError
+from kaigen.kinds.block import set_fields
 from kaigen.kinds.operation import Autoscale
 
 ORIGIN: SpecPath = ("spec", "autoscale")
@@ -65,14 +66,14 @@ def _metric_name(autoscale: Autoscale, metrics: Mapping[str, str], label: str) -
         raise ProblemError(
             "KG0348",
             f"{label} has no metric for `{autoscale.metric}`",
-            (*ORIGIN, "metric") if "metric" in autoscale.model_fields_set else ORIGIN,
+            (*ORIGIN, "metric") if "metric" in set_fields(autoscale) else ORIGIN,
             f"use {known}, or KEDA with a PromQL `query`",
         )
     return name
 
 
 def _reject(autoscale: Autoscale, field: str, name: str, message: str, hint: str) -> None:
-    if name in autoscale.model_fields_set:
+    if name in set_fields(autoscale):
         raise ProblemError("KG0348", message, (*ORIGIN, field), hint)
 
 
@@ -122,7 +123,7 @@ def _check_keda(autoscale: Autoscale) -> None:
         )
     if autoscale.query is None:
         return
-    if "metric" in autoscale.model_fields_set:
+    if "metric" in set_fields(autoscale):
         raise ProblemError(
             "KG0348",
             "`query` and `metric` exclude each other",

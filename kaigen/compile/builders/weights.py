@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from msgspec.structs import asdict
+
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import container_security, image_fields
 from kaigen.compile.context import Context
@@ -186,8 +188,7 @@ def inputs_container(
     """
     sources = [[file_path(file), file.url or file.secret, file.sha256] for file in files]
     content = [
-        [path, where.model_dump() if isinstance(where, KeyRef) else where, proof]
-        for path, where, proof in sources
+        [path, asdict(where) if isinstance(where, KeyRef) else where, proof] for path, where, proof in sources
     ]
     arguments = [*_web_arguments(files), f"--dest={destination}", f"--identity={_short_hash(content)}"]
     variables: list[Tree] = [

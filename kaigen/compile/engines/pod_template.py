@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic.alias_generators import to_camel
-
 from kaigen.catalog.engines import EngineFacts
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.container import PARALLEL_FIELDS, SERVER_FIELDS
@@ -15,6 +13,7 @@ from kaigen.compile.expressions import Tree
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.pod_template import check_pod_template
 from kaigen.compile.problems import Problems
+from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.result import Plan
@@ -63,15 +62,18 @@ class PodTemplate(Engine):
         """Report a template of the wrong shape, and scheduling and security that it must set itself."""
         assert spec.template is not None
         check_pod_template(spec.template, problems)
-        for block, allowed in (("placement", "queue"), ("security", "pod_security")):
-            for field in sorted(getattr(spec, block).model_fields_set - {allowed}):
-                name = to_camel(field)
+        for key, block, allowed in (
+            ("placement", spec.placement, "queue"),
+            ("security", spec.security, "pod_security"),
+        ):
+            for field in sorted(set_fields(block) - {allowed}):
+                name = document_name(block, field)
                 where, hint = f"on {self.label}", "set it in the template"
-                report_ignored_field(problems, name, ("spec", block, name), where, hint)
+                report_ignored_field(problems, name, ("spec", key, name), where, hint)
 
     def port(self, spec: TopologySpec, problems: Problems) -> int:
         """Return the port of the spec, else the first port of a container."""
-        if "port" in spec.model_fields_set:
+        if "port" in set_fields(spec):
             return spec.port
         for container in _containers(spec.template):
             ports = container.get("ports")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pydantic.alias_generators import to_camel
-
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.storage import check_access_modes
 from kaigen.compile.builders.weights import check_paths
@@ -14,6 +12,7 @@ from kaigen.compile.job.pod import container_mounts
 from kaigen.compile.job.resolution import JobResolution
 from kaigen.compile.pod_template import check_pod_template
 from kaigen.compile.problems import Problems
+from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.job import Inputs, JobSpec
 
 _CONTAINER_FIELDS = (
@@ -59,13 +58,15 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
 
 def _check_template_fields(spec: JobSpec, problems: Problems) -> None:
     """Report fields that a pod template ignores."""
-    given: list[tuple[str, ...]] = [(name,) for name in _CONTAINER_FIELDS if name in spec.model_fields_set]
-    given += [("placement", name) for name in spec.placement.model_fields_set - {"queue"}]
-    given += [("security", name) for name in spec.security.model_fields_set - {"pod_security"}]
-    for field in given:
-        path: SpecPath = ("spec", *map(to_camel, field))
+    given: list[SpecPath] = [(name,) for name in _CONTAINER_FIELDS if name in set_fields(spec)]
+    for name, block, used in (
+        ("placement", spec.placement, "queue"),
+        ("security", spec.security, "pod_security"),
+    ):
+        given += [(name, document_name(block, field)) for field in set_fields(block) - {used}]
+    for path in given:
         where, hint = "on a pod template", "set it in the template"
-        report_ignored_field(problems, str(path[-1]), path, where, hint)
+        report_ignored_field(problems, str(path[-1]), ("spec", *path), where, hint)
 
 
 def _mount_origin(volumes: tuple[Tree, Tree]) -> SpecPath:

@@ -23,6 +23,7 @@ from kaigen.compile.finish import frame_of
 from kaigen.compile.job.weights import JobWeights, job_weights
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
+from kaigen.kinds.block import replaced
 from kaigen.kinds.blocks import Resources
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Inputs, Job, JobSpec, OutputVolume
@@ -125,7 +126,7 @@ def _resources(resources: Resources, context: Context, naming: Naming) -> Resolv
     gpus = gpu_count(resources)
     cpu, memory = ("4", "16Gi") if gpus else ("1", "4Gi")
     if gpus and resources.shared_memory is None and not naming.plain:
-        resources = resources.model_copy(update={"shared_memory": default_shared_memory(gpus)})
+        resources = replaced(resources, shared_memory=default_shared_memory(gpus))
     return resolve_resources(resources, context, cpu=cpu, memory=memory)
 
 

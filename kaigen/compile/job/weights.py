@@ -21,6 +21,7 @@ from kaigen.compile.model.volume import (
 )
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
+from kaigen.kinds.block import set_fields
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import JobSpec, ModelUse
 from kaigen.kinds.model import Model
@@ -96,7 +97,7 @@ def _own_weights(spec: JobSpec, use: ModelUse, context: Context, naming: Naming)
         raise ProblemError(
             "KG0303",
             f"`model.source` is fetched into the Job's own volume, but `{use.mount_path}` is not inside {where}",
-            ("spec", "model", "mountPath") if "mount_path" in use.model_fields_set else ("spec", "model"),
+            ("spec", "model", "mountPath") if "mount_path" in set_fields(use) else ("spec", "model"),
             f"set `model.mountPath` to a folder in {where}"
             if output
             else "add `output.volume`, and set `model.mountPath` to a folder in it",

@@ -15,6 +15,7 @@ from kaigen.compile.finish import frame_of
 from kaigen.compile.model.store import Store, resolve_store
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
+from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import HuggingFace
 from kaigen.kinds.model import Model, ModelSpec
 
@@ -77,7 +78,7 @@ def _commit(hub: HuggingFace, problems: Problems) -> str:
     problems.warning(
         "KG0310",
         f"`{hub.revision}` is not a commit, so its content may change without review",
-        ("spec", "source", "huggingFace", "revision" if "revision" in hub.model_fields_set else "repo"),
+        ("spec", "source", "huggingFace", "revision" if "revision" in set_fields(hub) else "repo"),
         "set `revision` to a commit, 40 hex digits",
     )
     return ""

@@ -11,6 +11,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
+from kaigen.kinds.block import set_fields
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
 
@@ -114,7 +115,7 @@ def warn_of_pinned_volume(
 
     Such a volume binds on the node of the downloader, and every pod that mounts it must run there.
     """
-    if not is_shared(model) and has_gpu and not model.spec.placement.model_fields_set:
+    if not is_shared(model) and has_gpu and not set_fields(model.spec.placement):
         name = model.metadata.name
         problems.warning(
             "KG0311",

@@ -18,6 +18,7 @@ from kaigen.compile.model.volume import (
 )
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.weights import COMMIT, Consumer
+from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import Source
 from kaigen.kinds.serving import Adapter
 
@@ -97,7 +98,7 @@ def _adapter(adapter: Adapter, at: SpecPath, consumer: Consumer, problems: Probl
         problems.warning(
             "KG0310",
             f"`{hub.revision}` is not a commit, so its content may change without review",
-            (*at, "huggingFace", "revision" if "revision" in hub.model_fields_set else "repo"),
+            (*at, "huggingFace", "revision" if "revision" in set_fields(hub) else "repo"),
             "set `revision` to a commit, 40 hex digits",
         )
     init = fetch_container(

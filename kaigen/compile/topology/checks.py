@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pydantic.alias_generators import to_camel
-
 from kaigen.catalog.proxies import GatewayLimit, IngressLimit, gateway_limit, ingress_limit
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.storage import check_room
@@ -17,6 +15,7 @@ from kaigen.compile.topology.pod import engine_mounts, members, required_environ
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.resources import pulled_preset
 from kaigen.compile.topology.surprises import warn_of_surprises
+from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.topology import TopologySpec
 
 _SPEC: SpecPath = ("spec",)
@@ -47,12 +46,12 @@ def _check_fields(spec: TopologySpec, engine: Engine, problems: Problems) -> Non
     """Report every field that the engine ignores."""
     where = f"on {engine.label}"
     for field, hint in engine.ignored_fields.items():
-        if field in spec.model_fields_set:
-            name = to_camel(field)
+        if field in set_fields(spec):
+            name = document_name(spec, field)
             report_ignored_field(problems, name, (*_SPEC, name), where, hint)
     for field, hint in engine.ignored_shape_fields.items():
-        if field in spec.shape.model_fields_set and getattr(spec.shape, field) != 1:
-            name = to_camel(field)
+        if field in set_fields(spec.shape) and getattr(spec.shape, field) != 1:
+            name = document_name(spec.shape, field)
             report_ignored_field(problems, name, (*_SPEC, "shape", name), where, hint)
 
 
@@ -60,8 +59,8 @@ def _check_service(spec: TopologySpec, engine: Engine, problems: Problems) -> No
     service = spec.service
     if service.type != "LoadBalancer":
         for field in ("load_balancer_class", "load_balancer_source_ranges"):
-            if field in service.model_fields_set:
-                name = to_camel(field)
+            if field in set_fields(service):
+                name = document_name(service, field)
                 where = f"on a Service of type {service.type}"
                 hint = "set `type: LoadBalancer`"
                 report_ignored_field(problems, name, (*_SPEC, "service", name), where, hint)
@@ -92,8 +91,8 @@ def _check_route(spec: TopologySpec, problems: Problems) -> None:
         report_ignored_field(problems, "tls", (*_SPEC, "route", "tls"), where, hint)
     if gateway.class_name is not None:
         for field in ("namespace", "section_name"):
-            if field in gateway.model_fields_set:
-                name = to_camel(field)
+            if field in set_fields(gateway):
+                name = document_name(gateway, field)
                 path = (*_SPEC, "route", "gateway", name)
                 report_ignored_field(problems, name, path, "on a Gateway of the app's own", "leave it out")
 
@@ -159,7 +158,7 @@ def _check_transfer(resolution: TopologyResolution, problems: Problems) -> None:
     """Report a `transfer` block where the downloader fetches nothing."""
     weights = (resolution.weights, *resolution.adapters)
     if (
-        "transfer" in resolution.spec.model_fields_set
+        "transfer" in set_fields(resolution.spec)
         and resolution.engine.builds_pods
         and not any(each.downloaded for each in weights)
     ):
@@ -191,7 +190,7 @@ def _check_replicas(resolution: TopologyResolution, problems: Problems) -> None:
         where = "on one replica, whose node could not be drained"
         hint = "leave it out, or set more replicas"
         report_ignored_field(problems, "disruption", (*_SPEC, "disruption"), where, hint)
-    if spec.autoscale is not None and "replicas" in spec.shape.model_fields_set:
+    if spec.autoscale is not None and "replicas" in set_fields(spec.shape):
         path = (*_SPEC, "shape", "replicas")
         hint = "set `autoscale.min` instead"
         report_ignored_field(problems, "replicas", path, "where a scaler decides", hint)
@@ -237,8 +236,8 @@ def _check_rollout(resolution: TopologyResolution, problems: Problems) -> None:
         where = "on groups of StatefulSets" if several else "on pods that own a volume"
         hint = "leave it out: they are replaced one by one"
         for field in ("max_surge", "max_unavailable"):
-            if field in rollout.model_fields_set:
-                name = to_camel(field)
+            if field in set_fields(rollout):
+                name = document_name(rollout, field)
                 report_ignored_field(problems, name, (*path, name), where, hint)
     elif rollout.max_surge in (0, "0%") and rollout.max_unavailable in (0, "0%"):
         problems.error(

@@ -11,6 +11,7 @@ from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.launch import Parallelism
 from kaigen.compile.topology.sizing import GIB, Sizing, preset_bytes
 from kaigen.diagnostics.problem import ProblemError
+from kaigen.kinds.block import replaced
 from kaigen.kinds.blocks import GpuShare, Resources
 from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
@@ -72,7 +73,7 @@ def pod_resources(
     weights_bytes = preset_bytes(sizing.preset) if sizing.preset is not None else 0
     cpus, memory = engine.default_resources(gpus, -(-weights_bytes // nodes))
     return resolve_resources(
-        resources.model_copy(update=update),
+        replaced(resources, **update),
         context,
         cpu=str(cpus),
         memory=f"{memory}Gi",

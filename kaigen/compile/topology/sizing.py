@@ -15,6 +15,7 @@ from kaigen.compile.expressions import Json, SpecPath
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem, ProblemError
+from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import GpuShare, Image
 from kaigen.kinds.model import Model
 from kaigen.kinds.serving import ServedModel
@@ -265,8 +266,8 @@ def field_path(what: Field, spec: TopologySpec) -> SpecPath:
     """Return the spec's field that a planning error is about."""
     if what is Field.HARDWARE:
         for name in ("instanceType", "gpuType", "gpus"):
-            if {"instanceType": "instance_type", "gpuType": "gpu_type"}.get(name, name) in (
-                spec.resources.model_fields_set
+            if {"instanceType": "instance_type", "gpuType": "gpu_type"}.get(name, name) in set_fields(
+                spec.resources
             ):
                 return ("spec", "resources", name)
     return _FIELD_PATHS.get(what, model_path(spec))

@@ -31,6 +31,7 @@ from kaigen.compile.problems import Problems
 from kaigen.compile.topology.sizing import preset_bytes
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import TokenSecret
+from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import HuggingFace, Source, Transfer
 from kaigen.kinds.compat import Folders
 from kaigen.kinds.serving import JobOutput, PulledModel, ServedModel
@@ -277,7 +278,7 @@ def _pulled(
         problems.warning(
             "KG0310",
             f"`{hub.revision}` is not a commit, so its content may change without review",
-            (*origin, "revision") if "revision" in hub.model_fields_set else (*origin, "repo"),
+            (*origin, "revision") if "revision" in set_fields(hub) else (*origin, "repo"),
             "set `revision` to a commit, 40 hex digits",
         )
     if consumer.engine.hub_access is HubAccess.UNKNOWN:

@@ -9,19 +9,20 @@ kaigen keeps the meaning of fields and fixes bugs of the operator (source: its G
 - The volume with the trained weights outlives the spec; the operator deletes it.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from msgspec import Meta, field
 
+from kaigen.dialects.draft import Draft
 from kaigen.dialects.metadata import CLUSTER_FIELDS, ForeignMetadata
-from kaigen.kinds.base import NO_BLANKS, AppName, Block, Metadata, TokenSecret
-from kaigen.kinds.blocks import AccessMode, HuggingFace, Placement, RepoName, Resources, Source
+from kaigen.kinds.base import NO_BLANKS, AppName, JsonValue, text
+from kaigen.kinds.block import Block, set_fields
+from kaigen.kinds.blocks import AccessMode, RepoName
 from kaigen.kinds.compat import Naming
-from kaigen.kinds.job import Job, JobSpec, ModelUse, Output, OutputVolume
-from kaigen.kinds.lowering import PREFIX, Lowered, Lowering, LoweringContext, LoweringResult
+from kaigen.kinds.job import Job
+from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.promotable import IMAGE
 from kaigen.kinds.spec import Path
@@ -47,53 +48,65 @@ FOLDER = "/tmp"
 RETRIES = 6
 """The default `backoffLimit` of a Job, which the operator uses."""
 
+_ANNOTATIONS: Path = ("metadata", "annotations")
+
 DIRECTIVES = ("compat", "gpus", "retain-output", "version")
 
 
 class AiOperatorSpec(Block):
     """A fine-tuning run."""
 
-    image: Annotated[str, Field(min_length=1, max_length=512, pattern=NO_BLANKS), IMAGE] = Field(
-        DEFAULT_IMAGE, description="Container image with the training code."
+    image: Annotated[
+        str,
+        IMAGE,
+        text(NO_BLANKS, min_length=1, max_length=512, description="Container image with the training code."),
+    ] = DEFAULT_IMAGE
+    model: Annotated[
+        RepoName, Meta(description="Hugging Face repository to download.", examples=[DEFAULT_MODEL])
+    ] = DEFAULT_MODEL
+    runtime_class_name: Annotated[
+        str, Meta(description='RuntimeClass of the pod. `""` sets none, which the operator does not support.')
+    ] = DEFAULT_RUNTIME_CLASS
+    disk_size: Annotated[
+        int, Meta(ge=0, le=2147483647, description="Size of the volume in GiB (the operator's docs say GB).")
+    ] = DEFAULT_DISK_SIZE
+    storage_class_name: Annotated[
+        str,
+        Meta(
+            description='StorageClass of the volume. `""` uses the default class, which the operator does not '
+            "support."
+        ),
+    ] = DEFAULT_STORAGE_CLASS
+    access_modes: Annotated[list[AccessMode], Meta(description="Access modes of the volume.")] = field(
+        default_factory=lambda: ["ReadWriteOnce"]
     )
-    model: RepoName = Field(
-        DEFAULT_MODEL, description="Hugging Face repository to download.", examples=[DEFAULT_MODEL]
+    command: Annotated[list[str], Meta(description="Command of the training container.")] = field(
+        default_factory=lambda: list(DEFAULT_COMMAND)
     )
-    runtime_class_name: str = Field(
-        DEFAULT_RUNTIME_CLASS,
-        description='RuntimeClass of the pod. `""` sets none, which the operator does not support.',
-    )
-    disk_size: int = Field(
-        DEFAULT_DISK_SIZE,
-        ge=0,
-        le=2147483647,
-        description="Size of the volume in GiB (the operator's docs say GB).",
-    )
-    storage_class_name: str = Field(
-        DEFAULT_STORAGE_CLASS,
-        description='StorageClass of the volume. `""` uses the default class, which the operator does not support.',
-    )
-    access_modes: list[AccessMode] = Field(["ReadWriteOnce"], description="Access modes of the volume.")
-    command: list[str] = Field(list(DEFAULT_COMMAND), description="Command of the training container.")
-    hugging_face_secret: Annotated[str, Field(min_length=1, max_length=253)] | None = Field(
-        None,
-        description="Name of the Secret with a Hub token under the key `token`. Not required for public "
-        "models.",
-        examples=["hf-token"],
-    )
+    hugging_face_secret: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=253)] | None,
+        Meta(
+            description="Name of the Secret with a Hub token under the key `token`. Not required for public models.",
+            examples=["hf-token"],
+        ),
+    ] = None
 
 
 class AiOperatorJob(Block):
     """AI Operator's `Job`."""
 
-    api_version: Literal["ai.re-cinq.com/v1"] = Field(description="Version of the operator's API.")
-    kind: Literal["Job"] = Field(description="Kind of the document.")
-    metadata: ForeignMetadata = Field(description="Name, namespace, labels and annotations of the resource.")
-    spec: AiOperatorSpec = Field(description="Desired state.")
-    status: dict[str, JsonValue] | None = Field(None, description="Written by the operator; ignored.")
+    api_version: Annotated[Literal["ai.re-cinq.com/v1"], Meta(description="Version of the operator's API.")]
+    kind: Annotated[Literal["Job"], Meta(description="Kind of the document.")]
+    metadata: Annotated[
+        ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")
+    ]
+    spec: Annotated[AiOperatorSpec, Meta(description="Desired state.")]
+    status: Annotated[dict[str, JsonValue] | None, Meta(description="Written by the operator; ignored.")] = (
+        None
+    )
 
 
-def _secret_reference(job: AiOperatorJob, lowering: Lowering) -> TokenSecret | None:
+def _secret_name(job: AiOperatorJob, lowering: Lowering) -> str | None:
     name = job.spec.hugging_face_secret
     if name is None:
         return None
@@ -108,7 +121,7 @@ def _secret_reference(job: AiOperatorJob, lowering: Lowering) -> TokenSecret | N
             f"create a Secret with the token under the key `{TOKEN_KEY}`, and write its name",
         )
         return None
-    return TokenSecret(name=name, key=TOKEN_KEY)
+    return name
 
 
 def _gpus(directives: dict[str, str], lowering: Lowering) -> int:
@@ -152,62 +165,54 @@ def lower(job: AiOperatorJob, document: Positioned, context: LoweringContext) ->
             lowering.warning(
                 "KG0403", f"an empty `{name}` means the operator's default", ("spec", name), "delete it"
             )
-    if spec.model != DEFAULT_MODEL and "command" not in spec.model_fields_set:
+    if spec.model != DEFAULT_MODEL and "command" not in set_fields(spec):
         lowering.warning(
             "KG0404",
             f"the default `command` trains `{DEFAULT_MODEL}`, not `{spec.model}`",
             ("spec", "model"),
             "write a `command` with a recipe for your model",
         )
-    folder = f"{FOLDER}/{spec.model.split('/')[-1]}"
-    model = ModelUse(
-        source=Source(
-            hugging_face=HuggingFace(repo=spec.model, token_secret=_secret_reference(job, lowering))
-        ),
-        mount_path=folder,
-    )
-    volume = OutputVolume(
-        size=f"{disk_size}Gi",
-        storage_class_name=spec.storage_class_name,
-        access_modes=list(spec.access_modes) or ["ReadWriteOnce"],
-        mount_path=FOLDER,
-        retain=retain,
-    )
-    gpus = _gpus(directives, lowering)
-    kept = {key: value for key, value in metadata.annotations.items() if not key.startswith("kaigen.dev/")}
-    if "version" in directives:
-        kept["kaigen.dev/version"] = directives["version"]
-    lowered = Job(
-        metadata=Metadata(
-            name=metadata.name, namespace=metadata.namespace, labels=metadata.labels, annotations=kept
-        ),
-        spec=JobSpec(
-            image=spec.image,
-            command=list(spec.command) or list(DEFAULT_COMMAND),
-            model=model,
-            output=Output(volume=volume),
-            resources=Resources(gpus=gpus),
-            placement=Placement(runtime_class_name=spec.runtime_class_name),
-            retries=RETRIES,
-        ),
-    )
-    origins: dict[Path, Path] = {
-        ("spec", "image"): ("spec", "image"),
-        ("spec", "command"): ("spec", "command"),
-        ("spec", "model"): ("spec", "model"),
-        ("spec", "output", "volume"): ("spec", "diskSize"),
-        ("spec", "output", "volume", "mountPath"): ("spec",),
-        ("spec", "output", "volume", "retain"): ("metadata", "annotations", f"{PREFIX}retain-output"),
-        ("spec", "resources", "gpus"): ("metadata", "annotations", f"{PREFIX}gpus"),
-        ("spec", "output", "volume", "storageClassName"): ("spec", "storageClassName"),
-        ("spec", "output", "volume", "accessModes"): ("spec", "accessModes"),
-        ("spec", "placement", "runtimeClassName"): ("spec", "runtimeClassName"),
-        ("spec", "model", "source", "huggingFace", "tokenSecret"): ("spec", "huggingFaceSecret"),
-        ("metadata", "labels"): ("metadata", "labels"),
-        ("metadata", "annotations"): ("metadata", "annotations"),
-    }
+    draft = Draft()
+    _put_metadata(draft, metadata, directives)
+    draft.put(("spec", "image"), spec.image, ("spec", "image"))
+    draft.put(("spec", "command"), list(spec.command) or list(DEFAULT_COMMAND), ("spec", "command"))
+    weights: Path = ("spec", "model", "source", "huggingFace")
+    draft.put((*weights, "repo"), spec.model)
+    draft.origins["spec", "model"] = ("spec", "model")
+    secret = _secret_name(job, lowering)
+    if secret is not None:
+        token = {"name": secret, "key": TOKEN_KEY}
+        draft.put((*weights, "tokenSecret"), token, ("spec", "huggingFaceSecret"))
+    draft.put(("spec", "model", "mountPath"), f"{FOLDER}/{spec.model.split('/')[-1]}")
+    volume: Path = ("spec", "output", "volume")
+    draft.put((*volume, "size"), f"{disk_size}Gi")
+    draft.origins[volume] = ("spec", "diskSize")
+    storage_class = ("spec", "storageClassName")
+    draft.put((*volume, "storageClassName"), spec.storage_class_name, storage_class)
+    access_modes = list(spec.access_modes) or ["ReadWriteOnce"]
+    draft.put((*volume, "accessModes"), access_modes, ("spec", "accessModes"))
+    draft.put((*volume, "mountPath"), FOLDER, ("spec",))
+    draft.put((*volume, "retain"), retain, (*_ANNOTATIONS, f"{PREFIX}retain-output"))
+    draft.put(("spec", "resources", "gpus"), _gpus(directives, lowering), (*_ANNOTATIONS, f"{PREFIX}gpus"))
+    runtime_class = ("spec", "runtimeClassName")
+    draft.put(("spec", "placement", "runtimeClassName"), spec.runtime_class_name, runtime_class)
+    draft.put(("spec", "retries"), RETRIES)
+    lowered = draft.finish(Job, lowering) if not lowering.failed else None
+    if lowered is None:
+        return lowering.result()
     naming = _operator_names(metadata.name, spec.model) if compat else None
-    return lowering.result(Lowered(lowered, origins, naming))
+    return lowering.result(draft.lowered(lowered, naming))
+
+
+def _put_metadata(draft: Draft, metadata: ForeignMetadata, directives: Mapping[str, str]) -> None:
+    kept = {key: value for key, value in metadata.annotations.items() if not key.startswith(PREFIX)}
+    if "version" in directives:
+        kept[f"{PREFIX}version"] = directives["version"]
+    draft.put(("metadata", "name"), metadata.name)
+    if metadata.namespace is not None:
+        draft.put(("metadata", "namespace"), metadata.namespace)
+    draft.put(("metadata", "labels"), metadata.labels, ("metadata", "labels"))
+    draft.put(("metadata", "annotations"), kept, _ANNOTATIONS)
 
 
 def _operator_names(name: AppName, model: str) -> Naming:

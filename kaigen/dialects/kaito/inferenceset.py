@@ -1,12 +1,10 @@
 """`InferenceSet`: replicas of a served model, as one Topology."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from msgspec import Meta, field
 
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.blocks import Foreign, Inference, LabelSelector, Partition, Text
@@ -14,7 +12,8 @@ from kaigen.dialects.kaito.compat import SET, serving_names
 from kaigen.dialects.kaito.nodes import NodeRequest
 from kaigen.dialects.kaito.resource import DIRECTIVES, Options, ResourceLowering
 from kaigen.dialects.kaito.serving import Serving, put_inference
-from kaigen.kinds.base import ADDRESS, Block, Object
+from kaigen.kinds.base import ADDRESS, Object
+from kaigen.kinds.block import Block
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.spec import Path
@@ -35,81 +34,92 @@ _METRICS: Mapping[str, str] = {
 class MemberResourceV1Alpha1(Block):
     """Nodes of each replica."""
 
-    instance_type: Text | None = Field(None, description="Instance type of the nodes.")
+    instance_type: Annotated[Text | None, Meta(description="Instance type of the nodes.")] = None
 
 
 class MemberResource(MemberResourceV1Alpha1):
     """Nodes of each replica, and the GPUs of each pod."""
 
-    partition: Partition | None = Field(None, description="GPUs of each pod.")
+    partition: Annotated[Partition | None, Meta(description="GPUs of each pod.")] = None
 
 
 class MemberV1Alpha1(Block):
     """Template of each replica."""
 
-    metadata: Object = Field({}, description="Labels and annotations of each replica.")
-    resource: MemberResourceV1Alpha1 = Field(
-        default_factory=dict, validate_default=True, description="Nodes of each replica."
+    metadata: Annotated[Object, Meta(description="Labels and annotations of each replica.")] = field(
+        default_factory=dict
     )
-    inference: Inference = Field(description="What each replica serves.")
+    resource: Annotated[MemberResourceV1Alpha1, Meta(description="Nodes of each replica.")] = field(
+        default_factory=MemberResourceV1Alpha1
+    )
+    inference: Annotated[Inference, Meta(description="What each replica serves.")]
 
 
 class Member(MemberV1Alpha1):
     """Template of each replica."""
 
-    resource: MemberResource = Field(
-        default_factory=dict, validate_default=True, description="Nodes of each replica."
+    resource: Annotated[MemberResource, Meta(description="Nodes of each replica.")] = field(
+        default_factory=MemberResource
     )
 
 
 class MaintenanceWindow(Block):
     """When KAITO may replace images."""
 
-    schedule: Text = Field(description="Start of the window, as a cron expression.")
-    duration: Text = Field("4h", description="Length of the window.")
+    schedule: Annotated[Text, Meta(description="Start of the window, as a cron expression.")]
+    duration: Annotated[Text, Meta(description="Length of the window.")] = "4h"
 
 
 class AutoUpgrade(Block):
     """Automatic upgrades of images by KAITO."""
 
-    enabled: bool = Field(False, description="Whether KAITO upgrades images.")
-    strategy: Literal["InPlace", "Surge"] = Field("InPlace", description="How KAITO upgrades images.")
-    maintenance_window: MaintenanceWindow | None = Field(None, description="When KAITO may upgrade images.")
+    enabled: Annotated[bool, Meta(description="Whether KAITO upgrades images.")] = False
+    strategy: Annotated[Literal["InPlace", "Surge"], Meta(description="How KAITO upgrades images.")] = (
+        "InPlace"
+    )
+    maintenance_window: Annotated[
+        MaintenanceWindow | None, Meta(description="When KAITO may upgrade images.")
+    ] = None
 
 
 class InferenceSetSpecV1Alpha1(Block):
     """Replicas of a served model."""
 
-    replicas: Annotated[int, Field(ge=0, le=1000)] = Field(1, description="Number of replicas.")
-    node_count_limit: Annotated[int, Field(ge=1, le=10000)] | None = Field(
-        None, description="Maximum number of nodes of all replicas."
+    replicas: Annotated[int, Meta(ge=0, le=1000, description="Number of replicas.")] = 1
+    node_count_limit: Annotated[
+        Annotated[int, Meta(ge=1, le=10000)] | None,
+        Meta(description="Maximum number of nodes of all replicas."),
+    ] = None
+    label_selector: Annotated[LabelSelector, Meta(description="Labels of the nodes.")]
+    template: Annotated[MemberV1Alpha1, Meta(description="Template of each replica.")]
+    update_strategy: Annotated[Object, Meta(description="How a change is rolled out.")] = field(
+        default_factory=dict
     )
-    label_selector: LabelSelector = Field(description="Labels of the nodes.")
-    template: MemberV1Alpha1 = Field(description="Template of each replica.")
-    update_strategy: Object = Field({}, description="How a change is rolled out.")
-    auto_upgrade: AutoUpgrade | None = Field(None, description="Automatic upgrades of images by KAITO.")
+    auto_upgrade: Annotated[
+        AutoUpgrade | None, Meta(description="Automatic upgrades of images by KAITO.")
+    ] = None
 
 
 class InferenceSetSpec(InferenceSetSpecV1Alpha1):
     """Replicas of a served model."""
 
-    template: Member = Field(description="Template of each replica.")
+    template: Annotated[Member, Meta(description="Template of each replica.")]
 
 
 class InferenceSetV1Alpha1(Foreign):
     """KAITO's `InferenceSet` of `kaito.sh/v1alpha1`."""
 
-    api_version: Literal["kaito.sh/v1alpha1"] = Field(description="Version of KAITO's API.")
-    kind: Literal["InferenceSet"] = Field(description="Kind of the document.")
-    spec: InferenceSetSpecV1Alpha1 = Field(description="Desired state.")
+    api_version: Annotated[Literal["kaito.sh/v1alpha1"], Meta(description="Version of KAITO's API.")]
+    kind: Annotated[Literal["InferenceSet"], Meta(description="Kind of the document.")]
+    spec: Annotated[InferenceSetSpecV1Alpha1, Meta(description="Desired state.")]
 
 
 class InferenceSet(Foreign):
     """KAITO's `InferenceSet` of `kaito.sh/v1beta1`."""
 
-    api_version: Literal["kaito.sh/v1beta1"] = Field(description="Version of KAITO's API.")
-    kind: Literal["InferenceSet"] = Field(description="Kind of the document.")
-    spec: InferenceSetSpec = Field(description="Desired state.")
+    api_version: Annotated[Literal["kaito.sh/v1beta1"], Meta(description="Version of KAITO's API.")]
+    kind: Annotated[Literal["InferenceSet"], Meta(description="Kind of the document.")]
+    spec: Annotated[InferenceSetSpec, Meta(description="Desired state.")]
 
 
 def lower(
@@ -246,13 +256,13 @@ def _update(draft: Draft, spec: InferenceSetSpecV1Alpha1, lowering: ResourceLowe
     if not isinstance(rolling, dict):
         lowering.error("KG0412", "`rollingUpdate` must be a mapping", (*at, "rollingUpdate"))
         return
-    for field, value in rolling.items():
-        if field in {"maxUnavailable", "maxSurge"}:
-            draft.put(("spec", "rollout", field), value, (*at, "rollingUpdate", field))
+    for name, value in rolling.items():
+        if name in {"maxUnavailable", "maxSurge"}:
+            draft.put(("spec", "rollout", name), value, (*at, "rollingUpdate", name))
         else:
-            lowering.unused((*at, "rollingUpdate", field), "kaigen's rollout has no such setting")
-    for field in strategy.keys() - {"type", "rollingUpdate"}:
-        lowering.unused((*at, field), "an update strategy has no such field")
+            lowering.unused((*at, "rollingUpdate", name), "kaigen's rollout has no such setting")
+    for name in strategy.keys() - {"type", "rollingUpdate"}:
+        lowering.unused((*at, name), "an update strategy has no such field")
     if spec.auto_upgrade is not None and spec.auto_upgrade.enabled:
         lowering.unused(("spec", "autoUpgrade"), "images change only with a commit")
 

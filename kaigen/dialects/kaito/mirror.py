@@ -1,16 +1,15 @@
 """`ModelMirror`: weights in a shared volume, as a Model."""
 
-from __future__ import annotations
+from typing import Annotated, Literal
 
-from typing import Literal
-
-from pydantic import Field
+from msgspec import Meta, field
 
 from kaigen.catalog.presets import find_preset
 from kaigen.dialects.kaito.blocks import Foreign, Text
 from kaigen.dialects.kaito.presets import TOKEN_KEY
 from kaigen.dialects.kaito.resource import ResourceLowering
-from kaigen.kinds.base import Block, LabelName, ObjectName, Quantity
+from kaigen.kinds.base import LabelName, ObjectName, Quantity
+from kaigen.kinds.block import Block
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.model import Model
 from kaigen.kinds.positioned import Positioned
@@ -19,52 +18,55 @@ from kaigen.kinds.positioned import Positioned
 class SecretReference(Block):
     """A Secret, as an object reference."""
 
-    name: ObjectName | None = Field(None, description="Name of the Secret.")
-    namespace: LabelName | None = Field(None, description="Namespace of the Secret.")
-    api_version: Text | None = Field(None, description="Version of the object; ignored.")
-    kind: Text | None = Field(None, description="Kind of the object; ignored.")
-    field_path: Text | None = Field(None, description="Field of the object; ignored.")
-    resource_version: Text | None = Field(None, description="Revision of the object; ignored.")
-    uid: Text | None = Field(None, description="UID of the object; ignored.")
+    name: Annotated[ObjectName | None, Meta(description="Name of the Secret.")] = None
+    namespace: Annotated[LabelName | None, Meta(description="Namespace of the Secret.")] = None
+    api_version: Annotated[Text | None, Meta(description="Version of the object; ignored.")] = None
+    kind: Annotated[Text | None, Meta(description="Kind of the object; ignored.")] = None
+    field_path: Annotated[Text | None, Meta(description="Field of the object; ignored.")] = None
+    resource_version: Annotated[Text | None, Meta(description="Revision of the object; ignored.")] = None
+    uid: Annotated[Text | None, Meta(description="UID of the object; ignored.")] = None
 
 
 class MirrorSource(Block):
     """Source of the weights."""
 
-    registry: Literal["huggingface"] = Field(description="The Hugging Face Hub.")
-    model_id: Text = Field(
-        alias="modelID", description="Repository, `owner/name`.", examples=["microsoft/phi-4"]
+    registry: Annotated[Literal["huggingface"], Meta(description="The Hugging Face Hub.")]
+    model_id: Annotated[Text, Meta(description="Repository, `owner/name`.", examples=["microsoft/phi-4"])] = (
+        field(name="modelID")
     )
-    access_secret: SecretReference | None = Field(
-        None, description=f"Secret with a Hub token under the key `{TOKEN_KEY}`."
-    )
+    access_secret: Annotated[
+        SecretReference | None, Meta(description=f"Secret with a Hub token under the key `{TOKEN_KEY}`.")
+    ] = None
 
 
 class MirrorStorage(Block):
     """The volume of the weights."""
 
-    size: Quantity = Field(description="Size of the volume.", examples=["100Gi"])
-    storage_class_name: Text | None = Field(None, description="StorageClass of the volume.")
+    size: Annotated[Quantity, Meta(description="Size of the volume.", examples=["100Gi"])]
+    storage_class_name: Annotated[Text | None, Meta(description="StorageClass of the volume.")] = None
 
 
 class MirrorSpec(Block):
     """Weights in a volume."""
 
-    mode: Literal["Managed", "Static"] = Field(
-        "Managed", description="Whether the weights are downloaded or already in a volume."
-    )
-    source: MirrorSource | None = Field(None, description="Source of the weights.")
-    storage: MirrorStorage | None = Field(None, description="The volume of the weights.")
-    job_namespace: LabelName | None = Field(None, description="Namespace of the volume and of the download.")
-    service_account_name: Text | None = Field(None, description="ServiceAccount of the download.")
+    mode: Annotated[
+        Literal["Managed", "Static"],
+        Meta(description="Whether the weights are downloaded or already in a volume."),
+    ] = "Managed"
+    source: Annotated[MirrorSource | None, Meta(description="Source of the weights.")] = None
+    storage: Annotated[MirrorStorage | None, Meta(description="The volume of the weights.")] = None
+    job_namespace: Annotated[
+        LabelName | None, Meta(description="Namespace of the volume and of the download.")
+    ] = None
+    service_account_name: Annotated[Text | None, Meta(description="ServiceAccount of the download.")] = None
 
 
 class ModelMirror(Foreign):
     """KAITO's `ModelMirror`."""
 
-    api_version: Literal["kaito.sh/v1alpha1"] = Field(description="Version of KAITO's API.")
-    kind: Literal["ModelMirror"] = Field(description="Kind of the document.")
-    spec: MirrorSpec = Field(default_factory=dict, validate_default=True, description="Desired state.")
+    api_version: Annotated[Literal["kaito.sh/v1alpha1"], Meta(description="Version of KAITO's API.")]
+    kind: Annotated[Literal["ModelMirror"], Meta(description="Kind of the document.")]
+    spec: Annotated[MirrorSpec, Meta(description="Desired state.")] = field(default_factory=MirrorSpec)
 
 
 def lower(mirror: ModelMirror, document: Positioned, context: LoweringContext) -> LoweringResult:

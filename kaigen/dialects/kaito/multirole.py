@@ -1,16 +1,15 @@
 """`MultiRoleInference`: separate prefill and decode pods, as a Topology whose pods do both."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
-from pydantic import Field
+from msgspec import Meta
 
 from kaigen.dialects.kaito.blocks import Foreign, Inference, LabelSelector, Text
 from kaigen.dialects.kaito.nodes import NodeRequest
 from kaigen.dialects.kaito.resource import DIRECTIVES, Options, ResourceLowering
 from kaigen.dialects.kaito.serving import Serving, put_inference
-from kaigen.kinds.base import Block, ObjectName
+from kaigen.kinds.base import ObjectName
+from kaigen.kinds.block import Block, read_block
 from kaigen.kinds.lowering import Lowered, LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.promotable import NAME
@@ -23,44 +22,52 @@ ROLES = "kaigen.dev/roles"
 class RoleModel(Block):
     """The served model."""
 
-    name: Annotated[str, Field(min_length=1, max_length=200), NAME] = Field(
-        description="Name of a preset, or repository on the Hugging Face Hub.", examples=["phi-4"]
-    )
-    model_access_secret: ObjectName | None = Field(
-        None, description="Secret with a Hub token under the key `HF_TOKEN`."
-    )
+    name: Annotated[
+        str,
+        NAME,
+        Meta(
+            min_length=1,
+            max_length=200,
+            description="Name of a preset, or repository on the Hugging Face Hub.",
+            examples=["phi-4"],
+        ),
+    ]
+    model_access_secret: Annotated[
+        ObjectName | None, Meta(description="Secret with a Hub token under the key `HF_TOKEN`.")
+    ] = None
 
 
 class Role(Block):
     """Pods of one role."""
 
-    type: Literal["prefill", "decode"] = Field(description="The role.")
-    replicas: Annotated[int, Field(ge=1, le=1000)] = Field(1, description="Number of replicas.")
-    instance_type: Text | None = Field(None, description="Instance type of the nodes.")
-    runtime_config: ObjectName | None = Field(
-        None, description="ConfigMap with the engine's flags under the key `inference_config.yaml`."
-    )
+    type: Annotated[Literal["prefill", "decode"], Meta(description="The role.")]
+    replicas: Annotated[int, Meta(ge=1, le=1000, description="Number of replicas.")] = 1
+    instance_type: Annotated[Text | None, Meta(description="Instance type of the nodes.")] = None
+    runtime_config: Annotated[
+        ObjectName | None,
+        Meta(description="ConfigMap with the engine's flags under the key `inference_config.yaml`."),
+    ] = None
 
 
 class MultiRoleSpec(Block):
     """A model that is served by pods of two roles."""
 
-    label_selector: LabelSelector = Field(description="Labels of the nodes.")
-    model: RoleModel = Field(description="The served model.")
-    epp_plugins_config: ObjectName | None = Field(
-        None, description="ConfigMap with the plugins of the endpoint picker."
-    )
-    roles: Annotated[list[Role], Field(min_length=2, max_length=2)] = Field(
-        description="The two roles, `prefill` and `decode`."
-    )
+    label_selector: Annotated[LabelSelector, Meta(description="Labels of the nodes.")]
+    model: Annotated[RoleModel, Meta(description="The served model.")]
+    epp_plugins_config: Annotated[
+        ObjectName | None, Meta(description="ConfigMap with the plugins of the endpoint picker.")
+    ] = None
+    roles: Annotated[
+        list[Role], Meta(min_length=2, max_length=2, description="The two roles, `prefill` and `decode`.")
+    ]
 
 
 class MultiRoleInference(Foreign):
     """KAITO's `MultiRoleInference`."""
 
-    api_version: Literal["kaito.sh/v1alpha1"] = Field(description="Version of KAITO's API.")
-    kind: Literal["MultiRoleInference"] = Field(description="Kind of the document.")
-    spec: MultiRoleSpec = Field(description="Desired state.")
+    api_version: Annotated[Literal["kaito.sh/v1alpha1"], Meta(description="Version of KAITO's API.")]
+    kind: Annotated[Literal["MultiRoleInference"], Meta(description="Kind of the document.")]
+    spec: Annotated[MultiRoleSpec, Meta(description="Desired state.")]
 
 
 def lower(resource: MultiRoleInference, document: Positioned, context: LoweringContext) -> LoweringResult:
@@ -120,11 +127,12 @@ def _merged(spec: MultiRoleSpec, place: int, options: Options, lowering: Resourc
     preset_options = (
         {"modelAccessSecret": spec.model.model_access_secret} if spec.model.model_access_secret else {}
     )
-    inference = Inference.model_validate(
+    inference = read_block(
+        Inference,
         {
             "preset": {"name": spec.model.name, "presetOptions": preset_options},
             **({"config": decode.runtime_config} if decode.runtime_config else {}),
-        }
+        },
     )
     request = NodeRequest(
         at=here,

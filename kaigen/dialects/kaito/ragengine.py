@@ -1,10 +1,8 @@
 """`RAGEngine`: KAITO's retrieval server, as a Topology with a pod template."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from msgspec import Meta, field
 
 from kaigen.dialects.kaito.blocks import Foreign, ImageText, Resource, ResourceV1Alpha1, Text
 from kaigen.dialects.kaito.compat import RAG, serving_names
@@ -12,7 +10,8 @@ from kaigen.dialects.kaito.nodes import Nodes, node_request, put_placement
 from kaigen.dialects.kaito.pod_template import with_placement
 from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.dialects.kaito.serving import PORT, put_service
-from kaigen.kinds.base import Block, Choice, MountPath, ObjectName
+from kaigen.kinds.base import MountPath, ObjectName
+from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.spec import Path
@@ -30,23 +29,24 @@ USER = 65532
 class LocalEmbedding(Block):
     """An embedding model that runs in the server."""
 
-    image: ImageText | None = Field(None, description="Image of the model.")
-    image_pull_secret: ObjectName | None = Field(None, description="Secret to pull the image.")
-    model_id: Text | None = Field(
-        None, alias="modelID", description="Repository on the Hub.", examples=["BAAI/bge-small-en-v1.5"]
-    )
-    model_access_secret: ObjectName | None = Field(
-        None, description="Secret with a Hub token under the key `HF_TOKEN`."
-    )
+    image: Annotated[ImageText | None, Meta(description="Image of the model.")] = None
+    image_pull_secret: Annotated[ObjectName | None, Meta(description="Secret to pull the image.")] = None
+    model_id: Annotated[
+        Text | None, Meta(description="Repository on the Hub.", examples=["BAAI/bge-small-en-v1.5"])
+    ] = field(default=None, name="modelID")
+    model_access_secret: Annotated[
+        ObjectName | None, Meta(description="Secret with a Hub token under the key `HF_TOKEN`.")
+    ] = None
 
 
 class RemoteEmbedding(Block):
     """A service that computes embeddings."""
 
-    url: Text = Field(description="URL of the service.")
-    access_secret: ObjectName | None = Field(
-        None, description="Secret with the access key under `REMOTE_EMBEDDING_ACCESS_SECRET`."
-    )
+    url: Annotated[Text, Meta(description="URL of the service.")]
+    access_secret: Annotated[
+        ObjectName | None,
+        Meta(description="Secret with the access key under `REMOTE_EMBEDDING_ACCESS_SECRET`."),
+    ] = None
 
 
 class Embedding(Choice):
@@ -54,45 +54,45 @@ class Embedding(Choice):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("local", "remote")
 
-    local: LocalEmbedding | None = Field(None, description="An embedding model that runs in the server.")
-    remote: RemoteEmbedding | None = Field(None, description="A service that computes embeddings.")
+    local: Annotated[
+        LocalEmbedding | None, Meta(description="An embedding model that runs in the server.")
+    ] = None
+    remote: Annotated[RemoteEmbedding | None, Meta(description="A service that computes embeddings.")] = None
 
 
 class InferenceServiceV1Alpha1(Block):
     """The model server that answers queries."""
 
-    url: Text | None = Field(description="URL of the service.")
-    access_secret: ObjectName | None = Field(
-        None, description="Secret with the access key under `LLM_ACCESS_SECRET`."
-    )
-    context_window_size: Annotated[int, Field(ge=1)] = Field(
-        description="Context length of the model, in tokens."
-    )
+    url: Annotated[Text | None, Meta(description="URL of the service.")]
+    access_secret: Annotated[
+        ObjectName | None, Meta(description="Secret with the access key under `LLM_ACCESS_SECRET`.")
+    ] = None
+    context_window_size: Annotated[int, Meta(ge=1, description="Context length of the model, in tokens.")]
 
 
 class InferenceService(InferenceServiceV1Alpha1):
     """The model server that answers queries."""
 
-    url: Text | None = Field(None, description="URL of the service.")
+    url: Annotated[Text | None, Meta(description="URL of the service.")] = None
 
 
 class PersistentVolume(Block):
     """A volume for the index."""
 
-    persistent_volume_claim: ObjectName = Field(description="Name of the PersistentVolumeClaim.")
-    mount_path: MountPath | None = Field(
-        None, description=f"Folder of the volume in the container. Default: `{DATA}`."
-    )
+    persistent_volume_claim: Annotated[ObjectName, Meta(description="Name of the PersistentVolumeClaim.")]
+    mount_path: Annotated[
+        MountPath | None, Meta(description=f"Folder of the volume in the container. Default: `{DATA}`.")
+    ] = None
 
 
 class VectorDb(Block):
     """A database for the index."""
 
-    engine: Text = Field(description="Database engine.", examples=["qdrant"])
-    url: Text = Field(description="URL of the service.")
-    access_secret: ObjectName | None = Field(
-        None, description="Secret with the access key under `VECTOR_DB_ACCESS_SECRET`."
-    )
+    engine: Annotated[Text, Meta(description="Database engine.", examples=["qdrant"])]
+    url: Annotated[Text, Meta(description="URL of the service.")]
+    access_secret: Annotated[
+        ObjectName | None, Meta(description="Secret with the access key under `VECTOR_DB_ACCESS_SECRET`.")
+    ] = None
 
 
 class Storage(Choice):
@@ -100,73 +100,77 @@ class Storage(Choice):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("persistentVolume", "vectorDB")
 
-    persistent_volume: PersistentVolume | None = Field(None, description="A volume.")
-    vector_db: VectorDb | None = Field(None, alias="vectorDB", description="A database.")
+    persistent_volume: Annotated[PersistentVolume | None, Meta(description="A volume.")] = None
+    vector_db: Annotated[VectorDb | None, Meta(description="A database.")] = field(
+        default=None, name="vectorDB"
+    )
 
 
 class StorageV1Alpha1(Block):
     """Storage of the index."""
 
-    persistent_volume_claim: ObjectName | None = Field(None, description="Name of the PersistentVolumeClaim.")
-    mount_path: MountPath | None = Field(
-        None, description=f"Folder of the volume in the container. Default: `{DATA}`."
-    )
+    persistent_volume_claim: Annotated[
+        ObjectName | None, Meta(description="Name of the PersistentVolumeClaim.")
+    ] = None
+    mount_path: Annotated[
+        MountPath | None, Meta(description=f"Folder of the volume in the container. Default: `{DATA}`.")
+    ] = None
 
 
 class ConfigMapName(Block):
     """A ConfigMap."""
 
-    name: ObjectName = Field(description="Name of the ConfigMap.")
+    name: Annotated[ObjectName, Meta(description="Name of the ConfigMap.")]
 
 
 class Guardrails(Block):
     """Rules for answers."""
 
-    enabled: bool = Field(False, description="Whether the rules apply.")
-    config_map_ref: ConfigMapName | None = Field(
-        None, description=f"ConfigMap with the rules under the key `{POLICY_FILE}`."
-    )
+    enabled: Annotated[bool, Meta(description="Whether the rules apply.")] = False
+    config_map_ref: Annotated[
+        ConfigMapName | None, Meta(description=f"ConfigMap with the rules under the key `{POLICY_FILE}`.")
+    ] = None
 
 
 class RagSpecV1Alpha1(Block):
     """Desired state."""
 
-    compute: ResourceV1Alpha1 | None = Field(None, description="Nodes of the server.")
-    storage: StorageV1Alpha1 | None = Field(None, description="Storage of the index.")
-    embedding: Embedding = Field(description="Embedding of texts.")
-    inference_service: InferenceServiceV1Alpha1 | None = Field(
-        None, description="The model server that answers queries."
-    )
-    query_service_name: Text | None = Field(None, description="Name of the Service for queries.")
-    index_service_name: Text | None = Field(None, description="Name of the Service for the index.")
+    compute: Annotated[ResourceV1Alpha1 | None, Meta(description="Nodes of the server.")] = None
+    storage: Annotated[StorageV1Alpha1 | None, Meta(description="Storage of the index.")] = None
+    embedding: Annotated[Embedding, Meta(description="Embedding of texts.")]
+    inference_service: Annotated[
+        InferenceServiceV1Alpha1 | None, Meta(description="The model server that answers queries.")
+    ] = None
+    query_service_name: Annotated[Text | None, Meta(description="Name of the Service for queries.")] = None
+    index_service_name: Annotated[Text | None, Meta(description="Name of the Service for the index.")] = None
 
 
 class RagSpec(Block):
     """Desired state."""
 
-    compute: Resource | None = Field(None, description="Nodes of the server.")
-    storage: Storage | None = Field(None, description="Storage of the index.")
-    embedding: Embedding = Field(description="Embedding of texts.")
-    inference_service: InferenceService | None = Field(
-        None, description="The model server that answers queries."
-    )
-    guardrails: Guardrails | None = Field(None, description="Rules for answers.")
+    compute: Annotated[Resource | None, Meta(description="Nodes of the server.")] = None
+    storage: Annotated[Storage | None, Meta(description="Storage of the index.")] = None
+    embedding: Annotated[Embedding, Meta(description="Embedding of texts.")]
+    inference_service: Annotated[
+        InferenceService | None, Meta(description="The model server that answers queries.")
+    ] = None
+    guardrails: Annotated[Guardrails | None, Meta(description="Rules for answers.")] = None
 
 
 class RagEngineV1Alpha1(Foreign):
     """KAITO's `RAGEngine` of `kaito.sh/v1alpha1`."""
 
-    api_version: Literal["kaito.sh/v1alpha1"] = Field(description="Version of KAITO's API.")
-    kind: Literal["RAGEngine"] = Field(description="Kind of the document.")
-    spec: RagSpecV1Alpha1 = Field(description="Desired state.")
+    api_version: Annotated[Literal["kaito.sh/v1alpha1"], Meta(description="Version of KAITO's API.")]
+    kind: Annotated[Literal["RAGEngine"], Meta(description="Kind of the document.")]
+    spec: Annotated[RagSpecV1Alpha1, Meta(description="Desired state.")]
 
 
 class RagEngine(Foreign):
     """KAITO's `RAGEngine` of `kaito.sh/v1beta1`."""
 
-    api_version: Literal["kaito.sh/v1beta1"] = Field(description="Version of KAITO's API.")
-    kind: Literal["RAGEngine"] = Field(description="Kind of the document.")
-    spec: RagSpec = Field(description="Desired state.")
+    api_version: Annotated[Literal["kaito.sh/v1beta1"], Meta(description="Version of KAITO's API.")]
+    kind: Annotated[Literal["RAGEngine"], Meta(description="Kind of the document.")]
+    spec: Annotated[RagSpec, Meta(description="Desired state.")]
 
 
 def lower(
@@ -195,9 +199,9 @@ def lower(
             lowering.unused(("spec", "compute", "count"), "the index has one server")
         if not local:
             nodes = Nodes(named=nodes.named)
-    for field in ("queryServiceName", "indexServiceName"):
-        if isinstance(spec, RagSpecV1Alpha1) and field in document.data["spec"]:
-            lowering.unused(("spec", field), "one Service, named like the resource, serves both")
+    for name in ("queryServiceName", "indexServiceName"):
+        if isinstance(spec, RagSpecV1Alpha1) and name in document.data["spec"]:
+            lowering.unused(("spec", name), "one Service, named like the resource, serves both")
     pod = _Server(lowering, nodes).template(spec)
     draft.put(("spec", "template"), with_placement(pod, draft, nodes, ("spec", "compute"), lowering))
     # A second server would not see the index of the first.
@@ -264,9 +268,9 @@ class _Server:
         if local.model_id is not None:
             self.set("LOCAL_EMBEDDING_MODEL_ID", local.model_id)
         self.set_secret("HF_TOKEN", local.model_access_secret)
-        for field, value in (("image", local.image), ("imagePullSecret", local.image_pull_secret)):
+        for name, value in (("image", local.image), ("imagePullSecret", local.image_pull_secret)):
             if value is not None:
-                self.lowering.unused((*at, "local", field), "the server downloads its model by `modelID`")
+                self.lowering.unused((*at, "local", name), "the server downloads its model by `modelID`")
 
     def _storage(self, spec: RagSpec | RagSpecV1Alpha1) -> None:
         if spec.storage is None:

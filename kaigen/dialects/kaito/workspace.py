@@ -1,10 +1,8 @@
 """`Workspace`: a served model or a fine-tuning run, with its nodes."""
 
-from __future__ import annotations
+from typing import Annotated, ClassVar, Literal
 
-from typing import ClassVar, Literal
-
-from pydantic import Field
+from msgspec import Meta
 
 from kaigen.dialects.kaito.blocks import (
     Inference,
@@ -22,7 +20,7 @@ from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.dialects.kaito.serving import Serving, put_inference
 from kaigen.dialects.kaito.tuning import lower_tuning
 from kaigen.dialects.metadata import ForeignMetadata
-from kaigen.kinds.base import Choice
+from kaigen.kinds.block import Choice
 from kaigen.kinds.lowering import LoweringContext, LoweringResult
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.topology import Topology
@@ -33,13 +31,15 @@ class WorkspaceV1Alpha1(Choice):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("inference", "tuning")
 
-    api_version: Literal["kaito.sh/v1alpha1"] = Field(description="Version of KAITO's API.")
-    kind: Literal["Workspace"] = Field(description="Kind of the document.")
-    metadata: ForeignMetadata = Field(description="Name, namespace, labels and annotations of the resource.")
-    resource: ResourceV1Alpha1 = Field(description="Nodes of the workload.")
-    inference: InferenceV1Alpha1 | None = Field(None, description="What is served.")
-    tuning: TuningV1Alpha1 | None = Field(None, description="What is fine-tuned.")
-    status: Status | None = Field(None, description="Written by the operator; ignored.")
+    api_version: Annotated[Literal["kaito.sh/v1alpha1"], Meta(description="Version of KAITO's API.")]
+    kind: Annotated[Literal["Workspace"], Meta(description="Kind of the document.")]
+    metadata: Annotated[
+        ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")
+    ]
+    resource: Annotated[ResourceV1Alpha1, Meta(description="Nodes of the workload.")]
+    inference: Annotated[InferenceV1Alpha1 | None, Meta(description="What is served.")] = None
+    tuning: Annotated[TuningV1Alpha1 | None, Meta(description="What is fine-tuned.")] = None
+    status: Annotated[Status | None, Meta(description="Written by the operator; ignored.")] = None
 
 
 class Workspace(Choice):
@@ -47,13 +47,15 @@ class Workspace(Choice):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("inference", "tuning")
 
-    api_version: Literal["kaito.sh/v1beta1"] = Field(description="Version of KAITO's API.")
-    kind: Literal["Workspace"] = Field(description="Kind of the document.")
-    metadata: ForeignMetadata = Field(description="Name, namespace, labels and annotations of the resource.")
-    resource: Resource = Field(description="Nodes of the workload.")
-    inference: Inference | None = Field(None, description="What is served.")
-    tuning: Tuning | None = Field(None, description="What is fine-tuned.")
-    status: Status | None = Field(None, description="Written by the operator; ignored.")
+    api_version: Annotated[Literal["kaito.sh/v1beta1"], Meta(description="Version of KAITO's API.")]
+    kind: Annotated[Literal["Workspace"], Meta(description="Kind of the document.")]
+    metadata: Annotated[
+        ForeignMetadata, Meta(description="Name, namespace, labels and annotations of the resource.")
+    ]
+    resource: Annotated[Resource, Meta(description="Nodes of the workload.")]
+    inference: Annotated[Inference | None, Meta(description="What is served.")] = None
+    tuning: Annotated[Tuning | None, Meta(description="What is fine-tuned.")] = None
+    status: Annotated[Status | None, Meta(description="Written by the operator; ignored.")] = None
 
 
 def lower(

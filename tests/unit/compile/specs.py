@@ -13,6 +13,7 @@ from kaigen.compile.job.compile import compile_job
 from kaigen.compile.model.compile import compile_model
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.compile import compile_topology
+from kaigen.kinds.block import read_block, replaced
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
 from kaigen.kinds.topology import Topology
@@ -27,7 +28,7 @@ def context(
 ) -> Context:
     """Return a context with Models that specs may refer to."""
     named = {
-        name: model.model_copy(update={"metadata": model.metadata.model_copy(update={"name": name})})
+        name: replaced(model, metadata=replaced(model.metadata, name=name))
         for name, model in (models or {}).items()
     }
     specs = SpecIndex({("Model", "default", name): model for name, model in named.items()})
@@ -37,17 +38,17 @@ def context(
 def model(**spec: Any) -> Model:
     """Return a minimal Model with these fields."""
     whole = {"source": SOURCE, "store": {"volume": {"size": "1Gi"}}, **spec}
-    return Model.model_validate({"metadata": {"name": "m"}, "spec": whole}, by_alias=True)
+    return read_block(Model, {"metadata": {"name": "m"}, "spec": whole})
 
 
 def job(**spec: Any) -> Job:
     """Return a minimal Job with these fields."""
-    return Job.model_validate({"metadata": {"name": "j"}, "spec": {"image": "i", **spec}}, by_alias=True)
+    return read_block(Job, {"metadata": {"name": "j"}, "spec": {"image": "i", **spec}})
 
 
 def topology(**spec: Any) -> Topology:
     """Return a Topology with these fields."""
-    return Topology.model_validate({"metadata": {"name": "t"}, "spec": spec}, by_alias=True)
+    return read_block(Topology, {"metadata": {"name": "t"}, "spec": spec})
 
 
 def compiled(block: Block, where: Context, problems: Problems) -> App:

@@ -10,6 +10,7 @@ from kaigen.catalog.gpus import gpu_names
 from kaigen.catalog.profiles import profile_names
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, identity
+from kaigen.kinds.block import read_block
 from kaigen.kinds.blocks import Source
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
@@ -37,7 +38,7 @@ def test_a_duration_is_the_sum_of_its_parts(duration: str | None, expected: int)
 
 def identity_of(**fields: Any) -> str:
     source = {"huggingFace": {"repo": "a/b", **fields}}
-    return identity(Source.model_validate(source, by_alias=True))
+    return identity(read_block(Source, source))
 
 
 @pytest.mark.parametrize(
@@ -246,9 +247,7 @@ def test_runtime_class_of_gpu_pods_is_the_profiles_by_default(
 @pytest.mark.parametrize("version", ["1.2.3", "0.0.0", "1.2.3-rc.1", "1.2.3-rc.1+build.5", "10.20.30--x"])
 def test_a_chart_may_have_any_version_of_semver(version: str) -> None:
     metadata = {"name": "j", "annotations": {"kaigen.dev/version": version}}
-    assert (
-        problem_paths(Job.model_validate({"metadata": metadata, "spec": {"image": "i"}}, by_alias=True)) == []
-    )
+    assert problem_paths(read_block(Job, {"metadata": metadata, "spec": {"image": "i"}})) == []
 
 
 @pytest.mark.parametrize(
@@ -256,7 +255,7 @@ def test_a_chart_may_have_any_version_of_semver(version: str) -> None:
 )
 def test_version_that_helm_rejects_is_rejected(version: str) -> None:
     metadata = {"name": "j", "annotations": {"kaigen.dev/version": version}}
-    block = Job.model_validate({"metadata": metadata, "spec": {"image": "i"}}, by_alias=True)
+    block = read_block(Job, {"metadata": metadata, "spec": {"image": "i"}})
     assert problem_paths(block) == [("KG0406", "metadata.annotations.kaigen.dev/version")]
 
 
@@ -266,7 +265,7 @@ def test_a_wave_among_the_annotations_moves_the_whole_app() -> None:
     def waves(**annotations: str) -> dict[str, int]:
         whole = {"source": SOURCE, "store": {"volume": {"size": "1Gi"}}}
         metadata = {"name": "m", "annotations": annotations}
-        made = objects(Model.model_validate({"metadata": metadata, "spec": whole}, by_alias=True))
+        made = objects(read_block(Model, {"metadata": metadata, "spec": whole}))
         return {kind: int(o["metadata"].get("annotations", {}).get(wave, 0)) for kind, o in made.items()}
 
     assert waves(**{wave: "10"}) == {kind: number + 10 for kind, number in waves().items()}

@@ -13,6 +13,7 @@ from kaigen.compile.engines.base import Engine, HubAccess
 from kaigen.compile.engines.launch import Launch
 from kaigen.compile.engines.registry import ENGINES, engine_of
 from kaigen.compile.expressions import Tree
+from kaigen.kinds.block import read_block, replaced
 from kaigen.kinds.topology import Topology, TopologySpec
 from tests.unit.compile.specs import app, objects, pod, problem_paths, topology
 from tests.unit.compile.topologies import CONTEXT, TEMPLATE
@@ -57,7 +58,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 def tiny_topology(**spec: Any) -> Topology:
     """A Topology that the engine serves."""
     block = topology(**spec)
-    return block.model_copy(update={"spec": block.spec.model_copy(update={"engine": "tiny"})})
+    return replaced(block, spec=replaced(block.spec, engine="tiny"))
 
 
 @pytest.mark.usefixtures("tiny")
@@ -91,6 +92,6 @@ def test_every_engine_of_the_catalogue_is_registered() -> None:
 
 
 def test_a_pod_template_takes_the_place_of_an_engine() -> None:
-    spec = TopologySpec.model_validate({"template": TEMPLATE}, by_alias=True)
+    spec = read_block(TopologySpec, {"template": TEMPLATE})
     assert not engine_of(spec).builds_pods
-    assert engine_of(TopologySpec.model_validate({}, by_alias=True)).facts == engine_facts("vllm")
+    assert engine_of(read_block(TopologySpec, {})).facts == engine_facts("vllm")

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaigen.compile.context import SpecIndex
+from kaigen.kinds.block import read_block
 from kaigen.kinds.job import Job
 from tests.unit.compile.specs import context, pod, problem_paths, topology
 from tests.unit.compile.topologies import COMMIT, CONTEXT, FOLDER, HUB, args, env
@@ -28,9 +29,8 @@ def test_weights_of_a_model_are_shared_read_only_behind_their_gate() -> None:
 
 
 def test_the_output_of_a_job_is_mounted_read_only() -> None:
-    job = Job.model_validate(
-        {"metadata": {"name": "tune"}, "spec": {"image": "i", "output": {"volume": {"size": "1Gi"}}}},
-        by_alias=True,
+    job = read_block(
+        Job, {"metadata": {"name": "tune"}, "spec": {"image": "i", "output": {"volume": {"size": "1Gi"}}}}
     )
     where = replace(CONTEXT, specs=SpecIndex({("Job", "default", "tune"): job}))
     block = topology(model={"job": {"name": "tune", "path": "merged"}})

@@ -1,14 +1,13 @@
 """A dialect of one kind, as small as a dialect can be."""
 
-from __future__ import annotations
+from typing import Annotated, Literal
 
-from typing import Literal
-
-from pydantic import Field
+from msgspec import Meta
 
 from kaigen.dialects.dialect import Dialect
 from kaigen.dialects.metadata import ForeignMetadata
-from kaigen.kinds.base import Block, Metadata
+from kaigen.kinds.base import Metadata
+from kaigen.kinds.block import Block
 from kaigen.kinds.job import Job, JobSpec
 from kaigen.kinds.kind import ForeignKind
 from kaigen.kinds.lowering import Lowered, Lowering, LoweringContext, LoweringResult
@@ -18,17 +17,17 @@ from kaigen.kinds.positioned import Positioned
 class TaskSpec(Block):
     """What the task runs."""
 
-    image: str = Field(description="Container image.")
-    settings: str | None = Field(None, description="ConfigMap of the task.")
+    image: Annotated[str, Meta(description="Container image.")]
+    settings: Annotated[str | None, Meta(description="ConfigMap of the task.")] = None
 
 
 class Task(Block):
     """A task."""
 
-    api_version: Literal["throwaway.example/v1"] = Field(description="Version of the API.")
-    kind: Literal["Task"] = Field(description="The kind.")
-    metadata: ForeignMetadata = Field(description="Name of the task.")
-    spec: TaskSpec = Field(description="What the task runs.")
+    api_version: Annotated[Literal["throwaway.example/v1"], Meta(description="Version of the API.")]
+    kind: Annotated[Literal["Task"], Meta(description="The kind.")]
+    metadata: Annotated[ForeignMetadata, Meta(description="Name of the task.")]
+    spec: Annotated[TaskSpec, Meta(description="What the task runs.")]
 
 
 def lower(task: Task, document: Positioned, context: LoweringContext) -> LoweringResult:

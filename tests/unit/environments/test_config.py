@@ -14,6 +14,7 @@ from kaigen.config.load import load_config
 from kaigen.config.pins import pins_text
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import InputError
+from kaigen.kinds.block_schema import block_schema
 
 CONFIG = """\
 namespace: ml
@@ -176,4 +177,4 @@ def test_a_damaged_cache_is_read_again_from_the_file(root: Path) -> None:
 
 
 def test_every_image_of_the_catalogue_can_be_overridden() -> None:
-    assert set(Images.model_json_schema()["properties"]) == set(default_images())
+    assert set(block_schema(Images)["properties"]) == set(default_images())

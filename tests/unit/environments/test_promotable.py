@@ -7,6 +7,7 @@ import pytest
 from kaigen.diagnostics.field_path import dotted
 from kaigen.dialects.registry import KINDS, find_kind
 from kaigen.environments.match import parse_dotted
+from kaigen.kinds.block import read_block
 from kaigen.kinds.entry import KindEntry
 from kaigen.kinds.promotable import promotable_fields, promotable_values
 from kaigen.kinds.schema import json_schema, walk
@@ -38,15 +39,14 @@ def test_values_are_found_with_their_defaults_and_an_image_has_one_name_in_both_
     entry = find_kind("kaigen.dev/v1alpha1", "Job")
     assert entry is not None
     for image in ("a:1", {"ref": "a:1"}):
-        block = entry.model().model_validate(
+        block = read_block(
+            entry.model(),
             {
                 "apiVersion": "kaigen.dev/v1alpha1",
                 "kind": "Job",
                 "metadata": {"name": "a"},
                 "spec": {"image": image, "model": {"source": {"huggingFace": {"repo": "a/b"}}}},
             },
-            by_alias=True,
-            by_name=False,
         )
         assert {found.name: found.value for found in promotable_values(block)} == {
             "spec.image": "a:1",

@@ -32,7 +32,33 @@ def compile_it(document, context, problems):
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string", "default": "b"}}, "additionalProperties": False}
 KIND = PythonKind("plug.example/v1", "Plug", "a plug", compile_it, schema=SCHEMA)
 """
+MODEL = """\
+from typing import Annotated
+from kaigen.extend import PythonKind
+from kaigen.kinds.base import Metadata, text
+from kaigen.kinds.block import Block
+
+class Spec(Block):
+    a: TYPE = "a"
+
+    def __post_init__(self):
+        if self.a == "wrong":
+            raise ValueError("the package rejects it")
+
+class Plug(Block):
+    api_version: str
+    kind: str
+    metadata: Metadata
+    spec: Spec
+
+KIND = PythonKind("plug.example/v1", "Plug", "a plug", lambda *_: None, model=Plug)
+"""
 PLUG = "apiVersion: plug.example/v1\nkind: Plug\nmetadata: {name: one}\nspec: {}\n"
+
+
+def model_of(kind: str) -> str:
+    """Return the code of a package whose model has a field of a type."""
+    return MODEL.replace("TYPE", kind)
 
 
 @pytest.fixture(autouse=True)
@@ -103,11 +129,15 @@ def test_documents_of_a_package_kind_are_validated(
 
 
 def plug(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, code: str, point: str = "acme_kaigen:KIND"
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    code: str,
+    point: str = "acme_kaigen:KIND",
+    spec: str = PLUG,
 ) -> list[str]:
     """Return the messages about a document of a package's kind."""
     install(folder, monkeypatch, code, {"plug": point})
-    return messages(repository(folder / "repository", {"specs/one.yaml": PLUG}))
+    return messages(repository(folder / "repository", {"specs/one.yaml": spec}))
 
 
 def test_a_package_can_provide_a_schema_instead_of_a_model(
@@ -140,6 +170,16 @@ def test_a_package_can_provide_a_schema_instead_of_a_model(
             "acme_kaigen:KIND",
             "`model` must be a subclass of",
         ),
+        (
+            model_of("complex"),
+            "acme_kaigen:KIND",
+            "`model` cannot be used: ",
+        ),
+        (
+            model_of("Annotated[str, text('^a$')] | list[str]"),
+            "acme_kaigen:KIND",
+            "`model` cannot be used: msgspec crashes on a union",
+        ),
         (MINIMAL.replace('"object"', '"objct"'), "acme_kaigen:KIND", "not a valid JSON Schema"),
         (
             MINIMAL.replace("plug.example/v1", "kaigen.dev/v3"),
@@ -153,6 +193,11 @@ def test_an_unusable_package_is_reported_by_name(
 ) -> None:
     found = plug(tmp_path, monkeypatch, code, point)
     assert any("the package acme-kaigen 1.0" in item and message in item for item in found), found
+
+
+def test_a_model_may_have_rules_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = plug(tmp_path, monkeypatch, model_of("str"), spec=PLUG.replace("{}", "{a: wrong}"))
+    assert found == ["specs/one.yaml:4:7 e KG0210 `spec`: the package rejects it"]
 
 
 def test_a_failing_package_is_reported_with_the_failing_line(

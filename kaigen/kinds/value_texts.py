@@ -1,0 +1,126 @@
+"""Texts about a wrong value: what it should be, what it is, and which value was probably meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from kaigen.kinds import base
+
+_MEANINGS: dict[str, str] = {
+    base.QUANTITY: "a quantity such as `500m`, `2` or `8Gi`",
+    base.DURATION: "a duration such as `90s`, `1h30m` or `2d`",
+    base.DNS_LABEL: "lower-case letters, digits and dashes, starting and ending with a letter or digit",
+    base.DNS_SUBDOMAIN: "lower-case letters, digits, dashes and dots, starting and ending with a letter or digit",
+    base.LABEL_KEY: "a label key such as `team` or `example.com/team`",
+    base.LABEL_VALUE: "letters, digits, `-`, `_` and `.`, starting and ending with a letter or digit",
+    base.ENV_NAME: "letters, digits and underscores, not starting with a digit",
+    base.ABSOLUTE_PATH: "an absolute path such as `/output`",
+    base.NO_BLANKS: "characters other than whitespace",
+    base.RELATIVE_PATH: "a path below the repository, such as `apps/rendered`",
+}
+
+TYPES = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "a string",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+}
+"""The types of JSON Schema in messages."""
+
+_UNITS = {
+    **{f"{letter}{end}".lower(): letter for letter in ("k", "M", "G", "T", "P") for end in ("", "B")},
+    **{f"{letter}i{end}".lower(): f"{letter}i" for letter in "KMGTP" for end in ("", "b")},
+}
+"""Units as people write them, in lower case, with the unit of a Kubernetes quantity."""
+
+_SPANS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), "m"),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), "h"),
+    **dict.fromkeys(("d", "day", "days"), "d"),
+}
+
+
+def form_problem(name: str, value: str, pattern: str, examples: Sequence[object] = ()) -> str:
+    """Return the message for a text that does not match the pattern of its field.
+
+    Args:
+        name: of the field; empty for a key of a map.
+        value: the text.
+        pattern: regular expression that it must match.
+        examples: valid values.
+    """
+    subject = f"`{name}: {value}`" if name else f"the key `{value}`"
+    meaning = _MEANINGS.get(pattern)
+    if meaning is None:
+        return f"{subject} is not " + (
+            f"a value such as `{examples[0]}`" if examples else f"text that matches {pattern}"
+        )
+    return f"{subject} is not {meaning}" if "such as" in meaning else f"{subject} may contain only {meaning}"
+
+
+def has_meaning(pattern: str) -> bool:
+    """Return whether messages describe the pattern in words."""
+    return pattern in _MEANINGS
+
+
+def form_hint(value: str, pattern: str) -> str:
+    """Return a hint for a value that must become a text of a pattern."""
+    return nearest_form(value, pattern) or f"write {_MEANINGS.get(pattern, 'text')}"
+
+
+def pattern_text(pattern: str) -> str:
+    """Return a description of texts that match a pattern."""
+    meaning = _MEANINGS.get(pattern, f"text that matches {pattern}")
+    return meaning if "such as" in meaning else f"text of {meaning}"
+
+
+def nearest_form(value: str, pattern: str) -> str:
+    """Return a hint with the text that was probably meant; empty when there is none."""
+    meant = ""
+    if pattern == base.QUANTITY and (match := re.fullmatch(r"([0-9.]+) *([A-Za-z]+)", value)):
+        meant = match[1] + _UNITS[match[2].lower()] if match[2].lower() in _UNITS else ""
+    elif pattern == base.DURATION and (match := re.fullmatch(r"([0-9]+) *([A-Za-z]+)", value)):
+        meant = match[1] + _SPANS[match[2].lower()] if match[2].lower() in _SPANS else ""
+    elif pattern == base.DURATION and value.isdecimal():
+        meant = f"{value}s"
+    elif pattern == base.DNS_LABEL:
+        meant = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")
+    elif pattern == base.DNS_SUBDOMAIN:
+        meant = re.sub(r"[^a-z0-9.]+", "-", value.lower()).strip("-.")
+    elif pattern == base.ENV_NAME:
+        meant = re.sub(r"[^A-Za-z0-9_]+", "_", f"_{value}" if value[:1].isdigit() else value)
+    return (
+        f"did you mean `{meant}`?" if re.search("[A-Za-z0-9]", meant) and re.fullmatch(pattern, meant) else ""
+    )
+
+
+def value_text(value: Any) -> str:
+    """Return a wrong value as text for a message."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return f"the text `{value}`" if len(value) <= 60 else f"the text `{value[:57]}…`"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return f"the number {value}"
+
+
+def whole_number(written: str) -> int | None:
+    """Return the whole number that a text means: `1_000`, `1,000`, `1e3`, `3.0`, `007`."""
+    if re.fullmatch(r"-?0*[0-9]{1,15}|-?[0-9]{1,3}([_,][0-9]{3}){1,4}", written):
+        return int(re.sub("[_,]", "", written))
+    if re.fullmatch(r"-?[0-9]{1,9}(\.[0-9]{1,9})?([eE][+]?[0-9])?", written) and float(written).is_integer():
+        return int(float(written))
+    return None
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a text, without its full stop."""
+    return text.split(". ")[0].rstrip(".")
