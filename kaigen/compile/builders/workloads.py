@@ -240,6 +240,9 @@ def leader_worker_set(
             "spec": {
                 **common.replica_count(),
                 "startupPolicy": "LeaderCreated",
+                # A headless Service for all replicas would have the name of the app's Service. LeaderWorkerSet takes
+                # an existing one for it, and the leaders' host names would not resolve.
+                "networkConfig": {"subdomainPolicy": "UniquePerReplica"},
                 "rolloutStrategy": {
                     "type": "RollingUpdate",
                     "rollingUpdateConfiguration": common.rollout_limits(),

@@ -11,6 +11,7 @@ from kaigen.catalog.engines import EngineFacts, Version, engine_facts
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.engines.drain import SETTLE_SECONDS, SHUTDOWN_SECONDS, wait_for_requests
+from kaigen.compile.engines.group import wait_for_leader
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
 from kaigen.compile.expressions import Json, Tree
 from kaigen.compile.problems import Problems
@@ -171,5 +172,5 @@ class Engine(ABC):
             return {"sleep": {"seconds": SETTLE_SECONDS}}
         if not member.serves:
             # The leader still works on its requests meanwhile, and needs its workers for that.
-            return {"sleep": {"seconds": max(1, drain)}}
+            return wait_for_leader(member, drain + SHUTDOWN_SECONDS)
         return wait_for_requests(spec.port, self.facts.drain_metrics, drain)

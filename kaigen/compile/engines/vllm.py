@@ -12,6 +12,7 @@ from kaigen.compile.builders.pods import default_shared_memory
 from kaigen.compile.engines.arguments import MANAGED_FLAGS, limit_arguments, with_engine_args
 from kaigen.compile.engines.base import GIB, Engine, HubAccess
 from kaigen.compile.engines.drain import SHUTDOWN_SECONDS
+from kaigen.compile.engines.group import in_group
 from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
@@ -127,7 +128,12 @@ class Vllm(Engine):
         return cpus, max(memory, -(-weights_bytes * 11 // (10 * GIB)) + CPU_CACHE + 4)
 
     def command(self, launch: Launch) -> dict[str, Tree]:
-        """Return the command line, of Ray where the pods find each other by it."""
+        """Return the command line; on several nodes, of the process that keeps the group together."""
+        container = self._container(launch)
+        return container if launch.member.role == "single" else in_group(container, launch)
+
+    def _container(self, launch: Launch) -> dict[str, Tree]:
+        """Return the command line of the engine, of Ray where the pods find each other by it."""
         role = launch.member.role
         command: list[Tree] = list(self.facts.command)
         own = self._arguments(launch)

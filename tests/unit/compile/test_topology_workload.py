@@ -53,6 +53,9 @@ def test_several_nodes_are_groups_whose_leader_serves() -> None:
     block = topology(model="many", shape={"replicas": 3, "nodes": 2}, resources={"gpus": 8})
     made = objects(block, CONTEXT)
     spec = made["LeaderWorkerSet"]["spec"]
+    # The controller takes a Service of its name, such as the app's, for the headless one that it needs.
+    assert made["Service"]["metadata"]["name"] == made["LeaderWorkerSet"]["metadata"]["name"]
+    assert spec["networkConfig"] == {"subdomainPolicy": "UniquePerReplica"}
     assert (spec["replicas"], spec["leaderWorkerTemplate"]["size"]) == (3, 2)
     leader, worker = group(block)
     assert leader["containers"][0]["args"][:-5] == worker["containers"][0]["args"][:-6]
