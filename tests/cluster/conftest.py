@@ -16,6 +16,7 @@ from tests.cluster.apps import add_gpu_node
 from tests.cluster.argocd import ArgoCD
 from tests.cluster.flux import Flux
 from tests.cluster.git import Repository
+from tests.cluster.group_controllers import GroupControllers
 from tests.cluster.images import ImageFailed
 from tests.cluster.network import NetworkMissing
 from tests.cluster.node import Node
@@ -140,6 +141,18 @@ def _namespace(plane: Plane, request: pytest.FixtureRequest) -> Iterator[str]:
     plane.make_namespace(name)
     yield name
     plane.client.delete("v1/Namespace", name)
+
+
+@pytest.fixture(scope="session")
+def groups(plane: Plane) -> GroupControllers:
+    """The controllers of pods that work together on the plane, started by a test that needs them."""
+    return GroupControllers(plane)
+
+
+@pytest.fixture(scope="session")
+def node_groups(node: Node) -> GroupControllers:
+    """The same on the real node."""
+    return GroupControllers(node)
 
 
 @pytest.fixture(scope="session")

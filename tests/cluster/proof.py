@@ -21,7 +21,7 @@ from tests.cluster.audit import Request
 from tests.cluster.client import Object, is_true
 from tests.cluster.plane import RUNNING, Plane
 from tests.cluster.processes import wait_until
-from tests.cluster.tools.parts import NODE_PARTS, PARTS
+from tests.cluster.tools.parts import ALL_PARTS
 
 NODE = "node"
 """The value of `by` for the kubelet and containerd: containers of the objects ran."""
@@ -274,7 +274,7 @@ def unproven(found: Seen, mark: Mark) -> Iterator[str]:
 
 def programs() -> dict[str, str]:
     """Return the versions of the programs that `by` may name: those that `tools/` builds."""
-    return {program: part.version_of(program) for part in (*PARTS, *NODE_PARTS) for program in part.packages}
+    return {program: part.version_of(program) for part in ALL_PARTS for program in part.packages}
 
 
 def absent(cluster: Plane, found: Seen, by: Iterable[str]) -> list[str]:
@@ -290,7 +290,7 @@ def absent(cluster: Plane, found: Seen, by: Iterable[str]) -> list[str]:
         if name == NODE:
             runs = cluster.has_real_node
         elif name in programs():
-            runs = cluster.program(name).resolve() in cluster.processes.programs()
+            runs = name in {path.name for path in cluster.processes.programs()}
         else:
             repository = default_images()[name].rpartition(":")[0]
             runs = any(image.rpartition(":")[0].endswith(repository) for image in found.images)

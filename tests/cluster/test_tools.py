@@ -13,7 +13,7 @@ import pytest
 
 from tests.cluster.tools import parts
 from tests.cluster.tools.build import BuildFailed, build
-from tests.cluster.tools.parts import NODE_PARTS, PARTS, Part, find, locate
+from tests.cluster.tools.parts import ALL_PARTS, PARTS, Part, find, locate
 
 _ROOT = Path(__file__).parents[2]
 _BY_NAME = {part.name: part for part in PARTS}
@@ -36,7 +36,7 @@ def program(folder: Path, name: str, prints: str) -> None:
     (folder / name).chmod(0o755)
 
 
-@pytest.mark.parametrize("part", [*PARTS, *NODE_PARTS], ids=lambda part: part.name)
+@pytest.mark.parametrize("part", ALL_PARTS, ids=lambda part: part.name)
 def test_every_part_is_pinned_and_builds_what_its_go_mod_names(part: Part) -> None:
     text = (part.folder / "go.mod").read_text()
     tools = set(re.findall(r"^(?:tool |\t)([^\s()]+)$", text, re.MULTILINE))

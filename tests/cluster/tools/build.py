@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.cluster.registry import PACKAGE as REGISTRY
 from tests.cluster.registry import program
 from tests.cluster.tools import debian
-from tests.cluster.tools.parts import NODE_PARTS, PARTS, REDIS, Part, cache, find, go_version, place
+from tests.cluster.tools.parts import ALL_PARTS, KINDS, REDIS, Part, cache, find, go_version, place
 
 # Seconds between two lines that say a build still goes on.
 _EVERY = 30.0
@@ -75,6 +75,12 @@ def _run_go(part: Part, program: str, package: str, folder: Path) -> None:
         raise BuildFailed(f"{part.name} {part.version}: go build failed\n{''.join(lines[-15:]).rstrip()}")
 
 
+def _module_folder(part: Part) -> Path:
+    command = ["go", "list", "-m", "-f", "{{.Dir}}", part.module]
+    done = subprocess.run(command, cwd=part.folder, check=True, capture_output=True, text=True)
+    return Path(done.stdout.strip())
+
+
 def build(part: Part) -> None:
     """Build a part into the cache, whole or not at all.
 
@@ -96,6 +102,10 @@ def build(part: Part) -> None:
             folder.mkdir()
             for program, package in part.packages.items():
                 _run_go(part, program, package, folder)
+            if part.kinds:
+                shutil.copytree(
+                    _module_folder(part) / part.kinds, folder / KINDS, copy_function=shutil.copyfile
+                )
             folder.rename(target)
         _log(f"{part.name} {part.version}: built in {time.monotonic() - started:.0f} s")
 
@@ -107,7 +117,7 @@ def ensure() -> None:
         ToolsMissing: Something has to be installed by hand.
         BuildFailed: Go failed.
     """
-    for part in (*PARTS, *NODE_PARTS):
+    for part in ALL_PARTS:
         programs = find(part)
         if programs is None:
             build(part)

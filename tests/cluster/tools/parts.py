@@ -36,6 +36,7 @@ class Part:
             built here are used.
         cold: Minutes of a first build on two cores.
         tags: Build tags.
+        kinds: Folder of its module with CustomResourceDefinitions, which are kept next to the programs.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Part:
     asks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     cold: float = 1.0
     tags: Sequence[str] = ()
+    kinds: str = ""
 
     @property
     def folder(self) -> Path:
@@ -81,7 +83,9 @@ class Part:
         content = hashlib.sha256()
         for name in ("go.mod", "go.sum"):
             content.update((self.folder / name).read_bytes())
-        content.update(f"{self.ldflags}\n{sorted(self.packages.items())}{''.join(self.tags)}".encode())
+        content.update(
+            f"{self.ldflags}\n{sorted(self.packages.items())}{''.join(self.tags)}{self.kinds}".encode()
+        )
         return content.hexdigest()[:12]
 
 
@@ -216,6 +220,36 @@ NODE_PARTS = (
 )
 """Programs of a real node in addition to the control plane: runtime, network, volumes, DNS."""
 
+KINDS = "kinds"
+"""Folder of CustomResourceDefinitions next to the programs of a part."""
+
+GROUP_PARTS = (
+    Part(
+        name="lws",
+        module="sigs.k8s.io/lws",
+        packages={"lws": "sigs.k8s.io/lws/cmd"},
+        kinds="config/crd/bases",
+        cold=1,
+    ),
+    Part(
+        name="jobset",
+        module="sigs.k8s.io/jobset",
+        packages={"jobset": "sigs.k8s.io/jobset"},
+        cold=0.8,
+    ),
+    Part(
+        name="kueue",
+        module="sigs.k8s.io/kueue",
+        packages={"kueue": "sigs.k8s.io/kueue/cmd/kueue"},
+        kinds="config/components/crd/bases",
+        cold=2.5,
+    ),
+)
+"""Controllers of pods that work together: LeaderWorkerSet, JobSet, Kueue."""
+
+ALL_PARTS = (*PARTS, *NODE_PARTS, *GROUP_PARTS)
+"""Everything that is built."""
+
 REDIS = "redis-server"
 NODE_PROGRAMS = ("runc", "buildah", "podman", "debootstrap", "conntrack", "iptables", "ip", "nsenter")
 """Programs of a node from the system's packages."""
@@ -297,6 +331,19 @@ def locate() -> Mapping[str, Path]:
         ToolsMissing: Some are missing.
     """
     return _programs(PARTS, [REDIS])
+
+
+@functools.cache
+def locate_part(name: str) -> Path:
+    """Return the program of a controller that only some tests start.
+
+    Args:
+        name: name of the part and of the program.
+
+    Raises:
+        ToolsMissing: it is missing.
+    """
+    return _programs([part for part in GROUP_PARTS if part.name == name], [])[name]
 
 
 @functools.cache
