@@ -139,11 +139,13 @@ class Tree:
             print(f"{app} is ready after {time.monotonic() - began:.0f} s")
 
     def remove(self) -> None:
-        """Delete every app with its objects, then the bootstrap."""
+        """Delete the bootstrap, then every app with its objects."""
         client, labels = self.plane.client, f"kaigen.dev/environment={self.team.environment}"
         source = f"team-{self.team.environment}"
-        client.delete(KUSTOMIZATION, source, self.flux.namespace)
-        client.wait_gone(KUSTOMIZATION, source, self.flux.namespace)
+        # First what would wait for the health of the others.
+        for name in (source, f"{source}-tenants"):
+            client.delete(KUSTOMIZATION, name, self.flux.namespace)
+            client.wait_gone(KUSTOMIZATION, name, self.flux.namespace)
         for kind in (HELM_RELEASE, KUSTOMIZATION):
             found = [each["metadata"] for each in client.objects(kind, labels=labels)]
             found = [each for each in found if each["namespace"] == self.home]
@@ -211,6 +213,7 @@ def test_charts_in_a_registry_are_upgraded_to_the_version_that_was_pushed(
     where = f"oci://{registry.host}/charts"
     settings: Object = {"tenancy": {"namespaces": True}, "charts": where}
     scene = tree(flux, "chart", settings, charts=where, versionSuffix=True)
+    scene.begin()
     check_upgrade(plane, scene)
 
 
@@ -220,15 +223,8 @@ def test_a_tenant_under_lockdown_waits_for_a_queue_and_a_fix_ends_the_wait_for_i
     plane: Plane, locked_down: Flux, tree: Callable[..., Tree]
 ) -> None:
     scene = tree(locked_down, "manifests", tenant())
-    team, client = scene.team, plane.client
-    team.specs["qwen"] = changed(team.specs["qwen"], placement={"queue": "batch"})
-    with queues_full(client):
-        scene.begin()
-        client.wait(JOB, queued_job(scene), team.space, lambda job: job["spec"]["suspend"], "suspended", 60)
-        scene.wait("chat", partial(says, text="dependency"), "waiting")
-        assert client.find(DEPLOYMENT, "chat", team.space) is None
-    # What Kueue does when there is quota.
-    client.patch(JOB, queued_job(scene), team.space, {"spec": {"suspend": False}})
+    team = scene.team
+    begin_with_full_queue(scene)
     scene.wait_ready()
     writers = {entry.user for entry in plane.audit.writes_since(0, namespace=team.space)}
     assert f"system:serviceaccount:{team.space}:{ACCOUNT}" in writers
@@ -244,10 +240,21 @@ def test_a_tenant_under_lockdown_waits_for_a_queue_and_a_fix_ends_the_wait_for_i
     scene.remove()
 
 
-def queued_job(scene: Tree) -> str:
-    """The name of the Model's Job."""
-    (job,) = (obj for obj in scene.team.of_app(scene.publisher.files(), "qwen") if obj["kind"] == "Job")
-    return str(job["metadata"]["name"])
+def begin_with_full_queue(scene: Tree) -> None:
+    """See that the Job of a Model waits in its queue, and that the app which needs the Model waits with it."""
+    team, client = scene.team, scene.plane.client
+    team.specs["qwen"] = changed(team.specs["qwen"], placement={"queue": "batch"})
+    with queues_full(client):
+        scene.begin()
+        wait_until(
+            lambda: any(job["spec"].get("suspend") for job in client.objects(JOB, team.space)), "queued", 60
+        )
+        scene.wait("chat", partial(says, text="dependency"), "waiting")
+        assert not is_true(scene.object("qwen"), "Ready")
+        assert client.find(DEPLOYMENT, "chat", team.space) is None
+    # What Kueue does when there is quota.
+    (job,) = client.objects(JOB, team.space)
+    client.patch(JOB, job["metadata"]["name"], team.space, {"spec": {"suspend": False}})
 
 
 def says(obj: Object, text: str) -> bool:
@@ -329,13 +336,13 @@ def test_a_tenant_under_lockdown_takes_tree_and_charts_from_a_registry(
     where, artifact = f"oci://{registry.host}/tenant/charts", f"oci://{registry.host}/tenant/tree"
     settings = {**tenant(oci=artifact, secret=REGISTRY_SECRET), "charts": where}
     scene = tree(locked_down, "chart", settings, charts=where, manifests=artifact, versionSuffix=True)
+    begin_with_full_queue(scene)
     check_upgrade(plane, scene)
 
 
 def check_upgrade(plane: Plane, scene: Tree) -> None:
     """See that releases are installed, and that a changed spec upgrades its own release and no other."""
     team = scene.team
-    scene.begin()
     scene.wait_ready()
     team.specs["chat"] = changed(CHAT, contextLength=4096)
     scene.publish()
