@@ -30,6 +30,7 @@ PAUSE = "kaigen.test/pause:1"
 _SUITE = "trixie"
 _PACKAGES = "python3,python3-venv,python3-pip,ca-certificates"
 _ROOT = Path(__file__).parents[2]
+_CACHES = (".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache")
 _CERTIFICATES = Path("/etc/ssl/certs")
 _PIP = Path("/etc/pip.conf")
 
@@ -74,7 +75,7 @@ def runtime_image(name: str) -> Path:
     Raises:
         ImageFailed: it could not be built.
     """
-    return build(default_image(name), _ROOT / "runtimes" / name, ignore=("tests", ".venv"))
+    return build(default_image(name), _ROOT / "runtimes" / name, ignore=("tests", *_CACHES))
 
 
 def _build_from(reference: str, dockerfile: str, *programs: Path) -> Path:
@@ -174,9 +175,9 @@ def _kept(name: str, make: Callable[[Path], None]) -> Path:
     """Return a kept archive, made first if it is missing. It appears whole or not at all."""
     archive = _folder() / name
     if archive.exists():
-        # Another run may be building a large image.
         return archive
-    with (_folder() / "lock").open("w") as lock:
+    # A lock for each image: another run may be building a large one.
+    with (_folder() / f"{name.partition('-')[0]}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not archive.exists():
             draft = archive.with_suffix(".new")
@@ -197,16 +198,22 @@ def _run(argv: Sequence[str]) -> None:
 def builder_environment() -> Mapping[str, str]:
     """Settings of podman and buildah: storage of their own, and no more than this machine allows."""
     folder = _folder()
-    storage = folder / "storage.conf"
-    storage.write_text(
-        f'[storage]\ndriver = "overlay"\ngraphroot = {json.dumps(str(folder / "storage"))}\n'
-        f"runroot = {json.dumps(str(folder / 'run'))}\n"
-    )
-    containers = folder / "containers.conf"
-    containers.write_text(
-        '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n'
-        '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n'
-    )
+    storage, containers = folder / "storage.conf", folder / "containers.conf"
+    for path, text in (
+        (
+            storage,
+            f'[storage]\ndriver = "overlay"\ngraphroot = {json.dumps(str(folder / "storage"))}\n'
+            f"runroot = {json.dumps(str(folder / 'run'))}\n",
+        ),
+        (
+            containers,
+            '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n'
+            '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n',
+        ),
+    ):
+        # A build of another run may be reading it.
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
     return os.environ | {
         "CONTAINERS_STORAGE_CONF": str(storage),
         "CONTAINERS_CONF": str(containers),
