@@ -44,6 +44,28 @@ class HashedName(Expr, frozen=True):
         return hash((self.helper,))
 
 
+class ContentName(Expr, frozen=True):
+    """The release's name with a suffix and a hash of the object's content, which running pods must not see change.
+
+    Attributes:
+        suffix: what follows the release's name.
+        content: the content, as text.
+    """
+
+    suffix: str
+    content: Expr
+
+    def value(self, scope: Scope) -> str:
+        return f"{scope.release}{self.suffix}-{sha256_hex(str(self.content.value(scope)))[:DIGEST_LENGTH]}"
+
+    def pipeline(self) -> str:
+        digest = f"{self.content.pipeline()} | sha256sum | trunc {DIGEST_LENGTH}"
+        return f'printf "%s{self.suffix}-%s" .Release.Name ({digest})'
+
+    def settings(self) -> Iterator[Setting]:
+        return self.content.settings()
+
+
 def spec_digest(spec: Mapping[str, Json]) -> str:
     """Return the hash at the end of a Job's name: of all fields that are immutable.
 

@@ -12,6 +12,7 @@ from msgspec import Struct, to_builtins
 
 from kaigen.compile.field_expressions import HashedName
 from kaigen.gitops.own_kinds import DATA_KINDS
+from kaigen.kubernetes.kind_table import find_kind
 from kaigen.kubernetes.manifest import mapping
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.kubernetes.queues import is_queued
@@ -76,6 +77,12 @@ class AppFacts(Struct, frozen=True):
     def key(self) -> AppKey:
         """The namespace and name."""
         return (self.namespace, self.name)
+
+    @property
+    def only_runs(self) -> bool:
+        """Whether all its pods run to completion."""
+        lifecycles = {find_kind(version, kind).lifecycle for version, kind in self.kinds} - {""}
+        return lifecycles == {"run"}
 
     @property
     def namespaced_kinds(self) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES
 from kaigen.compile.expressions import JsonText, Tree
 from kaigen.compile.job.checks import check_job
 from kaigen.compile.job.nodes import MASTER_PORT
-from kaigen.compile.job.pod import FETCH_INPUTS, params_setting, pod_spec
+from kaigen.compile.job.pod import FETCH_INPUTS, params_name, params_setting, pod_spec
 from kaigen.compile.job.resolution import JobResolution, Workload, resolve_job
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.pod_template import pod_template
@@ -65,7 +65,7 @@ def _params_map(resolution: JobResolution) -> Object:
         body={
             "apiVersion": "v1",
             "kind": "ConfigMap",
-            "metadata": resolution.frame.metadata("-params", _COMPONENT),
+            "metadata": resolution.frame.metadata("", _COMPONENT, name=params_name(resolution)),
             "data": {"params.json": JsonText(params_setting(resolution))},
         },
     )

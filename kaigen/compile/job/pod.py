@@ -16,7 +16,8 @@ from kaigen.compile.builders.pods import (
 )
 from kaigen.compile.builders.variables import variables_of
 from kaigen.compile.builders.weights import inputs_container
-from kaigen.compile.expressions import Item, Release, Setting, Text, Tree
+from kaigen.compile.expressions import Expr, Item, JsonText, Release, Setting, Text, Tree
+from kaigen.compile.field_expressions import ContentName
 from kaigen.compile.job.nodes import node_defaults, node_variables, subdomain
 from kaigen.compile.job.resolution import JobResolution
 from kaigen.kinds.blocks import Image
@@ -60,6 +61,11 @@ def params_setting(resolution: JobResolution) -> Setting:
     return Setting("params", params, "Parameters of the Job.", schema, origin=("spec", "params"))
 
 
+def params_name(resolution: JobResolution) -> Expr:
+    """Return the name of the ConfigMap with the parameters: another one for each run, whose pods read it as a file."""
+    return ContentName("-params", JsonText(params_setting(resolution)))
+
+
 def container_mounts(resolution: JobResolution) -> list[Mapping[str, Tree]]:
     """Return the volume mounts of the container."""
     weights, output, inputs = resolution.weights, resolution.output, resolution.inputs
@@ -83,7 +89,7 @@ def _volumes(resolution: JobResolution) -> list[Tree]:
         claim = Release("" if naming.plain else "-output")
         volumes.append({"name": naming.volume, "persistentVolumeClaim": {"claimName": claim}})
     if resolution.spec.params:
-        volumes.append({"name": "params", "configMap": {"name": Release("-params")}})
+        volumes.append({"name": "params", "configMap": {"name": params_name(resolution)}})
     if resolution.inputs:
         volumes.append(scratch_volume(resources.scratch_limit, "inputs"))
     volumes.append(scratch_volume(resources.scratch_limit))

@@ -206,7 +206,11 @@ def _source(delivery: Delivery, app: AppFacts) -> Object:
 
 def _options(apps: Iterable[AppFacts]) -> list[str]:
     found = list(apps)
-    options = ["ServerSideApply=true", "PruneLast=true"]
+    options = ["ServerSideApply=true"]
+    # With PruneLast, the Job of a changed spec would run to its end before the Job that it replaces is deleted, and
+    # both would write to the same volume.
+    if not found or not all(app.only_runs for app in found):
+        options.append("PruneLast=true")
     if any(app.scaled for app in found):
         options.append("RespectIgnoreDifferences=true")
     if found and all(app.replaces for app in found):

@@ -311,3 +311,27 @@ def test_the_root_may_make_applications_only(rendered: Callable[..., Rendered]) 
     assert (
         files["_argocd/bootstrap/application.yaml"]["spec"]["source"]["path"] == "rendered/prod/_argocd/apps"
     )
+
+
+SERVICE = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Topology
+metadata: {name: serve}
+spec:
+  engine: container
+  image: docker.io/acme/serve:1.0
+  model: qwen
+"""
+
+
+def test_the_job_of_a_changed_spec_does_not_run_next_to_the_one_it_replaces(
+    rendered: Callable[..., Rendered],
+) -> None:
+    found = applications(rendered("dev", (MODEL, JOB, SERVICE), argocd=ARGOCD))
+    last = {
+        name.rpartition(".")[2]
+        for name, body in found.items()
+        if "PruneLast=true" in body["spec"]["syncPolicy"]["syncOptions"]
+    }
+    assert "serve" in last
+    assert last.isdisjoint({"qwen", "tune"})
