@@ -24,6 +24,7 @@ from tests.cluster.plane import Plane
 from tests.cluster.services import tiny_hub
 from tests.cluster.team import Team
 from tests.cluster.tools.parts import ToolsMissing, locate
+from tests.cluster.traefik import Traefik
 
 _LOGS = pytest.StashKey[list[str]]()
 _OUTPUT = "plane-logs"
@@ -159,6 +160,12 @@ def node_groups(node: Node) -> GroupControllers:
 def argocd(plane: Plane) -> ArgoCD:
     """Argo CD's controllers on the plane; they end with it."""
     return ArgoCD(plane)
+
+
+@pytest.fixture(scope="session")
+def traefik(node: Node) -> Traefik:
+    """Traefik next to the real node; it ends with it."""
+    return Traefik(node)
 
 
 @pytest.fixture(scope="session")

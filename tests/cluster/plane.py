@@ -206,10 +206,10 @@ class Plane:
         """Start another process of the plane; ``argv`` begins with the program's path."""
         self.processes.start(Command(name, argv, env or {}))
 
-    def listens(self, port: int) -> bool:
-        """Return whether a process of the plane listens on a port of loopback."""
+    def listens(self, port: int, host: str = _HOST) -> bool:
+        """Return whether a process of the plane listens on a port."""
         with self.network.entered():
-            return listening(port)
+            return listening(port, host)
 
     def _start_etcd(self, port: int, peers: int, data: Path) -> None:
         url, peer_url = f"http://{_HOST}:{port}", f"http://{_HOST}:{peers}"

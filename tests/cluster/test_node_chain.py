@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import http.client
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,14 +13,16 @@ import pytest
 
 from kaigen.pipeline.result import Compiled
 from runtimes.downloader.tests.hub import COMMIT, REPO, Hub
-from tests.cluster.apps import JOB, compiled, job_name
+from tests.cluster.apps import JOB, POD, compiled, job_name
 from tests.cluster.argocd import ArgoCD
 from tests.cluster.client import Object, is_true
 from tests.cluster.git import Repository
 from tests.cluster.images import BASE
 from tests.cluster.node import Node
+from tests.cluster.processes import wait_until
 from tests.cluster.team import ARGOCD, Team, bootstrap_argocd, remove_applications, wait_application
 from tests.cluster.test_node import WEIGHTS, install, spec
+from tests.cluster.traefik import CLASS, Traefik
 
 DEPLOYMENT = "apps/v1/Deployment"
 FACTOR = 3
@@ -46,6 +50,20 @@ for attempt in range(600):
         print(error, flush=True)
         time.sleep(0.5)
 print(hashlib.sha256(answer).hexdigest())
+"""
+RUN = """
+import json, signal, time
+run = json.load(open("/etc/kaigen/params.json"))["run"]
+end = time.time() + (600 if run == 1 else 2)
+def stop(*_):
+    global end
+    end = time.time() + 3
+signal.signal(signal.SIGTERM, stop)
+with open("/output/log", "a") as log:
+    while time.time() < end:
+        print(run, file=log, flush=True)
+        time.sleep(0.1)
+print(open("/output/log").read())
 """
 SMALL = {"cpu": "50m", "memory": "128Mi"}
 
@@ -94,6 +112,17 @@ def wait_complete(node: Node, namespace: str, app: Compiled) -> str:
     return printed.strip().rpartition("\n")[2]
 
 
+def get(node: Node, host: str, path: str) -> tuple[int, bytes]:
+    """Send a request for a host to the node's address; return status and body."""
+    connection = http.client.HTTPConnection(node.network.host, timeout=30)
+    with node.network.entered():
+        connection.connect()
+    with contextlib.closing(connection):
+        connection.request("GET", path, headers={"Host": host})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+
+
 def is_ready(deployment: Object) -> bool:
     return bool(deployment.get("status", {}).get("readyReplicas") == 1)
 
@@ -101,13 +130,27 @@ def is_ready(deployment: Object) -> bool:
 @pytest.mark.ran("ServiceAccount", "Role", "RoleBinding", by=("node", "downloader"))
 @pytest.mark.ran("PersistentVolumeClaim", "ConfigMap", "Job", "Deployment", "Service", by="node")
 @pytest.mark.parametrize(
-    "form",
-    ["manifests", pytest.param("chart", marks=pytest.mark.ran("Pod", by="node"))],
+    ("form", "route"),
+    [
+        pytest.param(
+            "manifests",
+            {"ingress": {"className": CLASS}},
+            marks=pytest.mark.ran("Ingress", by=("node", "traefik")),
+        ),
+        pytest.param(
+            "chart",
+            {"gateway": {"className": CLASS}},
+            marks=pytest.mark.ran("Pod", "Gateway", "HTTPRoute", by=("node", "traefik")),
+        ),
+    ],
+    ids=["manifests", "chart"],
 )
 def test_a_tuned_model_is_served(
-    node: Node, node_namespace: str, hub: Hub, tmp_path: Path, form: str
+    node: Node, traefik: Traefik, node_namespace: str, hub: Hub, tmp_path: Path, form: str, route: Object
 ) -> None:
-    apps = compiled(tmp_path / "specs", list(chain(hub).values()), node_namespace, "generic")
+    host = f"{node_namespace[-6:]}.test"
+    specs = chain(hub, {"host": host, **route})
+    apps = compiled(tmp_path / "specs", list(specs.values()), node_namespace, "generic")
     add: Callable[[str], None] = lambda name: install(node, {name: apps[name]}, form, tmp_path / "charts")  # noqa: E731
     # The Job starts before its model is there, and waits; the service does not wait for the Job.
     for name in ("ask", "tune", "tiny"):
@@ -115,6 +158,8 @@ def test_a_tuned_model_is_served(
     assert wait_complete(node, node_namespace, apps["tune"]) == "tuned"
     add("tuned")
     assert wait_complete(node, node_namespace, apps["ask"]) == TUNED
+    wait_until(lambda: get(node, host, "/model.safetensors")[0] == 200, "the route leads to the service", 60)
+    assert hashlib.sha256(get(node, host, "/model.safetensors")[1]).hexdigest() == TUNED
     if form == "chart":
         for name in apps:
             node.run("helm", "test", name, "--namespace", node_namespace, "--timeout", "120s")
@@ -143,6 +188,39 @@ def test_argocd_runs_the_chain_in_its_order(
         assert printed.strip().endswith(TUNED)
     finally:
         remove_applications(node, node_argocd, team.environment)
+
+
+def run_spec(number: int) -> dict[str, Object]:
+    """Return a Job that appends its number to a file of its output, also for some seconds after SIGTERM."""
+    fields = {"params": {"run": number}, "output": {"volume": {"size": "1Gi"}}, "resources": SMALL}
+    return {"run": spec("Job", "run", image=BASE, command=["python", "-c", RUN], **fields)}
+
+
+@pytest.mark.ran("ConfigMap", "Job", "PersistentVolumeClaim", by=("node", "argocd"))
+def test_a_changed_run_starts_after_the_old_one_has_ended(
+    node: Node, node_argocd: ArgoCD, node_namespace: str, tmp_path: Path
+) -> None:
+    repository = Repository(tmp_path / "repository")
+    team = Team(tmp_path / "team", repository.url, node_namespace[-6:], ARGOCD, run_spec(1), node_namespace)
+    files = team.files()
+    repository.commit(files)
+    bootstrap_argocd(node, team, files)
+    try:
+        wait_until(lambda: any(map(is_running, node.client.objects(POD, team.space))), "the first run writes")
+        team.specs = run_spec(2)
+        revision = repository.commit(team.files())
+        wait_application(node, node_argocd, team.name(team.space, "run"), revision)
+        (job,) = jobs_of(node, team.space)
+        name = job["metadata"]["name"]
+        printed = node.run("kubectl", "logs", "--namespace", team.space, f"job/{name}").stdout.split()
+        assert printed == sorted(printed)
+        assert set(printed) == {"1", "2"}
+    finally:
+        remove_applications(node, node_argocd, team.environment)
+
+
+def is_running(pod: Object) -> bool:
+    return is_true(pod, "Ready")
 
 
 def jobs_of(node: Node, namespace: str) -> list[Object]:

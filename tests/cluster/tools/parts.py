@@ -217,6 +217,12 @@ NODE_PARTS = (
         packages={"coredns": "github.com/coredns/coredns"},
         cold=1,
     ),
+    Part(
+        name="traefik",
+        module="github.com/traefik/traefik/v3",
+        packages={"traefik": "github.com/traefik/traefik/v3/cmd/traefik"},
+        cold=5,
+    ),
 )
 """Programs of a real node in addition to the control plane: runtime, network, volumes, DNS."""
 
