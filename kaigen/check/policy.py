@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from kaigen.check import codes
+from kaigen.check.amounts import claim_findings, scratch_findings
 from kaigen.check.kind_policies import kind_findings
 from kaigen.check.names import metadata_findings, object_name_findings, pod_name_findings
 from kaigen.check.pod_security_findings import security_findings
@@ -42,6 +43,7 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Probl
         *object_name_findings(obj),
         *metadata_findings(metadata, ("metadata",)),
         *kind_findings(obj),
+        *claim_findings(obj),
         *secret_findings(obj),
     ]
     if "namespace" in metadata and is_cluster_scoped(str(obj.get("apiVersion")), str(obj.get("kind"))):
@@ -62,6 +64,7 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Probl
             findings += metadata_findings(template.metadata, (*template.path, "metadata"))
         found = containers(template)
         findings += pod_name_findings(template, found)
+        findings += scratch_findings(template)
         findings += security_findings(template, pod_security)
         for container in found:
             findings += resource_findings(template, container)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 
 from kaigen.check import codes
+from kaigen.check.amounts import STANDARD, amount_problems
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.manifest import Object, Path, mapping
-from kaigen.kubernetes.names import is_qualified
 from kaigen.kubernetes.pods import Container, PodTemplate
-from kaigen.kubernetes.quantities import NANO, nano
-
-STANDARD = frozenset({"cpu", "ephemeral-storage", "memory"})
-BYTES = ("memory", "ephemeral-storage", "storage")
+from kaigen.kubernetes.quantities import nano
 
 
 def resource_findings(template: PodTemplate, container: Container) -> Iterator[Problem]:
@@ -48,7 +44,7 @@ def resource_findings(template: PodTemplate, container: Container) -> Iterator[P
     for field, amounts in (("requests", requests), ("limits", limits)):
         for name, value in amounts.items():
             if isinstance(value, (str, int, float)):
-                for code, message, hint in _amount_problems(name, value):
+                for code, message, hint in amount_problems(name, value):
                     yield Problem(code, message, (*path, field, name), hint)
     yield from _agreement(requests, limits, path)
 
@@ -56,28 +52,6 @@ def resource_findings(template: PodTemplate, container: Container) -> Iterator[P
 def _amounts(value: object) -> Object:
     """Return the amounts of a mapping; the schema check reports keys that are not strings."""
     return {k: v for k, v in mapping(value).items() if isinstance(k, str)}
-
-
-@lru_cache(maxsize=10_000, typed=True)
-def _amount_problems(name: str, value: str | float) -> tuple[tuple[str, str, str], ...]:
-    """Return code, message and hint of each problem of one amount."""
-    amount = nano(value)
-    if amount is None:
-        return ()
-    problems = []
-    if amount < 0:
-        problems.append((codes.AMOUNT_DOUBTFUL, f"{name} must not be negative: {value}", ""))
-    elif name in BYTES and amount % NANO:
-        hint = f"did you mean {str(value).removesuffix('m')}Mi?" if str(value).endswith("m") else ""
-        problems.append((codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of bytes", hint))
-    if name in STANDARD or name.startswith("hugepages-"):
-        return tuple(problems)
-    if "/" not in name or not is_qualified(name):
-        hint = "use the full name of the device, such as nvidia.com/gpu" if "/" not in name else ""
-        problems.append((codes.RESOURCE_NAME_INVALID, f"unknown resource `{name}`", hint))
-    elif amount % NANO:
-        problems.append((codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of devices", ""))
-    return tuple(problems)
 
 
 def _agreement(requests: Object, limits: Object, path: Path) -> Iterator[Problem]:

@@ -371,3 +371,41 @@ def test_values_of_the_wrong_type_are_ignored(kind: str, junk: object) -> None:
                 obj = example(kind)
                 at(obj, place)[field] = junk
                 check_policy(obj)
+
+
+def test_sizes_of_volumes_without_a_unit_are_reported() -> None:
+    requests: dict[str, Any] = {"spec": {"resources": {"requests": {"storage": 50}}}}
+    claim: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "a"},
+        **requests,
+    }
+    volumes = [
+        {"name": "cache", "emptyDir": {"sizeLimit": "10"}},
+        {"name": "fast", "ephemeral": {"volumeClaimTemplate": requests}},
+        {"name": "whole", "emptyDir": {"sizeLimit": "1Gi"}},
+        {"name": "free", "emptyDir": {}},
+    ]
+    pod = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [], "volumes": volumes}}
+    owner: dict[str, Any] = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "a"},
+        "spec": {"template": pod, "volumeClaimTemplates": [{"metadata": {"name": "a"}, **requests}]},
+    }
+    found = [
+        (problem.where, problem.message, problem.hint)
+        for obj in (claim, owner)
+        for problem in check_policy(obj, pod_security="privileged")
+        if problem.code == "KG0563"
+    ]
+    fifty = ("storage 50 is 50 bytes", "did you mean `50Gi`?")
+    template = "spec.template.spec.volumes"
+    size = "spec.resources.requests.storage"
+    assert found == [
+        (size, *fifty),
+        (f"spec.volumeClaimTemplates[0].{size}", *fifty),
+        (f"{template}[0].emptyDir.sizeLimit", "storage 10 is 10 bytes", "did you mean `10Gi`?"),
+        (f"{template}[1].ephemeral.volumeClaimTemplate.{size}", *fifty),
+    ]

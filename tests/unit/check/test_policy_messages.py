@@ -170,6 +170,12 @@ def test_a_config_map_has_two_limits(size: int, message: str, hint: str) -> None
             ("requests.memory", "memory 512m is not a whole number of bytes", "did you mean 512Mi?")]),
         ({"ephemeral-storage": "0.5"}, {}, [
             ("requests.ephemeral-storage", "ephemeral-storage 0.5 is not a whole number of bytes", "")]),
+        ({"memory": 16}, {}, [("requests.memory", "memory 16 is 16 bytes", "did you mean `16Gi`?")]),
+        ({"memory": "512"}, {}, [("requests.memory", "memory 512 is 512 bytes", "did you mean `512Mi`?")]),
+        ({"memory": 134217728, "cpu": 96}, {}, []),
+        ({"cpu": 4000}, {}, [("requests.cpu", "cpu 4000 is 4000 CPUs", "did you mean `4000m`?")]),
+        ({"ephemeral-storage": 20}, {}, [
+            ("requests.ephemeral-storage", "ephemeral-storage 20 is 20 bytes", "did you mean `20Gi`?")]),
         ({"cpu": "-1"}, {}, [("requests.cpu", "cpu must not be negative: -1", "")]),
         ({"cpu": "0"}, {"memory": "1Gi"}, []),
         ({}, {"gpu": 1}, [

@@ -1,0 +1,98 @@
+"""Checks of amounts: whole numbers, known resources, and units that were probably forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+from kaigen.check import codes
+from kaigen.diagnostics.problem import Problem
+from kaigen.kubernetes.kind_table import kind_of
+from kaigen.kubernetes.manifest import Object, Path, entries, mapping
+from kaigen.kubernetes.names import is_qualified
+from kaigen.kubernetes.pods import PodTemplate
+from kaigen.kubernetes.quantities import NANO, nano
+
+STANDARD = frozenset({"cpu", "ephemeral-storage", "memory"})
+BYTES = ("memory", "ephemeral-storage", "storage")
+_FEW_BYTES = 2**20 * NANO
+"""No container starts with less memory, and no driver makes a smaller volume."""
+_MANY_CPUS = 1000 * NANO
+"""No node has as many."""
+_CLAIM = "PersistentVolumeClaim"
+
+
+def claim_findings(obj: Object) -> Iterator[Problem]:
+    """Check the sizes of a PersistentVolumeClaim, or of the claims that a workload makes for its pods."""
+    row = kind_of(obj)
+    if row.type == _CLAIM:
+        yield from _requested(obj, ())
+    for dotted in row.claim_templates:
+        steps = dotted.split(".")
+        found: object = obj
+        for step in steps:
+            found = mapping(found).get(step)
+        for number, claim in entries(found):
+            yield from _requested(claim, (*steps, number))
+
+
+def scratch_findings(template: PodTemplate) -> Iterator[Problem]:
+    """Check the sizes of the volumes that a pod has while it runs."""
+    for number, volume in entries(template.spec.get("volumes")):
+        path = (*template.path, "spec", "volumes", number)
+        limit = mapping(volume.get("emptyDir")).get("sizeLimit")
+        if isinstance(limit, (str, int)):
+            yield from _problems("storage", limit, (*path, "emptyDir", "sizeLimit"))
+        claim = mapping(mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
+        yield from _requested(claim, (*path, "ephemeral", "volumeClaimTemplate"))
+
+
+def _requested(claim: Object, path: Path) -> Iterator[Problem]:
+    size = mapping(mapping(mapping(claim.get("spec")).get("resources")).get("requests")).get("storage")
+    if isinstance(size, (str, int)):
+        yield from _problems("storage", size, (*path, "spec", "resources", "requests", "storage"))
+
+
+def _problems(name: str, value: str | float, path: Path) -> Iterator[Problem]:
+    for code, message, hint in amount_problems(name, value):
+        if code == codes.AMOUNT_DOUBTFUL:
+            yield Problem(code, message, path, hint)
+
+
+@lru_cache(maxsize=10_000, typed=True)
+def amount_problems(name: str, value: str | float) -> tuple[tuple[str, str, str], ...]:
+    """Return code, message and hint of each problem of one amount."""
+    amount = nano(value)
+    if amount is None:
+        return ()
+    problems = []
+    if amount < 0:
+        problems.append((codes.AMOUNT_DOUBTFUL, f"{name} must not be negative: {value}", ""))
+    elif name in BYTES and amount % NANO:
+        hint = f"did you mean {str(value).removesuffix('m')}Mi?" if str(value).endswith("m") else ""
+        problems.append((codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of bytes", hint))
+    elif name in BYTES and 0 < amount < _FEW_BYTES and _is_bare(value):
+        message = f"{name} {value} is {value} bytes"
+        problems.append(
+            (codes.AMOUNT_DOUBTFUL, message, f"did you mean `{value}{_likely_unit(name, amount)}`?")
+        )
+    elif name == "cpu" and amount >= _MANY_CPUS and _is_bare(value):
+        problems.append((codes.AMOUNT_DOUBTFUL, f"cpu {value} is {value} CPUs", f"did you mean `{value}m`?"))
+    if name in STANDARD or name.startswith("hugepages-"):
+        return tuple(problems)
+    if "/" not in name or not is_qualified(name):
+        hint = "use the full name of the device, such as nvidia.com/gpu" if "/" not in name else ""
+        problems.append((codes.RESOURCE_NAME_INVALID, f"unknown resource `{name}`", hint))
+    elif amount % NANO:
+        problems.append((codes.AMOUNT_DOUBTFUL, f"{name} {value} is not a whole number of devices", ""))
+    return tuple(problems)
+
+
+def _is_bare(value: str | float) -> bool:
+    """Whether an amount has no unit."""
+    return str(value).isdigit()
+
+
+def _likely_unit(name: str, amount: int) -> str:
+    """Return the unit of a number of bytes that was probably meant."""
+    return "Mi" if name == "memory" and amount >= 128 * NANO else "Gi"
