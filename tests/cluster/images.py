@@ -52,11 +52,11 @@ def archives(*names: str) -> list[Path]:
         ImageFailed: one could not be built.
         ToolsMissing: a program is missing.
     """
-    sandbox = _build_from(PAUSE, f'FROM {BASE}\nENTRYPOINT ["sleep", "infinity"]\n')
-    kubectl = _build_from(
+    sandbox = build_from(PAUSE, f'FROM {BASE}\nENTRYPOINT ["sleep", "infinity"]\n')
+    kubectl = build_from(
         default_image("kubectl"),
         'FROM scratch\nCOPY kubectl /bin/kubectl\nENTRYPOINT ["/bin/kubectl"]\n',
-        locate()["kubectl"],
+        {"kubectl": locate()["kubectl"].read_bytes()},
     )
     return [base(), sandbox, kubectl, *(runtime_image(name) for name in names)]
 
@@ -78,12 +78,23 @@ def runtime_image(name: str) -> Path:
     return build(default_image(name), _ROOT / "runtimes" / name, ignore=("tests", *_CACHES))
 
 
-def _build_from(reference: str, dockerfile: str, *programs: Path) -> Path:
+def build_from(reference: str, dockerfile: str, files: Mapping[str, bytes] | None = None) -> Path:
+    """Return the archive of an image built from a Dockerfile.
+
+    Args:
+        reference: the image's name.
+        dockerfile: the text of the Dockerfile.
+        files: what it copies, by name.
+
+    Raises:
+        ImageFailed: it could not be built.
+    """
     with tempfile.TemporaryDirectory() as folder:
         context = Path(folder)
         (context / "Dockerfile").write_text(dockerfile)
-        for program in programs:
-            shutil.copy(program, context / program.name)
+        for name, content in (files or {}).items():
+            (context / name).write_bytes(content)
+            (context / name).chmod(0o755)
         return build(reference, context)
 
 
