@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.config.settings import Config
 from kaigen.diagnostics.category import FIELDS
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.kinds.input_documents import InputDocuments
+from kaigen.kinds.input_documents import InputDocuments, object_name
 from kaigen.pipeline.document import is_kubernetes_object, read_document
 from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others, relative_path
 from kaigen.system.lazy_import import lazy_imports
@@ -185,6 +186,9 @@ def lower_specs(parsed: ParsedSource, config: Config, documents: InputDocuments)
 def add_objects(loaded: LoadedSource, config: Config, consumed: Sequence[Document]) -> LoadedSource:
     """Return a file with its Kubernetes objects, passed through or reported.
 
+    An object that a spec of the same file uses, such as the PersistentVolumeClaim of a Workspace, passes through even
+    without `passthrough: true`.
+
     Args:
         loaded: the file with its specs.
         config: the repository's settings.
@@ -195,7 +199,11 @@ def add_objects(loaded: LoadedSource, config: Config, consumed: Sequence[Documen
         for document in loaded.parsed.documents
         if is_kubernetes_object(document) and not any(document is other for other in consumed)
     ]
-    return _add(loaded, objects, config, InputDocuments()) if objects else loaded
+    used = [document for document in objects if object_name(document.data) in loaded.lookups]
+    others = [document for document in objects if not any(document is each for each in used)]
+    if used:
+        loaded = _add(loaded, used, replace(config, passthrough=True), InputDocuments())
+    return _add(loaded, others, config, InputDocuments()) if others else loaded
 
 
 def _add(

@@ -298,3 +298,21 @@ def test_compat_of_the_newer_version_has_no_port_of_torchrun() -> None:
     assert [port["port"] for port in objects(document)["Service"]["spec"]["ports"]] == [80]
     mounts = {mount["name"]: mount["mountPath"] for mount in engine(document)["volumeMounts"]}
     assert mounts["cache"] == "/workspace/weights"
+
+
+def test_weights_of_the_transformers_runtime_are_written_to_a_folder_of_a_volume() -> None:
+    """With `compat`, as without it: the root file system is read-only."""
+    for compat in ("true", "false"):
+        own = {"kaito.sh/runtime": "transformers", "kaigen.dev/compat": compat}
+        found = pod(annotated(own))
+        (fetch,) = found["initContainers"]
+        variables = {each["name"]: each.get("value", "") for each in fetch.get("env", [])}
+        given = [*fetch.get("args", []), *variables.values()]
+        mounts = [mount["mountPath"] for mount in fetch["volumeMounts"]]
+        model = next(
+            argument.partition("=")[2]
+            for argument in found["containers"][0]["args"]
+            if "--model=" in argument
+        )
+        assert any(model in text for text in given)
+        assert any(model.startswith(f"{mount}/") for mount in mounts), (model, mounts)

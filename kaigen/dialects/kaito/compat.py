@@ -9,7 +9,7 @@ WORKSPACE = "kaito.sh/workspace"
 SET = "inferenceset.kaito.sh/created-by"
 RAG = "kaito.sh/ragengine"
 
-_FOLDERS = Folders(adapters="/mnt/adapter", cache="/workspace/weights", downloaded="/workspace/tfs/weights")
+_FOLDERS = Folders(adapters="/mnt/adapter", cache="/workspace/weights", downloaded="/workspace/weights/model")
 """Folders of adapters and weights in KAITO's containers."""
 
 

@@ -200,9 +200,9 @@ def _autoscale(draft: Draft, spec: InferenceSetSpecV1Alpha1, lowering: ResourceL
     }
     most = numbers["max-replicas"] or spec.node_count_limit
     if most is None:
-        lowering.error(
-            "KG0413",
-            "the maximum number of replicas is not set",
+        lowering.warning(
+            "KG0414",
+            "it is not scaled, because the maximum number of replicas is not set",
             at,
             f"add `{SCALING}max-replicas`, or `nodeCountLimit`",
         )

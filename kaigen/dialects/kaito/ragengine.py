@@ -291,6 +291,8 @@ class _Server:
         source: dict[str, Any] = (
             {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
         )
+        if claim:
+            self.lowering.uses_claim(claim)
         self.volumes.append({"name": "index", **source})
         self.mounts.append({"name": "index", "mountPath": folder})
         self.set("DEFAULT_VECTOR_DB_PERSIST_DIR", folder)

@@ -295,7 +295,10 @@ def claim_name(volume: dict[str, Any], at: Path, lowering: ResourceLowering) -> 
     claim = volume.get("persistentVolumeClaim")
     name = claim.get("claimName") if isinstance(claim, dict) else None
     if isinstance(name, str) and name and len(volume) == 1:
-        return None if lowering.is_placeholder(name, at, "the name of a PersistentVolumeClaim") else name
+        if lowering.is_placeholder(name, at, "the name of a PersistentVolumeClaim"):
+            return None
+        lowering.uses_claim(name)
+        return name
     sources = ", ".join(f"`{key}`" for key in volume) or "nothing"
     lowering.error(
         "KG0413",

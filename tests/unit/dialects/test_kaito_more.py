@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.rendering import diagnostics_of, objects_of
 from tests.unit.dialects.kaito_case import (
     A100,
     LABELS,
@@ -54,6 +55,17 @@ def test_copies_are_replicas_under_one_service_and_one_name() -> None:
     assert arguments[arguments.index("--served-model-name") + 1] == NAME
 
 
+def test_scaling_without_a_maximum_is_a_warning_and_the_replicas_stay() -> None:
+    annotations = {key: value for key, value in SCALED.items() if not key.endswith("max-replicas")}
+    document = inference_set(annotations=annotations, replicas=2)
+    ((code, path, message),) = warnings(document)
+    assert (code, path) == ("KG0414", 'metadata.annotations["scaledobject.kaito.sh/auto-provision"]')
+    assert message.startswith("it is not scaled")
+    made = objects(document)
+    assert made["Deployment"]["spec"]["replicas"] == 2
+    assert "HorizontalPodAutoscaler" not in made
+
+
 def test_annotations_of_the_template_count_too() -> None:
     template = {
         "metadata": {"labels": {"tier": "gold"}, "annotations": {"kaito.sh/performance-mode": "throughput"}}
@@ -91,13 +103,6 @@ def test_without_prometheus_the_hpa_is_used_with_a_warning() -> None:
 )
 def test_scaling_that_kaigen_does_not_know_is_an_error(change: dict[str, str], code: str) -> None:
     assert [item[0] for item in errors(inference_set({**SCALED, **change}))] == [code]
-
-
-def test_scaling_without_a_limit_is_an_error() -> None:
-    annotations = {key: value for key, value in SCALED.items() if "max" not in key} | PROMETHEUS
-    assert "maximum number of replicas" in errors(inference_set(annotations))[0][2]
-    limited = inference_set(annotations, nodeCountLimit=5)
-    assert objects(limited)["ScaledObject"]["spec"]["maxReplicaCount"] == 5
 
 
 def test_the_node_limit_bounds_the_nodes_that_are_made() -> None:
@@ -285,3 +290,40 @@ def test_roles_that_cannot_be_one_are_errors(second: Object, code: str) -> None:
 def test_settings_of_the_endpoint_picker_are_reported_as_ignored() -> None:
     document = roles(MERGED, eppPluginsConfig="plugins")
     assert [(code, path) for code, path, _ in warnings(document)] == [("KG0405", "spec.eppPluginsConfig")]
+
+
+def test_a_claim_in_the_file_of_the_workspace_that_uses_it_is_rendered_with_it() -> None:
+    text = """
+    apiVersion: v1
+    kind: PersistentVolumeClaim
+    metadata: {name: adapters}
+    spec:
+      accessModes: [ReadOnlyMany]
+      resources: {requests: {storage: 1Gi}}
+    ---
+    apiVersion: kaito.sh/v1beta1
+    kind: Workspace
+    metadata: {name: phi}
+    resource:
+      instanceType: Standard_NC24ads_A100_v4
+      labelSelector: {matchLabels: {pool: phi}}
+    inference:
+      preset: {name: phi-4}
+      config: flags
+      adapters:
+        - source:
+            name: support
+            volumeSource: {persistentVolumeClaim: {claimName: CLAIM}}
+    ---
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: flags}
+    data:
+      inference_config.yaml: |
+        vllm: {max-model-len: 4096}
+    """
+    kinds = [each["kind"] for each in objects_of(text.replace("CLAIM", "adapters"))]
+    assert "PersistentVolumeClaim" in kinds
+    assert "ConfigMap" not in kinds
+    (unused,) = diagnostics_of(text.replace("CLAIM", "others"))
+    assert unused.code == "KG0213"
