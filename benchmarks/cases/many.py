@@ -8,7 +8,8 @@ from benchmarks.bench import Bench
 from benchmarks.results import Table
 
 _KAIGEN = "kaigen, manifests"
-_PYTHON_OR_NODE = ("kapitan", "cdk8s-node", "cdk8s-node-files", "cdk8s-python")
+_TARGETS = {"kapitan": 3, "cdk8s-python": 3, "cdk8s-node-files": 1}
+"""How many times as long as kaigen these peers should take; cdk8s for Node writes the same number of files."""
 
 
 def many(bench: Bench) -> Iterator[Table]:
@@ -30,8 +31,8 @@ def _table(bench: Bench, specs: int) -> Table:
     ]
     table = bench.compare(f"{specs} specs, {len(objects)} objects, from nothing", contenders, _KAIGEN)
     if specs >= 1000:
-        for name in _PYTHON_OR_NODE:
+        for name, target in _TARGETS.items():
             if name in bench.peers:
                 title = bench.peers[name].title
-                table.expect(title, f"{title} compared with kaigen, {specs} specs", 5, at_least=True)
+                table.expect(title, f"{title} compared with kaigen, {specs} specs", target, at_least=True)
     return table
