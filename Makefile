@@ -88,6 +88,9 @@ lock: $(VENV)/.lock ## Resolve requirements/*.txt again (ARGS=--upgrade for the 
 	@$(UV) -o requirements/go.txt requirements/go.in
 	@$(UV) -o requirements/lock.txt requirements/lock.in
 	@$(UV) -o requirements/mutants.txt requirements/mutants.in
+	@$(VENV)/bin/uv pip compile --quiet --python-version 3.13 --python-platform x86_64-manylinux_2_28 --generate-hashes \
+		--custom-compile-command 'make lock' $(ARGS) --override tests/cluster/vllm/overrides.txt \
+		-o tests/cluster/vllm/requirements.txt tests/cluster/vllm/requirements.in
 	@for each in runtimes/*/requirements*.in benchmarks/peers/*.in; do $(UV) -o "$${each%.in}.txt" "$$each" || exit 1; done
 
 clean: ## Remove both virtual environments and every cache

@@ -16,6 +16,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from kaigen.catalog.images import default_images
@@ -101,20 +102,20 @@ def build_from(reference: str, dockerfile: str, files: Mapping[str, bytes] | Non
 def base() -> Path:
     """Return the archive of the base image, made from Debian's packages if needed."""
     digest = hashlib.sha256(f"{BASE} {_SUITE} {_PACKAGES}".encode()).hexdigest()[:16]
-    return _kept(f"base-{digest}.tar", _make_base)
+    return kept(f"base-{digest}.tar", _make_base)
 
 
 def _make_base(archive: Path) -> None:
-    _say(f"{BASE}: making it from Debian's packages (about 2 min)")
-    with tempfile.TemporaryDirectory(dir=_folder()) as scratch:
-        root = Path(scratch) / "root"
-        _run(["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", _SUITE, str(root)])
+    say(f"{BASE}: making it from Debian's packages (about 2 min)")
+    with scratch() as folder:
+        root = folder / "root"
+        run(["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", _SUITE, str(root)])
         (root / "usr/bin/python").symlink_to("python3")
         shutil.rmtree(root / "var/lib/apt/lists")
         shutil.rmtree(root / "var/cache/apt")
-        tree = Path(scratch) / "root.tar"
-        _run(["tar", "--numeric-owner", "-C", str(root), "-cf", str(tree), "."])
-        _run(["podman", "import", "--change", "CMD=python3", str(tree), BASE])
+        tree = folder / "root.tar"
+        run(["tar", "--numeric-owner", "-C", str(root), "-cf", str(tree), "."])
+        run(["podman", "import", "--change", "CMD=python3", str(tree), BASE])
     _push(BASE, archive)
 
 
@@ -136,17 +137,38 @@ def build(reference: str, folder: Path, ignore: Sequence[str] = ()) -> Path:
     name = reference.rpartition("/")[2].partition(":")[0]
 
     def make(archive: Path) -> None:
-        _say(f"{reference}: building")
-        # The packages' index is reached as on the machine itself.
-        mounts = [f"--volume={path}:{path}:ro" for path in (_CERTIFICATES, _PIP) if path.exists()]
-        with tempfile.TemporaryDirectory(dir=_folder()) as scratch:
-            context = Path(scratch) / "context"
-            shutil.copytree(folder, context, ignore=shutil.ignore_patterns(*ignore, "__pycache__"))
-            options = ["--isolation=chroot", "--pull=never", *mounts, "--tag", reference]
-            _run(["buildah", "bud", *options, str(context)])
-        _push(reference, archive)
+        say(f"{reference}: building")
+        with scratch() as context:
+            ignored = shutil.ignore_patterns(*ignore, "__pycache__")
+            shutil.copytree(folder, context, ignore=ignored, dirs_exist_ok=True)
+            build_in_place(reference, context, archive)
 
-    return _kept(f"{name}-{digest.hexdigest()[:16]}.tar", make)
+    return kept(f"{name}-{digest.hexdigest()[:16]}.tar", make)
+
+
+def build_in_place(reference: str, context: Path, archive: Path) -> None:
+    """Build an image from a folder's Dockerfile, without looking for one that is kept.
+
+    Args:
+        reference: the image's name.
+        context: the build context.
+        archive: where it goes.
+
+    Raises:
+        ImageFailed: it could not be built.
+    """
+    # The packages' index is reached as on the machine itself.
+    mounts = [f"--volume={path}:{path}:ro" for path in (_CERTIFICATES, _PIP) if path.exists()]
+    options = ["--isolation=chroot", "--pull=never", *mounts, "--tag", reference]
+    run(["buildah", "bud", *options, str(context)])
+    _push(reference, archive)
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Create a folder for a build, next to the kept archives, and remove it."""
+    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+        yield Path(folder)
 
 
 def _files(folder: Path, ignore: Sequence[str]) -> Iterator[Path]:
@@ -157,7 +179,7 @@ def _files(folder: Path, ignore: Sequence[str]) -> Iterator[Path]:
 
 
 def _push(reference: str, archive: Path) -> None:
-    _run(["buildah", "push", reference, f"docker-archive:{archive}:{reference}"])
+    run(["buildah", "push", reference, f"docker-archive:{archive}:{reference}"])
 
 
 def load_image(archive: Path) -> str:
@@ -169,7 +191,7 @@ def load_image(archive: Path) -> str:
     Raises:
         ImageFailed: it could not be loaded.
     """
-    _run(["buildah", "pull", f"docker-archive:{archive}"])
+    run(["buildah", "pull", f"docker-archive:{archive}"])
     with tarfile.open(archive) as content:
         index = content.extractfile("manifest.json")
         assert index is not None
@@ -182,8 +204,13 @@ def _folder() -> Path:
     return folder
 
 
-def _kept(name: str, make: Callable[[Path], None]) -> Path:
-    """Return a kept archive, made first if it is missing. It appears whole or not at all."""
+def kept(name: str, make: Callable[[Path], None]) -> Path:
+    """Return a kept archive, made first if it is missing. It appears whole or not at all.
+
+    Args:
+        name: file name, with a digest of everything that the archive depends on.
+        make: writes it to a path.
+    """
     archive = _folder() / name
     if archive.exists():
         return archive
@@ -198,10 +225,22 @@ def _kept(name: str, make: Callable[[Path], None]) -> Path:
     return archive
 
 
-def _run(argv: Sequence[str]) -> None:
+def run(argv: Sequence[str], stdin: str | None = None) -> None:
+    """Run a program.
+
+    Args:
+        argv: the program and its arguments.
+        stdin: its input.
+
+    Raises:
+        ImageFailed: it failed.
+        ToolsMissing: it is missing.
+    """
     if shutil.which(argv[0]) is None:
         raise ToolsMissing(f"{argv[0]} is not on the PATH; run `make cluster-tools` first")
-    done = subprocess.run(argv, env=builder_environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        argv, env=builder_environment(), input=stdin, capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         raise ImageFailed(f"{argv[0]} failed\n{(done.stdout + done.stderr)[-3000:]}")
 
@@ -232,5 +271,6 @@ def builder_environment() -> Mapping[str, str]:
     }
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Print progress to standard error."""
     print(text, file=sys.stderr, flush=True)

@@ -67,8 +67,8 @@ def apply(node: Node, folder: Path, namespace: str, *specs: Object) -> None:
             node.client.apply(rendered.body)
 
 
-def ready_pods(node: Node, namespace: str) -> list[Object]:
-    pods = node.client.objects(POD, namespace, "app.kubernetes.io/name=web")
+def ready_pods(node: Node, namespace: str, app: str = "web") -> list[Object]:
+    pods = node.client.objects(POD, namespace, f"app.kubernetes.io/name={app}")
     return [pod for pod in pods if is_true(pod, "Ready") and "deletionTimestamp" not in pod["metadata"]]
 
 

@@ -22,6 +22,9 @@ PACKAGES = {
     "iptables": "iptables",
     "ip": "iproute2",
     "nsenter": "util-linux",
+    "gcc": "gcc",
+    "nm": "binutils",
+    "numactl": "numactl",
 }
 """Package of each program."""
 

@@ -1,0 +1,165 @@
+"""The real vLLM behind what kaigen renders: probes, API key, served names, LoRA adapters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from kaigen.pipeline.result import Compiled
+from runtimes.downloader.tests.hub import COMMIT, REPO, Hub
+from tests.cluster.apps import compiled, find
+from tests.cluster.client import Object
+from tests.cluster.node import Node
+from tests.cluster.test_node import run_client, spec
+from tests.cluster.test_node_rollout import ready_pods
+from tests.cluster.tiny_llama import Files, adapter_files, base_files
+from tests.cluster.vllm_image import vllm_image
+
+DEPLOYMENT = "apps/v1/Deployment"
+KEY = "not-a-secret"
+NAMESPACE = "vllm"
+CLIENT = """
+import json, urllib.error, urllib.request
+def ask(path, body=None, key=None):
+    request = urllib.request.Request("http://chat" + path, body and json.dumps(body).encode())
+    request.add_header("Content-Type", "application/json")
+    if key:
+        request.add_header("Authorization", "Bearer " + key)
+    try:
+        return urllib.request.urlopen(request, timeout=120)
+    except urllib.error.HTTPError as error:
+        return error
+def talk(model):
+    messages = [{"role": "user", "content": "Hello"}]
+    return {"model": model, "messages": messages, "max_tokens": 20, "temperature": 0}
+"""
+QUESTIONS = """
+CHAT = "/v1/chat/completions"
+answers = {}
+for model in MODELS:
+    answer = ask(CHAT, talk(model), KEY)
+    answers[model] = answer.status == 200 and json.load(answer)["choices"][0]["message"]["content"]
+print(json.dumps({
+    "answers": answers,
+    "without a key": ask(CHAT, talk(MODELS[0])).status,
+    "with another key": ask(CHAT, talk(MODELS[0]), "other").status,
+    "unknown model": ask(CHAT, talk("other"), KEY).status,
+    "outside /v1": ask("/invocations", talk(MODELS[0])).status,
+    "models": sorted(model["id"] for model in json.load(ask("/v1/models", key=KEY))["data"]),
+}))
+"""
+
+
+def code(body: str, **names: object) -> str:
+    """Return a client's program that knows some values."""
+    return "\n".join(
+        [CLIENT, f"KEY = {KEY!r}", *(f"{name} = {value!r}" for name, value in names.items()), body]
+    )
+
+
+def model(name: str, hub: Hub) -> Object:
+    return spec(
+        "Model",
+        name,
+        source={"huggingFace": {"repo": REPO, "revision": COMMIT, "endpoint": hub.url}},
+        store={"volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"], "storageClassName": "local-path"}},
+    )
+
+
+def topology() -> Object:
+    """vLLM on a CPU, with a key and two adapters."""
+    fields: dict[str, Any] = {
+        "model": "tiny",
+        "servedNames": ["tiny", "small"],
+        "adapters": [{"name": name, "model": name} for name in ("north", "south")],
+        "auth": {"secret": "key"},
+        "resources": {"gpus": 0, "cpu": "100m", "memory": "6Gi"},
+        "env": {"VLLM_CPU_KVCACHE_SPACE": "1"},
+        "engineArgs": {"enforce-eager": True},
+        "concurrency": 4,
+    }
+    return spec("Topology", "chat", **fields)
+
+
+@pytest.fixture(scope="module")
+def hubs(node: Node) -> Iterator[Mapping[str, Hub]]:
+    """A Hub for the model and for each adapter, which pods reach as `hub.test`."""
+    node.name_host("hub.test")
+    contents: Mapping[str, Files] = {
+        "tiny": base_files(context=32768),
+        "north": adapter_files(2),
+        "south": adapter_files(3),
+    }
+    serving = {}
+    for name, files in contents.items():
+        with node.network.entered():
+            serving[name] = Hub(host=node.network.host, name="hub.test").__enter__()
+        for path, data in files.items():
+            serving[name].add(path, data)
+    yield serving
+    for hub in serving.values():
+        hub.__exit__()
+
+
+@pytest.fixture(scope="module")
+def chat(node: Node, hubs: Mapping[str, Hub], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Compiled]:
+    """The app `chat`, in which vLLM serves the model."""
+    node.import_image(vllm_image())
+    node.make_namespace(NAMESPACE)
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "key"},
+        "stringData": {"api-key": KEY},
+    }
+    node.client.create(secret, NAMESPACE)
+    specs = [topology(), *(model(name, hub) for name, hub in hubs.items())]
+    apps = compiled(tmp_path_factory.mktemp("chat"), specs, NAMESPACE, "generic")
+    for app in apps.values():
+        for rendered in app.objects:
+            node.client.apply(rendered.body)
+    wait_until_ready(node, NAMESPACE, find(apps["chat"], "Deployment"))
+    yield apps["chat"]
+    node.client.delete("v1/Namespace", NAMESPACE)
+
+
+def wait_until_ready(node: Node, namespace: str, deployment: Object) -> None:
+    """Wait as long as the rendered probes allow, but no longer than ten minutes."""
+    probe = deployment["spec"]["template"]["spec"]["containers"][0]["startupProbe"]
+    node.client.wait(
+        DEPLOYMENT,
+        "chat",
+        namespace,
+        lambda found: found.get("status", {}).get("readyReplicas") == 1,
+        "ready",
+        timeout=min(600, probe["failureThreshold"] * probe["periodSeconds"]),
+    )
+
+
+@pytest.mark.ran("Deployment", "Service", by=("node", "downloader"))
+def test_a_key_opens_every_name_and_adapter(node: Node, chat: Compiled) -> None:
+    names = ["tiny", "small", "north", "south"]
+    found = json.loads(run_client(node, NAMESPACE, code(QUESTIONS, MODELS=names)))
+    answers = found.pop("answers")
+    assert answers["tiny"] == answers["small"]
+    assert len({answers[name] for name in names}) == 3
+    assert all(answers.values())
+    assert found == {
+        "without a key": 401,
+        "with another key": 401,
+        "unknown model": 404,
+        # vLLM guards only some paths: a route leads to no others.
+        "outside /v1": 200,
+        "models": sorted(names),
+    }
+
+
+def test_the_startup_probe_holds_back_requests_until_vllm_answers(node: Node, chat: Compiled) -> None:
+    (pod,) = ready_pods(node, NAMESPACE, "chat")
+    events = node.client.objects("v1/Event", NAMESPACE)
+    refused = [event for event in events if event["involvedObject"].get("uid") == pod["metadata"]["uid"]]
+    assert any("Startup probe failed" in event["message"] for event in refused)
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
