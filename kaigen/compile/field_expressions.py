@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from msgspec import field
+from msgspec import Struct, field
 
 from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Json, Scope, Setting, Tree, find_settings, resolve
 from kaigen.compile.go_json import go_json, sha256_hex
@@ -141,12 +141,24 @@ def _flag_value(value: Json) -> str:
     return value if isinstance(value, str) else go_json(value)
 
 
-def flags(given: Json) -> list[Json]:
+class ListFlags(Struct, frozen=True):
+    """Names of flags that take several values in another way than as further arguments.
+
+    Attributes:
+        json: as one JSON list.
+        repeated: once for each value.
+    """
+
+    json: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
+
+
+def flags(given: Json, lists: ListFlags = ListFlags()) -> list[Json]:  # noqa: B008 - it is immutable
     """Return a list of arguments unchanged, or the arguments of a map of flags, sorted by name.
 
     True becomes the flag alone and false its `--no-` form. A list becomes the flag, then its items as further
-    arguments. Everything else becomes one argument `--name=value`, as JSON unless it is a string. A name with a dot
-    sets a field of a JSON value, so true and false are values too.
+    arguments, except for `lists`. Everything else becomes one argument `--name=value`, as JSON unless it is a string.
+    A name with a dot sets a field of a JSON value, so true and false are values too.
     """
     if not isinstance(given, dict):
         return list(given) if isinstance(given, list) else []
@@ -154,11 +166,18 @@ def flags(given: Json) -> list[Json]:
     for name, value in sorted(given.items()):
         if isinstance(value, bool) and "." not in name:
             arguments.append(f"--{name}" if value else f"--no-{name}")
-        elif isinstance(value, list):
+        elif isinstance(value, list) and name in lists.repeated:
+            arguments += [f"--{name}={_flag_value(item)}" for item in value]
+        elif isinstance(value, list) and name not in lists.json:
             arguments += [f"--{name}", *map(_flag_value, value)]
         else:
             arguments.append(f"--{name}={_flag_value(value)}")
     return arguments
+
+
+def _template_list(names: Sequence[str]) -> str:
+    quoted = " ".join(f'"{name}"' for name in names)
+    return f"(list {quoted})"
 
 
 class Arguments(Expr, frozen=True):
@@ -167,15 +186,17 @@ class Arguments(Expr, frozen=True):
     Attributes:
         fixed: the arguments that kaigen sets.
         more: setting of further arguments, a list or a map of flags; see `flags`.
+        lists: how flags take several values.
     """
 
     fixed: Sequence[Tree]
     more: Setting
+    lists: ListFlags = ListFlags()
 
     def value(self, scope: Scope) -> list[Json]:
         own = resolve(self.fixed, scope)
         assert isinstance(own, list)
-        return [*own, *flags(self.more.value(scope))]
+        return [*own, *flags(self.more.value(scope), self.lists)]
 
     def lines(self) -> list[str]:
         """Return the template's lines that add the setting's arguments to a sequence, not indented."""
@@ -186,7 +207,8 @@ class Arguments(Expr, frozen=True):
             f"{{{{- range $name, $value := {name} }}}}",
             '{{- if and (kindIs "bool" $value) (not (contains "." $name)) }}',
             '- {{ printf "--%s%s" (ternary "" "no-" $value) $name | toJson }}',
-            '{{- else if kindIs "slice" $value }}',
+            *self._repeated_lines(),
+            f"{{{{- else if {self._is_plain_list()} }}}}",
             '- {{ printf "--%s" $name | toJson }}',
             "{{- range $value }}",
             '- {{ kindIs "string" . | ternary . (toJson .) | toJson }}',
@@ -196,6 +218,24 @@ class Arguments(Expr, frozen=True):
             "{{- end }}",
             "{{- end }}",
         ]
+
+    def _repeated_lines(self) -> list[str]:
+        if not self.lists.repeated:
+            return []
+        return [
+            f'{{{{- else if and (kindIs "slice" $value) (has $name {_template_list(self.lists.repeated)}) }}}}',
+            "{{- range $value }}",
+            '- {{ printf "--%s=%s" $name (kindIs "string" . | ternary . (toJson .)) | toJson }}',
+            "{{- end }}",
+        ]
+
+    def _is_plain_list(self) -> str:
+        is_list = 'kindIs "slice" $value'
+        return (
+            f"and ({is_list}) (not (has $name {_template_list(self.lists.json)}))"
+            if self.lists.json
+            else is_list
+        )
 
     def settings(self) -> Iterator[Setting]:
         yield from find_settings(self.fixed)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from kaigen.compile.builders import settings
 from kaigen.compile.expressions import Joined, Setting, Text, Tree
-from kaigen.compile.field_expressions import Arguments
+from kaigen.compile.field_expressions import Arguments, ListFlags
 from kaigen.kinds.topology import TopologySpec
 
 KEY_FOLDER = "/etc/kaigen/auth"
@@ -42,12 +42,20 @@ MANAGED_FLAGS: Mapping[str, str] = {
 _DOC = "Additional flags of the engine."
 
 
-def with_engine_args(fixed: Sequence[Tree], spec: TopologySpec) -> Arguments:
-    """Return all arguments of an engine: kaigen's own, then the spec's `engineArgs`."""
+def with_engine_args(fixed: Sequence[Tree], spec: TopologySpec, lists: ListFlags | None = None) -> Arguments:
+    """Return all arguments of an engine: kaigen's own, then the spec's `engineArgs`.
+
+    Args:
+        fixed: kaigen's own.
+        spec: the spec.
+        lists: how flags of the engine take several values; None for all as further arguments.
+    """
     given = spec.engine_args
     schema = settings.OBJECT if isinstance(given, dict) else settings.STRINGS
     doc = f"{_DOC} By name." if isinstance(given, dict) else _DOC
-    return Arguments(fixed, Setting("engineArgs", given, doc, schema, origin=("spec", "engineArgs")))
+    return Arguments(
+        fixed, Setting("engineArgs", given, doc, schema, origin=("spec", "engineArgs")), lists or ListFlags()
+    )
 
 
 def limit_arguments(spec: TopologySpec) -> list[Tree]:

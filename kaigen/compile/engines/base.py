@@ -76,6 +76,9 @@ class Engine(ABC):
     def check(self, spec: TopologySpec, problems: Problems) -> None:  # noqa: B027 - most engines check nothing more
         """Report values that this engine cannot use. Fields without effect are reported from the attributes."""
 
+    def check_flags(self, spec: TopologySpec, image: Image, problems: Problems) -> None:  # noqa: B027 - only some know
+        """Report flags of `engineArgs` that the engine's version in an image does not accept."""
+
     def port(self, spec: TopologySpec, problems: Problems) -> int:
         """Return the port that the engine listens on."""
         return spec.port

@@ -15,6 +15,7 @@ from kaigen.compile.engines.drain import SHUTDOWN_SECONDS
 from kaigen.compile.engines.group import in_group
 from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
+from kaigen.compile.engines.vllm_flags import check_flags, list_flags
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
 from kaigen.compile.expressions import Expr, Joined, Json, Tree
 from kaigen.compile.field_expressions import flags
@@ -116,6 +117,10 @@ class Vllm(Engine):
         """Return the version of vLLM in the image."""
         return vllm_version(spec, image)
 
+    def check_flags(self, spec: TopologySpec, image: Image, problems: Problems) -> None:
+        """Report flags that the version of vLLM in the image does not accept."""
+        check_flags(spec, self.version(spec, image), problems)
+
     def shared_memory(self, gpus: int) -> str:
         """Return a size that lets the processes of all GPUs exchange tensors."""
         return default_shared_memory(gpus)
@@ -141,12 +146,15 @@ class Vllm(Engine):
             own += ["--distributed-executor-backend=ray"]
             # The engine is what the script's arguments are, so that nothing needs a shell's quotes.
             script: list[Tree] = ["/bin/sh", "-c", RAY_LEADER, "ray"]
-            return {"command": script, "args": with_engine_args([*command, *own], launch.spec)}
+            return {
+                "command": script,
+                "args": with_engine_args([*command, *own], launch.spec, list_flags(launch.spec)),
+            }
         if launch.parallelism.ray and role == "worker":
             return {"command": ["/bin/sh", "-c", RAY_WORKER]}
         if role != "single":
             own += self._node_arguments(launch.parallelism, launch.member)
-        return {"command": command, "args": with_engine_args(own, launch.spec)}
+        return {"command": command, "args": with_engine_args(own, launch.spec, list_flags(launch.spec))}
 
     def _arguments(self, launch: Launch) -> list[Tree]:
         """Return vLLM's arguments on one node, the model first."""

@@ -31,6 +31,7 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     _check_guard(spec, engine, problems)
     _check_time_limit(resolution, problems)
     _check_engine_args(spec, engine, problems)
+    engine.check_flags(spec, resolution.image, problems)
     _check_transfer(resolution, problems)
     _check_room(resolution, problems)
     _check_replicas(resolution, problems)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kaigen.catalog import vllm_flags
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.config_file import ConfigFile, read_config_file
 from kaigen.dialects.kaito.nodes import Nodes
@@ -41,10 +42,8 @@ _MANAGED_FLAGS = (
 )
 """Flags that kaigen sets itself."""
 
-_REMOVED_FLAGS: Mapping[str, str] = {
-    "swap-space": "0.18",
-}
-"""Flags that vLLM removed, with the version that did; its parser is strict, so the server would not start.
+_REMOVED_FLAGS = ("swap-space",)
+"""Flags that vLLM removed before the oldest version in the table of flags.
 
 Source: issue 1210 of unslothai/unsloth-zoo, which lists the flags of every release.
 """
@@ -102,12 +101,9 @@ def _put_flag(draft: Draft, written: str, value: Any, config: ConfigFile, at: Pa
         value = value in {"True", "true"}
     if isinstance(value, dict | list) or value is None:
         config.error("KG0418", f"`{written}` must be one value", here, "KAITO accepts scalars only")
-    elif flag in _REMOVED_FLAGS:
+    elif flag in _REMOVED_FLAGS or vllm_flags.is_removed(flag):
         config.warning(
-            "KG0418",
-            f"`{written}` is left out: vLLM {_REMOVED_FLAGS[flag]} removed it and would not start",
-            here,
-            "delete it",
+            "KG0418", f"`{written}` is left out: vLLM removed it and would not start", here, "delete it"
         )
     elif flag in _MANAGED_FLAGS:
         config.error("KG0418", f"`{written}` is managed by kaigen", here, "delete it")

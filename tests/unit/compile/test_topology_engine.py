@@ -12,31 +12,32 @@ from tests.unit.compile.topologies import CONTEXT, args, env, group
 
 def test_further_flags_are_sorted() -> None:
     given = {
-        "z": 1,
-        "b": True,
-        "a-b": False,
-        "m": {"y": [1], "x": "é"},
-        "list": ["a", 1],
-        "c.d": False,
-        "t": "yes",
+        "seed": 1,
+        "enable-prefix-caching": True,
+        "async-scheduling": False,
+        "kv-transfer-config": {"y": [1], "x": "é"},
+        "allowed-media-domains": ["a", 1],
+        "compilation-config.d": False,
+        "tool-call-parser": "yes",
     }
     wanted = [
-        "--no-a-b",
-        "--b",
-        "--c.d=false",
-        "--list",
+        "--allowed-media-domains",
         "a",
         "1",
-        '--m={"x":"é","y":[1]}',
-        "--t=yes",
-        "--z=1",
+        "--no-async-scheduling",
+        "--compilation-config.d=false",
+        "--enable-prefix-caching",
+        '--kv-transfer-config={"x":"é","y":[1]}',
+        "--seed=1",
+        "--tool-call-parser=yes",
     ]
     for order in (given, dict(reversed(given.items()))):
         assert args(topology(model="many", engineArgs=order))[5:] == wanted
 
 
 def test_arguments_of_a_list_are_kept_unchanged() -> None:
-    assert args(topology(model="many", engineArgs=["--b", "1e3", "--a"]))[5:] == ["--b", "1e3", "--a"]
+    given = ["--tool-call-parser", "1e3", "--enforce-eager"]
+    assert args(topology(model="many", engineArgs=given))[5:] == given
 
 
 def test_limits_and_names_become_flags() -> None:

@@ -1,0 +1,93 @@
+"""The flags of vLLM by version, read from its own parser by `tools/vllm_flags.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from kaigen.catalog.engines import Version, parse_version
+from kaigen.catalog.json_tables import load_table
+
+Minor = tuple[int, int]
+"""A version without its patch release, which does not change flags."""
+
+
+class Flag(Struct, frozen=True):
+    """A flag in one version.
+
+    Attributes:
+        names: long names without dashes, and short names with one.
+        type: of its values: `text`, `int`, `float` or `json`; empty for a switch.
+        words: words that it accepts besides a number.
+        many: `list` if values follow it as arguments of their own, `repeat` if it is given once for each value,
+            `json` if they are a JSON list.
+        choices: its only values; empty for any.
+        off: names that switch it off.
+        default: its default as JSON; None for none, or one that the parser computes.
+        deprecated: why it should not be used; empty for a flag that should.
+    """
+
+    names: tuple[str, ...]
+    type: str = ""
+    words: tuple[str, ...] = ()
+    many: str = ""
+    choices: tuple[str, ...] = ()
+    off: tuple[str, ...] = ()
+    default: Any = None
+    deprecated: str = ""
+
+
+def minor_of(version: Version) -> Minor:
+    """Return a version without its patch release."""
+    return version[0], version[1] if len(version) > 1 else 0
+
+
+def known_versions() -> tuple[Minor, ...]:
+    """Return the versions whose flags are known, oldest first."""
+    return tuple(minor_of(parse_version(text)) for text in load_table("vllm_flags")["versions"])
+
+
+def nearest_version(version: Version | None) -> Minor:
+    """Return the newest known version that is not newer than a version; the newest for None."""
+    known = known_versions()
+    older = [each for each in known if version is None or each <= minor_of(version)]
+    return older[-1] if older else known[0]
+
+
+@cache
+def flags_of(version: Minor) -> Mapping[str, Flag]:
+    """Return the flags of a known version by each of their names, such as `tp` and `no-enable-prefix-caching`."""
+    place = known_versions().index(version)
+    found: dict[str, Flag] = {}
+    for spans in load_table("vllm_flags")["flags"].values():
+        for span in spans:
+            if span["first"] <= place <= span["last"]:
+                flag = msgspec.convert(span, Flag)
+                found |= dict.fromkeys(flag.names, flag)
+    return found
+
+
+def versions_with(name: str) -> tuple[Minor, ...]:
+    """Return the known versions that have a flag."""
+    return tuple(version for version in known_versions() if name in flags_of(version))
+
+
+def names_with(version: Minor, many: str) -> tuple[str, ...]:
+    """Return the names of a version's flags that take several values in one way, without short names."""
+    every = flags_of(version).items()
+    return tuple(sorted(name for name, flag in every if flag.many == many and not name.startswith("-")))
+
+
+def is_removed(name: str) -> bool:
+    """Return whether the newest known version no longer has a flag."""
+    known = versions_with(name)
+    return bool(known) and known[-1] != known_versions()[-1]
+
+
+def version_text(version: Version) -> str:
+    """Return a version as text."""
+    return ".".join(map(str, version))

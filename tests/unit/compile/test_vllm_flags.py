@@ -1,0 +1,146 @@
+"""Flags of `engineArgs` are those of the engine's version, and lists become what the flag takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kaigen.catalog.vllm_flags import flags_of, known_versions, minor_of, nearest_version
+from kaigen.compile.engines.vllm_flags import Given, check_flags, problem_of
+from kaigen.compile.problems import Problems
+from kaigen.diagnostics.diagnostic import Severity
+from tests.rendered_flags import command_lines
+from tests.unit.compile.specs import topology
+from tests.unit.compile.topologies import HUB, args
+
+NEWEST = known_versions()[-1]
+
+
+def found(engine_args: Any, version: tuple[int, ...] | None = NEWEST) -> list[tuple[str, str, Severity]]:
+    """Return code, message and severity of what is wrong with flags."""
+    problems = Problems()
+    check_flags(topology(model=HUB, engineArgs=engine_args).spec, version, problems)
+    return [(item.code, item.message, item.severity) for item in problems.items]
+
+
+def messages(engine_args: Any, version: tuple[int, ...] | None = NEWEST) -> list[str]:
+    return [message for _, message, _ in found(engine_args, version)]
+
+
+@pytest.mark.parametrize(
+    "flag",
+    ["swap-space", "num-scheduler-steps", "task", "device", "nonexistent-flag"],
+)
+def test_a_flag_that_the_version_does_not_have_is_an_error(flag: str) -> None:
+    ((code, message, severity),) = found({flag: 4})
+    assert (code, severity) == ("KG0361", Severity.ERROR)
+    assert message.startswith(f"vLLM 0.33 has no flag `--{flag}`")
+    assert [code for code, _, _ in found([f"--{flag}=4"])] == ["KG0361"]
+
+
+def test_the_version_that_still_had_a_flag_is_named() -> None:
+    (gone,) = messages({"max-num-partial-prefills": 4})
+    assert gone.startswith(
+        "vLLM 0.33 has no flag `--max-num-partial-prefills`, and does not start with it; 0."
+    )
+    assert gone.endswith(" still had it")
+    (later,) = messages({"watchdog-config": {}}, (0, 32, 0))
+    assert later.endswith("; it is in 0.33 and later")
+
+
+def test_the_nearest_flag_is_suggested() -> None:
+    problems = Problems()
+    check_flags(topology(model=HUB, engineArgs={"enable-prefix-cachin": True}).spec, NEWEST, problems)
+    assert [item.hint for item in problems.items] == ["did you mean `--enable-prefix-caching`?"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"block-size": "large"}, "`--block-size` requires a whole number"),
+        ({"gpu-memory-utilization": "most"}, "`--gpu-memory-utilization` requires a number"),
+        ({"dtype": "bfloat17"}, "`--dtype` does not accept `bfloat17`: did you mean `bfloat16`?"),
+        ({"enable-prefix-caching": 3}, "`--enable-prefix-caching` is a switch: use true or false, not 3"),
+        ({"dtype": True}, "`--dtype` requires a value"),
+        ({"speculative-config": "{"}, "`--speculative-config` requires JSON, not `{`"),
+    ],
+)
+def test_a_value_of_another_type_is_an_error(flags: Any, message: str) -> None:
+    ((_, said, severity),) = found(flags)
+    assert said.startswith(message)
+    assert severity is Severity.ERROR
+
+
+@pytest.mark.parametrize("method", ["nonsense", "int8"])
+def test_a_quantization_that_the_version_does_not_have_is_an_error(method: str) -> None:
+    problems = Problems()
+    check_flags(topology(model=HUB, quantization=method).spec, NEWEST, problems)
+    ((code, path),) = [(item.code, item.path) for item in problems.items]
+    assert (code, path) == ("KG0361", ("spec", "quantization"))
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"max-num-batched-tokens": 8192, "enable-prefix-caching": False, "async-scheduling": True},
+        {"compilation-config": {"cudagraph_mode": "NONE"}, "compilation-config.level": 3},
+        {"max-num-batched-tokens": "8k"},
+        ["--enable-prefix-caching", "--max-num-batched-tokens", "8192", "--no-enable-prefix-caching"],
+    ],
+)
+def test_what_the_version_accepts_is_no_problem(flags: Any) -> None:
+    assert found(flags) == []
+
+
+def test_a_deprecated_flag_is_a_warning() -> None:
+    deprecated = [name for name, flag in flags_of(NEWEST).items() if flag.deprecated and not flag.type]
+    assert deprecated
+    assert [severity for _, _, severity in found({deprecated[0]: True})] == [Severity.WARNING]
+
+
+def test_an_unknown_version_is_a_warning_and_so_is_what_does_not_match() -> None:
+    for version in (None, (0, 34, 0), (0, 29)):
+        severities = {severity for _, _, severity in found({"swap-space": 4}, version)}
+        assert severities == {Severity.WARNING}
+        assert found({"swap-space": 4}, version)[0][0] == "KG0362"
+    assert found({"max-num-partial-prefills": 4}, (0, 25, 1)) == []
+
+
+def test_the_pinned_version_is_known() -> None:
+    lines = args(topology(model=HUB, engineArgs={"enable-prefix-caching": True}))
+    assert "--enable-prefix-caching" in lines
+    assert nearest_version(None) == NEWEST
+
+
+def test_lists_become_what_each_flag_takes() -> None:
+    lists = {"allowed-origins": ["*"], "middleware": ["a.b", "c.d"], "cudagraph-capture-sizes": [1, 2]}
+    given = args(topology(model=HUB, engineArgs=lists))
+    assert '--allowed-origins=["*"]' in given
+    assert [argument for argument in given if argument.startswith("--middleware")] == [
+        "--middleware=a.b",
+        "--middleware=c.d",
+    ]
+    start = given.index("--cudagraph-capture-sizes")
+    assert given[start + 1 : start + 3] == ["1", "2"]
+
+
+def test_every_flag_that_kaigen_renders_is_one_of_the_pinned_version() -> None:
+    lines = command_lines()
+    assert len(lines) > 140
+    wrong = []
+    for line in lines:
+        for argument in line[1:]:
+            if not argument.startswith("--"):
+                continue
+            name, equals, value = argument.removeprefix("--").partition("=")
+            problem = problem_of(Given(name, value if equals else True, ()), NEWEST)
+            # A flag without `=` takes the arguments after it.
+            if problem is not None and (equals or "requires a value" not in problem.message):
+                wrong.append(f"{argument}: {problem.message}")
+    assert wrong == []
+
+
+def test_minor_versions_are_compared() -> None:
+    assert minor_of((0, 33, 1)) == (0, 33)
+    assert found({"enable-prefix-caching": True}, (0, 33, 1)) == []
