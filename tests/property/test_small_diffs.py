@@ -185,8 +185,8 @@ CHANGES: list[tuple[str, str, Any, dict[str, tuple[int, int]]]] = [
         {
             "chart/README.md": (1, 1),
             "chart/values.yaml": (1, 1),
-            "manifests/configmap-params.yaml": (1, 1),
-            "manifests/job.yaml": (2, 2),
+            "manifests/configmap-params.yaml": (2, 2),
+            "manifests/job.yaml": (3, 3),
         },
     ),
     (
@@ -214,9 +214,9 @@ CHANGES: list[tuple[str, str, Any, dict[str, tuple[int, int]]]] = [
         {"gpus": 1},
         {
             "chart/README.md": (2, 2),
-            "chart/templates/job.yaml": (1, 1),
+            "chart/templates/job.yaml": (1, 7),
             "chart/values.yaml": (4, 9),
-            "manifests/job.yaml": (5, 11),
+            "manifests/job.yaml": (5, 17),
         },
     ),
     (
