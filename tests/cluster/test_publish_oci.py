@@ -134,7 +134,7 @@ def test_a_published_chart_renders_as_the_tree_does(
         "finetune-job": "published",
         "qwen": "published",
     }
-    assert run(["-q", "render", "--env", "prod", "--format", "chart", "-o", str(tmp_path / "tree")]) == 0
+    assert run(["-q", "render", "--env", "prod", "-o", str(tmp_path / "tree")]) == 0
     for item in results:
         name = item["name"]
         pulled = tmp_path / "pulled"
