@@ -80,7 +80,7 @@ class Tree:
         write_repository(folder, apps)
         config = yaml.safe_load((folder / "kaigen.yaml").read_text())
         label = {"bench": namespace}
-        config |= {"profile": "k3s", "namespace": namespace}
+        config |= {"namespace": namespace}
         config["gitops"] = {
             "project": namespace,
             "labels": label,

@@ -131,7 +131,7 @@ def sync_flux(plane: Plane, flux: Flux, team: Team, files: Mapping[str, str]) ->
     bootstrap_flux(plane, team, files)
     flux.fetch(GIT_REPOSITORY, f"team-{team.environment}")
     if team.gitops.get("tenancy", {}).get("serviceAccount"):
-        plane.client.wait("v1/Namespace", team.space, "", bool, "made", 60)
+        plane.client.wait("v1/Namespace", team.space, "", bool, "made")
         flux.give_credentials(team.space)
     flux.fetch_all(f"kaigen.dev/environment={team.environment}")
     return revision
