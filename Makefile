@@ -8,11 +8,12 @@ VENV = .venv
 PY = $(VENV)/bin/python
 CHAT = runtimes/chat/.venv
 ARGS =
+ENGINE = tests/cluster/test_vllm.py tests/cluster/test_training.py
 
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo test test-chat test-cluster cluster-tools cluster-up cluster-down bench bench-chat bench-cluster lint format docs coverage mutants lock clean
+.PHONY: help demo test test-chat test-cluster test-engine cluster-tools cluster-up cluster-down bench bench-chat bench-cluster lint format docs coverage mutants lock clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
@@ -30,7 +31,10 @@ test-chat: $(CHAT)/.done ## Run the chat server's tests, which need PyTorch (5 G
 	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served $(ARGS)
 
 test-cluster: cluster-tools ## Run the tests on a real control plane, built from Go modules
-	$(PY) -m pytest tests/cluster -n 2 --dist loadfile $(ARGS)
+	$(PY) -m pytest tests/cluster $(ENGINE:%=--ignore=%) -n 2 --dist loadfile $(ARGS)
+
+test-engine: cluster-tools ## Run the tests of vLLM and PyTorch on a real node (10 minutes, and 5 to build their image)
+	$(PY) -m pytest $(ENGINE) $(ARGS)
 
 cluster-tools: $(VENV)/.dev ## Build the control plane's programs, once
 	@sh tools/venv.sh go
