@@ -165,41 +165,6 @@ def test_a_tuned_model_is_served(
             node.run("helm", "test", name, "--namespace", node_namespace, "--timeout", "120s")
 
 
-@pytest.mark.ran("Job", "Deployment", "Service", "ConfigMap", by=("node", "argocd"))
-@pytest.mark.ran("Application", "AppProject", by=("node", "argocd"))
-def test_argocd_runs_the_chain_whose_service_is_committed_after_the_job(
-    node: Node, node_argocd: ArgoCD, node_namespace: str, hub: Hub, tmp_path: Path
-) -> None:
-    repository = Repository(tmp_path / "repository")
-    specs = chain(hub)
-    first = {name: specs[name] for name in ("tiny", "tune")}
-    team = Team(tmp_path / "team", repository.url, node_namespace[-6:], ARGOCD, first, node_namespace)
-    files = team.files()
-    revision = repository.commit(files)
-    bootstrap_argocd(node, team, files)
-    try:
-        for name in first:
-            wait_application(node, node_argocd, team.name(team.space, name), revision)
-        # An Application may count as healthy while its Job runs.
-        done: Callable[[], bool] = lambda: all(  # noqa: E731
-            is_true(found, condition="Complete") for found in jobs_of(node, team.space)
-        )
-        wait_until(done, "both Jobs are complete", 180)
-        team.specs = specs
-        revision = repository.commit(team.files())
-        for name in ("tuned", "ask"):
-            wait_application(node, node_argocd, team.name(team.space, name), revision)
-        jobs = {found["metadata"]["name"].rpartition("-")[0]: found for found in jobs_of(node, team.space)}
-        served = node.client.get(DEPLOYMENT, "tuned", team.space)
-        assert served["metadata"]["creationTimestamp"] >= jobs["tune"]["status"]["completionTime"]
-        assert is_ready(served)
-        name = jobs["ask"]["metadata"]["name"]
-        printed = node.run("kubectl", "logs", "--namespace", team.space, f"job/{name}").stdout
-        assert printed.strip().endswith(TUNED)
-    finally:
-        remove_applications(node, node_argocd, team.environment)
-
-
 def run_spec(number: int) -> dict[str, Object]:
     """Return a Job that appends its number to a file of its output, also for some seconds after SIGTERM."""
     fields = {"params": {"run": number}, "output": {"volume": {"size": "1Gi"}}, "resources": SMALL}
