@@ -5,7 +5,13 @@ from __future__ import annotations
 import click
 
 from kaigen.cli.console import Console
-from kaigen.cli.options import environment_option, override_options, read_configs, read_overrides
+from kaigen.cli.options import (
+    environment_option,
+    override_options,
+    read_configs,
+    read_overrides,
+    require_repository,
+)
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
@@ -46,6 +52,7 @@ def command(
     specs are rendered.
     """
     configs = read_configs(environment)
+    require_repository(configs[0])
     commit = repository.merge_base(configs[0].root, base)
     overrides = read_overrides(assignments, value_files)
     trees = combined.for_each(configs, lambda config: run.render((), config, overrides=overrides))

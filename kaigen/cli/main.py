@@ -21,7 +21,7 @@ from kaigen.system.lazy_import import lazy_imports
 with lazy_imports():
     from click import shell_completion
 
-    from kaigen.diagnostics import suggest
+    from kaigen.cli import habits
 
 
 COMMANDS: dict[str, str] = {
@@ -69,10 +69,7 @@ class LazyGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command for the arguments; report an unknown one with a suggestion."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            hint = suggest.did_you_mean(args[0], COMMANDS)
-            if args[0] in ("help", "version"):
-                hint = f"did you mean `kaigen --{args[0]}`?"
-            raise click.UsageError(f"no such command: {args[0]}" + (f"; {hint}" if hint else ""), ctx)
+            raise click.UsageError(habits.unknown_command(args[0], list(COMMANDS)), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -169,6 +166,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.ClickException as error:
+        if isinstance(error, click.UsageError):
+            error = habits.explained(error)
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.errors import InputError
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ with lazy_imports():
     from kaigen.config import assignments as config_assignments
     from kaigen.config import load, value_layers
     from kaigen.environments import combined
+    from kaigen.pipeline import sources as pipeline_sources
     from kaigen.yaml import document as yaml_document
     from kaigen.yaml import sources as yaml_sources
 
@@ -118,6 +120,17 @@ def read_configs(environment: str = "", output: str | None = None) -> list[Confi
     return combined.for_each(named, lambda config: read_config(config.environment, below[config.environment]))
 
 
+def require_repository(config: Config) -> None:
+    """Check that the working folder is in a repository, before Git is asked.
+
+    Raises:
+        InputError: there is neither kaigen.yaml nor a folder with specs.
+    """
+    missing = pipeline_sources.missing_repository(config)
+    if missing is not None:
+        raise InputError([missing])
+
+
 def output_folder(config: Config, output: str | None) -> Path:
     """Return the output folder: `-o` is relative to the working folder, `output` to the repository."""
     return Path(config.output) if output is not None else config.root / config.output
@@ -151,6 +164,12 @@ def _read_values(path: str) -> list[Overrides]:
     for document in documents:
         if not isinstance(document.data, dict):
             found.add(Diagnostic("KG0708", "values are a mapping of apps to settings", document.mark(())))
+            continue
+        if document.apiVersion and document.kind:
+            hint = f"leave out `-f`: name specs as arguments, such as `kaigen render {document.source.path}`"
+            found.add(
+                Diagnostic("KG0708", "this is a spec, not a file of values", document.mark(("kind",)), hint)
+            )
             continue
         for name, values in document.data.items():
             if not isinstance(values, dict):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kaigen.catalog.presets import presets
+from kaigen.catalog.presets import find_preset, presets
 from kaigen.cli.console import Console, table
 from kaigen.cli.sizing import output_option, refusals
 from kaigen.system.lazy_import import lazy_imports
@@ -21,26 +21,42 @@ with lazy_imports():
 
 
 @click.command("presets")
-@click.argument("action", type=click.Choice(["list", "show"]), default="list", metavar="[list|show]")
-@click.argument("name", required=False, metavar="[NAME]")
+@click.argument("words", nargs=-1, metavar="[list|show] [NAME]")
 @output_option
 @click.pass_obj
-def command(console: Console, action: str, name: str | None, output: str) -> None:
+def command(console: Console, words: tuple[str, ...], output: str) -> None:
     """List the models in the catalogue, or show one.
 
-    `list` takes a part of a name; `show` takes a name, a former name or a Hugging Face repository.
+    `list` takes a part of a name; `show` takes a name, a former name or a Hugging Face repository. With NAME alone,
+    shows the model of that name, or lists those whose name contains it.
     """
+    action, name = _action(words)
     if action == "list":
-        _list(console, name or "", output)
+        _list(console, name, output)
         return
-    if name is None:
-        raise click.UsageError("`show` requires the name of a preset")
     with refusals():
         preset = answer.preset_of(name)
     if output == "json":
         console.out(json.dumps(preset_data(preset), indent=2, ensure_ascii=False))
     else:
         _show(console, preset)
+
+
+def _action(words: tuple[str, ...]) -> tuple[str, str]:
+    """Return `list` or `show`, and the name.
+
+    Raises:
+        UsageError: too many words, or no name to show.
+    """
+    first, *names = words or ("list",)
+    if first not in ("list", "show"):
+        first, names = "", [first, *names]
+    if len(names) > 1:
+        raise click.UsageError(f"unexpected argument: {names[1]}; name one model")
+    name = names[0] if names else ""
+    if first == "show" and not name:
+        raise click.UsageError("`show` requires the name of a preset")
+    return first or ("show" if find_preset(name) else "list"), name
 
 
 def _list(console: Console, part: str, output: str) -> None:

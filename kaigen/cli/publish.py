@@ -9,7 +9,7 @@ import click
 from msgspec import to_builtins
 
 from kaigen.cli.console import Console
-from kaigen.cli.options import read_config
+from kaigen.cli.options import read_config, require_repository
 from kaigen.config.block_settings import PublishSettings
 from kaigen.publish.branch import PublishOptions
 from kaigen.publish.plan import Requested, destination, make_plan
@@ -106,6 +106,7 @@ def command(
         if value == "":
             raise click.UsageError(f"{name} is empty")
     base = read_config()
+    require_repository(base)
     settings = base.publish or PublishSettings()
     requested = Requested(remote, branch, path, charts, manifests, version_suffix, plain_http)
     where = destination(settings, requested)

@@ -87,6 +87,8 @@ def command(
         raise click.UsageError("--stdout cannot print charts")
     if to_stdout and output is not None:
         raise click.UsageError("--stdout and --output are mutually exclusive")
+    if output in ("yaml", "json") and not Path(output).exists():
+        raise click.UsageError(f"--output names a folder, not a format; for `{output}` as text use --stdout")
     configs = read_configs(environment, output)
     if to_stdout and len(configs) > 1:
         names = ", ".join(config.environment for config in configs)

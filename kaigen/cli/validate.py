@@ -32,8 +32,9 @@ with lazy_imports():
     default="text",
     help="Output format.",
 )
+@click.option("--strict", is_flag=True, help="Exit with 1 if there is a warning.")
 @click.pass_obj
-def command(console: Console, paths: tuple[str, ...], environment: str, output: str) -> None:
+def command(console: Console, paths: tuple[str, ...], environment: str, output: str, strict: bool) -> None:
     """Validate specs.
 
     Runs all checks of a render on the specs in PATH (default: those of kaigen.yaml) and writes nothing. Exits with 2
@@ -57,3 +58,5 @@ def command(console: Console, paths: tuple[str, ...], environment: str, output: 
         console.say(f"{len(files)} {'file' if len(files) == 1 else 'files'}: no problems")
     if any(item.severity is Severity.ERROR for item in found):
         raise click.exceptions.Exit(2)
+    if strict and found:
+        raise click.exceptions.Exit(1)

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from kaigen.catalog.images import default_images
 from kaigen.config.settings import FILE_NAME, Config, pins_path
+from kaigen.diagnostics.errors import InputError
 from kaigen.system.cache import build_id, cache_folder, replace_file
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
-    from kaigen.config import merge
+    from kaigen.config import merge, missing
 
 
 _MAX_CACHED_BYTES = 1 << 20
@@ -42,7 +43,9 @@ def load_config(root: str | Path = ".", environment: str = "") -> Config:
     """
     root = Path(root)
     path = root / FILE_NAME
-    if not os.path.lexists(path) and not environment:
+    if not os.path.lexists(path):
+        if environment:
+            raise InputError([missing.missing_config(root)])
         return Config(root=root, images=default_images())
     cache = _SettingsCache(path, environment)
     config = cache.read(root)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 _LONGEST = 80
+
+_FIRST_PART = re.compile("[a-z]{3,}(?=[A-Z])")
+"""First part of a name in camelCase."""
 
 _SHORT_FORMS = {
     "rwo": "ReadWriteOnce",
@@ -45,13 +49,15 @@ def nearest(word: str, candidates: Iterable[str], *, limit: int = 1) -> list[str
     """Return the candidates that are most similar to a word, best first, at most `limit`.
 
     Case, dashes and underscores do not count. A third of the letters may differ, at least one; of a longer
-    name its first three letters or more are enough. Short forms that Kubernetes' tools print are known.
+    name its first three letters or more are enough. Of a word such as `maxReplicas`, the first part may be the name.
+    Short forms that Kubernetes' tools print are known.
     """
     folded = _folded(word)
     if not folded or len(folded) > _LONGEST:
         return []
     ranked: list[tuple[int, bool, bool, str]] = []
     full = _SHORT_FORMS.get(folded)
+    start = _FIRST_PART.match(word)
     for candidate in dict.fromkeys(candidates):
         if candidate == full:
             ranked.append((0, False, False, candidate))
@@ -62,7 +68,7 @@ def nearest(word: str, candidates: Iterable[str], *, limit: int = 1) -> list[str
         most = max(1, max(len(folded), len(known)) // 3)
         distance = 0 if folded == known else _distance(folded, known, most)
         if distance > most or (distance == len(known) == len(folded)):
-            if not (len(folded) >= 3 and known.startswith(folded)):
+            if not (len(folded) >= 3 and known.startswith(folded)) and not (start and start[0] == candidate):
                 continue
             distance = most + 1
         ranked.append((distance, folded[0] != known[0], not known.startswith(folded), candidate))

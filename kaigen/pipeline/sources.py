@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from kaigen.config.settings import paths_without_specs
+from kaigen.config.settings import FILE_NAME, paths_without_specs
 from kaigen.diagnostics.category import UNREADABLE
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kaigen.yaml.sources import Source
 
 with lazy_imports():
+    from kaigen.config import missing
     from kaigen.extend import find
 
 
@@ -26,8 +28,19 @@ def read_named(
     paths: Sequence[str], config: Config, *, stdin: IO[bytes] | None = None
 ) -> tuple[list[Source], Diagnostics]:
     """Return the texts of files and folders, by default the configured ones, and what could not be read."""
+    problem = None if paths else missing_repository(config)
+    if problem is not None:
+        return [], Diagnostics([problem])
     named = list(paths) or [str(config.root / path) for path in config.specs]
     return read_sources(named, root=config.root, stdin=stdin, exclude=paths_without_specs(config))
+
+
+def missing_repository(config: Config) -> Diagnostic | None:
+    """Return the problem of a folder with neither kaigen.yaml nor specs; None for any other folder."""
+    root = config.root
+    if os.path.lexists(root / FILE_NAME) or any((root / path).exists() for path in config.specs):
+        return None
+    return missing.missing_config(root)
 
 
 def read_others(files: Iterable[str], config: Config) -> list[Source]:

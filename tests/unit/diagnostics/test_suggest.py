@@ -24,6 +24,8 @@ FIELDS = ["image", "model", "command", "resources", "storageClassName", "replica
         ("gpu", "gpus"),
         ("siez", "size"),
         ("repl", "replicas"),
+        ("modelName", "model"),
+        ("sizeLimit", "size"),
     ],
 )
 def test_a_slip_finds_its_name(word: str, meant: str) -> None:
