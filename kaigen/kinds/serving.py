@@ -103,8 +103,8 @@ class ServedModel(Choice):
     job: Annotated[
         JobOutput | None,
         Meta(
-            description="Weights that a Job wrote to its `output`; mounted read-only. Argo CD and Flux wait for "
-            "the Job."
+            description="Weights that a Job wrote to its `output`; mounted read-only. Commit the app when the Job "
+            "has completed: no init container waits for it."
         ),
     ] = None
     folder: Annotated[

@@ -163,15 +163,15 @@ def argocd(plane: Plane) -> ArgoCD:
 
 
 @pytest.fixture(scope="session")
-def traefik(node: Node) -> Traefik:
-    """Traefik next to the real node; it ends with it."""
-    return Traefik(node)
-
-
-@pytest.fixture(scope="session")
 def node_argocd(node: Node) -> ArgoCD:
     """The same on the real node."""
     return ArgoCD(node)
+
+
+@pytest.fixture(scope="session")
+def traefik(node: Node) -> Traefik:
+    """Traefik next to the real node; it ends with it."""
+    return Traefik(node)
 
 
 @pytest.fixture(scope="session")

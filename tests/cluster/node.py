@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -278,18 +277,6 @@ class Node(Plane):
         account = self.client.find("v1/ServiceAccount", "default", "default")
         return node is not None and account is not None and is_true(node, "Ready")
 
-    def wait_for_pod(
-        self, name: str, namespace: str, condition: str = "Ready", timeout: float = 180.0
-    ) -> Object:
-        """Wait for a condition of a pod.
-
-        Raises:
-            TimeoutError: the pod never had it; the text shows its status.
-        """
-        return self.client.wait(
-            "v1/Pod", name, namespace, partial(is_true, condition=condition), condition, timeout
-        )
-
     def trust_registry(self, host: str) -> None:
         """Let the node pull images from a registry over plain HTTP.
 
@@ -299,12 +286,6 @@ class Node(Plane):
         folder = self._data / "registries" / host
         folder.mkdir(parents=True)
         (folder / "hosts.toml").write_text(f'server = "http://{host}"\n')
-
-    def set_gpus(self, count: int) -> None:
-        """Give the node GPUs that nothing backs: the scheduler and the kubelet count them."""
-        amount = {"nvidia.com/gpu": str(count)}
-        change = {"status": {"capacity": amount, "allocatable": amount}}
-        self.client.patch("v1/Node", NAME, "", change, "status")
 
 
 def _storage_class() -> Object:

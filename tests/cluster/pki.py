@@ -71,7 +71,7 @@ class Authority:
         certificate = (
             self._builder(self._subject, self._key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(signs=True), critical=True)
+            .add_extension(key_usage(signs=True), critical=True)
             .sign(self._key, hashes.SHA256())
         )
         self.pair = _write(folder, name, certificate.public_bytes(serialization.Encoding.PEM), self._key)
@@ -106,18 +106,19 @@ class Authority:
         builder = (
             self._builder(x509.Name(attributes), key.public_key())
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs=False), critical=True)
+            .add_extension(key_usage(signs=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
         )
         if hosts:
             builder = builder.add_extension(
-                x509.SubjectAlternativeName([_general_name(host) for host in hosts]), critical=False
+                x509.SubjectAlternativeName([general_name(host) for host in hosts]), critical=False
             )
         certificate = builder.sign(self._key, hashes.SHA256())
         return _write(self._folder, name, certificate.public_bytes(serialization.Encoding.PEM), key)
 
 
-def _usage(*, signs: bool) -> x509.KeyUsage:
+def key_usage(*, signs: bool) -> x509.KeyUsage:
+    """Return the key usage of an authority, which signs, or of a server or client."""
     return x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,
@@ -131,7 +132,8 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
     )
 
 
-def _general_name(host: str) -> x509.GeneralName:
+def general_name(host: str) -> x509.GeneralName:
+    """Return an address or a DNS name as a certificate lists it."""
     try:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:

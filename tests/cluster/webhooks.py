@@ -6,7 +6,6 @@ import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tests.cluster.client import Object
+from tests.cluster.pki import general_name, key_usage
 
 _LIFETIME = timedelta(days=400)
 """Kueue replaces certificates with less than 90 days left."""
@@ -101,7 +101,7 @@ def make_certificates(folder: Path, hosts: Sequence[str]) -> Mapping[str, bytes]
 
     Args:
         folder: where `tls.crt`, `tls.key`, `ca.crt` and `ca.key` go.
-        hosts: names of the server, besides 127.0.0.1 and localhost.
+        hosts: names of the server in addition to 127.0.0.1 and localhost.
 
     Returns:
         The files by name.
@@ -143,20 +143,7 @@ def _certificate(
     signs: bool,
 ) -> x509.Certificate:
     now = datetime.now(UTC)
-    names: list[x509.GeneralName] = [
-        x509.IPAddress(IPv4Address(host)) if host[0].isdigit() else x509.DNSName(host) for host in hosts
-    ]
-    usage = x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=True,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs,
-        crl_sign=signs,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    names = [general_name(host) for host in hosts]
     uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     return (
         x509.CertificateBuilder()
@@ -167,7 +154,7 @@ def _certificate(
         .not_valid_before(now - timedelta(minutes=5))
         .not_valid_after(now + _LIFETIME)
         .add_extension(x509.BasicConstraints(ca=signs, path_length=None), critical=True)
-        .add_extension(usage, critical=True)
+        .add_extension(key_usage(signs=signs), critical=True)
         .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .sign(issuer_key, hashes.SHA256())

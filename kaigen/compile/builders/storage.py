@@ -11,8 +11,8 @@ from kaigen.compile.expressions import Setting, SpecPath
 from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Volume
 from kaigen.kubernetes.quantities import units
+from kaigen.sizing.facts import GIB
 
-GIB = 2**30
 _MODES = {
     "type": "array",
     "minItems": 1,

@@ -18,9 +18,8 @@ from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.facts import GIB
 from kaigen.sizing.result import Plan
-
-GIB = 2**30
 
 
 class HubAccess(Enum):

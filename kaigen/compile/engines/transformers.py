@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.engines.arguments import KEY_FOLDER, MANAGED_FLAGS, limit_arguments, with_engine_args
-from kaigen.compile.engines.base import GIB, Engine, HubAccess
+from kaigen.compile.engines.base import Engine, HubAccess
 from kaigen.compile.engines.container import ONLY_VLLM, PARALLEL_FIELDS
 from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
 from kaigen.compile.engines.launch import Launch
@@ -15,6 +15,7 @@ from kaigen.compile.expressions import Tree
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
 from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.facts import GIB
 
 
 class Transformers(Engine):

@@ -10,7 +10,7 @@ from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import default_shared_memory
 from kaigen.compile.engines.arguments import MANAGED_FLAGS, limit_arguments, with_engine_args
-from kaigen.compile.engines.base import GIB, Engine, HubAccess
+from kaigen.compile.engines.base import Engine, HubAccess
 from kaigen.compile.engines.drain import SHUTDOWN_SECONDS
 from kaigen.compile.engines.group import in_group
 from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
@@ -23,6 +23,7 @@ from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.facts import GIB
 from kaigen.sizing.result import Plan
 
 CPU_CACHE = 4
@@ -148,13 +149,13 @@ class Vllm(Engine):
             script: list[Tree] = ["/bin/sh", "-c", RAY_LEADER, "ray"]
             return {
                 "command": script,
-                "args": with_engine_args([*command, *own], launch.spec, list_flags(launch.spec)),
+                "args": with_engine_args([*command, *own], launch.spec, list_flags(launch.version)),
             }
         if launch.parallelism.ray and role == "worker":
             return {"command": ["/bin/sh", "-c", RAY_WORKER]}
         if role != "single":
             own += self._node_arguments(launch.parallelism, launch.member)
-        return {"command": command, "args": with_engine_args(own, launch.spec, list_flags(launch.spec))}
+        return {"command": command, "args": with_engine_args(own, launch.spec, list_flags(launch.version))}
 
     def _arguments(self, launch: Launch) -> list[Tree]:
         """Return vLLM's arguments on one node, the model first."""

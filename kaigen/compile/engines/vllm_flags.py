@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.catalog.engines import Version, parse_version
+from kaigen.catalog.engines import Version
 from kaigen.catalog.vllm_flags import (
     Flag,
     Minor,
@@ -66,11 +66,10 @@ def check_flags(spec: TopologySpec, version: Version | None, problems: Problems)
             problems.add(found if exact else replace(found, severity=Severity.WARNING))
 
 
-def list_flags(spec: TopologySpec) -> ListFlags:
-    """Return how flags of the spec's version of vLLM take several values."""
-    given = spec.engine_version
-    version = nearest_version(parse_version(given) if given else None)
-    return ListFlags(json=names_with(version, "json"), repeated=names_with(version, "repeat"))
+def list_flags(version: Version | None) -> ListFlags:
+    """Return how the flags of a version of vLLM, the newest for None, take several values."""
+    table = nearest_version(version)
+    return ListFlags(json=names_with(table, "json"), repeated=names_with(table, "repeat"))
 
 
 def _warn_of_version(version: Version | None, table: Minor, problems: Problems) -> None:

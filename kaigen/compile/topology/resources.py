@@ -9,12 +9,13 @@ from kaigen.compile.builders.pods import ResolvedResources, resolve_resources
 from kaigen.compile.context import Context
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.launch import Parallelism
-from kaigen.compile.topology.sizing import GIB, Sizing, preset_bytes
+from kaigen.compile.topology.sizing import Sizing, preset_bytes
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import replaced
 from kaigen.kinds.blocks import GpuShare, Resources
 from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.facts import GIB
 
 
 def pod_gpus(spec: TopologySpec, engine: Engine, sizing: Sizing) -> int:

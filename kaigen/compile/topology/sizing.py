@@ -20,12 +20,11 @@ from kaigen.kinds.blocks import GpuShare, Image
 from kaigen.kinds.model import Model
 from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
-from kaigen.sizing.facts import Hardware, Request, facts_of, hardware_of_gpu, hardware_of_instance
+from kaigen.sizing.facts import GIB, Hardware, Request, facts_of, hardware_of_gpu, hardware_of_instance
 from kaigen.sizing.plan import arithmetic, plan
 from kaigen.sizing.problem import Field, PlanError
 from kaigen.sizing.result import Plan
 
-GIB = 2**30
 NVIDIA = "nvidia"
 NO_GPUS = "none"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from kaigen.compile.app import Note
 from kaigen.compile.topology.resolution import TopologyResolution
-from kaigen.compile.topology.sizing import GIB, model_path, unknown_model
+from kaigen.compile.topology.sizing import model_path, unknown_model
 from kaigen.compile.topology.surprises import ETHERNET, stops_the_only_replica, uses_ethernet
+from kaigen.sizing.facts import GIB
 from kaigen.sizing.format import context_limit
 
 
