@@ -11,8 +11,8 @@ import click
 
 from kaigen.cli.console import Console
 from kaigen.cli.options import environment_option, read_one_config
-from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.graph import build_graph, render_graph
+from kaigen.pipeline.app_names import unknown_app
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
 
@@ -78,18 +78,13 @@ def _chosen(names: Sequence[str], graph: Graph) -> list[str]:
     """Return the ids of the named apps.
 
     Raises:
-        UsageError: there is no such app.
+        InputError: there is no such app.
     """
     found: list[str] = []
-    full = [f"{app.namespace}/{app.name}" for app in graph.apps]
     for name in names:
         own = [app.id for app in graph.apps if name in (app.name, f"{app.namespace}/{app.name}")]
         if not own:
-            known = full if "/" in name else sorted({app.name for app in graph.apps})
-            hint = did_you_mean(name, known) or (
-                f"known: {', '.join(full[:20])}" if full else "there are none"
-            )
-            raise click.UsageError(f"no app {name}; {hint}")
+            raise unknown_app(name, [(app.namespace, app.name) for app in graph.apps])
         found += own
     return found
 

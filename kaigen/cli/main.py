@@ -38,7 +38,7 @@ COMMANDS: dict[str, str] = {
     "plan": "Plan the GPUs for a model.",
     "presets": "List the models in the catalogue, or show one.",
     "gpus": "List GPUs and instance types, show one, or rank those that fit a model.",
-    "explain": "Explain a field of a kind, or the effective spec of an app.",
+    "explain": "Explain a field of a kind, a code, or the effective spec of an app.",
     "schema": "Print the JSON Schema of a kind.",
     "kinds": "List the kinds and dialects that kaigen reads.",
     "completion": "Print a shell completion script.",

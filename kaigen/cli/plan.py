@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kaigen.cli.console import Console, table
-from kaigen.cli.options import environment_option, read_one_config
+from kaigen.cli.options import environment_option, read_config, read_one_config
 from kaigen.cli.sizing import Command, cloud_option, load_options, output_option, refusals
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.dialects.dialect import Dialect
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.compile import context as compile_context
-    from kaigen.pipeline import compile_spec, load, sources
-    from kaigen.plan import specs, tables
+    from kaigen.pipeline import compile_spec, sources
+    from kaigen.plan import selection, specs, tables
     from kaigen.sizing import answer as sizing_answer
     from kaigen.sizing import config_json, png
     from kaigen.sizing import facts as sizing_facts
@@ -54,7 +54,7 @@ def _estimate_options(command: Command) -> Command:
 
 
 @click.command("plan")
-@click.argument("paths", nargs=-1, metavar="[SPEC]...")
+@click.argument("words", nargs=-1, metavar="[APP | SPEC]...")
 @environment_option("the first")
 @click.option("--preset", "--model", "model", metavar="NAME", help="Preset or Hugging Face repository.")
 @click.option("--config", "config_file", metavar="FILE", help="The model's config.json, instead of a preset.")
@@ -96,7 +96,7 @@ def _estimate_options(command: Command) -> Command:
 def command(
     console: Console,
     /,
-    paths: tuple[str, ...],
+    words: tuple[str, ...],
     environment: str,
     model: str | None,
     config_file: str | None,
@@ -108,16 +108,17 @@ def command(
     """Plan the GPUs for a model.
 
     Prints memory, nodes and parallelism with the calculation, and the next best three instance types, for each
-    Topology in SPEC, for a model by --preset, or for any model by --config and --weights. Without nodes, picks the
-    best instance type in the catalogue. The other options override the values of SPEC. docs/sizing.md explains the
-    calculation.
+    Topology that APP or SPEC names (default: all of the repository), for a model by --preset, or for any model by
+    --config and --weights. Without nodes, picks the best instance type in the catalogue. The other options override
+    the values of the spec. docs/sizing.md explains the calculation.
     """
     dialects = [dialect for dialect in DIALECTS if requested.pop(_option(dialect), False)]
-    _check_usage(paths, environment, model, config_file, weights, requested)
+    of_specs = model is None and config_file is None
+    _check_usage(words, environment, model, config_file, weights, requested)
     if picture is not None:
         _check_picture(picture)
-    if paths:
-        _plan_specs(console, paths, environment, requested, dialects, picture=picture, output=output)
+    if of_specs:
+        _plan_specs(console, words, environment, requested, dialects, picture=picture, output=output)
         return
     with refusals():
         facts = (
@@ -140,27 +141,28 @@ def command(
 
 
 def _check_usage(
-    paths: tuple[str, ...],
+    words: tuple[str, ...],
     environment: str,
     model: str | None,
     config_file: str | None,
     weights: float | None,
     requested: dict[str, Any],
 ) -> None:
-    named = [bool(paths), model is not None, config_file is not None]
-    if sum(named) == 0:
+    named = [bool(words), model is not None, config_file is not None]
+    if sum(named) == 0 and sources.missing_repository(read_config()) is not None:
         raise click.UsageError("name a SPEC, or a model with --preset; `kaigen presets` lists the models")
     if sum(named) > 1:
         raise click.UsageError("SPEC, --preset and --config are mutually exclusive")
     if (config_file is None) != (weights is None):
         raise click.UsageError("--config and --weights require each other")
-    if environment and not paths:
-        raise click.UsageError("--env requires a SPEC")
+    of_specs = model is None and config_file is None
+    if environment and not of_specs:
+        raise click.UsageError("--env requires specs of the repository")
     if requested["instance_type"] and requested["gpu"]:
         raise click.UsageError("--instance-type and --gpu are mutually exclusive")
     if requested["mig"] and not requested["gpu"]:
         raise click.UsageError("--mig requires --gpu")
-    if requested["gpus"] is not None and not (requested["instance_type"] or requested["gpu"] or paths):
+    if requested["gpus"] is not None and not (requested["instance_type"] or requested["gpu"] or of_specs):
         raise click.UsageError("--gpus requires --instance-type or --gpu")
 
 
@@ -177,7 +179,7 @@ def _check_picture(path: str) -> None:
 
 def _plan_specs(
     console: Console,
-    paths: tuple[str, ...],
+    words: tuple[str, ...],
     environment: str,
     requested: dict[str, Any],
     dialects: Sequence[Dialect],
@@ -186,17 +188,15 @@ def _plan_specs(
     output: str,
 ) -> None:
     config = read_one_config(console, environment)
-    loaded = load.load_specs(paths, config, stdin=sys.stdin.buffer if "-" in paths else None)
-    Diagnostics(loaded.diagnostics).raise_errors()
+    chosen, known = selection.select_specs(words, config, stdin=sys.stdin.buffer if "-" in words else None)
     # A Topology may serve a Model of another file.
-    known = [*load.load_others(loaded, config).specs, *loaded.specs]
     blocks = {sources.spec_key(spec, config.namespace): spec.block for spec in known}
     context = compile_spec.make_context(config, compile_context.SpecIndex(blocks))
     found = specs.plan_specs(
-        loaded.specs, context, lambda question: sizing_answer.with_options(question, requested)
+        chosen, context, lambda question: sizing_answer.with_options(question, requested)
     )
     if picture is not None and len(found.plans) > 1:
-        raise click.UsageError("--picture draws one plan; name a SPEC with one Topology")
+        raise click.UsageError("--picture draws one plan; name one APP")
     if output == "json":
         _print_json(console, tables.plans_data(found.plans, dialects))
     else:
@@ -214,7 +214,7 @@ def _plan_specs(
     for without in found.without:
         console.say(f"{without.name}: {without.why}")
     if not found.plans and not found.without and not found.diagnostics:
-        console.say("no Topology found")
+        console.say("no Topology found; `kaigen plan` plans Topologies, and models by --preset or --config")
     problems = Diagnostics(found.diagnostics)
     problems.raise_errors()
     if found.diagnostics:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kaigen.cli.console import Console, table
 from kaigen.cli.options import environment_option, read_one_config
 from kaigen.config.block_settings import ExternalSecretsSettings
-from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.pipeline.app_names import unknown_app
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
 from kaigen.secrets.commands import script
@@ -73,13 +73,11 @@ def command(
             console.write(render_external(todo, _external(config, store)))
 
 
-def _check_names(apps: Sequence[str], compilation: Compilation) -> None:
-    full = [f"{item.app.namespace}/{item.app.name}" for item in compilation.apps]
-    known = {*full, *(item.app.name for item in compilation.apps)}
-    for name in apps:
-        if name not in known:
-            hint = did_you_mean(name, full if "/" in name else sorted(known - set(full)))
-            raise click.UsageError(f"no app {name}; {hint or 'known: ' + (', '.join(full) or 'none')}")
+def _check_names(names: Sequence[str], compilation: Compilation) -> None:
+    apps = [(item.app.namespace, item.app.name) for item in compilation.apps]
+    for name in names:
+        if not any(name in (own, f"{namespace}/{own}") for namespace, own in apps):
+            raise unknown_app(name, apps)
 
 
 def _table(console: Console, secrets: Sequence[ExpectedSecret]) -> None:

@@ -14,10 +14,10 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark, Severity
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.field_path import dotted
-from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.environments.file_entry import document_of
 from kaigen.environments.patch import PatchedDocument, reach
 from kaigen.kinds.block import Block, document_name, set_fields
+from kaigen.pipeline.app_names import unknown_app
 from kaigen.pipeline.compile_spec import compile_spec
 from kaigen.pipeline.run import start_run
 
@@ -147,10 +147,7 @@ def _find(app: str, run: Run) -> tuple[Unit, int]:
     found = run.find(app)
     if not found:
         Diagnostics(run.load_diagnostics).raise_errors()
-        known = {form for namespace, name in names for form in (name, f"{namespace}/{name}")}
-        listed = ", ".join(sorted({name for _, name in names}))
-        hint = did_you_mean(app, known) or f"apps: {listed or 'none'}"
-        raise InputError.of("KG0716", f"no app `{app}`", hint=hint)
+        raise unknown_app(app, names)
     if len(found) > 1:
         full = sorted(f"{namespace}/{name}" for namespace, name in names if name == app)
         raise InputError.of(
