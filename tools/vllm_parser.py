@@ -13,8 +13,9 @@ import io
 import json
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 WORDS = ("auto", "cpu", "none", "all")
 """Words that some flags accept besides a number."""
@@ -70,6 +71,23 @@ def quantization_methods() -> list[str]:
     return [str(method) for method in QUANTIZATION_METHODS]
 
 
+def registered_names(dest: str) -> list[str]:
+    """Return the names that vLLM registers for a flag whose parser accepts any text; empty for other flags."""
+    if dest == "tool_call_parser":
+        return list(import_module("vllm.tool_parsers").ToolParserManager.list_registered())
+    if dest == "reasoning_parser":
+        return list(import_module("vllm.reasoning").ReasoningParserManager.list_registered())
+    if dest == "load_format":
+        return sorted(import_module("vllm.model_executor.model_loader")._LOAD_FORMAT_TO_MODEL_LOADER)
+    if dest == "config_format":
+        formats = import_module("vllm.transformers_utils.config")
+        return sorted({*get_args(formats.ConfigFormat), *formats._CONFIG_FORMAT_TO_CONFIG_PARSER})
+    if dest == "tokenizer_mode":
+        modes = get_args(import_module("vllm.config.model").TokenizerMode)
+        return sorted({*modes, *import_module("vllm.tokenizers.registry")._VLLM_TOKENIZERS})
+    return []
+
+
 def written_name(option: str) -> str:
     """Return a flag's name as kaigen writes it: without two dashes, and with dashes for underscores."""
     return option.removeprefix("--").replace("_", "-") if option.startswith("--") else option
@@ -103,6 +121,9 @@ def row(parser: Any, action: Any) -> dict[str, Any]:
         choices = quantization_methods() if action.dest == "quantization" else action.choices
         if choices:
             found["choices"] = [str(choice) for choice in choices]
+        names = registered_names(action.dest)
+        if names:
+            found["registered"] = names
     if isinstance(action.default, str | int | float | bool) and action.default != argparse.SUPPRESS:
         found["default"] = action.default
     text = (action.help or "").strip()
@@ -118,7 +139,9 @@ def refusal(parser: Any, line: list[str]) -> str:
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
             parser.parse_args(line)
     except SystemExit:
-        return errors.getvalue().strip().splitlines()[-1]
+        lines = [line.strip() for line in errors.getvalue().splitlines()]
+        # Validation errors of pydantic end in an address.
+        return "; ".join([line for line in lines if line and "errors.pydantic.dev" not in line][-3:])
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return ""

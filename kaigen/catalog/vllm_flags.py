@@ -26,6 +26,7 @@ class Flag(Struct, frozen=True):
         many: `list` if values follow it as arguments of their own, `repeat` if it is given once for each value,
             `json` if they are a JSON list.
         choices: its only values; empty for any.
+        registered: names that vLLM registers for it, to which plugins add more; empty for a flag without a registry.
         off: names that switch it off.
         default: its default as JSON; None for none, or one that the parser computes.
         deprecated: why it should not be used; empty for a flag that should.
@@ -36,6 +37,7 @@ class Flag(Struct, frozen=True):
     words: tuple[str, ...] = ()
     many: str = ""
     choices: tuple[str, ...] = ()
+    registered: tuple[str, ...] = ()
     off: tuple[str, ...] = ()
     default: Any = None
     deprecated: str = ""

@@ -90,7 +90,16 @@ def run_client(node: Node, namespace: str, code: str) -> str:
     Returns:
         What it printed.
     """
-    name = node.client.create(client_pod(code), namespace)["metadata"]["name"]
+    return run_pod(node, namespace, client_pod(code))
+
+
+def run_pod(node: Node, namespace: str, pod: Object) -> str:
+    """Run a pod to its end.
+
+    Returns:
+        What it printed.
+    """
+    name = node.client.create(pod, namespace)["metadata"]["name"]
     node.client.wait(
         POD, name, namespace, lambda pod: pod["status"]["phase"] in {"Succeeded", "Failed"}, "over"
     )

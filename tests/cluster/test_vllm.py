@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 
+from kaigen.catalog.json_tables import load_table
 from kaigen.pipeline.result import Compiled
 from runtimes.downloader.tests.hub import COMMIT, REPO, Hub
 from tests.cluster.apps import compiled, find
 from tests.cluster.client import Object
+from tests.cluster.images import default_image
 from tests.cluster.node import Node
-from tests.cluster.test_node import run_client, spec
+from tests.cluster.test_node import run_client, run_pod, spec
 from tests.cluster.test_node_rollout import ready_pods
 from tests.cluster.tiny_llama import Files, adapter_files, base_files
 from tests.cluster.vllm_image import vllm_image
+from tests.rendered_flags import command_lines
+from tools import vllm_flags, vllm_parser
 
 DEPLOYMENT = "apps/v1/Deployment"
 KEY = "not-a-secret"
@@ -163,3 +168,45 @@ def test_the_startup_probe_holds_back_requests_until_vllm_answers(node: Node, ch
     refused = [event for event in events if event["involvedObject"].get("uid") == pod["metadata"]["uid"]]
     assert any("Startup probe failed" in event["message"] for event in refused)
     assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def parser_pod() -> Object:
+    """A pod that prints the flags of vLLM, the command lines that its parser refuses, and its version."""
+    script = (
+        "python /parser/parser.py /tmp/flags /parser/lines /tmp/refused >/tmp/log 2>&1 || cat /tmp/log\n"
+        "python -c 'from importlib.metadata import version as v; "
+        'print("[" + open("/tmp/flags").read() + "," + open("/tmp/refused").read() + ",\\"" + v("vllm") + "\\"]")\''
+    )
+    container = {
+        "name": "parser",
+        "image": default_image("vllmCpu"),
+        "command": ["sh", "-c", script],
+        "env": [{"name": "HOME", "value": "/tmp"}],
+        "volumeMounts": [{"name": "parser", "mountPath": "/parser"}],
+    }
+    volume = {"name": "parser", "configMap": {"name": "parser"}}
+    body = {"containers": [container], "volumes": [volume], "restartPolicy": "Never"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "parser-"}, "spec": body}
+
+
+def test_its_parser_has_the_flags_of_the_table_and_accepts_what_kaigen_renders(
+    node: Node, chat: Compiled
+) -> None:
+    lines = [json.dumps(line) for line in command_lines()]
+    assert len(lines) > 140
+    with open(vllm_parser.__file__, encoding="utf-8") as file:
+        data = {"parser.py": file.read(), "lines": json.dumps(lines)}
+    node.client.create(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "parser"}, "data": data}, NAMESPACE
+    )
+    rows, refused, version = json.loads(run_pod(node, NAMESPACE, parser_pod()).splitlines()[-1])
+    assert refused == {}
+    table = load_table("vllm_flags")
+    place = table["versions"].index(re.sub(r"\+.*", "", version))
+    known = {
+        name: {key: value for key, value in span.items() if key not in {"first", "last"}}
+        for name, spans in table["flags"].items()
+        for span in spans
+        if span["first"] <= place <= span["last"]
+    }
+    assert {vllm_flags.first_name(row): row for row in rows} == known

@@ -29,6 +29,8 @@ from kaigen.diagnostics.problem import Problem
 from kaigen.kinds.topology import TopologySpec
 
 _ARGS: SpecPath = ("spec", "engineArgs")
+_PLUGINS = {"tool-parser-plugin", "reasoning-parser-plugin"}
+"""Flags that load code, which may register more names."""
 
 
 class Given(Struct, frozen=True):
@@ -60,10 +62,17 @@ def check_flags(spec: TopologySpec, version: Version | None, problems: Problems)
     exact = version is not None and minor_of(version) == table
     if not exact:
         _warn_of_version(version, table, problems)
+    names = {each.name for each in given}
     for each in given:
         found = problem_of(each, table)
         if found is not None:
             problems.add(found if exact else replace(found, severity=Severity.WARNING))
+        elif not names & _PLUGINS:
+            found = unregistered(each, table)
+            # An image of one's own may contain plugins that register more.
+            own_image = spec.image is not None
+            if found is not None:
+                problems.add(replace(found, severity=Severity.WARNING) if own_image or not exact else found)
 
 
 def list_flags(version: Version | None) -> ListFlags:
@@ -118,6 +127,17 @@ def problem_of(given: Given, version: Minor) -> Problem | None:
         message = f"vLLM {version_text(version)} deprecates `--{name}`"
         return Problem("KG0361", message, given.path, flag.deprecated.rstrip("."), Severity.WARNING)
     return None
+
+
+def unregistered(given: Given, version: Minor) -> Problem | None:
+    """Return that a version of vLLM does not register a name, such as that of a parser; None where it does."""
+    flag = flags_of(version).get(given.name)
+    if flag is None or not flag.registered or given.value in flag.registered:
+        return None
+    message = f"vLLM {version_text(version)} does not have `{given.value}` for `--{given.name}`"
+    near = get_close_matches(str(given.value), flag.registered, n=1)
+    hint = f"did you mean `{near[0]}`?" if near else f"use one of {', '.join(flag.registered)}"
+    return Problem("KG0361", message, given.path, hint)
 
 
 def _unknown(name: str, version: Minor) -> tuple[str, str]:

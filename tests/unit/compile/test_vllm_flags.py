@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from kaigen.catalog.presets import presets
 from kaigen.catalog.vllm_flags import flags_of, known_versions, minor_of, nearest_version
-from kaigen.compile.engines.vllm_flags import Given, check_flags, problem_of
+from kaigen.compile.engines.vllm import Vllm
+from kaigen.compile.engines.vllm_flags import Given, check_flags, problem_of, unregistered
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.diagnostic import Severity
 from tests.rendered_flags import command_lines
@@ -135,10 +137,48 @@ def test_every_flag_that_kaigen_renders_is_one_of_the_pinned_version() -> None:
                 continue
             name, equals, value = argument.removeprefix("--").partition("=")
             problem = problem_of(Given(name, value if equals else True, ()), NEWEST)
+            if problem is None and equals:
+                problem = unregistered(Given(name, value, ()), NEWEST)
             # A flag without `=` takes the arguments after it.
             if problem is not None and (equals or "requires a value" not in problem.message):
                 wrong.append(f"{argument}: {problem.message}")
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("flag", "name", "hint"),
+    [
+        ("tool-call-parser", "hermess", "did you mean `hermes`?"),
+        ("tool-call-parser", "qwen3-coder", "did you mean `qwen3_coder`?"),
+        ("reasoning-parser", "deepseek_r2", "did you mean `deepseek_r1`?"),
+        ("load-format", "safetensor", "did you mean `safetensors`?"),
+    ],
+)
+def test_a_parser_that_the_version_does_not_register_is_an_error(flag: str, name: str, hint: str) -> None:
+    problems = Problems()
+    check_flags(topology(model=HUB, engineArgs={flag: name}).spec, NEWEST, problems)
+    ((message, said, severity),) = [(item.message, item.hint, item.severity) for item in problems.items]
+    assert message == f"vLLM 0.33 does not have `{name}` for `--{flag}`"
+    assert (said, severity) == (hint, Severity.ERROR)
+
+
+def test_a_parser_may_come_from_a_plugin() -> None:
+    assert found({"tool-call-parser": "ours", "tool-parser-plugin": "/plugins/ours.py"}) == []
+    problems = Problems()
+    own = topology(model=HUB, image="ours/vllm:0.33.0", engineArgs={"tool-call-parser": "ours"})
+    check_flags(own.spec, NEWEST, problems)
+    assert [item.severity for item in problems.items] == [Severity.WARNING]
+
+
+def test_every_parser_of_the_catalogue_is_registered_by_the_pinned_version() -> None:
+    engine = Vllm()
+    flags = [
+        Given(name, value, (preset.name,))
+        for preset in presets()
+        for name, value in engine.preset_flags(preset, own_image=True).items()
+    ]
+    assert [unregistered(flag, NEWEST) for flag in flags if unregistered(flag, NEWEST)] == []
+    assert {"tool-call-parser", "reasoning-parser", "tokenizer-mode"} <= {flag.name for flag in flags}
 
 
 def test_minor_versions_are_compared() -> None:
