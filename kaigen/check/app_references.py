@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator, Sequence
 from msgspec import Struct, field
 
 from kaigen.check import codes
+from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.kind_table import KINDS
@@ -21,6 +22,16 @@ from kaigen.kubernetes.selectors import Pods, pods_of, selected, selector_of
 
 External = Container[tuple[str, str, str]]
 """Kind, namespace (empty where the deployment chooses it) and name of objects that exist without the app."""
+
+
+class MissingObject(Problem, frozen=True, kw_only=True):
+    """A reference to an object that is neither in the app nor known to exist without it.
+
+    Attributes:
+        target: what is named.
+    """
+
+    target: Identity
 
 
 class _App(Struct, frozen=True, dict=True):
@@ -91,14 +102,21 @@ def _object_findings(app: _App, obj: Object) -> Iterator[Problem]:
             yield from _config_keys(found, reference)
 
 
-def _unresolved(app: _App, reference: Reference) -> Problem:
+def _unresolved(app: _App, reference: Reference) -> MissingObject:
     target = reference.target
     known = [
         one.name for one in app.objects if one.type == target.type and one.namespace in (target.namespace, "")
     ]
     where = f" in namespace {target.namespace}" if target.namespace else ""
     message = f"there is no {target.kind} `{target.name}`{where}"
-    return Problem(codes.REFERENCE_UNRESOLVED, message, reference.path, did_you_mean(target.name, known))
+    return MissingObject(
+        codes.REFERENCE_UNRESOLVED,
+        message,
+        reference.path,
+        did_you_mean(target.name, known) or "list it in `external` of kaigen.yaml if the cluster has it",
+        Severity.WARNING,
+        target=target,
+    )
 
 
 def _selector_findings(app: _App, obj: Object) -> Iterator[Problem]:

@@ -62,7 +62,7 @@ def command(
     if chosen == "html" and output is None and sys.stdout.isatty():
         raise click.UsageError("an HTML page cannot be printed to a terminal; name a file with -o")
     config = read_one_config(console, environment)
-    graph = build_graph(compile_specs(load_specs((), config), config))
+    graph = build_graph(compile_specs(load_specs((), config), config), config.external)
     if apps:
         graph = graph.around(_chosen(apps, graph), depth=depth, dependents=dependents)
     text = render_graph(graph, chosen)

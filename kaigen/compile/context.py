@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from kaigen.catalog.profiles import Profile
 
 if TYPE_CHECKING:
+    from kaigen.config.block_settings import ExternalObject
     from kaigen.extend.patches import Patches
 
 B = TypeVar("B")
@@ -62,6 +63,7 @@ class Context(Struct, frozen=True):
         images: kaigen's own runtime images by name.
         specs: the specs of the run, for references between them.
         patches: the user's patches, applied to the compiled objects; None for none.
+        external: objects that no app makes but clusters have.
         digest_in_version: append a digest of its content to the version of each chart.
     """
 
@@ -71,4 +73,5 @@ class Context(Struct, frozen=True):
     images: Mapping[str, str] = field(default_factory=dict)
     specs: SpecIndex = field(default_factory=SpecIndex)
     patches: Patches | None = None
+    external: tuple[ExternalObject, ...] = ()
     digest_in_version: bool = False

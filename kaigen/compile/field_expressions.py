@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from msgspec import Struct, field
@@ -64,6 +64,40 @@ class ContentName(Expr, frozen=True):
 
     def settings(self) -> Iterator[Setting]:
         return self.content.settings()
+
+
+class Entries(Expr, frozen=True):
+    """The entries of a map: those of a setting, then fixed ones, which override them.
+
+    The field is left out while the map is empty.
+    """
+
+    omit_empty: ClassVar[bool] = True
+
+    fixed: Mapping[str, Tree]
+    more: Setting
+
+    def value(self, scope: Scope) -> Json:
+        given = self.more.value(scope)
+        fixed = resolve(self.fixed, scope)
+        assert isinstance(fixed, dict)
+        return {**given, **fixed} if isinstance(given, dict) else given
+
+    def pipeline(self) -> str:
+        return without_keys(self.more.pipeline(), self.fixed)
+
+    def settings(self) -> Iterator[Setting]:
+        yield self.more
+        yield from find_settings(self.fixed)
+
+    def __hash__(self) -> int:
+        return hash((self.more,))
+
+
+def without_keys(pipeline: str, keys: Iterable[str]) -> str:
+    """Return the pipeline of a map without some keys: no key may appear twice in a template's output."""
+    omitted = " ".join(go_json(key) for key in keys)
+    return f"omit {pipeline} {omitted}" if omitted else pipeline
 
 
 def spec_digest(spec: Mapping[str, Json]) -> str:

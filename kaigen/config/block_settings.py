@@ -1,8 +1,9 @@
-"""The settings of the blocks `patches`, `secrets` and `publish` of kaigen.yaml."""
+"""The settings of the blocks `patches`, `secrets`, `external` and `publish` of kaigen.yaml."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Literal
 
 from msgspec import Struct
@@ -31,6 +32,28 @@ class ObjectPatch(Struct, frozen=True):
     def file(self) -> str | None:
         """The file that contains the patch; None for a patch in kaigen.yaml."""
         return self.patch if isinstance(self.patch, str) else None
+
+
+class ExternalObject(Struct, frozen=True):
+    """An object, or several, that clusters have although no app makes it.
+
+    Attributes:
+        kind: its kind.
+        name: its name, or a glob.
+        namespace: its namespace; empty for any.
+    """
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+    def is_named(self, kind: str, namespace: str, name: str) -> bool:
+        """Return whether it is the object of a name; an object without a namespace may be in any."""
+        return (
+            kind == self.kind
+            and (not self.namespace or not namespace or namespace == self.namespace)
+            and fnmatchcase(name, self.name)
+        )
 
 
 class ExternalSecretsSettings(Struct, frozen=True):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from kaigen.config.document import read_document, validated
+from kaigen.config.external import ExternalEntry
 from kaigen.config.gitops import Cluster, GitOps, GitOpsOverrides
 from kaigen.config.images import Images
 from kaigen.config.overrides import PATCHABLE, OverrideEntry
@@ -52,6 +53,13 @@ class SharedFields(Block):
     patches: Annotated[
         list[PatchEntry],
         Meta(description="Patches of the rendered objects, applied in order after everything else."),
+    ] = field(default_factory=list)
+    external: Annotated[
+        list[ExternalEntry],
+        Meta(
+            description="Objects that clusters have although no app makes them, such as ServiceAccounts. kaigen does "
+            "not warn of references to them. Of claims and ConfigMaps it warns only if `external` lists some."
+        ),
     ] = field(default_factory=list)
 
 

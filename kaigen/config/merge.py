@@ -13,6 +13,7 @@ from kaigen.config.checks import (
     check_promotion,
     check_tenancy,
 )
+from kaigen.config.external import external_objects
 from kaigen.config.file import ConfigFile, SharedFields, read_file
 from kaigen.config.gitops import gitops_settings
 from kaigen.config.images import given_images, own_images
@@ -108,6 +109,7 @@ def _merge(
         external_secrets=secrets,
         kinds=tuple(file.kinds),
         patches=patch_settings([(layer.patches, place) for layer, place in layers]),
+        external=external_objects(layer.external for layer, _ in layers),
         environments=tuple(file.environments),
         gitops=gitops_settings(file.gitops, output, clusters, own.gitops if own else None),
         publish=publish_settings(file.publish),

@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from kaigen.config.block_settings import ExternalSecretsSettings, ObjectPatch, PublishSettings
+from kaigen.config.block_settings import ExternalObject, ExternalSecretsSettings, ObjectPatch, PublishSettings
 from kaigen.config.gitops_settings import GitOpsSettings
 from kaigen.config.json_types import FieldPath, Json
 
@@ -69,6 +69,7 @@ class Config(Struct, frozen=True):
         external_secrets: how ExternalSecrets are written; None to write none.
         kinds: folders that define kinds of the user's own.
         patches: changes of objects; the environment's follow the file's.
+        external: objects that no app makes but clusters have.
         environments: names of all environments in kaigen.yaml.
         gitops: how Argo CD and Flux sync; None to write nothing for them.
         publish: defaults of `kaigen publish`; None without the block.
@@ -95,6 +96,7 @@ class Config(Struct, frozen=True):
     external_secrets: ExternalSecretsSettings | None = None
     kinds: tuple[str, ...] = ()
     patches: tuple[ObjectPatch, ...] = ()
+    external: tuple[ExternalObject, ...] = ()
     gitops: GitOpsSettings | None = None
     environments: tuple[str, ...] = ()
     publish: PublishSettings | None = None

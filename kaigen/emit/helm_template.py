@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from kaigen.compile.expressions import Expr, Setting, Tree
-from kaigen.compile.field_expressions import Arguments, Labels, Spread
+from kaigen.compile.field_expressions import Arguments, Entries, Labels, Spread
 from kaigen.yaml.dump import Writer, scalar
 
 
@@ -63,6 +63,9 @@ class _TemplateWriter(Writer):
             lines.append(f"{indent}  {{{{- end }}}}")
             lines.append(f"{indent}{{{{- end }}}}")
             return
+        if isinstance(node, Entries):
+            self._entries(start, node, indent)
+            return
         if isinstance(node, Arguments):
             lines.append(start)
             self.sequence(node.fixed, indent + "  ")
@@ -82,6 +85,16 @@ class _TemplateWriter(Writer):
             lines.append(f"{indent}  {{{{- toYaml {node.pipeline()} | nindent {len(indent) + 2} }}}}")
         else:
             lines.append(f"{start} {node.inline()}")
+
+    def _entries(self, start: str, node: Entries, indent: str) -> None:
+        """Write a map with the entries of a setting; without fixed ones, it is left out while it is empty."""
+        given = f"{{{{- with {node.pipeline()} }}}}"
+        own = [f"{indent}  {{{{- toYaml . | nindent {len(indent) + 2} }}}}", f"{indent}{{{{- end }}}}"]
+        if not node.fixed:
+            self.lines.extend([f"{indent}{given}", start, *own])
+            return
+        self.lines.extend([start, f"{indent}{given}", *own])
+        self.mapping(node.fixed, indent + "  ")
 
 
 def dump_template(tree: Tree) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kaigen.compile.app import Rendered
@@ -16,11 +17,17 @@ from kaigen.yaml.document import Document
 from kaigen.yaml.dump import dump
 
 if TYPE_CHECKING:
+    from kaigen.config.block_settings import ExternalObject
     from kaigen.pipeline.result import Compilation, Compiled
 
 
-def build_graph(compilation: Compilation) -> Graph:
-    """Return the graph of compiled apps."""
+def build_graph(compilation: Compilation, declared: Sequence[ExternalObject] = ()) -> Graph:
+    """Return the graph of compiled apps.
+
+    Args:
+        compilation: the apps.
+        declared: objects that clusters have although no app makes them.
+    """
     apps: list[AppNode] = []
     bodies: dict[str, Object] = {}
     ids: dict[str, int] = {}
@@ -32,7 +39,7 @@ def build_graph(compilation: Compilation) -> Graph:
         apps.append(app)
         by_role = {item.object.role: item.body for item in compiled.objects}
         bodies |= {node.id: by_role[node.id.rpartition("/")[2]] for node in app.objects}
-    edges, externals = find_edges(apps, bodies)
+    edges, externals = find_edges(apps, bodies, declared)
     return Graph(tuple(apps), externals, edges)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kaigen.graph.markers import filled_buckets, markers
 from kaigen.graph.model import AppNode, Edge, ExternalNode, ObjectNode, Relation
@@ -12,30 +13,37 @@ from kaigen.kubernetes.manifest import Identity, Object
 from kaigen.kubernetes.references import references_of
 from kaigen.kubernetes.selectors import pods_of, selected, selector_of
 
+if TYPE_CHECKING:
+    from kaigen.config.block_settings import ExternalObject
+
 Key = tuple[str, str, str]
 """Kind, namespace and name of an object."""
 
 
 def find_edges(
-    apps: Sequence[AppNode], bodies: Mapping[str, Object]
+    apps: Sequence[AppNode], bodies: Mapping[str, Object], declared: Sequence[ExternalObject] = ()
 ) -> tuple[tuple[Edge, ...], tuple[ExternalNode, ...]]:
     """Return the edges between the objects of all apps, and the objects that no app makes.
 
     Args:
         apps: every app.
         bodies: the objects by the ids of their nodes.
+        declared: objects that clusters have although no app makes them.
 
     Returns:
         Edges in the order of the apps, and external nodes by id.
     """
-    return _Edges(apps, bodies).find()
+    return _Edges(apps, bodies, declared).find()
 
 
 class _Edges:
     """The makers of all objects and markers, by which references are resolved."""
 
-    def __init__(self, apps: Sequence[AppNode], bodies: Mapping[str, Object]) -> None:
+    def __init__(
+        self, apps: Sequence[AppNode], bodies: Mapping[str, Object], declared: Sequence[ExternalObject]
+    ) -> None:
         self._apps = apps
+        self._declared = declared
         self._bodies = bodies
         self._makers: dict[Key, str] = {}
         self._writers: dict[tuple[str, str, str], str] = {}
@@ -76,7 +84,7 @@ class _Edges:
                 row = KINDS.get(reference.target.type)
                 if row is not None and row.has_built_in(reference.target.name):
                     continue
-                external = _external(reference.target)
+                external = self._external(reference.target)
                 target = externals.setdefault(external.id, external).id
             if target != node.id:
                 yield Edge(node.id, target, Relation(reference.use))
@@ -85,7 +93,7 @@ class _Edges:
         for marker in markers(self._bodies[node.id], "wait"):
             writer = self._writers.get((node.namespace, *marker))
             if writer is None:
-                missing = _external(Identity("Marker", node.namespace, " ".join(marker)))
+                missing = self._external(Identity("Marker", node.namespace, " ".join(marker)))
                 writer = externals.setdefault(missing.id, missing).id
             if writer != node.id:
                 yield Edge(node.id, writer, Relation.WAITS)
@@ -99,7 +107,7 @@ class _Edges:
             if pods and selected(pods, node.namespace, selector):
                 yield Edge(node.id, other.id, Relation.SELECTS)
 
-
-def _external(target: Identity) -> ExternalNode:
-    kind, namespace, name = target.kind, target.namespace, target.name
-    return ExternalNode(f"external/{kind}/{namespace}/{name}", kind, namespace, name)
+    def _external(self, target: Identity) -> ExternalNode:
+        kind, namespace, name = target.kind, target.namespace, target.name
+        declared = any(item.is_named(kind, namespace, name) for item in self._declared)
+        return ExternalNode(f"external/{kind}/{namespace}/{name}", kind, namespace, name, declared=declared)

@@ -75,6 +75,7 @@ class ExternalNode(Struct, frozen=True):
         namespace: where it must be; empty for an object of the cluster.
         name: its name.
         maker: id of the app that makes it, when the graph excludes that app.
+        declared: kaigen.yaml lists it in `external`.
     """
 
     id: str
@@ -82,6 +83,7 @@ class ExternalNode(Struct, frozen=True):
     namespace: str
     name: str
     maker: str = ""
+    declared: bool = False
 
 
 class AppNode(Struct, frozen=True):

@@ -37,6 +37,8 @@ def absence(node: ExternalNode) -> str:
     """Return why no app of the graph has an external object."""
     if node.maker:
         return f"of {node.maker}"
+    if node.declared:
+        return "listed in kaigen.yaml"
     match node.kind:
         case "Secret":
             return "not in Git"

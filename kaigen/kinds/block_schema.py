@@ -72,12 +72,16 @@ class _Builder:
         """Return the schema of a block."""
         hints = get_type_hints(model, include_extras=True)
         properties = {}
-        for item in fields(model):
+        shared = {
+            name for base in model.__mro__[1:] if "shared" in base.__dict__ for name in base.__struct_fields__
+        }
+        items = sorted(fields(model), key=lambda item: item.name in shared)
+        for item in items:
             node = properties[item.encode_name] = self._type(hints[item.name])
             default = None if item.required else default_of(item)
             if default is not None and not isinstance(default, Block):
                 node["default"] = default
-        required = [item.encode_name for item in fields(model) if item.required]
+        required = [item.encode_name for item in items if item.required]
         choices = model.exactly_one if issubclass(model, Choice) else ()
         return {
             "description": cleandoc(model.__doc__ or ""),

@@ -29,6 +29,7 @@ from kaigen.kinds.blocks import (
     Volume,
 )
 from kaigen.kinds.entry import API_VERSION
+from kaigen.kinds.pod import PodFields
 
 
 class ModelUse(Choice):
@@ -109,7 +110,7 @@ class Output(Block):
     volume: Annotated[OutputVolume, Meta(description="A volume of the cluster.")]
 
 
-class JobSpec(Choice):
+class JobSpec(Choice, PodFields):
     """What runs, with which inputs, outputs and resources."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("image", "template")

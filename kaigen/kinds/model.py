@@ -9,6 +9,7 @@ from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import Placement, Security, Source, Transfer, Volume
 from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.entry import API_VERSION
+from kaigen.kinds.pod import PodFields
 
 
 class ModelVolume(Volume):
@@ -32,7 +33,7 @@ class Store(Choice):
     bucket: Annotated[Bucket | None, Meta(description="Object storage that pods mount read-only.")] = None
 
 
-class ModelSpec(Block):
+class ModelSpec(PodFields):
     """Weights to download and where to store them."""
 
     source: Annotated[Source, Meta(description="Source of the weights. Exactly one is required.")]

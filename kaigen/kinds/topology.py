@@ -11,6 +11,7 @@ from kaigen.kinds.blocks import Env, Image, Placement, Resources, Security, Tran
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import Auth, InferencePool, Port, Route, Service
 from kaigen.kinds.operation import Autoscale, Disruption, Monitoring, Probes, Rollout
+from kaigen.kinds.pod import PodFields
 from kaigen.kinds.promotable import NAME
 from kaigen.kinds.provisioning import ProvisioningRef
 from kaigen.kinds.serving import Adapter, ServedModelRef, Shape, Storage
@@ -28,7 +29,7 @@ EngineArgs = (
 )
 
 
-class TopologySpec(Block):
+class TopologySpec(PodFields):
     """The model, the engine that serves it, its replicas, and how requests reach it."""
 
     model: Annotated[

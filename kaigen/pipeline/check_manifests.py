@@ -24,6 +24,7 @@ from kaigen.yaml.document import parse
 from kaigen.yaml.sources import STDIN, Limits, read_sources
 
 if TYPE_CHECKING:
+    from kaigen.config.block_settings import ExternalObject
     from kaigen.yaml.document import Document
 
 Step = str | int
@@ -119,14 +120,13 @@ def check_manifests(
         for item in found
         if not (item.category is Category.EMPTY and item.mark and item.mark.file == STDIN)
     ]
-    for item, finding in _findings(items, target or config.kubernetes, pod_security):
+    for item, finding in _findings(items, target or config.kubernetes, pod_security, config.external):
         if finding.category is Category.UNKNOWN_KIND:
             if (_group(item.body), item.body.get("kind")) in defined:
                 continue
             finding = _of_unknown_kind(item.body, finding)
         elif finding.category is Category.OBJECT_REFERENCE:
-            hint = finding.hint or "leave it if the cluster has it already"
-            finding = replace(finding, severity=Severity.WARNING, hint=hint)
+            finding = replace(finding, severity=Severity.WARNING)
         diagnostics.append(_diagnostic(item, finding))
     left_out = set(ignore)
     kept = sorted({each for each in diagnostics if each.code not in left_out}, key=Diagnostic.sort_key)
@@ -171,14 +171,26 @@ def _object(value: object) -> Object:
     return value if isinstance(value, dict) else {}
 
 
-def _findings(items: Sequence[_Item], target: str, pod_security: str) -> Iterator[tuple[_Item, Problem]]:
+class _Declared:
+    """The objects that kaigen.yaml lists."""
+
+    def __init__(self, items: Sequence[ExternalObject]) -> None:
+        self._items = items
+
+    def __contains__(self, identity: object) -> bool:
+        return isinstance(identity, tuple) and any(item.is_named(*identity) for item in self._items)
+
+
+def _findings(
+    items: Sequence[_Item], target: str, pod_security: str, external: Sequence[ExternalObject]
+) -> Iterator[tuple[_Item, Problem]]:
     for item in items:
         for finding in check_object(item.body, target=target):
             yield item, finding
         if item.body:
             for finding in check_policy(item.body, pod_security=pod_security):
                 yield item, finding
-    for place, finding in check_references([item.body for item in items]):
+    for place, finding in check_references([item.body for item in items], external=_Declared(external)):
         yield items[place], finding
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kaigen.catalog.images import default_images
 from kaigen.catalog.profiles import get_profile
-from kaigen.check.app_references import check_references
+from kaigen.check.app_references import MissingObject, check_references
 from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
 from kaigen.compile.context import Context
@@ -18,8 +18,9 @@ from kaigen.compile.problems import Problems
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
-from kaigen.pipeline.origins import spec_path
+from kaigen.pipeline.origins import find_text, spec_path
 from kaigen.pipeline.result import Compiled
+from kaigen.pipeline.summary import Missing
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.document_secrets import find_secrets
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
     from kaigen.compile.context import Key, SpecIndex
     from kaigen.compile.expressions import Json
+    from kaigen.config.block_settings import ExternalObject
     from kaigen.config.settings import Config
     from kaigen.config.value_layers import Overrides
     from kaigen.diagnostics.problem import Problem
@@ -46,6 +48,7 @@ def make_context(config: Config, specs: SpecIndex, patches: Patches | None = Non
         images=config.images or default_images(),
         specs=specs,
         patches=patches,
+        external=config.external,
         digest_in_version=config.digest_in_version,
     )
 
@@ -57,11 +60,13 @@ class SpecResult(Struct, frozen=True):
         compiled: its app with checked objects; None when there are errors that prevent it.
         diagnostics: errors and warnings.
         references: kind, namespace and name of the specs that were looked up, found or not.
+        missing: references to objects that another app may make.
     """
 
     compiled: Compiled | None
     diagnostics: tuple[Diagnostic, ...]
     references: tuple[Key, ...]
+    missing: tuple[Missing, ...] = ()
 
 
 def compile_spec(spec: Spec, context: Context, layers: Sequence[Overrides] = ()) -> SpecResult:
@@ -75,6 +80,7 @@ def compile_spec(spec: Spec, context: Context, layers: Sequence[Overrides] = ())
     index = context.specs.recorder()
     found = Diagnostics()
     compiled: Compiled | None = None
+    missing: list[Missing] = []
     app = _compile(spec, replace(context, specs=index), found)
     if app is not None:
         patched: tuple[str, ...] = ()
@@ -82,9 +88,9 @@ def compile_spec(spec: Spec, context: Context, layers: Sequence[Overrides] = ())
             app, patched = context.patches.apply(app, found)
         values = _values(app, layers, found)
         objects = app.render(values)
-        _check(spec, app, objects, context.target, found)
+        missing = _check(spec, app, objects, context, found)
         compiled = Compiled(app, values, objects, spec, index.found(), patched)
-    return SpecResult(compiled, tuple(found), tuple(dict.fromkeys(index.lookups)))
+    return SpecResult(compiled, tuple(found), tuple(dict.fromkeys(index.lookups)), tuple(missing))
 
 
 def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
@@ -112,15 +118,27 @@ def _values(app: App, layers: Sequence[Overrides], found: Diagnostics) -> Mappin
     return app.default_values()
 
 
-def _check(spec: Spec, app: App, objects: Sequence[Rendered], target: str, found: Diagnostics) -> None:
-    """Check the objects of an app, and report each problem at its place in the spec."""
-    for item, problem in _problems(objects, target, app):
+def _check(
+    spec: Spec, app: App, objects: Sequence[Rendered], context: Context, found: Diagnostics
+) -> list[Missing]:
+    """Check the objects of an app, report each problem at its place in the spec, and return missing objects."""
+    missing = []
+    for item, problem in _problems(objects, context, app):
         path = spec_path(item, problem.path, spec.document.data)
+        if isinstance(problem, MissingObject) and not path:
+            path = find_text(problem.target.name, spec.document.data, (), "")
         written = item.object.place(problem.path) if item.object.place else None
-        if written is not None:
-            found.add(_extension_problem(item, problem, written, spec, path))
-        elif not (path and problem.category is Category.CREDENTIAL and _has_credential(spec)):
-            found.add(_spec_problem(item, problem, spec, path))
+        diagnostic = (
+            _spec_problem(item, problem, spec, path)
+            if written is None
+            else _extension_problem(item, problem, written, spec, path)
+        )
+        if isinstance(problem, MissingObject):
+            target = problem.target
+            missing.append(Missing(target.kind, target.namespace, target.name, diagnostic))
+        elif written or not (path and problem.category is Category.CREDENTIAL and _has_credential(spec)):
+            found.add(diagnostic)
+    return missing
 
 
 def _spec_problem(item: Rendered, problem: Problem, spec: Spec, path: tuple[str | int, ...]) -> Diagnostic:
@@ -154,29 +172,37 @@ def _extension_problem(
     )
 
 
-def _problems(objects: Sequence[Rendered], target: str, app: App) -> Iterable[tuple[Rendered, Problem]]:
+def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterable[tuple[Rendered, Problem]]:
     for item in objects:
-        for problem in check_object(item.body, target=target):
+        for problem in check_object(item.body, target=context.target):
             yield item, problem
         for problem in check_policy(item.body, pod_security=app.pod_security):
             yield item, problem
     bodies = [item.body for item in objects]
-    for index, problem in check_references(bodies, external=_External(app.external_objects)):
+    for index, problem in check_references(
+        bodies, external=_External(app.external_objects, context.external)
+    ):
         yield objects[index], problem
 
 
 class _External:
-    """Objects that an app may refer to without creating them: claims of other apps, ConfigMaps of users, and those
-    that the app names."""
+    """Objects that an app may refer to without creating them: those that it or kaigen.yaml names, and claims and
+    ConfigMaps unless kaigen.yaml lists those that exist."""
 
-    def __init__(self, named: Collection[tuple[str, str]]) -> None:
+    def __init__(self, named: Collection[tuple[str, str]], declared: Sequence[ExternalObject]) -> None:
         self._named = named
+        self._declared = declared
+        self._unlisted = {"PersistentVolumeClaim", "ConfigMap"} - {item.kind for item in declared}
 
     def __contains__(self, identity: object) -> bool:
         if not isinstance(identity, tuple):
             return False
-        kind, _, name = identity
-        return kind in {"PersistentVolumeClaim", "ConfigMap"} or (kind, name) in self._named
+        kind, namespace, name = identity
+        return (
+            kind in self._unlisted
+            or (kind, name) in self._named
+            or any(item.is_named(kind, namespace, name) for item in self._declared)
+        )
 
 
 def _has_credential(spec: Spec) -> bool:

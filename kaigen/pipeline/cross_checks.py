@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.pipeline.summary import FOLDER, AppSummary, ObjectKey
+from kaigen.pipeline.summary import FOLDER, AppSummary, Missing, ObjectKey
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
@@ -72,6 +72,19 @@ def unmatched_overrides(
         yield from environments_unmatched.unmatched(config, matched, set(apps))
     if config.patches:
         yield from compiler.patches.unmatched(set(matched), apps, partial=partial)
+
+
+def missing_objects(missing: Iterable[Missing], apps: Iterable[AppSummary]) -> Iterator[Diagnostic]:
+    """Return a warning for each reference to an object that no app makes."""
+    made = {
+        (key.kind, namespace, key.name)
+        for app in apps
+        for key in app.objects
+        for namespace in ("", key.namespace or app.namespace)
+    }
+    for item in missing:
+        if (item.kind, item.namespace, item.name) not in made:
+            yield item.diagnostic
 
 
 def clashes(apps: Sequence[RunApp]) -> Iterator[Diagnostic]:

@@ -17,7 +17,13 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.output.contents import data_of
 from kaigen.pipeline.compiler import Compiler
-from kaigen.pipeline.cross_checks import clashes, duplicate_names, unknown_overrides, unmatched_overrides
+from kaigen.pipeline.cross_checks import (
+    clashes,
+    duplicate_names,
+    missing_objects,
+    unknown_overrides,
+    unmatched_overrides,
+)
 from kaigen.pipeline.output import OutputTree
 from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others
 from kaigen.pipeline.store import Store, Stored, SyncRecord
@@ -105,6 +111,7 @@ class Run:
             partial = self._partial or found.has_errors
             found.extend(unmatched_overrides(compiler, matched, names, partial=partial))
         found.extend(self._secret_apps.diagnostics if self._secret_apps is not None else ())
+        found.extend(self._missing_objects())
         found.extend(clashes(self._apps))
         return found.sorted()
 
@@ -247,6 +254,15 @@ class Run:
         ]
         detail = Detail(facts=self.config.gitops is not None)
         return [*apps, *((None, summarize(item, detail)) for item in self._generated)]
+
+    def _missing_objects(self) -> list[Diagnostic]:
+        """Return a warning for each reference to an object that no app of the repository makes."""
+        missing = [item for unit in self.units for item in unit.summary.missing]
+        if not missing:
+            return []
+        summarize_units(self.others, Detail())
+        others = [app for unit in self.others for app in unit.summary.apps]
+        return list(missing_objects(missing, [*(app for _, app in self._apps), *others]))
 
     @cached_property
     def _secret_apps(self) -> SecretApps | None:

@@ -16,7 +16,7 @@ from msgspec.structs import astuple
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.output.contents import digest
 from kaigen.output.tree_state import TreeState
-from kaigen.pipeline.summary import AppSummary, ObjectKey, SourceSummary
+from kaigen.pipeline.summary import AppSummary, Missing, ObjectKey, SourceSummary
 from kaigen.system.cache import build_id, replace_file
 from kaigen.system.lazy_import import lazy_imports
 
@@ -125,7 +125,20 @@ def _plain(value: object) -> object:
 
 
 def _source(raw: Sequence[Any]) -> SourceSummary:
-    text, defines, documents, lookups, consumed, references, diagnostics, matched, apps, form, files = raw
+    (
+        text,
+        defines,
+        documents,
+        lookups,
+        consumed,
+        references,
+        diagnostics,
+        matched,
+        apps,
+        form,
+        files,
+        missing,
+    ) = raw
     return SourceSummary(
         digest=text,
         defines=tuple(map(_three, defines)),
@@ -138,6 +151,7 @@ def _source(raw: Sequence[Any]) -> SourceSummary:
         apps=tuple(map(_app, apps)),
         form=form,
         files=files,
+        missing=tuple(Missing(kind, place, name, _diagnostic(item)) for kind, place, name, item in missing),
     )
 
 

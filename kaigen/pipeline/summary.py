@@ -44,6 +44,22 @@ FOLDER = "folder of a bucket"
 """The kind in the key of a bucket folder, which only one app may fill."""
 
 
+class Missing(Struct, frozen=True):
+    """A reference to an object that its own app does not make.
+
+    Attributes:
+        kind: of the object.
+        namespace: of the object; empty for one of the cluster, and where the deployment chooses it.
+        name: of the object.
+        diagnostic: the warning, unless another app makes the object.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    diagnostic: Diagnostic
+
+
 class AppRow(NamedTuple):
     """One app, as the table at the end of a render shows it."""
 
@@ -106,6 +122,7 @@ class SourceSummary(Struct, frozen=True):
         apps: its apps.
         form: the form of its files; empty when they were not written.
         files: the digest of each of its files in the output tree.
+        missing: references to objects that an app of another file may make.
     """
 
     digest: str
@@ -119,6 +136,7 @@ class SourceSummary(Struct, frozen=True):
     apps: tuple[AppSummary, ...]
     form: Format | str = ""
     files: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[Missing, ...] = ()
 
     @property
     def has_errors(self) -> bool:

@@ -14,7 +14,7 @@ from kaigen.kinds.input_documents import ObjectName, object_name
 from kaigen.output.contents import digest
 from kaigen.pipeline.output import LazyFile
 from kaigen.pipeline.sources import spec_key
-from kaigen.pipeline.summary import AppSummary, Detail, SourceSummary, summarize
+from kaigen.pipeline.summary import AppSummary, Detail, Missing, SourceSummary, summarize
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
@@ -40,11 +40,13 @@ class CompiledSource(Struct, frozen=True):
         apps: its apps, each with the position of its spec in the file; -1 for its plain objects.
         diagnostics: errors and warnings of loading and compiling.
         references: the specs that were looked up.
+        missing: references to objects that an app of another file may make.
     """
 
     apps: tuple[tuple[int, Compiled], ...]
     diagnostics: tuple[Diagnostic, ...]
     references: tuple[Key, ...]
+    missing: tuple[Missing, ...] = ()
 
 
 class Unit:
@@ -107,17 +109,19 @@ class Unit:
         found = Diagnostics(self.loaded.diagnostics)
         apps: list[tuple[int, Compiled]] = []
         references: list[Key] = []
+        missing: list[Missing] = []
         for position, spec in enumerate(self.loaded.specs):
             result = compiler.compile(spec)
             found.extend(result.diagnostics)
             references += result.references
+            missing += result.missing
             if result.compiled is not None:
                 apps.append((position, result.compiled))
         if self.loaded.plain:
             names = [key[1:] for key in compiler.defines]
             if (item := plain_objects.compile_plain(self.loaded, names, compiler.config, found)) is not None:
                 apps.append((-1, item))
-        return CompiledSource(tuple(apps), tuple(found), tuple(dict.fromkeys(references)))
+        return CompiledSource(tuple(apps), tuple(found), tuple(dict.fromkeys(references)), tuple(missing))
 
     @property
     def is_cached(self) -> bool:
@@ -241,6 +245,7 @@ class Unit:
             apps=tuple(summarize(item, detail, position) for position, item in compiled.apps),
             form=detail.form,
             files={path: digest(data) for path, data in files.items()},
+            missing=compiled.missing,
         )
         return summary, files
 

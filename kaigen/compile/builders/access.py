@@ -1,39 +1,115 @@
-"""Permissions of an app's pods on the API server."""
+"""ServiceAccounts of an app's pods, and their permissions on the API server."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from kaigen.compile.app import Object
+from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.expressions import Namespace, Release, Tree
+from kaigen.compile.expressions import Namespace, Release, SpecPath, Tree
+from kaigen.compile.field_expressions import Entries
+from kaigen.kinds.pod import PodFields, ServiceAccount
+
+_ORIGIN: SpecPath = ("spec", "serviceAccount")
+_DOWNLOAD = "download"
 
 
-def facts_access(frame: Frame, annotations: Mapping[str, str]) -> list[Object]:
-    """Return the downloader's service account, which may write the one ConfigMap with its measurements.
+def account_of(spec: PodFields) -> ServiceAccount | None:
+    """Return the ServiceAccount of a spec as a block; None where it names none."""
+    given = spec.service_account
+    return ServiceAccount(name=given) if isinstance(given, str) else given
+
+
+def account_fields(spec: PodFields) -> dict[str, Tree]:
+    """Return the fields of a pod about its ServiceAccount."""
+    account = account_of(spec)
+    if account is None:
+        return {"automountServiceAccountToken": False}
+    return {
+        "serviceAccountName": _existing(spec, account) if account.create is None else Release(),
+        "automountServiceAccountToken": account.automount_token,
+    }
+
+
+def account_objects(spec: PodFields, frame: Frame, component: str) -> list[Object]:
+    """Return the ServiceAccount that a spec asks kaigen to create; nothing without one."""
+    account = account_of(spec)
+    if account is None or account.create is None:
+        return []
+    return [_service_account(frame, "", component, account.create.annotations)]
+
+
+def _existing(spec: PodFields, account: ServiceAccount) -> Tree:
+    assert account.name is not None
+    origin = _ORIGIN if isinstance(spec.service_account, str) else (*_ORIGIN, "name")
+    return settings.text(
+        "serviceAccount.name", account.name, "Existing ServiceAccount of the pods.", origin=origin
+    )
+
+
+def _service_account(
+    frame: Frame, suffix: str, component: str, annotations: Mapping[str, str], *, given: bool = True
+) -> Object:
+    """Return a ServiceAccount.
 
     Args:
         frame: the app.
+        suffix: end of its name.
+        component: value of its component label.
+        annotations: its annotations besides those of all objects.
+        given: whether they come from `spec.serviceAccount`, and so are a setting.
+    """
+    metadata = frame.metadata(suffix, component, annotations=None if given else annotations)
+    if given:
+        setting = settings.string_map(
+            "serviceAccount.annotations",
+            annotations,
+            "Annotations of the ServiceAccount, by which a cloud gives the pods an identity.",
+            origin=(*_ORIGIN, "create", "annotations"),
+        )
+        metadata["annotations"] = Entries(frame.annotations, setting)
+    return Object(
+        role="serviceaccount",
+        body={
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": metadata,
+            "automountServiceAccountToken": False,
+        },
+    )
+
+
+def download_account(spec: PodFields) -> Tree:
+    """Return the name of the downloader's ServiceAccount."""
+    account = account_of(spec)
+    return Release(f"-{_DOWNLOAD}") if account is None or account.create else _existing(spec, account)
+
+
+def facts_access(spec: PodFields, frame: Frame, annotations: Mapping[str, str]) -> list[Object]:
+    """Return the downloader's access to the one ConfigMap with its measurements, and its ServiceAccount.
+
+    Args:
+        spec: the spec, which may name an existing ServiceAccount.
+        frame: the app.
         annotations: annotations by which a cloud identifies the account.
     """
-    component = "download"
-    account: Tree = Release("-download")
+    suffix, account = f"-{_DOWNLOAD}", account_of(spec)
+    role: Tree = Release(suffix)
+    objects = []
+    if account is None:
+        objects.append(_service_account(frame, suffix, _DOWNLOAD, annotations, given=False))
+    elif account.create is not None:
+        own = {**annotations, **account.create.annotations}
+        objects.append(_service_account(frame, suffix, _DOWNLOAD, own))
     return [
-        Object(
-            role="serviceaccount",
-            body={
-                "apiVersion": "v1",
-                "kind": "ServiceAccount",
-                "metadata": frame.metadata("-download", component, annotations=annotations),
-                "automountServiceAccountToken": False,
-            },
-        ),
+        *objects,
         Object(
             role="role",
             body={
                 "apiVersion": "rbac.authorization.k8s.io/v1",
                 "kind": "Role",
-                "metadata": frame.metadata("-download", component),
+                "metadata": frame.metadata(suffix, _DOWNLOAD),
                 "rules": [
                     # `create` cannot be limited to a name: the name is not known when it is authorized.
                     {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
@@ -51,9 +127,11 @@ def facts_access(frame: Frame, annotations: Mapping[str, str]) -> list[Object]:
             body={
                 "apiVersion": "rbac.authorization.k8s.io/v1",
                 "kind": "RoleBinding",
-                "metadata": frame.metadata("-download", component),
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": account},
-                "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": Namespace()}],
+                "metadata": frame.metadata(suffix, _DOWNLOAD),
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
+                "subjects": [
+                    {"kind": "ServiceAccount", "name": download_account(spec), "namespace": Namespace()}
+                ],
             },
         ),
     ]

@@ -15,6 +15,7 @@ from kaigen.compile.pod_template import check_pod_template
 from kaigen.compile.problems import Problems
 from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.blocks import Image
+from kaigen.kinds.pod import PodFields
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.result import Plan
 
@@ -37,6 +38,7 @@ _FIELDS = (
     "probes",
     "drain",
     "transfer",
+    *PodFields.__struct_fields__,
 )
 
 

@@ -14,6 +14,7 @@ from kaigen.compile.pod_template import check_pod_template
 from kaigen.compile.problems import Problems
 from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.job import Inputs, JobSpec
+from kaigen.kinds.pod import PodFields
 
 _CONTAINER_FIELDS = (
     "command",
@@ -26,6 +27,7 @@ _CONTAINER_FIELDS = (
     "resources",
     "nodes",
     "groups",
+    *PodFields.__struct_fields__,
 )
 """Fields about the container and its data, which a pod template sets itself."""
 
@@ -58,7 +60,9 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
 
 def _check_template_fields(spec: JobSpec, problems: Problems) -> None:
     """Report fields that a pod template ignores."""
-    given: list[SpecPath] = [(name,) for name in _CONTAINER_FIELDS if name in set_fields(spec)]
+    given: list[SpecPath] = [
+        (document_name(spec, name),) for name in _CONTAINER_FIELDS if name in set_fields(spec)
+    ]
     for name, block, used in (
         ("placement", spec.placement, "queue"),
         ("security", spec.security, "pod_security"),

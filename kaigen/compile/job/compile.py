@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kaigen.compile.app import Object
+from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.devices import claim_template
 from kaigen.compile.builders.frame import POD_SECURITY
 from kaigen.compile.builders.job_sets import job_set
@@ -39,6 +40,7 @@ def job_objects(resolution: JobResolution) -> list[Object]:
         objects.append(claim_template(frame, resources.device_class, resources.device_count))
     if resolution.workload is Workload.INDEXED_JOB:
         objects.append(headless_service(frame, _COMPONENT, MASTER_PORT))
+    objects += account_objects(spec, frame, _COMPONENT)
     objects.append(network_policy(frame, among_themselves=resolution.workload is not Workload.JOB))
     make = job_set if resolution.workload is Workload.JOB_SET else job
     workload = make(_run(resolution))
@@ -135,6 +137,7 @@ compile_job = KindCompiler(
         "output",
         "download",
         "inputs",
+        "serviceAccount",
         "retries",
         "deadlineSeconds",
         "podSpec",

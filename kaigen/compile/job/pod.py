@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kaigen.compile.builders import settings
+from kaigen.compile.builders.access import account_fields
 from kaigen.compile.builders.pods import (
     SCRATCH,
     container_security,
@@ -36,7 +37,7 @@ def pod_spec(resolution: JobResolution) -> dict[str, Tree]:
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
         "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
+        **account_fields(spec),
         "enableServiceLinks": False,
         "imagePullSecrets": settings.objects(
             "imagePullSecrets",

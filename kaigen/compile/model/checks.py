@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from kaigen.catalog.presets import find_preset
+from kaigen.compile.builders.access import account_of
 from kaigen.compile.builders.buckets import check_bucket
 from kaigen.compile.builders.storage import check_access_modes, check_room
 from kaigen.compile.builders.weights import check_paths
+from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.model.resolution import ModelResolution
 from kaigen.compile.model.store import STORE
 from kaigen.compile.problems import Problems
+from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import HuggingFace
-from kaigen.kinds.model import ModelVolume
+from kaigen.kinds.model import ModelSpec, ModelVolume
+from kaigen.kinds.pod import ServiceAccount
 
 
 def check_model(resolution: ModelResolution, problems: Problems) -> None:
@@ -21,8 +25,29 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
     if spec.store.volume:
         check_access_modes(spec.store.volume, resolution.context, (*STORE, "volume"), problems)
         _check_size(spec.source.hugging_face, spec.store.volume, problems)
+    _check_account(spec, problems)
     if spec.source.http:
         check_paths(spec.source.http.files, ("spec", "source", "http", "files"), problems)
+
+
+def _check_account(spec: ModelSpec, problems: Problems) -> None:
+    """Report fields about the ServiceAccount that the downloader ignores."""
+    account = spec.service_account
+    block = account if isinstance(account, ServiceAccount) else None
+    if block and not block.automount_token and "automount_token" in set_fields(block):
+        path, hint = ("spec", "serviceAccount", "automountToken"), "leave it out"
+        where = "on the downloader, which always writes its measurements through the API"
+        report_ignored_field(problems, "automountToken", path, where, hint)
+    keys = spec.store.bucket.credentials if spec.store.bucket else None
+    existing = account_of(spec)
+    if keys and keys.service_account and existing and existing.name:
+        report_ignored_field(
+            problems,
+            "annotations",
+            (*STORE, "bucket", "credentials", "serviceAccount", "annotations"),
+            f"on the existing ServiceAccount `{existing.name}`",
+            "annotate that ServiceAccount where it is made, or use `serviceAccount.create`",
+        )
 
 
 def _check_size(hub: HuggingFace | None, volume: ModelVolume, problems: Problems) -> None:

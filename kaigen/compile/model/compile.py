@@ -38,7 +38,7 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
     test = test_hook(frame, verification_pod(resolution), annotations=mount_annotations(resolution.model))
     return [
         *resolution.store.objects,
-        *facts_access(frame, resolution.store.account),
+        *facts_access(spec, frame, resolution.store.account),
         network_policy(frame),
         download,
         test,
@@ -68,5 +68,5 @@ compile_model = KindCompiler(
     objects=model_objects,
     describe=describe_model,
     default_naming=None,
-    settings_order=("storage", "download", "retries", "deadlineSeconds", "networkPolicy"),
+    settings_order=("storage", "download", "serviceAccount", "retries", "deadlineSeconds", "networkPolicy"),
 )

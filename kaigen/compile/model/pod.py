@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kaigen.compile.builders import settings
+from kaigen.compile.builders.access import download_account
 from kaigen.compile.builders.pods import pull_secrets
 from kaigen.compile.builders.weights import fetch_container, identity, marker_container
 from kaigen.compile.expressions import Release, Tree
@@ -20,7 +21,7 @@ def download_pod(resolution: ModelResolution) -> dict[str, Tree]:
     volumes = resolution.store.volumes
     return {
         "restartPolicy": "Never",
-        "serviceAccountName": Release("-download"),
+        "serviceAccountName": download_account(resolution.spec),
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         **_common_fields(resolution),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kaigen.compile.app import Object
+from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.devices import claim_template
 from kaigen.compile.builders.jobs import readiness_test
 from kaigen.compile.builders.monitoring import pod_monitor
@@ -26,6 +27,7 @@ def topology_objects(resolution: TopologyResolution) -> list[Object]:
         objects.append(node_pool(frame, resolution.node_pool))
     if resources.device_class:
         objects.append(claim_template(frame, resources.device_class, resources.device_count, SERVE))
+    objects += account_objects(spec, frame, SERVE)
     objects += service_objects(resolution)
     objects += headless_services(resolution)
     workload = workload_objects(resolution)
@@ -84,6 +86,7 @@ compile_topology = KindCompiler(
         "resources",
         "model",
         "download",
+        "serviceAccount",
         "service",
         "route",
         "inferencePool",

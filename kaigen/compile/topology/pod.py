@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kaigen.compile.builders import settings
+from kaigen.compile.builders.access import account_fields
 from kaigen.compile.builders.pods import (
     SCRATCH,
     container_security,
@@ -51,7 +52,7 @@ def pod_spec(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
     init = [container for each in _all_weights(resolution) for container in each.init]
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
-        "automountServiceAccountToken": False,
+        **account_fields(spec),
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": resolution.engine.grace_seconds(spec),
         "imagePullSecrets": settings.objects(

@@ -12,6 +12,7 @@ from kaigen.check.object_rules import rule_findings
 Object = dict[str, Any]
 IN = "spec.template.spec"
 C = f"{IN}.containers[0]"
+DECLARE = "list it in `external` of kaigen.yaml if the cluster has it"
 
 
 def deployment(container: Object | None = None, spec: Object | None = None, **fields: Any) -> Object:
@@ -191,6 +192,6 @@ def test_only_the_keys_of_config_maps_are_compared() -> None:
     assert references(config, reads("levle", optional=True)) == []
     assert references(reads("level", optional=True)) == []
     assert references(reads("level")) == [
-        (0, f"{place}.name", "there is no ConfigMap `c` in namespace ml", "")
+        (0, f"{place}.name", "there is no ConfigMap `c` in namespace ml", DECLARE)
     ]
     assert check_references([config, reads("levle")], external={("ConfigMap", "ml", "c")}) == []

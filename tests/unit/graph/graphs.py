@@ -19,7 +19,7 @@ CONFIG = "apiVersion: kaigen.dev/v1alpha1\nkind: Config\nprofile: generic\nnames
 def graph_of(root: Path, environment: str = "") -> Graph:
     """The graph of a repository, in one of its environments or as they all begin."""
     config = load_config(root, environment)
-    return build_graph(compile_specs(load_specs((), config), config))
+    return build_graph(compile_specs(load_specs((), config), config), config.external)
 
 
 def repository(root: Path, files: Mapping[str, str]) -> Graph:
