@@ -72,9 +72,8 @@ class _Builder:
         """Return the schema of a block."""
         hints = get_type_hints(model, include_extras=True)
         properties = {}
-        shared = {
-            name for base in model.__mro__[1:] if "shared" in base.__dict__ for name in base.__struct_fields__
-        }
+        mixins = [base for base in model.__mro__[1:] if "shared" in base.__dict__]
+        shared = {name for base in mixins for name in getattr(base, "__struct_fields__", ())}
         items = sorted(fields(model), key=lambda item: item.name in shared)
         for item in items:
             node = properties[item.encode_name] = self._type(hints[item.name])
