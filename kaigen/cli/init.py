@@ -1,29 +1,77 @@
-"""`kaigen init`: a new GitOps repository."""
+"""`kaigen init`: a repository of kaigen in a new folder or an existing one."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from kaigen.cli.console import Console
-from kaigen.scaffold.repository import start_repository
+from kaigen.scaffold.changes import FileChange, write_changes
+from kaigen.scaffold.repository import plan_repository
+from kaigen.scaffold.templates import Choices
+
+_WORDS = {"add": "added", "change": "extended", "keep": "kept"}
 
 
 @click.command("init")
 @click.argument("folder", metavar="[DIR]", default=".")
 @click.option("--profile", default="generic", show_default=True, help="Cluster profile.")
 @click.option("--namespace", default="ml", show_default=True, help="Namespace of the apps.")
+@click.option(
+    "--environments", metavar="NAME,...", default="", help="Environments, in the order of promotion."
+)
+@click.option("--argocd", is_flag=True, help="Write objects for Argo CD.")
+@click.option("--flux", is_flag=True, help="Write objects for Flux.")
+@click.option("--force", is_flag=True, help="Replace files that exist, except README.md.")
+@click.option("--dry-run", is_flag=True, help="Print what would be added; write nothing.")
 @click.pass_obj
-def command(console: Console, folder: str, profile: str, namespace: str) -> None:
+def command(
+    console: Console,
+    folder: str,
+    profile: str,
+    namespace: str,
+    environments: str,
+    argocd: bool,
+    flux: bool,
+    force: bool,
+    dry_run: bool,
+) -> None:
     """Create a GitOps repository.
 
-    Writes kaigen.yaml, an example in specs/, schemas and editor settings, a CI workflow and pre-commit hooks to DIR
-    (default: the working folder). If one of these files exists, nothing is written.
+    Writes kaigen.yaml, examples in specs/, schemas and editor settings, a pipeline and pre-commit hooks to DIR
+    (default: the working folder). In an existing repository, adds what is missing: keeps the files that exist, and
+    extends .gitignore, .gitattributes, editor settings and hooks. Pipeline, hooks and editor settings go to the top
+    folder of the Git repository, also if DIR is below it.
     """
     root = Path(folder)
-    for path in start_repository(root, profile=profile, namespace=namespace):
-        console.say(f"wrote {root / path}")
+    names = tuple(name.strip() for name in environments.split(",") if name.strip())
+    choices = Choices(profile, namespace, argocd, flux, names)
+    changes = plan_repository(root, choices, force=force)
+    if not dry_run:
+        write_changes(changes)
+    print_changes(console, changes, dry_run=dry_run)
+    if dry_run:
+        console.say("\nNothing written. Run it again without --dry-run.")
+        return
+    if all(change.action == "keep" for change in changes):
+        console.say("\nNothing to add. `kaigen upgrade` updates schemas, hooks and pinned versions.")
+        return
     where = "" if root.resolve() == Path.cwd() else f"cd {shlex.quote(folder)} && "
     console.say(f"\nNext: {where}kaigen render; then review rendered/ and commit everything.")
+
+
+def print_changes(console: Console, changes: Sequence[FileChange], *, dry_run: bool) -> None:
+    """Print what happens to each file; with `dry_run`, also how existing files change."""
+    for change in changes:
+        word = _WORDS[change.action]
+        if change.action == "change" and not (change.old and change.new.startswith(change.old)):
+            word = "changed"
+        console.say(f"{word:<8} {change.path.as_posix()}")
+        if change.note:
+            console.say("         " + change.note.rstrip("\n").replace("\n", "\n           "))
+        if dry_run and change.action == "change":
+            for line in change.diff():
+                console.out(line)

@@ -26,6 +26,7 @@ with lazy_imports():
 
 COMMANDS: dict[str, str] = {
     "init": "Create a GitOps repository.",
+    "upgrade": "Update a repository to the installed version of kaigen.",
     "validate": "Validate specs.",
     "render": "Render specs to manifests and Helm charts.",
     "diff": "Show what a change does, object by object.",
@@ -106,11 +107,29 @@ def _set_output(context: click.Context, option: click.Parameter, value: Any) -> 
         )
 
 
+def _change_directory(folder: str | None) -> None:
+    if folder is None:
+        return
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise click.UsageError(f"--directory {folder}: {error.strerror}") from None
+
+
 @click.group(
     cls=LazyGroup,
     params=output_options(),
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 success; 1 a check failed; 2 invalid input or usage; 3 environment failure.",
+)
+@click.option(
+    "-C",
+    "--directory",
+    metavar="DIR",
+    callback=lambda _context, _option, value: _change_directory(value),
+    is_eager=True,
+    expose_value=False,
+    help="Run as if started in this folder.",
 )
 @click.version_option(__version__, message="kaigen %(version)s")
 def cli() -> None:

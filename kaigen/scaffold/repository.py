@@ -1,93 +1,94 @@
-"""A new GitOps repository: templates in `files/`, rendered and written all or none."""
+"""`kaigen init`: the files that a folder needs to become a repository of kaigen."""
 
 from __future__ import annotations
 
-import json
-import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from kaigen import __version__
-from kaigen.catalog.images import default_images
-from kaigen.catalog.profiles import profile_names
-from kaigen.config.file import CONFIG_ENTRY
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.diagnostics.errors import InputError, SystemFailure
-from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.dialects.registry import KINDS
-from kaigen.kinds.base import DNS_LABEL
-from kaigen.kinds.schema import combined_schema, json_schema
+from kaigen.diagnostics.errors import InputError
+from kaigen.scaffold.changes import FileChange, read_text
+from kaigen.scaffold.merges import add_entry, add_lines, add_settings
+from kaigen.scaffold.place import Place, find_place
+from kaigen.scaffold.templates import (
+    ATTRIBUTES,
+    CONFIG,
+    EXAMPLES,
+    GITLAB,
+    HOOKS,
+    IGNORED,
+    README,
+    SETTINGS,
+    Choices,
+    root_files,
+    top_files,
+)
 
-FILES = Path(__file__).parent / "files"
-
-TARGETS = {
-    "kaigen.yaml": "kaigen.yaml",
-    "model.yaml": "specs/qwen.yaml",
-    "job.yaml": "specs/evaluate.yaml",
-    "workflow.yaml": ".github/workflows/kaigen.yaml",
-    "pre-commit.yaml": ".pre-commit-config.yaml",
-    "vscode.json": ".vscode/settings.json",
-    "gitignore": ".gitignore",
-    "README.md": "README.md",
+_MERGES: Mapping[str, Callable[[str, str], str | None]] = {
+    IGNORED: add_lines,
+    ATTRIBUTES: add_lines,
+    SETTINGS: add_settings,
+    HOOKS: lambda text, wanted: text if _has_hooks(text) else add_entry(text, wanted, "repos"),
+    GITLAB: lambda text, wanted: text if _has_hooks(text) else add_entry(text, wanted, "include"),
 }
-"""Templates and the paths of their output."""
+"""How files that may have other content are extended; None if they cannot be."""
 
 
-def repository_files(*, profile: str = "generic", namespace: str = "ml") -> dict[str, str]:
-    """Return the content of every file of a new repository by path.
+def plan_repository(root: Path, choices: Choices, *, force: bool = False) -> list[FileChange]:
+    """Return the changes that make a folder a repository of kaigen, by path. Files that exist are kept or extended.
 
-    Raises:
-        InputError: for a profile or namespace that cannot be.
-    """
-    found = []
-    if profile not in profile_names():
-        hint = did_you_mean(profile, profile_names()) or "known: " + ", ".join(profile_names())
-        found.append(Diagnostic("KG0703", f"unknown `profile` `{profile}`", hint=hint))
-    if not re.fullmatch(DNS_LABEL, namespace) or len(namespace) > 63:
-        hint = "use lower-case letters, digits and dashes, at most 63 characters"
-        found.append(Diagnostic("KG0703", f"`{namespace}` cannot be a namespace", hint=hint))
-    if found:
-        raise InputError(found)
-    words = {"profile": profile, "namespace": namespace, "tag": f"v{__version__}", **default_images()}
-    files = {}
-    for name, target in TARGETS.items():
-        text = (FILES / name).read_text(encoding="utf-8")
-        files[target] = re.sub(r"@([a-z]+)@", lambda match: words[match[1]], text)
-    schemas = {
-        ".kaigen/schema.json": combined_schema(KINDS, embedded=True),
-        ".kaigen/config.json": json_schema(CONFIG_ENTRY),
-    }
-    for target, schema in schemas.items():
-        files[target] = json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-    return dict(sorted(files.items()))
-
-
-def start_repository(root: Path, *, profile: str = "generic", namespace: str = "ml") -> list[str]:
-    """Write a new repository's files.
-
-    Returns:
-        Their paths below `root`.
+    Args:
+        root: the folder, which may not exist.
+        choices: what the files depend on.
+        force: replace files of kaigen that exist, instead of keeping them.
 
     Raises:
-        InputError: when one of them exists; nothing is written then.
+        InputError: a choice is not possible, or the folder is a file.
     """
-    files = repository_files(profile=profile, namespace=namespace)
+    choices.check()
     if root.exists() and not root.is_dir():
         raise InputError.of("KG0606", f"{root} is not a folder")
-    there = [path for path in files if (root / path).exists() or (root / path).is_symlink()]
-    if there:
-        hint = "run it in a new folder, or move the file away"
-        raise InputError(
-            [Diagnostic("KG0606", "is there already", Mark(str(root / path)), hint) for path in there]
-        )
-    written: list[str] = []
-    try:
-        for path, text in files.items():
-            target = root / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8", newline="\n")
-            written.append(path)
-    except OSError as error:
-        for path in written:
-            (root / path).unlink(missing_ok=True)
-        raise SystemFailure(f"{error.filename}: {error.strerror}") from error
-    return written
+    place = find_place(root)
+    files = root_files(choices, place)
+    if not force and _is_started(root):
+        for path in EXAMPLES:
+            del files[path]
+    wanted = {root / path: (path, text) for path, text in files.items()}
+    wanted |= {place.top / path: (path, text) for path, text in top_files(place).items()}
+    blocked = [path for path in wanted if path.is_dir()]
+    if blocked:
+        hint = "move the folder away"
+        raise InputError([Diagnostic("KG0606", "is a folder", Mark(str(path)), hint) for path in blocked])
+    return [_change(path, *wanted[path], force=force) for path in sorted(wanted)]
+
+
+def new_files(place: Place, choices: Choices | None = None) -> dict[str, str]:
+    """Return the content of every file of a new repository by its path from the top of the Git repository."""
+    below = f"{place.below}/" if place.below else ""
+    own = root_files(choices or Choices(), place)
+    return {**{f"{below}{path}": text for path, text in own.items()}, **top_files(place)}
+
+
+def _change(path: Path, name: str, text: str, *, force: bool) -> FileChange:
+    old = read_text(path)
+    if old is None or old == text:
+        return FileChange(path, old, text)
+    merge = _MERGES.get(name)
+    if merge is not None:
+        merged = merge(old, text)
+        if merged is not None:
+            return FileChange(path, old, merged)
+        return FileChange(path, old, old, f"cannot be extended; add this by hand:\n{text}")
+    if force and name != README:
+        return FileChange(path, old, text)
+    return FileChange(path, old, old)
+
+
+def _is_started(root: Path) -> bool:
+    """Return whether a folder has a configuration or specs, so that it needs no examples."""
+    specs = root / "specs"
+    return (root / CONFIG).exists() or (specs.is_dir() and any(specs.iterdir()))
+
+
+def _has_hooks(text: str) -> bool:
+    return "kaigen-dev/kaigen" in text

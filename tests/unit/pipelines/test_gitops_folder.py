@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-from kaigen.scaffold.repository import repository_files
+from kaigen.scaffold.place import Place
+from kaigen.scaffold.repository import new_files
 from tests.unit.pipelines.checkout import ROOT, read_yaml
 
 FOLDER = ROOT / "gitops"
@@ -40,21 +42,26 @@ def test_scripts_can_be_run() -> None:
     assert all(path.stat().st_mode & 0o111 for path in scripts)
 
 
-@pytest.fixture
-def started(tmp_path: Path) -> Path:
-    """What `kaigen init` writes."""
-    for name, text in repository_files().items():
+@pytest.fixture(params=["", "teams/ml"])
+def started(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """What `kaigen init` writes to the top of a Git repository, or to a folder below it."""
+    for name, text in new_files(Place(tmp_path / request.param, tmp_path)).items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
 
 
+def workflow_of(started: Path) -> Path:
+    (workflow,) = (started / ".github" / "workflows").iterdir()
+    return workflow
+
+
 def test_the_workflow_of_a_new_repository_follows_githubs_schema(started: Path, check_schema: Any) -> None:
-    check_schema("vendor.github-workflows", started / ".github" / "workflows" / "kaigen.yaml")
+    check_schema("vendor.github-workflows", workflow_of(started))
 
 
 def test_the_workflow_of_a_new_repository_uses_the_action_with_inputs_that_it_has(started: Path) -> None:
-    workflow = read_yaml(started / ".github" / "workflows" / "kaigen.yaml")
+    workflow = read_yaml(workflow_of(started))
     (job,) = workflow["jobs"].values()
     (step,) = [each for each in job["steps"] if "kaigen" in each.get("uses", "")]
     assert re.fullmatch(r"[\w-]+/kaigen/gitops/github-action@v[\d.]+", step["uses"])
@@ -72,3 +79,13 @@ def test_the_hooks_of_a_new_repository_are_those_of_this_one(started: Path) -> N
         check=False,
     )
     assert done.returncode == 0
+
+
+def test_the_pipeline_of_gitlab_includes_the_template_with_inputs_that_it_has(tmp_path: Path) -> None:
+    place = Place(tmp_path / "ml", tmp_path, "https://gitlab.example.com/ml/specs.git")
+    files = new_files(place)
+    (include,) = yaml.safe_load(files[".gitlab-ci.yml"])["include"]
+    assert include["remote"].endswith("/gitops/gitlab/kaigen.gitlab-ci.yml")
+    head, _ = yaml.safe_load_all((FOLDER / "gitlab" / "kaigen.gitlab-ci.yml").read_text(encoding="utf-8"))
+    assert set(include["inputs"]) <= set(head["spec"]["inputs"])
+    assert not any(path.startswith(".github") for path in files)

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import yaml
 
+from kaigen.scaffold.place import Place
+from kaigen.scaffold.templates import top_files
 from tests.unit.pipelines.checkout import ROOT, Checkout, read_yaml
 
 MANIFEST = ROOT / ".pre-commit-hooks.yaml"
@@ -123,3 +125,19 @@ def test_the_hooks_stop_what_is_wrong_and_render_writes(pre_commit: PreCommit) -
     manifest.write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndta: {a: b}\n")
     assert "did you mean `memory`?" in pre_commit.run("kaigen-validate").stdout
     assert "plain/config.yaml:4:1: error[KG0504]" in pre_commit.run("kaigen-check").stdout
+
+
+def test_the_hooks_that_init_writes_run_in_a_folder_below_the_top(
+    tmp_path: Path, hooks: tuple[Path, str], home: Path
+) -> None:
+    pre_commit = PreCommit(Checkout(tmp_path, "teams/ml"), hooks, home)
+    top = pre_commit.checkout.top
+    config = yaml.safe_load(top_files(Place(top / "teams/ml", top))[".pre-commit-config.yaml"])
+    (repository,) = config["repos"]
+    repository |= {"repo": str(hooks[0]), "rev": hooks[1]}
+    (top / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config))
+
+    pre_commit.checkout.edit(SPEC, "memory: 24Gi", "memory: 25Gi")
+    assert "Passed" in pre_commit.run("kaigen-validate").stdout
+    pre_commit.checkout.edit(SPEC, "memory: 25Gi", "memroy: 25Gi")
+    assert "did you mean `memory`?" in pre_commit.run("kaigen-validate").stdout

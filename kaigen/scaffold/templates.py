@@ -1,0 +1,182 @@
+"""The files of a new repository: templates in `files/`, filled in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from kaigen import __version__
+from kaigen.catalog.images import default_images
+from kaigen.catalog.profiles import profile_names
+from kaigen.config.file import CONFIG_ENTRY
+from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.errors import InputError
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.dialects.registry import KINDS
+from kaigen.kinds.base import APP_NAME_MAX, DNS_LABEL
+from kaigen.kinds.schema import combined_schema, json_schema
+from kaigen.scaffold.place import Place
+
+FILES = Path(__file__).parent / "files"
+TAG = f"v{__version__}"
+
+CONFIG = "kaigen.yaml"
+README = "README.md"
+EXAMPLES = ("specs/evaluate.yaml", "specs/qwen.yaml")
+IGNORED = ".gitignore"
+ATTRIBUTES = ".gitattributes"
+HOOKS = ".pre-commit-config.yaml"
+SETTINGS = ".vscode/settings.json"
+GITLAB = ".gitlab-ci.yml"
+
+_NO_REPOSITORY = "https://git.example.com/team/repository.git"
+_LONGEST_NAMESPACE = 63
+
+
+class Choices(Struct, frozen=True):
+    """What the user chooses about a new repository.
+
+    Attributes:
+        profile: cluster profile.
+        namespace: of the apps.
+        argocd: write objects for Argo CD.
+        flux: write objects for Flux.
+        environments: names, in the order of promotion; empty for none.
+    """
+
+    profile: str = "generic"
+    namespace: str = "ml"
+    argocd: bool = False
+    flux: bool = False
+    environments: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Check the values.
+
+        Raises:
+            InputError: one of them is not possible.
+        """
+        found = []
+        if self.profile not in profile_names():
+            hint = did_you_mean(self.profile, profile_names()) or "known: " + ", ".join(profile_names())
+            found.append(Diagnostic("KG0703", f"unknown `profile` `{self.profile}`", hint=hint))
+        names = [(name, "an environment", APP_NAME_MAX) for name in self.environments]
+        names += [(self.namespace_of(name), "a namespace", _LONGEST_NAMESPACE) for name in self.environments]
+        for name, what, longest in [(self.namespace, "a namespace", _LONGEST_NAMESPACE), *names]:
+            if not re.fullmatch(DNS_LABEL, name) or len(name) > longest:
+                hint = f"use lower-case letters, digits and dashes, at most {longest} characters"
+                found.append(Diagnostic("KG0703", f"`{name}` cannot be {what}", hint=hint))
+        if found:
+            raise InputError(found)
+
+    def namespace_of(self, environment: str) -> str:
+        """Return the namespace of an environment."""
+        return f"{self.namespace}-{environment}"
+
+
+def root_files(choices: Choices, place: Place) -> dict[str, str]:
+    """Return the files in the folder of kaigen.yaml by path."""
+    words = {
+        "profile": choices.profile,
+        "namespace": choices.namespace,
+        "gitops": _gitops(choices, place),
+        "environments": _environments(choices),
+        **default_images(),
+    }
+    return {
+        CONFIG: _filled("kaigen.yaml", words),
+        README: _filled("README.md", words),
+        IGNORED: _filled("gitignore", words),
+        ATTRIBUTES: _filled("gitattributes", words),
+        "specs/evaluate.yaml": _filled("job.yaml", words),
+        "specs/qwen.yaml": _filled("model.yaml", words),
+        **schema_files(),
+    }
+
+
+def schema_files() -> dict[str, str]:
+    """Return the schemas for editors by path."""
+    schemas = {
+        ".kaigen/config.json": json_schema(CONFIG_ENTRY),
+        ".kaigen/schema.json": combined_schema(KINDS, embedded=True),
+    }
+    return {path: json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for path, schema in schemas.items()}
+
+
+def top_files(place: Place) -> dict[str, str]:
+    """Return the files that belong into the top folder of the Git repository by path: pipelines, hooks, editor."""
+    below = place.below
+    inside = f"{below}/" if below else ""
+    title = f"kaigen {below}" if below else "kaigen"
+    command = f"kaigen -C {below}"
+    words = {
+        "tag": TAG,
+        "title": title,
+        "folder": f"\n        with: {{working-directory: {below}}}" if below else "",
+        "inputs": f"{{version: {TAG[1:]}, folder: {below}}}" if below else f"{{version: {TAG[1:]}}}",
+        "validate": _hook(below, f"{command} validate", r"(kaigen\.yaml|specs/)"),
+        "render": _hook(below, f"{command} -q render", r"(kaigen\.yaml|specs/|rendered/)"),
+    }
+    settings = {
+        "yaml.schemas": {
+            f"{inside}.kaigen/schema.json": f"{inside}specs/**/*.yaml",
+            f"{inside}.kaigen/config.json": f"{inside}kaigen.yaml",
+        }
+    }
+    pipeline = (
+        {GITLAB: _filled("gitlab.yaml", words)}
+        if place.is_gitlab
+        else {
+            f".github/workflows/{title.replace(' ', '-').replace('/', '-')}.yaml": _filled(
+                "workflow.yaml", words
+            )
+        }
+    )
+    return {
+        **pipeline,
+        HOOKS: _filled("pre-commit.yaml", words),
+        SETTINGS: json.dumps(settings, indent=2) + "\n",
+    }
+
+
+def _filled(name: str, words: Mapping[str, str]) -> str:
+    text = (FILES / name).read_text(encoding="utf-8")
+    filled = re.sub(r"@([a-z]+)@", lambda match: words[match[1]], text)
+    return filled.rstrip("\n") + "\n"
+
+
+def _hook(below: str, command: str, files: str) -> str:
+    """Return the fields of a hook that runs in a folder of the Git repository; nothing for its top."""
+    if not below:
+        return ""
+    return f"        entry: {command}\n        files: ^{re.escape(below)}/{files}\n"
+
+
+def _gitops(choices: Choices, place: Place) -> str:
+    """Return the block for Argo CD and Flux, as a comment if neither is chosen."""
+    folder = f"{place.below}/rendered" + ("/{env}" if choices.environments else "")
+    chosen = choices.argocd or choices.flux
+    lines = ["gitops:", f"  repository: {place.repository or _NO_REPOSITORY}"]
+    if place.below:
+        lines.append(f"  path: {folder}")
+    lines += ["  argocd: {}"] if choices.argocd or not chosen else []
+    lines += ["  flux: {}"] if choices.flux or not chosen else []
+    if chosen:
+        return "\n".join(["# Objects for the tools that sync rendered/, written next to the apps.", *lines])
+    head = "# Objects for the tools that sync rendered/, written next to the apps; keep the one that you use:"
+    return "\n".join([head, *(f"# {line}" for line in lines)])
+
+
+def _environments(choices: Choices) -> str:
+    names = choices.environments
+    lines = ["environments:"]
+    lines += [f"  {name}: {{namespace: {choices.namespace_of(name)}}}" for name in names or ("dev", "prod")]
+    lines.append(f"promotion: [{', '.join(names or ('dev', 'prod'))}]")
+    head = "# The same specs for several namespaces or clusters; each is rendered into a folder of its name"
+    if names:
+        return "\n".join([f"{head}.", *lines])
+    return "\n".join([f"{head}:", *(f"# {line}" for line in lines)])
