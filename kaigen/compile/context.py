@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
@@ -19,11 +19,17 @@ Key = tuple[str, str, str]
 
 
 class SpecIndex:
-    """The specs that others may refer to. It records which were looked up, found or not."""
+    """The specs that others may refer to.
+
+    Attributes:
+        lookups: the specs that were looked up, found or not.
+        indirect: the specs that those were looked up for depend on.
+    """
 
     def __init__(self, blocks: Mapping[Key, Any] | None = None) -> None:
         self._blocks: Mapping[Key, Any] = {} if blocks is None else blocks
         self.lookups: list[Key] = []
+        self.indirect: list[Key] = []
 
     def recorder(self) -> SpecIndex:
         """Return an index of the same specs with a record of its own."""
@@ -53,6 +59,10 @@ class SpecIndex:
         return [place for known, place, other in self._blocks if known == kind and other == name]
 
 
+ObjectsOf = Callable[[Key, "Context"], "Sequence[Mapping[str, Any]] | None"]
+"""Returns the objects of another spec's app as they are rendered; None when it has errors."""
+
+
 class Context(Struct, frozen=True):
     """The settings and other specs that a spec is compiled with.
 
@@ -65,6 +75,7 @@ class Context(Struct, frozen=True):
         patches: the user's patches, applied to the compiled objects; None for none.
         external: objects that no app makes but clusters have.
         digest_in_version: append a digest of its content to the version of each chart.
+        objects_of: returns the objects of another spec's app; None where only specs are known.
     """
 
     profile: Profile
@@ -75,3 +86,4 @@ class Context(Struct, frozen=True):
     patches: Patches | None = None
     external: tuple[ExternalObject, ...] = ()
     digest_in_version: bool = False
+    objects_of: ObjectsOf | None = None

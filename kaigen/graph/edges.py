@@ -1,11 +1,11 @@
-"""The edges of the graph: references, completion markers and selected pods."""
+"""The edges of the graph: references, completion markers, awaited Jobs and selected pods."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kaigen.graph.markers import filled_buckets, markers
+from kaigen.graph.markers import awaited_jobs, filled_buckets, markers
 from kaigen.graph.model import AppNode, Edge, ExternalNode, ObjectNode, Relation
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.made_secrets import made_secret
@@ -97,6 +97,12 @@ class _Edges:
                 writer = externals.setdefault(missing.id, missing).id
             if writer != node.id:
                 yield Edge(node.id, writer, Relation.WAITS)
+        for job in awaited_jobs(self._bodies[node.id]):
+            target = Identity(job.kind, node.namespace, job.name)
+            run = self._maker_of(target)
+            if run is None:
+                run = externals.setdefault(_external(target).id, _external(target)).id
+            yield Edge(node.id, run, Relation.WAITS)
 
     def _selections(self, node: ObjectNode, app: AppNode) -> Iterator[Edge]:
         selector = selector_of(self._bodies[node.id])

@@ -1,4 +1,4 @@
-"""The completion markers that containers of an app wait for or write."""
+"""What containers of an app wait for: completion markers, which others write, and Jobs."""
 
 from __future__ import annotations
 
@@ -64,6 +64,27 @@ def markers(obj: Object, command: str) -> Iterator[Marker]:
             location = folder if folder.startswith("s3://") else claim
             if identity and isinstance(location, str):
                 yield Marker(location, identity)
+
+
+class AwaitedJob(NamedTuple):
+    """A Job or JobSet that a container waits for, in its own namespace.
+
+    Attributes:
+        kind: its kind.
+        name: its name.
+    """
+
+    kind: str
+    name: str
+
+
+def awaited_jobs(obj: Object) -> Iterator[AwaitedJob]:
+    """Yield the Jobs that the containers of an object wait for, as `kaigen.compile.builders.job_gate` writes them."""
+    for template in pod_templates(obj):
+        for container in containers(template):
+            arguments = container.body.get("args")
+            if isinstance(arguments, list) and arguments[:1] == ["wait-job"]:
+                yield AwaitedJob(_option(arguments, "--kind="), _option(arguments, "--name="))
 
 
 def _option(arguments: list[object], name: str) -> str:

@@ -103,8 +103,8 @@ class ServedModel(Choice):
     job: Annotated[
         JobOutput | None,
         Meta(
-            description="Weights that a Job wrote to its `output`; mounted read-only. Commit the app when the Job "
-            "has completed: no init container waits for it."
+            description="Weights that a Job writes to its `output`; mounted read-only. Pods wait until the Job has "
+            "completed."
         ),
     ] = None
     folder: Annotated[

@@ -26,7 +26,7 @@ from kaigen.yaml.document_secrets import find_secrets
 
 if TYPE_CHECKING:
     from kaigen.compile.app import App, Rendered
-    from kaigen.compile.context import Key, SpecIndex
+    from kaigen.compile.context import Key, ObjectsOf, SpecIndex
     from kaigen.compile.expressions import Json
     from kaigen.config.block_settings import ExternalObject
     from kaigen.config.settings import Config
@@ -39,7 +39,12 @@ with lazy_imports():
     from kaigen.emit import values as emit_values
 
 
-def make_context(config: Config, specs: SpecIndex, patches: Patches | None = None) -> Context:
+def make_context(
+    config: Config,
+    specs: SpecIndex,
+    patches: Patches | None = None,
+    objects_of: ObjectsOf | None = None,
+) -> Context:
     """Return the context that specs are compiled in, by a repository's settings."""
     return Context(
         profile=get_profile(config.profile),
@@ -50,6 +55,7 @@ def make_context(config: Config, specs: SpecIndex, patches: Patches | None = Non
         patches=patches,
         external=config.external,
         digest_in_version=config.digest_in_version,
+        objects_of=objects_of,
     )
 
 
@@ -83,14 +89,42 @@ def compile_spec(spec: Spec, context: Context, layers: Sequence[Overrides] = ())
     missing: list[Missing] = []
     app = _compile(spec, replace(context, specs=index), found)
     if app is not None:
-        patched: tuple[str, ...] = ()
-        if context.patches is not None:
-            app, patched = context.patches.apply(app, found)
-        values = _values(app, layers, found)
+        app, patched, values = _overridden(app, context, layers, found)
         objects = app.render(values)
         missing = _check(spec, app, objects, context, found)
         compiled = Compiled(app, values, objects, spec, index.found(), patched)
-    return SpecResult(compiled, tuple(found), tuple(dict.fromkeys(index.lookups)), tuple(missing))
+    references = tuple(dict.fromkeys((*index.lookups, *index.indirect)))
+    return SpecResult(compiled, tuple(found), references, tuple(missing))
+
+
+def spec_objects(
+    spec: Spec, context: Context, layers: Sequence[Overrides] = ()
+) -> list[Mapping[str, Json]] | None:
+    """Return the objects of a spec that another one refers to; None when it has errors, which are not reported here.
+
+    Args:
+        spec: the spec.
+        context: what the other one is compiled for; it records the specs that this one looks up.
+        layers: settings to override, by app.
+    """
+    index = context.specs.recorder()
+    found = Diagnostics()
+    app = _compile(spec, replace(context, specs=index), found)
+    context.specs.indirect += (*index.lookups, *index.indirect)
+    if app is None:
+        return None
+    app, _, values = _overridden(app, context, layers, found)
+    return [item.body for item in app.render(values)]
+
+
+def _overridden(
+    app: App, context: Context, layers: Sequence[Overrides], found: Diagnostics
+) -> tuple[App, tuple[str, ...], Mapping[str, Json]]:
+    """Return an app with its patches applied, the tokens of these patches, and its settings."""
+    patched: tuple[str, ...] = ()
+    if context.patches is not None:
+        app, patched = context.patches.apply(app, found)
+    return app, patched, _values(app, layers, found)
 
 
 def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:

@@ -95,9 +95,16 @@ class Compiler:
     @cached_property
     def context(self) -> Context:
         """What specs are compiled in."""
-        patches = self.patches if self.config.patches else None
+        blocks = _Blocks(self.defines, self.config)
+
+        def objects_of(key: Key, context: Context) -> Sequence[Mapping[str, Any]] | None:
+            return pipeline_compile_spec.spec_objects(blocks.spec(key), context, self.overrides)
+
         return pipeline_compile_spec.make_context(
-            self.config, compile_context.SpecIndex(_Blocks(self.defines, self.config)), patches
+            self.config,
+            compile_context.SpecIndex(blocks),
+            self.patches if self.config.patches else None,
+            objects_of,
         )
 
     @cached_property
@@ -114,9 +121,17 @@ class _Blocks(Mapping["Key", Any]):
         self._namespace = config.namespace
 
     def __getitem__(self, key: Key) -> Any:
+        return self.spec(key).block
+
+    def spec(self, key: Key) -> Spec:
+        """Return the spec of that kind, namespace and name.
+
+        Raises:
+            KeyError: the run has no such spec.
+        """
         for spec in self._units[key].loaded.specs:
             if spec_key(spec, self._namespace) == key:
-                return spec.block
+                return spec
         raise KeyError(key)
 
     def __iter__(self) -> Iterator[Key]:

@@ -37,7 +37,7 @@ def account_objects(spec: PodFields, frame: Frame, component: str) -> list[Objec
     account = account_of(spec)
     if account is None or account.create is None:
         return []
-    return [_service_account(frame, "", component, account.create.annotations)]
+    return [service_account(frame, "", component, account.create.annotations)]
 
 
 def _existing(spec: PodFields, account: ServiceAccount) -> Tree:
@@ -48,7 +48,7 @@ def _existing(spec: PodFields, account: ServiceAccount) -> Tree:
     )
 
 
-def _service_account(
+def service_account(
     frame: Frame, suffix: str, component: str, annotations: Mapping[str, str], *, given: bool = True
 ) -> Object:
     """Return a ServiceAccount.
@@ -95,31 +95,46 @@ def facts_access(spec: PodFields, frame: Frame, annotations: Mapping[str, str]) 
         annotations: annotations by which a cloud identifies the account.
     """
     suffix, account = f"-{_DOWNLOAD}", account_of(spec)
-    role: Tree = Release(suffix)
     objects = []
     if account is None:
-        objects.append(_service_account(frame, suffix, _DOWNLOAD, annotations, given=False))
+        objects.append(service_account(frame, suffix, _DOWNLOAD, annotations, given=False))
     elif account.create is not None:
         own = {**annotations, **account.create.annotations}
-        objects.append(_service_account(frame, suffix, _DOWNLOAD, own))
+        objects.append(service_account(frame, suffix, _DOWNLOAD, own))
+    rules: list[Tree] = [
+        # `create` cannot be limited to a name: the name is not known when it is authorized.
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
+        {
+            "apiGroups": [""],
+            "resources": ["configmaps"],
+            "resourceNames": [Release("-facts")],
+            "verbs": ["get", "patch"],
+        },
+    ]
+    return [*objects, *granted(frame, suffix, _DOWNLOAD, rules, download_account(spec))]
+
+
+def granted(
+    frame: Frame, suffix: str, component: str, rules: list[Tree], account: Tree
+) -> list[Object]:
+    """Return a Role, and its binding to a ServiceAccount.
+
+    Args:
+        frame: the app.
+        suffix: end of their names.
+        component: value of their component label.
+        rules: rules of the Role.
+        account: name of the ServiceAccount.
+    """
+    role: Tree = Release(suffix)
     return [
-        *objects,
         Object(
             role="role",
             body={
                 "apiVersion": "rbac.authorization.k8s.io/v1",
                 "kind": "Role",
-                "metadata": frame.metadata(suffix, _DOWNLOAD),
-                "rules": [
-                    # `create` cannot be limited to a name: the name is not known when it is authorized.
-                    {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]},
-                    {
-                        "apiGroups": [""],
-                        "resources": ["configmaps"],
-                        "resourceNames": [Release("-facts")],
-                        "verbs": ["get", "patch"],
-                    },
-                ],
+                "metadata": frame.metadata(suffix, component),
+                "rules": rules,
             },
         ),
         Object(
@@ -127,11 +142,9 @@ def facts_access(spec: PodFields, frame: Frame, annotations: Mapping[str, str]) 
             body={
                 "apiVersion": "rbac.authorization.k8s.io/v1",
                 "kind": "RoleBinding",
-                "metadata": frame.metadata(suffix, _DOWNLOAD),
+                "metadata": frame.metadata(suffix, component),
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role},
-                "subjects": [
-                    {"kind": "ServiceAccount", "name": download_account(spec), "namespace": Namespace()}
-                ],
+                "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": Namespace()}],
             },
         ),
     ]

@@ -27,7 +27,11 @@ PERMANENT_EXIT_CODES = (10, 13)
 
 WAIT_TIMEOUT = "24h"
 
-_SMALL: Mapping[str, Any] = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "64Mi"}}
+SMALL_RESOURCES: Mapping[str, Any] = {
+    "requests": {"cpu": "10m", "memory": "64Mi"},
+    "limits": {"memory": "64Mi"},
+}
+"""Resources of a container that only waits."""
 
 
 def identity(source: Source) -> str:
@@ -295,7 +299,7 @@ def marker_container(
         "name": name,
         **downloader_image(context, transfer or Transfer(), origin),
         "args": [command, f"--dest={folder}", f"--identity={expected}", *arguments],
-        "resources": dict(_SMALL),
+        "resources": dict(SMALL_RESOURCES),
         "securityContext": container_security(read_only=True),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts,

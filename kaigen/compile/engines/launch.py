@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from kaigen.catalog.engines import Version
+from kaigen.compile.builders.job_gate import AwaitedRun
 from kaigen.compile.expressions import Expr, Json, Tree
 from kaigen.kinds.compat import Folders
 from kaigen.kinds.topology import TopologySpec
@@ -61,6 +62,7 @@ class Weights(Struct, frozen=True):
         arguments: flags of the engine that belong to it.
         env: variables that the engine needs for it.
         init: containers that run before the engine's.
+        runs: the Jobs that those of them wait for.
         mounts: volume mounts of the engine's container.
         volumes: volumes of the pod.
         pull_secrets: names of Secrets to pull image volumes with.
@@ -77,6 +79,7 @@ class Weights(Struct, frozen=True):
     arguments: Sequence[Tree] = ()
     env: Sequence[Tree] = ()
     init: Sequence[Tree] = ()
+    runs: Sequence[AwaitedRun] = ()
     mounts: Sequence[dict[str, Tree]] = ()
     volumes: Sequence[Tree] = ()
     pull_secrets: Sequence[str] = ()

@@ -53,7 +53,7 @@ def _claim(resolution: JobResolution, output: OutputVolume) -> Object:
         resolution.context,
         output,
         what="output",
-        suffix="" if resolution.naming.plain else "-output",
+        suffix=resolution.output_suffix,
         retain=output.retain,
         origin=("spec", "output", "volume"),
         role="persistentvolumeclaim",

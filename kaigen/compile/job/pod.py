@@ -87,7 +87,7 @@ def _volumes(resolution: JobResolution) -> list[Tree]:
     weights, resources, naming = resolution.weights, resolution.resources, resolution.naming
     volumes: list[Tree] = [*(weights.volumes if weights else [])]
     if resolution.output:
-        claim = Release("" if naming.plain else "-output")
+        claim = Release(resolution.output_suffix)
         volumes.append({"name": naming.volume, "persistentVolumeClaim": {"claimName": claim}})
     if resolution.spec.params:
         volumes.append({"name": "params", "configMap": {"name": params_name(resolution)}})

@@ -73,6 +73,11 @@ class JobResolution(Struct, frozen=True):
     scheduling: Mapping[str, Tree]
     security: Mapping[str, Tree]
 
+    @property
+    def output_suffix(self) -> str:
+        """End of the name of the claim for results."""
+        return "" if self.naming.plain else "-output"
+
 
 def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) -> JobResolution:
     """Decide what a Job leaves open.

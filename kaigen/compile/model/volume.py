@@ -12,6 +12,7 @@ from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import set_fields
+from kaigen.kinds.blocks import Transfer
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
 
@@ -126,9 +127,24 @@ def warn_of_pinned_volume(
 
 
 def gate(
-    model: Model, context: Context, *, name: str, folder: str, mounts: Sequence[Tree]
+    model: Model,
+    context: Context,
+    *,
+    name: str,
+    folder: str,
+    mounts: Sequence[Tree],
+    transfer: Transfer | None = None,
 ) -> dict[str, Tree]:
-    """Return the init container that waits until a Model's weights are complete."""
+    """Return the init container that waits until a Model's weights are complete.
+
+    Args:
+        model: the Model.
+        context: has the image of the downloader.
+        name: name of the container.
+        folder: mount path of the weights.
+        mounts: its volume mounts.
+        transfer: settings of the downloader, where this app has an image of its own for it.
+    """
     return marker_container(
         "wait",
         context,
@@ -137,4 +153,5 @@ def gate(
         expected=identity(model.spec.source),
         mounts=list(mounts),
         arguments=(f"--timeout={WAIT_TIMEOUT}",),
+        transfer=transfer,
     )

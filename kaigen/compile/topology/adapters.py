@@ -70,6 +70,7 @@ def _adapter(adapter: Adapter, at: SpecPath, consumer: Consumer, problems: Probl
                     name=f"wait-for-{adapter.name}",
                     folder=folder,
                     mounts=[mount],
+                    transfer=consumer.own_downloader,
                 )
             ],
             mounts=[mount],

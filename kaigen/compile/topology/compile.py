@@ -5,6 +5,7 @@ from __future__ import annotations
 from kaigen.compile.app import Object
 from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.devices import claim_template
+from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.jobs import readiness_test
 from kaigen.compile.builders.monitoring import pod_monitor
 from kaigen.compile.builders.nodes import node_pool
@@ -12,6 +13,7 @@ from kaigen.compile.builders.workloads import SERVE
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.topology.checks import check_topology
 from kaigen.compile.topology.networking import headless_services, route_objects_of, service_objects
+from kaigen.compile.topology.pod import awaited_runs
 from kaigen.compile.topology.resolution import TopologyResolution, resolve_topology
 from kaigen.compile.topology.scaling import scaling_objects
 from kaigen.compile.topology.summary import notes, summary
@@ -28,6 +30,7 @@ def topology_objects(resolution: TopologyResolution) -> list[Object]:
     if resources.device_class:
         objects.append(claim_template(frame, resources.device_class, resources.device_count, SERVE))
     objects += account_objects(spec, frame, SERVE)
+    objects += gate_access(spec, frame, awaited_runs(resolution))
     objects += service_objects(resolution)
     objects += headless_services(resolution)
     workload = workload_objects(resolution)

@@ -7,6 +7,7 @@ from typing import Any
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_fields
+from kaigen.compile.builders.job_gate import AwaitedRun, gate_account, gate_token
 from kaigen.compile.builders.pods import (
     SCRATCH,
     container_security,
@@ -51,7 +52,9 @@ def pod_spec(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
     spec = resolution.spec
     init = [container for each in _all_weights(resolution) for container in each.init]
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
+    gates = awaited_runs(resolution)
     return {
+        **({"serviceAccountName": gate_account(spec)} if gates else {}),
         **account_fields(spec),
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": resolution.engine.grace_seconds(spec),
@@ -68,6 +71,11 @@ def pod_spec(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
         "containers": [_container(resolution, member)],
         "volumes": _volumes(resolution),
     }
+
+
+def awaited_runs(resolution: TopologyResolution) -> list[AwaitedRun]:
+    """Return the Jobs that the pods wait for."""
+    return [run for each in _all_weights(resolution) for run in each.runs]
 
 
 def _all_weights(resolution: TopologyResolution) -> tuple[Weights, ...]:
@@ -96,6 +104,8 @@ def engine_mounts(resolution: TopologyResolution) -> list[dict[str, Tree]]:
 def _volumes(resolution: TopologyResolution) -> list[Tree]:
     resources = resolution.resources
     volumes: list[Tree] = [volume for each in _all_weights(resolution) for volume in each.volumes]
+    if awaited_runs(resolution):
+        volumes.append(gate_token())
     if resolution.spec.storage is None:
         volumes.append(scratch_volume(resources.scratch_limit, CACHE_VOLUME))
     volumes.append(scratch_volume(resources.scratch_limit))

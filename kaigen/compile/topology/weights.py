@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from kaigen.catalog.presets import Preset, find_preset
 from kaigen.compile.builders import settings
+from kaigen.compile.builders.job_gate import job_gate
 from kaigen.compile.builders.volumes import check_image_volumes, image_volume, read_only_mount
 from kaigen.compile.builders.weights import fetch_container
 from kaigen.compile.context import Context
@@ -16,11 +17,11 @@ from kaigen.compile.engines.base import Engine, HubAccess
 from kaigen.compile.engines.launch import Weights
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.ignored_fields import report_ignored_field
+from kaigen.compile.job.output import job_output
 from kaigen.compile.model.volume import (
     SHARED,
     check_sharing,
     claim_name,
-    find_job,
     find_model,
     gate,
     is_shared,
@@ -85,6 +86,11 @@ class Consumer(Struct, frozen=True):
     has_gpu: bool
     transfer: Transfer
     folders: Folders
+
+    @property
+    def own_downloader(self) -> Transfer | None:
+        """Settings of the downloader if the spec names an image of it, which waiting containers use too."""
+        return self.transfer if self.transfer.image is not None else None
 
 
 def served_weights(
@@ -201,7 +207,16 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer, pr
     hub, volume = model.spec.source.hugging_face, model.spec.store.volume
     return Weights(
         reference=folder,
-        init=[gate(model, consumer.context, name="wait-for-model", folder=folder, mounts=[mount])],
+        init=[
+            gate(
+                model,
+                consumer.context,
+                name="wait-for-model",
+                folder=folder,
+                mounts=[mount],
+                transfer=consumer.own_downloader,
+            )
+        ],
         mounts=[mount],
         volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
         annotations=mount_annotations(model),
@@ -217,33 +232,26 @@ def _from_job(use: JobOutput, folder: str, at: SpecPath, consumer: Consumer, pro
     """Return the weights that a Job writes to its output.
 
     Raises:
-        ProblemError: there is no such Job, or it has no output.
+        ProblemError: there is no such Job, it has no output, or it has errors.
     """
-    job = find_job(consumer.context, consumer.namespace, use.name, (*at, "name"))
-    if job.spec.output is None:
-        raise ProblemError(
-            "KG0301",
-            f"Job `{use.name}` has no `output`",
-            (*at, "name"),
-            f"set `output.volume` of Job `{use.name}` to store the weights",
-        )
-    pods, volume = consumer.nodes * consumer.replicas, job.spec.output.volume
+    at = (*at, "name")
+    output = job_output(consumer.context, consumer.namespace, use.name, at, "model.")
+    pods, volume = consumer.nodes * consumer.replicas, output.volume
     if pods > 1 and not SHARED & set(volume.access_modes):
         modes = ", ".join(volume.access_modes)
         problems.warning(
             "KG0309",
             f"{pods} pods can share the output of Job `{use.name}`, whose volume is {modes}, on one node only",
-            (*at, "name"),
+            at,
             f"give the output of Job `{use.name}` `accessModes: [ReadWriteMany]`",
         )
     claimed = settings.text(
-        "model.claimName",
-        f"{use.name}-output",
-        "PersistentVolumeClaim with the weights.",
-        origin=(*at, "name"),
+        "model.claimName", output.claim, "PersistentVolumeClaim with the weights.", origin=at
     )
     return Weights(
         reference=folder,
+        init=[job_gate(output.run, consumer.context, name="wait-for-job", transfer=consumer.own_downloader)],
+        runs=[output.run],
         mounts=[read_only_mount("model", folder, use.path)],
         volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
         source="volume",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from kaigen_downloader import __version__
 from kaigen_downloader.errors import BadInput, Failure
-from kaigen_downloader.text import hide, parse_duration, parse_size, redact, say
+from kaigen_downloader.text import OBJECT_NAME, hide, parse_duration, parse_size, redact, say
 
 if TYPE_CHECKING:
     from kaigen_downloader.remote import Source
@@ -48,6 +48,12 @@ def _argument(parse: Callable[[str], T]) -> Callable[[str], T]:
 def _word(text: str) -> str:
     if not text or len(text) > 256 or not text.isprintable() or " " in text:
         raise ValueError("must be one word")
+    return text
+
+
+def _object_name(text: str) -> str:
+    if not OBJECT_NAME.fullmatch(text):
+        raise ValueError(f"not a valid name of an object: {text!r}")
     return text
 
 
@@ -137,6 +143,11 @@ def parser() -> argparse.ArgumentParser:
     wait.add_argument("--dest", required=True, metavar="DIR")
     wait.add_argument("--identity", required=True, type=_argument(_word), metavar="HEX")
     wait.add_argument("--timeout", default=7200.0, type=_argument(parse_duration), help="(2h)")
+
+    wait_job = commands.add_parser("wait-job", help="block until a Job or JobSet has completed")
+    wait_job.add_argument("--name", required=True, type=_argument(_object_name))
+    wait_job.add_argument("--kind", choices=("Job", "JobSet"), default="Job", help="(Job)")
+    wait_job.add_argument("--timeout", default=86400.0, type=_argument(parse_duration), help="(24h)")
 
     verify = commands.add_parser("verify", help="compare the folder with its marker")
     verify.add_argument("--dest", required=True, metavar="DIR")
@@ -268,6 +279,20 @@ def _wait(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     return 0
 
 
+def _wait_job(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
+    from kaigen_downloader.job import KINDS, wait_job
+
+    wait_job(
+        KINDS[arguments.kind],
+        arguments.name,
+        env,
+        timeout=arguments.timeout,
+        every=_setting(env, "KAIGEN_PROGRESS", 30.0),
+        poll=_setting(env, "KAIGEN_POLL", 5.0),
+    )
+    return 0
+
+
 def _verify(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     from kaigen_downloader.watch import verify
 
@@ -287,7 +312,7 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
     Returns:
         The exit code.
     """
-    commands = {"fetch": _fetch, "wait": _wait, "verify": _verify}
+    commands = {"fetch": _fetch, "wait": _wait, "wait-job": _wait_job, "verify": _verify}
     try:
         arguments = parser().parse_args(argv)
         return commands[arguments.command](arguments, env)

@@ -37,6 +37,12 @@ class BadInput(Failure):
     code = 13
 
 
+class JobFailed(Failure):
+    """The Job that is waited for has failed."""
+
+    code = 14
+
+
 class Unavailable(Failure):
     """The network or the server failed, and all retries failed too."""
 

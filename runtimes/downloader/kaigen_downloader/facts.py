@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
-import http.client
-import json
-import os
-import re
-import ssl
-import time
 from collections.abc import Mapping
 
+from kaigen_downloader.cluster import Api, ApiUnavailable, Json, refused
 from kaigen_downloader.errors import BadInput
 from kaigen_downloader.marker import Marker
-from kaigen_downloader.text import hide
-
-SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
-_TIMEOUT = 10.0
-_ATTEMPTS = 3
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
-
-Json = dict[str, object]
+from kaigen_downloader.text import OBJECT_NAME
 
 
 class FactsNotWritten(Exception):
@@ -34,7 +21,7 @@ def check_name(name: str) -> str:
     Raises:
         BadInput: Kubernetes would not take it.
     """
-    if not _NAME.fullmatch(name):
+    if not OBJECT_NAME.fullmatch(name):
         raise BadInput(f"{name!r} is not a valid name of a ConfigMap")
     return name
 
@@ -86,8 +73,13 @@ def write(name: str, marker: Marker, env: Mapping[str, str]) -> str:
     Raises:
         FactsNotWritten: the API server cannot be reached or refuses.
     """
-    wanted = config_map(name, marker, env)
-    api = _Api(env)
+    try:
+        return _write(Api(env), name, config_map(name, marker, env))
+    except ApiUnavailable as error:
+        raise FactsNotWritten(str(error)) from None
+
+
+def _write(api: Api, name: str, wanted: Json) -> str:
     path = f"/api/v1/namespaces/{api.namespace}/configmaps"
     status, found = api.call("GET", f"{path}/{name}")
     if status == 404:
@@ -95,14 +87,14 @@ def write(name: str, marker: Marker, env: Mapping[str, str]) -> str:
         if status == 201:
             return f"created ConfigMap {api.namespace}/{name}"
         if status != 409:
-            raise FactsNotWritten(_refused("create", status, found))
+            raise FactsNotWritten(refused("create", status, found))
     elif status != 200:
-        raise FactsNotWritten(_refused("get", status, found))
+        raise FactsNotWritten(refused("get", status, found))
     elif _agrees(found, wanted):
         return f"ConfigMap {api.namespace}/{name} is up to date"
     status, found = api.call("PATCH", f"{path}/{name}", wanted, "application/merge-patch+json")
     if status != 200:
-        raise FactsNotWritten(_refused("patch", status, found))
+        raise FactsNotWritten(refused("patch", status, found))
     return f"updated ConfigMap {api.namespace}/{name}"
 
 
@@ -119,75 +111,3 @@ def _agrees(found: object, wanted: object) -> bool:
             and all(_agrees(one, other) for one, other in zip(found, wanted, strict=True))
         )
     return found == wanted
-
-
-def _refused(verb: str, status: int, answer: Json) -> str:
-    reason = answer.get("message") or answer.get("reason")
-    return f"the API server answers {status} to {verb}" + (f": {reason}" if reason else "")
-
-
-def _trust(authority: str) -> ssl.SSLContext:
-    """Return a context that trusts only the cluster's certificate authority.
-
-    Since Python 3.13, the default context requires extensions in certificates that authorities of older clusters do not
-    have, such as the key usage. kubectl and Go accept them.
-    """
-    context = ssl.create_default_context(cafile=authority)
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    return context
-
-
-class _Api:
-    """The part of the Kubernetes API that one ConfigMap needs."""
-
-    def __init__(self, env: Mapping[str, str]) -> None:
-        self._mount = env.get("KAIGEN_SA_DIR") or SERVICE_ACCOUNT
-        self._host = env.get("KUBERNETES_SERVICE_HOST", "")
-        self._port = env.get("KUBERNETES_SERVICE_PORT") or "443"
-        if not self._host or not self._port.isdigit():
-            raise FactsNotWritten("not in a cluster: KUBERNETES_SERVICE_HOST is not set")
-        self.namespace = self._file("namespace")
-        try:
-            self._tls = _trust(os.path.join(self._mount, "ca.crt"))
-        except (OSError, ssl.SSLError) as error:
-            raise FactsNotWritten(f"{self._mount}/ca.crt: {error}") from None
-
-    def _file(self, name: str) -> str:
-        try:
-            with open(os.path.join(self._mount, name), encoding="ascii") as file:
-                return file.read().strip()
-        except (OSError, ValueError) as error:
-            raise FactsNotWritten(f"no service account token is mounted ({error})") from None
-
-    def call(self, method: str, path: str, body: Json | None = None, kind: str = "") -> tuple[int, Json]:
-        """Return status and JSON response, with a few retries when the server does not respond or is busy."""
-        for left in reversed(range(_ATTEMPTS)):
-            try:
-                status, answer = self._once(method, path, body, kind)
-            except (OSError, http.client.HTTPException) as error:
-                if not left or isinstance(error, ssl.SSLCertVerificationError):
-                    raise FactsNotWritten(f"asking {self._host}: {error or type(error).__name__}") from None
-            else:
-                if not left or (status != 429 and status < 500):
-                    return status, answer
-            time.sleep(0.5)
-        raise AssertionError("unreachable")
-
-    def _once(self, method: str, path: str, body: Json | None, kind: str) -> tuple[int, Json]:
-        # The kubelet renews the token in the file, so it is read for every request.
-        token = self._file("token")
-        hide(token)
-        headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
-        if body is not None:
-            headers["Content-Type"] = kind
-        connection = http.client.HTTPSConnection(
-            self._host, int(self._port), timeout=_TIMEOUT, context=self._tls
-        )
-        with contextlib.closing(connection):
-            connection.request(method, path, None if body is None else json.dumps(body).encode(), headers)
-            response = connection.getresponse()
-            try:
-                answer = json.loads(response.read(1 << 20))
-            except ValueError:
-                answer = {}
-            return response.status, answer if isinstance(answer, dict) else {}

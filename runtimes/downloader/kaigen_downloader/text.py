@@ -7,6 +7,9 @@ import sys
 import threading
 import time
 
+OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
+"""Names that Kubernetes accepts for most kinds of objects."""
+
 _secrets: set[str] = set()
 _printing = threading.Lock()
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import ssl
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import trustme
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+from api import Api, serving  # noqa: E402
 from hub import Hub  # noqa: E402
 from runs import Runner, content  # noqa: E402
 
@@ -76,3 +79,15 @@ def s3(backend: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3]:
         monkeypatch.setenv(name, value)
     with S3(backend) as server:
         yield server
+
+
+@pytest.fixture
+def api(tmp_path: Path) -> Iterator[Api]:
+    mount = tmp_path / "serviceaccount"
+    mount.mkdir()
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(mount / "ca.crt")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with serving(mount, context) as api:
+        yield api

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import ipaddress
-import json
 import ssl
-import threading
-from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass, field
 from http.client import HTTPSConnection
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
+from api import OBJECTS, Api, serving
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -27,52 +22,6 @@ from hub import COMMIT, Hub
 from kaigen_downloader import facts
 from kaigen_downloader.marker import Marker
 from runs import Runner, marker
-
-OBJECTS = "/api/v1/namespaces/models/configmaps"
-
-
-@dataclass
-class Api:
-    """As much of an API server as holds ConfigMaps."""
-
-    mount: Path
-    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
-    calls: list[tuple[str, str]] = field(default_factory=list)
-    statuses: list[int] = field(default_factory=list)  # answers given before those that are meant
-    token: str = "service-account-token-1"
-    env: dict[str, str] = field(default_factory=dict)
-    rotate: str = ""  # the token that is valid after the next request
-
-
-@pytest.fixture
-def api(tmp_path: Path) -> Iterator[Api]:
-    mount = tmp_path / "serviceaccount"
-    mount.mkdir()
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(mount / "ca.crt")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    with serving(mount, context) as api:
-        yield api
-
-
-@contextlib.contextmanager
-def serving(mount: Path, context: ssl.SSLContext) -> Iterator[Api]:
-    """An API server whose clients have the service account's folder `mount`."""
-    api = Api(mount)
-    (mount / "namespace").write_text("models")
-    (mount / "token").write_text(api.token + "\n")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"api": api}))
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    api.env = {
-        "KAIGEN_SA_DIR": str(mount),
-        "KUBERNETES_SERVICE_HOST": "127.0.0.1",
-        "KUBERNETES_SERVICE_PORT": str(server.server_port),
-    }
-    yield api
-    server.shutdown()
-    server.server_close()
 
 
 def old_authority(folder: Path) -> ssl.SSLContext:
@@ -97,60 +46,6 @@ def old_authority(folder: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pair)
     return context
-
-
-class Handler(BaseHTTPRequestHandler):
-    api: Api
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-    def reply(self, code: int, document: object) -> None:
-        body = json.dumps(document).encode()
-        self.send_response(code)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def serve(self) -> None:
-        api = self.api
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        api.calls.append((self.command, self.path))
-        if api.statuses:
-            return self.reply(api.statuses.pop(0), {"kind": "Status", "message": "not now"})
-        if self.headers.get("Authorization") != f"Bearer {api.token}":
-            return self.reply(401, {"kind": "Status", "message": "Unauthorized"})
-        if api.rotate:
-            (api.mount / "token").write_text(api.rotate)
-            api.token, api.rotate = api.rotate, ""
-        name = self.path.removeprefix(OBJECTS).lstrip("/")
-        kind = self.headers.get("Content-Type")
-        if self.command == "POST" and not name and kind == "application/json":
-            found = json.loads(body)
-            if found["metadata"]["name"] in api.objects:
-                return self.reply(409, {"kind": "Status", "message": "exists"})
-            api.objects[found["metadata"]["name"]] = found
-            return self.reply(201, found)
-        if name not in api.objects:
-            return self.reply(404, {"kind": "Status", "message": "not found"})
-        if self.command == "PATCH" and kind == "application/merge-patch+json":
-            merge(api.objects[name], json.loads(body))
-        elif self.command != "GET":
-            return self.reply(415, {"kind": "Status", "message": "unsupported"})
-        return self.reply(200, api.objects[name])
-
-    do_GET = do_POST = do_PATCH = serve
-
-
-def merge(target: dict[str, Any], patch: dict[str, Any]) -> None:
-    """RFC 7386, as far as nothing is deleted."""
-    for key, value in patch.items():
-        if isinstance(value, dict) and isinstance(target.get(key), dict):
-            merge(target[key], value)
-        else:
-            target[key] = value
 
 
 def test_facts_are_created(hub: Hub, api: Api, run: Runner, dest: Path) -> None:

@@ -222,3 +222,21 @@ spec: {image: "docker.io/acme/batch:1", model: qwen}
         ("ml/qwen/persistentvolumeclaim", "refers to", "ml/qwen/persistentvolume"),
     }
     assert [node.name for node in graph.externals] == ["hmac"]
+
+
+def test_a_gate_waits_for_its_job(tmp_path: Path) -> None:
+    specs = """
+apiVersion: kaigen.dev/v1alpha1
+kind: Job
+metadata: {name: tune}
+spec: {image: "tune:1", output: {volume: {size: 1Gi}}}
+---
+apiVersion: kaigen.dev/v1alpha1
+kind: Topology
+metadata: {name: chat}
+spec: {engine: transformers, model: {job: {name: tune}}}
+"""
+    found = edges(repository(tmp_path, {"specs/all.yaml": specs}))
+    assert ("ml/chat/deployment", "waits for", "ml/tune/job") in found
+    assert ("ml/chat/deployment", "runs as", "ml/chat/serviceaccount") in found
+    assert not {edge for edge in found if edge[2].startswith("external/Job")}

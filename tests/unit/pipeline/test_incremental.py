@@ -98,7 +98,13 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
             model("beta", source={"huggingFace": {"repo": "org/beta"}}),
             job("beta-run", model="beta"),
         ],
-        "gamma.yaml": [job("gamma", model="alpha", params={"samples": 1})],
+        "gamma.yaml": [
+            job("gamma", model="alpha", params={"samples": 1}, output={"volume": {"size": "1Gi"}})
+        ],
+        # What it waits for depends on gamma, and so on alpha and on the settings of gamma.
+        "served.yaml": [
+            _document("Topology", "served", {"engine": "transformers", "model": {"job": {"name": "gamma"}}})
+        ],
         "delta.yaml": [job("delta", command=["true"])],
     }
     made.save()
@@ -328,18 +334,18 @@ def test_a_render_compiles_only_what_changed(repository: Repository, tmp_path: P
         assert result is not None
         return repository.compiled
 
-    assert compiled() == 4
+    assert compiled() == 5
     assert compiled() == 0
     repository.specs["delta.yaml"] = [job("delta", command=["false"])]
     assert compiled() == 1
     repository.specs["alpha.yaml"] = [model("alpha", "6Gi")]
-    assert compiled() == 2, "the Job in gamma.yaml reads it"
+    assert compiled() == 3, "the Job in gamma.yaml reads it, and served.yaml waits for that Job"
     assert compiled() == 0
     repository.specs["alpha.yaml"][0]["metadata"]["name"] = "omega"
     repository.save()
     assert repository.render(output, use_cache=True)[0] is None, "gamma.yaml refers to nothing now"
-    repository.specs["gamma.yaml"] = [job("gamma", model="omega")]
-    assert compiled() == 2
+    repository.specs["gamma.yaml"] = [job("gamma", model="omega", output={"volume": {"size": "1Gi"}})]
+    assert compiled() == 3
 
 
 def test_a_render_without_changes_writes_nothing(repository: Repository, tmp_path: Path) -> None:
@@ -359,7 +365,7 @@ def test_the_cache_of_another_kaigen_is_not_used(
     monkeypatch.setattr("kaigen.system.cache.build_id", lambda: "another")
     result, _ = repository.render(output, use_cache=True)
     assert result is not None
-    assert repository.compiled == 4
+    assert repository.compiled == 5
     result, _ = repository.render(output, use_cache=True)
     assert result is not None
     assert repository.compiled == 0

@@ -1,0 +1,104 @@
+"""The init container that waits until a Job has completed, and its permission to read that Job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from kaigen.compile.app import Object
+from kaigen.compile.builders.access import account_fields, account_of, granted, service_account
+from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.pods import container_security
+from kaigen.compile.builders.weights import SMALL_RESOURCES, WAIT_TIMEOUT, downloader_image
+from kaigen.compile.context import Context
+from kaigen.compile.expressions import Joined, Release, Setting, Tree
+from kaigen.kinds.blocks import Transfer
+from kaigen.kinds.pod import PodFields
+
+_TOKEN = "gate-token"
+_TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
+_COMPONENT = "gate"
+_SUFFIX = f"-{_COMPONENT}"
+
+
+class AwaitedRun(Struct, frozen=True):
+    """A Job or JobSet that pods wait for.
+
+    Attributes:
+        kind: its kind.
+        group: its API group.
+        name: setting with its name, which ends in a hash of what it runs.
+    """
+
+    kind: str
+    group: str
+    name: Setting
+
+
+def job_gate(run: AwaitedRun, context: Context, *, name: str, transfer: Transfer | None) -> dict[str, Tree]:
+    """Return the init container that waits until a Job has completed.
+
+    Args:
+        run: the Job.
+        context: has the image of the downloader.
+        name: name of the container.
+        transfer: settings of the downloader, where this app has an image of its own for it.
+    """
+    return {
+        "name": name,
+        **downloader_image(context, transfer or Transfer(), ("spec", "transfer") if transfer else ()),
+        "args": [
+            "wait-job",
+            f"--kind={run.kind}",
+            Joined(("--name=", run.name)),
+            f"--timeout={WAIT_TIMEOUT}",
+        ],
+        "resources": dict(SMALL_RESOURCES),
+        "securityContext": container_security(read_only=True),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": _TOKEN, "mountPath": _TOKEN_FOLDER, "readOnly": True}],
+    }
+
+
+def gate_token() -> dict[str, Tree]:
+    """Return the volume with the token of `job_gate`: what the kubelet mounts by default into every container."""
+    namespace: Tree = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
+    return {
+        "name": _TOKEN,
+        "projected": {
+            "sources": [
+                {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}},
+                {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+                {"downwardAPI": {"items": [namespace]}},
+            ]
+        },
+    }
+
+
+def gate_account(spec: PodFields) -> Tree:
+    """Return the name of the ServiceAccount of pods that wait for Jobs: that of the spec, or one for this alone."""
+    return account_fields(spec).get("serviceAccountName", Release(_SUFFIX))
+
+
+def gate_access(spec: PodFields, frame: Frame, runs: Sequence[AwaitedRun]) -> list[Object]:
+    """Return what lets pods read the Jobs that they wait for; nothing without any.
+
+    Args:
+        spec: the spec, which may name a ServiceAccount.
+        frame: the app.
+        runs: the Jobs.
+    """
+    if not runs:
+        return []
+    rules: list[Tree] = [
+        {
+            "apiGroups": [run.group],
+            "resources": [f"{run.kind.lower()}s"],
+            "resourceNames": [run.name],
+            "verbs": ["get"],
+        }
+        for run in dict.fromkeys(runs)
+    ]
+    own = [] if account_of(spec) else [service_account(frame, _SUFFIX, _COMPONENT, {}, given=False)]
+    return [*own, *granted(frame, _SUFFIX, _COMPONENT, rules, gate_account(spec))]

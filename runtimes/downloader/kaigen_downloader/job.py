@@ -1,0 +1,142 @@
+"""`wait-job`: blocks until a Job or JobSet has completed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kaigen_downloader.cluster import Api, ApiUnavailable, Json, refused
+from kaigen_downloader.errors import JobFailed, Unavailable
+from kaigen_downloader.text import duration, plural, say
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of objects that run to completion.
+
+    Attributes:
+        name: as in `JobSet`.
+        path: API group and version.
+        plural: its name in URLs.
+        complete: the condition of a run that succeeded.
+        pods: the label of its pods with its name.
+    """
+
+    name: str
+    path: str
+    plural: str
+    complete: str
+    pods: str
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("Job", "batch/v1", "jobs", "Complete", "batch.kubernetes.io/job-name"),
+        Kind("JobSet", "jobset.x-k8s.io/v1alpha2", "jobsets", "Completed", "jobset.sigs.k8s.io/jobset-name"),
+    )
+}
+
+
+def wait_job(
+    kind: Kind, name: str, env: Mapping[str, str], *, timeout: float, every: float, poll: float
+) -> None:
+    """Block until a Job or JobSet of the pod's namespace has completed.
+
+    Whatever the API server answers, and while it does not answer, the wait goes on: the object may be created later,
+    and so may the permission to read it.
+
+    Args:
+        kind: its kind.
+        name: its name.
+        env: `KUBERNETES_SERVICE_HOST` and `_PORT`, `KAIGEN_SA_DIR`.
+        timeout: seconds.
+        every: seconds between two lines while nothing changes.
+        poll: seconds between two requests.
+
+    Raises:
+        JobFailed: it has failed.
+        Unavailable: the time is over, or the pod has no token.
+    """
+    try:
+        api = Api(env)
+    except ApiUnavailable as error:
+        raise Unavailable(str(error)) from None
+    begin = time.monotonic()
+    printed_at, printed = -every, ""
+    while True:
+        complete, sight = _look(api, kind, name)
+        if complete:
+            say(f"ready: {sight}")
+            return
+        now = time.monotonic()
+        waited = duration(now - begin)
+        if now - begin >= timeout:
+            raise Unavailable(f"waited {waited}: {sight}")
+        if sight != printed or now - printed_at >= every:
+            say(f"waiting for {waited}: {sight}")
+            printed_at, printed = now, sight
+        time.sleep(min(poll, max(0.0, begin + timeout - now)))
+
+
+def _look(api: Api, kind: Kind, name: str) -> tuple[bool, str]:
+    """Return whether the object has completed, and a description of its state.
+
+    Raises:
+        JobFailed: it has failed.
+    """
+    what = f"{kind.name} {api.namespace}/{name}"
+    try:
+        status, found = api.call("GET", f"/apis/{kind.path}/namespaces/{api.namespace}/{kind.plural}/{name}")
+    except ApiUnavailable as error:
+        return False, f"the API server cannot be reached; a NetworkPolicy may deny it ({error})"
+    if status == 404:
+        # The answer for a kind that the cluster does not have names no object.
+        if _mapping(found.get("details")).get("name") == name:
+            return False, f"{what} does not exist yet"
+        return False, f"the cluster has no {kind.name} of {kind.path}: install its controller"
+    if status != 200:
+        newer = " (a newer version of the app may wait for another run)" if status == 403 else ""
+        return False, f"{what}: {refused('get', status, found)}{newer}"
+    if "deletionTimestamp" in _mapping(found.get("metadata")):
+        return False, f"{what} is being deleted"
+    state = _mapping(found.get("status"))
+    for condition in _conditions(state):
+        if condition.get("type") == kind.complete:
+            return True, f"{what} has completed"
+        if condition.get("type") == "Failed":
+            reason = ": ".join(str(condition[key]) for key in ("reason", "message") if condition.get(key))
+            raise JobFailed(
+                f"{what} failed ({reason or 'no reason is given'}); read `kubectl logs -n {api.namespace} "
+                f"-l {kind.pods}={name}`, then change its spec, which starts a new run, or delete the "
+                f"{kind.name}, so that it runs again"
+            )
+    if _mapping(found.get("spec")).get("suspend") is True:
+        return False, f"{what} is suspended; it may be in a queue"
+    return False, f"{what} has not completed{_progress(state)}"
+
+
+def _conditions(state: Json) -> list[Json]:
+    """Return the conditions that are true."""
+    found = state.get("conditions")
+    entries = [_mapping(entry) for entry in found] if isinstance(found, list) else []
+    return [entry for entry in entries if entry.get("status") == "True"]
+
+
+def _progress(state: Json) -> str:
+    """Return the counts in the status of a Job or JobSet, such as `: 1 active pod, none is ready, 2 failed pods`."""
+    texts = []
+    if isinstance(active := state.get("active"), int) and active:
+        texts.append(plural(active, "active pod"))
+        # A pod that waits holds its GPUs, which the Job may wait for.
+        texts += ["none is ready"] if not state.get("ready") else []
+    if isinstance(failed := state.get("failed"), int) and failed:
+        texts.append(plural(failed, "failed pod"))
+    if isinstance(restarts := state.get("restarts"), int) and restarts:
+        texts.append(plural(restarts, "restart"))
+    return f": {', '.join(texts)}" if texts else ""
+
+
+def _mapping(value: object) -> Json:
+    return value if isinstance(value, dict) else {}
