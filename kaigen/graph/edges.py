@@ -90,19 +90,21 @@ class _Edges:
                 yield Edge(node.id, target, Relation(reference.use))
 
     def _gates(self, node: ObjectNode, externals: dict[str, ExternalNode]) -> Iterator[Edge]:
+        for target, known in self._awaited(node):
+            if known is None:
+                missing = self._external(target)
+                known = externals.setdefault(missing.id, missing).id
+            if known != node.id:
+                yield Edge(node.id, known, Relation.WAITS)
+
+    def _awaited(self, node: ObjectNode) -> Iterator[tuple[Identity, str | None]]:
+        """Yield what the pods of an object wait for, with the id of the node that makes it."""
         for marker in markers(self._bodies[node.id], "wait"):
-            writer = self._writers.get((node.namespace, *marker))
-            if writer is None:
-                missing = self._external(Identity("Marker", node.namespace, " ".join(marker)))
-                writer = externals.setdefault(missing.id, missing).id
-            if writer != node.id:
-                yield Edge(node.id, writer, Relation.WAITS)
+            target = Identity("Marker", node.namespace, " ".join(marker))
+            yield target, self._writers.get((node.namespace, *marker))
         for job in awaited_jobs(self._bodies[node.id]):
             target = Identity(job.kind, node.namespace, job.name)
-            run = self._maker_of(target)
-            if run is None:
-                run = externals.setdefault(_external(target).id, _external(target)).id
-            yield Edge(node.id, run, Relation.WAITS)
+            yield target, self._maker_of(target)
 
     def _selections(self, node: ObjectNode, app: AppNode) -> Iterator[Edge]:
         selector = selector_of(self._bodies[node.id])

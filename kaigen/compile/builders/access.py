@@ -114,9 +114,7 @@ def facts_access(spec: PodFields, frame: Frame, annotations: Mapping[str, str]) 
     return [*objects, *granted(frame, suffix, _DOWNLOAD, rules, download_account(spec))]
 
 
-def granted(
-    frame: Frame, suffix: str, component: str, rules: list[Tree], account: Tree
-) -> list[Object]:
+def granted(frame: Frame, suffix: str, component: str, rules: list[Tree], account: Tree) -> list[Object]:
     """Return a Role, and its binding to a ServiceAccount.
 
     Args:

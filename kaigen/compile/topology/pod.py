@@ -52,9 +52,8 @@ def pod_spec(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
     spec = resolution.spec
     init = [container for each in _all_weights(resolution) for container in each.init]
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
-    gates = awaited_runs(resolution)
     return {
-        **({"serviceAccountName": gate_account(spec)} if gates else {}),
+        **({"serviceAccountName": gate_account(spec)} if awaited_runs(resolution) else {}),
         **account_fields(spec),
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": resolution.engine.grace_seconds(spec),

@@ -116,6 +116,20 @@ def test_only_the_gate_has_the_token(tmp_path: Path) -> None:
     assert with_token == ["wait-for-job"]
 
 
+@pytest.mark.parametrize(
+    ("account", "name", "made"),
+    [("cloud", "cloud", []), ({"create": {"annotations": {"role": "reader"}}}, "chat", ["chat"])],
+)
+def test_the_account_of_the_spec_reads_the_job(
+    tmp_path: Path, account: object, name: str, made: list[str]
+) -> None:
+    config = {"external": [{"kind": "ServiceAccount", "name": "cloud"}]} if account == "cloud" else {}
+    chat = apps(tmp_path, [model(), job(), served(serviceAccount=account)], **config)["chat"]
+    assert pods(chat)[0]["serviceAccountName"] == name
+    assert [subject["name"] for subject in only(chat, "RoleBinding")["subjects"]] == [name]
+    assert [found["metadata"]["name"] for found in bodies(chat, "ServiceAccount")] == made
+
+
 def test_without_a_job_there_is_no_account(tmp_path: Path) -> None:
     chat = apps(tmp_path, [model(), served(model="base")])["chat"]
     assert "serviceAccountName" not in pods(chat)[0]
