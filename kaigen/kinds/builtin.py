@@ -11,7 +11,9 @@ BUILTIN_KINDS: tuple[CompiledKind, ...] = (
         "Model",
         "kaigen.kinds.model:Model",
         "model weights, downloaded, verified and stored",
+        nullable=(("spec", "facts", "config", "*"), ("spec", "facts", "config", "*", "*")),
         compiler_reference="kaigen.compile.model.compile:compile_model",
+        facts=("spec", "facts"),
     ),
     CompiledKind(
         API_VERSION,
@@ -25,6 +27,8 @@ BUILTIN_KINDS: tuple[CompiledKind, ...] = (
         "Topology",
         "kaigen.kinds.topology:Topology",
         "a service that serves a model on one node or several",
+        nullable=(("spec", "model", "facts", "config", "*"), ("spec", "model", "facts", "config", "*", "*")),
         compiler_reference="kaigen.compile.topology.compile:compile_topology",
+        facts=("spec", "model", "facts"),
     ),
 )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kaigen.kinds.positioned import Positioned
 
 with lazy_imports():
+    from kaigen.kinds import config_files
     from kaigen.kinds import validate as kinds_validate
 
 
@@ -49,9 +50,11 @@ class CompiledKind(Kind, frozen=True):
 
     Attributes:
         compiler_reference: `module:function` of its compile function.
+        facts: path of its block `facts`, whose `config.json` may be a file; empty for a kind without it.
     """
 
     compiler_reference: str = ""
+    facts: tuple[str, ...] = ()
 
     def compiler(self) -> Compiler:
         """Return the function that makes the app of a spec."""
@@ -59,9 +62,13 @@ class CompiledKind(Kind, frozen=True):
         return compiler
 
     def lower(self, block: Any, document: Positioned, context: LoweringContext) -> LoweringResult:
-        """Return the document itself, with its annotations checked."""
+        """Return the document itself, with its annotations checked and the file that it names."""
         lowering = Lowering(document, context)
         lowering.directives(block.metadata.annotations, DIRECTIVES)
+        if self.facts:
+            block = config_files.with_config(block, self.facts, lowering)
+        if block is None:
+            return lowering.result()
         return lowering.result(Lowered(block))
 
 

@@ -11,6 +11,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import nearest
 from kaigen.kinds.compat import Naming, ServingNaming
+from kaigen.kinds.config_files import file_key, resolve_file
 from kaigen.kinds.input_documents import InputDocuments, ObjectName
 from kaigen.kinds.positioned import Positioned
 
@@ -36,10 +37,12 @@ class LoweringContext(Struct, frozen=True):
     Attributes:
         profile: name of the cluster profile that the output is for.
         documents: every document of the run.
+        root: folder of the repository, which the files that documents name are in.
     """
 
     profile: str = "generic"
     documents: InputDocuments = field(default_factory=InputDocuments)
+    root: str = "."
 
 
 class Lowered(Struct, frozen=True):
@@ -68,7 +71,7 @@ class LoweringResult(Struct, frozen=True):
         specs: none when an error was found.
         diagnostics: errors and warnings.
         consumed: other documents that became part of the specs and are not rendered themselves.
-        looked_up: objects that were looked up among the documents of the run, whether they exist or not.
+        looked_up: objects that were looked up among the documents of the run, and files, whether they exist or not.
     """
 
     specs: tuple[Lowered, ...] = ()
@@ -112,6 +115,16 @@ class Lowering:
         own_file = self.document.mark(()).file
         candidates.sort(key=lambda document: document.mark(()).file != own_file)
         return candidates[0] if candidates else None
+
+    def find_file(self, name: str) -> str:
+        """Return the path of a file that the document names, relative to it.
+
+        Raises:
+            ProblemError: it is outside of the repository.
+        """
+        path = resolve_file(name, self.document.mark(()).file, self.context.root)
+        self._looked_up.append(file_key(path))
+        return path
 
     def consume(self, document: Document) -> None:
         """Make another document part of this one."""

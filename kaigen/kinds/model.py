@@ -9,6 +9,7 @@ from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import Placement, Security, Source, Transfer, Volume
 from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.entry import API_VERSION
+from kaigen.kinds.facts import Facts
 from kaigen.kinds.pod import PodFields
 
 
@@ -38,6 +39,13 @@ class ModelSpec(PodFields):
 
     source: Annotated[Source, Meta(description="Source of the weights. Exactly one is required.")]
     store: Annotated[Store, Meta(description="Where the weights are stored. Exactly one is required.")]
+    facts: Annotated[
+        Facts | None,
+        Meta(
+            description="Shape and size of the model, from which kaigen plans the GPUs of a Topology that serves it. "
+            "Default: those of the catalogue, if it has the repository."
+        ),
+    ] = None
     transfer: Annotated[Transfer, Meta(description="Settings of the downloader.")] = field(
         default_factory=Transfer
     )

@@ -18,6 +18,7 @@ from kaigen.kinds.base import (
 )
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import HuggingFace, RepoName, RevisionName
+from kaigen.kinds.facts import Facts
 from kaigen.kinds.promotable import IMAGE
 
 
@@ -118,6 +119,13 @@ class ServedModel(Choice):
         MountPath | None,
         Meta(
             description="Folder of the weights of `name`, `image` or `job` in the container. Default: `/model`."
+        ),
+    ] = None
+    facts: Annotated[
+        Facts | None,
+        Meta(
+            description="Shape and size of the model, from which kaigen plans the GPUs. Default: those of the Model, "
+            "or of the catalogue, if it has the repository."
         ),
     ] = None
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 with lazy_imports():
     from kaigen.compile import context as compile_context
     from kaigen.extend import patch_files
+    from kaigen.kinds import config_files
     from kaigen.pipeline import compile_spec as pipeline_compile_spec
 
 
@@ -164,5 +165,7 @@ class _Documents(InputDocuments):
         ]
 
     def digest(self, name: ObjectName) -> str:
-        """Return a digest of the files that have a document of that name; empty when there is none."""
+        """Return a digest of the files that have a document of that name, or of the file; empty when there is none."""
+        if name == config_files.file_key(name[2]):
+            return config_files.file_digest(name[2])
         return " ".join(f"{unit.source.path} {unit.digest}" for unit in self._units.get(name, ()))

@@ -30,7 +30,7 @@ with lazy_imports():
     from kaigen.compile import passthrough
     from kaigen.environments import match
     from kaigen.extend import find
-    from kaigen.kinds import spec
+    from kaigen.kinds import config_files, spec
     from kaigen.kubernetes import schemas
     from kaigen.yaml import document_secrets
 
@@ -71,6 +71,8 @@ def read_document(
         config: the repository's settings.
         documents: every document of the run.
     """
+    if config_files.is_model_config(document.data):
+        return DocumentResult()
     if not isinstance(document.data, dict):
         message = "a spec is a mapping with `apiVersion`, `kind`, `metadata` and `spec`"
         hint = "see `kaigen kinds` for what can be written"
@@ -112,7 +114,9 @@ def _read_spec(
         found += problems
     if block is None:
         return _invalid(*found)
-    result = entry.lower(block, patched_document, LoweringContext(config.profile, documents))
+    result = entry.lower(
+        block, patched_document, LoweringContext(config.profile, documents, str(config.root))
+    )
     specs = [
         spec.Spec(
             item.block,

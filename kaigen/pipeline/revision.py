@@ -34,7 +34,8 @@ def _render_at(config: Config, commit: str) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder:
         _write(folder, files, (FILE_NAME, PINS_FOLDER))
         before = load_config(Path(folder), config.environment)
-        _write(folder, files, (*before.specs, *before.kinds, *before.patch_files))
+        named = [path for path in files if path.endswith(".json")]  # Specs may name a config.json.
+        _write(folder, files, (*before.specs, *before.kinds, *before.patch_files, *named))
         return render((), before)
 
 

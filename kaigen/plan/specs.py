@@ -15,6 +15,7 @@ from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.compile.context import Context
+    from kaigen.compile.known_model import KnownModel
     from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.diagnostics.problem import Problem
     from kaigen.kinds.spec import Spec
@@ -75,7 +76,7 @@ def plan_specs(
     context: Context,
     change: Callable[[Question], Question] = lambda question: question,
 ) -> SpecPlans:
-    """Plan every Topology that serves a model of the catalogue, lowered from a dialect or not.
+    """Plan every Topology that serves a model of known size, lowered from a dialect or not.
 
     Args:
         specs: validated.
@@ -111,11 +112,11 @@ def _diagnostic(spec: Spec, problem: Problem) -> Diagnostic:
     return spec.diagnostic(problem.code, str(problem.message), problem.path, problem.hint, warning=warning)
 
 
-def _model(topology: Topology, context: Context) -> str | NoPlan:
-    """Return the catalogue's name of the model that a Topology serves, or why it has none.
+def _model(topology: Topology, context: Context) -> KnownModel | NoPlan:
+    """Return the model that a Topology serves, or why it cannot be planned.
 
     Raises:
-        ProblemError: there is no such preset.
+        ProblemError: there is no such preset, or facts are wrong.
     """
     spec, own = topology.spec, topology.metadata.name
     if spec.template is not None:
@@ -124,25 +125,22 @@ def _model(topology: Topology, context: Context) -> str | NoPlan:
     if not engine.facts.planned:
         return NoPlan(own, f"kaigen has no memory model of {engine.label}")
     namespace = topology.metadata.namespace or context.namespace
-    preset = sizing.served_preset(spec, namespace, context.specs)
-    return (
-        preset.name
-        if preset is not None
-        else NoPlan(own, sizing.unknown_model(spec, namespace, context.specs))
-    )
+    model = sizing.served_model(spec, namespace, context.specs)
+    return model if model is not None else NoPlan(own, sizing.unknown_model(spec, namespace, context.specs))
 
 
-def _question(spec: TopologySpec, model: str, context: Context) -> Question:
+def _question(spec: TopologySpec, model: KnownModel, context: Context) -> Question:
     resources = spec.resources
     instance = find_instance(resources.instance_type) if resources.instance_type else None
     given = resources.gpus
     gpus, mig = (given.count, given.profile or "") if isinstance(given, blocks.GpuShare) else (given, "")
     gpu = resources.gpu_type or (instance.gpu.name if instance is not None and mig else "")
     return Question(
-        model=model,
+        model=model.name,
         request=sizing.request_of(spec, registry.engine_of(spec), context),
         instance_type=instance.name if instance is not None and not mig else "",
         gpu=gpu if instance is None or mig else "",
         gpus=gpus if instance is not None or gpu else None,
         mig=mig,
+        facts=model.facts if model.described else None,
     )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from math import ceil
-from pathlib import Path
 from typing import TypeAlias
 
-from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.errors import InputError
+from kaigen.diagnostics.problem import ProblemError
+from kaigen.kinds.config_files import parse_config, read_file
 from kaigen.sizing.facts import ModelFacts
 from kaigen.sizing.problem import Field, PlanError
 
@@ -33,6 +32,8 @@ _NAMES = {
     ),
 }
 """Keys by quantity, in order of precedence; architectures differ."""
+_MOST = 10**9
+"""Largest number that is believed; the largest context of a model has 10 million tokens."""
 
 
 def read_config_json(path: str, weights: float) -> ModelFacts:
@@ -47,11 +48,10 @@ def read_config_json(path: str, weights: float) -> ModelFacts:
         PlanError: a number is missing.
     """
     try:
-        config = json.loads(Path(path).read_bytes())
-    except ValueError as error:
-        raise InputError.of("KG1103", f"not a config.json: {error}", mark=Mark(path)) from None
-    if not isinstance(config, dict):
-        raise InputError.of("KG1103", "not a config.json: it is not a mapping", mark=Mark(path))
+        data = read_file(path)
+    except ProblemError as error:
+        raise InputError.of(error.problem.code, str(error)) from None
+    config = parse_config(data, path)
     known = config.get("_name_or_path")
     return facts_of_config(config, name=known if isinstance(known, str) and known else path, weights=weights)
 
@@ -65,7 +65,7 @@ def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) ->
         weights: size of its weights in GiB, which the config does not contain.
 
     Raises:
-        PlanError: a number without which there is no sum is not there.
+        PlanError: a number without which there is no sum is missing, or a number is impossible.
     """
     text = next((inner for key in _INNER if isinstance(inner := config.get(key), Mapping)), config)
     layers, heads = _number(text, "layers"), _number(text, "heads")
@@ -73,6 +73,12 @@ def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) ->
     rank, rope = _integer(text, "kv_lora_rank"), _integer(text, "qk_rope_head_dim")
     window, window_layers = _window(text, layers)
     kv_layers, state = _stateful(text, layers)
+    head_dim = _integer(text, "head_dim") or hidden // heads
+    cached = layers if kv_layers is None else kv_layers
+    if not head_dim or cached > layers or window_layers > cached:
+        raise _impossible(
+            f"the config has {layers} layers, {heads} heads and a width of {hidden}, which do not match"
+        )
     quantization = config.get("quantization_config") or text.get("quantization_config")
     method = quantization.get("quant_method") if isinstance(quantization, Mapping) else None
     dtype = text.get("dtype") or text.get("torch_dtype") or config.get("dtype") or config.get("torch_dtype")
@@ -82,7 +88,7 @@ def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) ->
         layers=layers,
         heads=heads,
         kv_heads=_kv_heads(text, heads),
-        head_dim=_integer(text, "head_dim") or hidden // heads,
+        head_dim=head_dim,
         hidden_size=hidden,
         max_context=_number(text, "context"),
         latent_dim=rank + rope,
@@ -100,7 +106,15 @@ def facts_of_config(config: Mapping[str, Json], *, name: str, weights: float) ->
 
 def _integer(config: Mapping[str, Json], key: str) -> int:
     value = config.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
+        return 0
+    if value > _MOST:
+        raise _impossible(f"`{key}` is too large")
+    return value
+
+
+def _impossible(message: str) -> PlanError:
+    return PlanError("KG1103", Field.MODEL, message, "copy config.json from the repository of the model")
 
 
 def _number(config: Mapping[str, Json], what: str) -> int:

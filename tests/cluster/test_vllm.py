@@ -16,7 +16,7 @@ from tests.cluster.apps import compiled, find
 from tests.cluster.client import Object
 from tests.cluster.images import default_image
 from tests.cluster.node import Node
-from tests.cluster.test_node import run_client, run_pod, spec
+from tests.cluster.test_node import client_pod, run_client, run_pod, spec
 from tests.cluster.test_node_rollout import ready_pods
 from tests.cluster.tiny_llama import Files, adapter_files, base_files
 from tests.cluster.vllm_image import vllm_image
@@ -177,16 +177,16 @@ def parser_pod() -> Object:
         "python -c 'from importlib.metadata import version as v; "
         'print("[" + open("/tmp/flags").read() + "," + open("/tmp/refused").read() + ",\\"" + v("vllm") + "\\"]")\''
     )
-    container = {
-        "name": "parser",
+    pod = client_pod("")
+    (container,) = pod["spec"]["containers"]
+    container |= {
         "image": default_image("vllmCpu"),
         "command": ["sh", "-c", script],
         "env": [{"name": "HOME", "value": "/tmp"}],
         "volumeMounts": [{"name": "parser", "mountPath": "/parser"}],
     }
-    volume = {"name": "parser", "configMap": {"name": "parser"}}
-    body = {"containers": [container], "volumes": [volume], "restartPolicy": "Never"}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "parser-"}, "spec": body}
+    pod["spec"]["volumes"] = [{"name": "parser", "configMap": {"name": "parser"}}]
+    return pod
 
 
 def test_its_parser_has_the_flags_of_the_table_and_accepts_what_kaigen_renders(

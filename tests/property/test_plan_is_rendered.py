@@ -88,16 +88,60 @@ def refusals(diagnostics: Iterable[Diagnostic]) -> list[tuple[str, str, str]]:
     )
 
 
-@pytest.mark.parametrize("name", preset_names())
-def test_render_writes_the_flags_that_plan_prints(tmp_path: Path, name: str) -> None:
-    preset = find_preset(name)
-    assert preset is not None
-    # Every preset meets three instance types, and every instance type several presets.
+def config_of(preset: Preset) -> dict[str, Any]:
+    """Return a `config.json` with the shape of a preset."""
+    mla, window = preset.mla, preset.sliding_window
+    sliding = window.layers if window else 0
+    config = {
+        "model_type": "any",
+        "num_hidden_layers": preset.layers,
+        "num_attention_heads": preset.heads,
+        "num_key_value_heads": preset.kv_heads,
+        "head_dim": preset.head_dim,
+        "hidden_size": preset.hidden_size,
+        "max_position_embeddings": preset.max_context,
+        "vocab_size": preset.vocabulary,
+        "kv_lora_rank": mla.kv_lora_rank if mla else None,
+        "qk_rope_head_dim": mla.rope_head_dim if mla else None,
+        "sliding_window": window.tokens if window else None,
+        "layer_types": ["sliding_attention"] * sliding + ["full_attention"] * (preset.layers - sliding),
+        "quantization_config": {"quant_method": preset.quantization} if preset.quantization else None,
+    }
+    return {key: value for key, value in config.items() if value is not None}
+
+
+def local_documents(preset: Preset, nodes: list[str], facts: Any) -> list[Any]:
+    """Return a Topology for each instance type and each way to describe a model that the catalogue does not have."""
+    hub = {"repo": "acme/tuned", "revision": "a" * 40}
+    store = {"volume": {"size": "2Ti", "accessModes": ["ReadWriteMany"]}}
+
+    def model(name: str, **more: Any) -> dict[str, Any]:
+        source = {"huggingFace": {**hub, "repo": f"acme/{name}"}}
+        document = {"apiVersion": "kaigen.dev/v1alpha1", "kind": "Model", "metadata": {"name": name}}
+        return {**document, "spec": {"source": source, "store": store, **more}}
+
+    ways: dict[str, Any] = {
+        "model": "described",
+        "hub": {"huggingFace": hub, "facts": facts},
+        "folder": {"folder": "/weights", "facts": facts},
+        "inline": {"huggingFace": hub, "facts": {**facts, "config": config_of(preset)}},
+        "unknown": "unknown",
+    }
+    return [model("described", facts=facts), model("unknown")] + [
+        topology(f"{way}-{number}", resources={"instanceType": node}, model=named)
+        for number, node in enumerate(nodes)
+        for way, named in ways.items()
+    ]
+
+
+def nodes_of(name: str) -> list[str]:
+    """Return three instance types: every preset meets three, and every instance type several presets."""
     first = preset_names().index(name) * 3
-    nodes = [NODES[(first + offset) % len(NODES)] for offset in range(3)]
-    loaded, config = load(tmp_path, documents(preset, nodes))
-    planned, rendered = answers(loaded, config)
-    assert planned.without == ()
+    return [NODES[(first + offset) % len(NODES)] for offset in range(3)]
+
+
+def check_same(planned: SpecPlans, rendered: dict[str, SpecResult]) -> None:
+    """Check that the flags and the refusals of `plan` are those of `render`."""
     for plan in planned.plans:
         result = rendered[plan.name]
         if result.compiled is None:
@@ -112,6 +156,40 @@ def test_render_writes_the_flags_that_plan_prints(tmp_path: Path, name: str) -> 
     assert refusals(planned.diagnostics) == refusals(every)
 
 
+@pytest.mark.parametrize("name", preset_names())
+def test_render_writes_the_flags_that_plan_prints(tmp_path: Path, name: str) -> None:
+    preset = find_preset(name)
+    assert preset is not None
+    loaded, config = load(tmp_path, documents(preset, nodes_of(name)))
+    planned, rendered = answers(loaded, config)
+    assert planned.without == ()
+    check_same(planned, rendered)
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_both_know_a_model_from_its_config_alone(tmp_path: Path, name: str) -> None:
+    preset = find_preset(name)
+    assert preset is not None
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "config.json").write_text(json.dumps(config_of(preset)))
+    facts = {"config": "models/config.json", "weights": f"{preset.weights_gib}Gi"}
+    loaded, config = load(tmp_path, local_documents(preset, nodes_of(name), facts))
+    planned, rendered = answers(loaded, config)
+    check_same(planned, rendered)
+    unknown = {item.name: item.why for item in planned.without}
+    assert sorted(unknown) == [f"unknown-{number}" for number in range(3)]
+    for app, why in unknown.items():
+        compiled = rendered[app].compiled
+        assert compiled is not None
+        assert f"It is not known whether the model fits: {why}." in [note.text for note in compiled.app.notes]
+    described = [plan for plan in planned.plans if not plan.name.startswith("unknown")]
+    ways = {
+        plan.name.partition("-")[0]: plan.answer.plan.flags for plan in described if plan.name.endswith("-0")
+    }
+    assert len(set(ways.values())) <= 1
+    assert len(described) + len(planned.diagnostics) == 12
+
+
 def test_both_say_that_a_model_is_unknown_and_name_the_way(tmp_path: Path) -> None:
     hub = {"huggingFace": {"repo": "acme/tuned", "revision": "a" * 40}}
     loaded, config = load(tmp_path, [topology("own", model=hub, resources={"gpuType": "L4"})])
@@ -121,6 +199,6 @@ def test_both_say_that_a_model_is_unknown_and_name_the_way(tmp_path: Path) -> No
     assert compiled is not None
     notes = [note.text for note in compiled.app.notes]
     assert without.why.startswith(
-        "the catalogue does not have `acme/tuned`; compute its GPUs with `kaigen plan"
+        "the catalogue does not have `acme/tuned`; describe it with `facts`, or compute its GPUs with `kaigen plan"
     )
     assert f"It is not known whether the model fits: {without.why}." in notes

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kaigen.catalog.presets import Preset
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import KEEP, Frame
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, SpecPath
+from kaigen.compile.known_model import KnownModel
 from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Volume
 from kaigen.kubernetes.quantities import units
@@ -45,23 +45,24 @@ def check_access_modes(volume: Volume, context: Context, origin: SpecPath, probl
             return
 
 
-def check_room(size: str, preset: Preset, path: SpecPath, problems: Problems) -> None:
+def check_room(size: str, model: KnownModel, path: SpecPath, problems: Problems) -> None:
     """Report a volume that is smaller than the weights of a model.
 
     Args:
         size: size of the volume.
-        preset: the model.
+        model: the model.
         path: the spec's field of the size.
         problems: collects what is wrong.
     """
     room = units(size)
-    if room is None or room >= preset.weights_gib * GIB:
+    weights = model.facts.weights
+    if room is None or room >= weights * GIB:
         return
     problems.error(
         "KG0320",
-        f"{size} is smaller than the weights of `{preset.name}`, which have {preset.weights_gib:.1f} GiB",
+        f"{size} is smaller than the weights of `{model.name}`, which have {weights:.1f} GiB",
         path,
-        f"set `{-(-int(preset.weights_gib * 11) // 10) + 2}Gi` or more",
+        f"set `{-(-int(weights * 11) // 10) + 2}Gi` or more",
     )
 
 

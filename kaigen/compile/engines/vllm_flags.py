@@ -25,7 +25,7 @@ from kaigen.compile.expressions import Json, SpecPath
 from kaigen.compile.field_expressions import ListFlags
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.diagnostic import Severity
-from kaigen.diagnostics.problem import Problem
+from kaigen.diagnostics.problem import Problem, ProblemError
 from kaigen.kinds.topology import TopologySpec
 
 _ARGS: SpecPath = ("spec", "engineArgs")
@@ -135,8 +135,7 @@ def unregistered(given: Given, version: Minor) -> Problem | None:
     if flag is None or not flag.registered or given.value in flag.registered:
         return None
     message = f"vLLM {version_text(version)} does not have `{given.value}` for `--{given.name}`"
-    near = get_close_matches(str(given.value), flag.registered, n=1)
-    hint = f"did you mean `{near[0]}`?" if near else f"use one of {', '.join(flag.registered)}"
+    hint = ProblemError.unknown("KG0361", "name", str(given.value), flag.registered, given.path).hint
     return Problem("KG0361", message, given.path, hint)
 
 

@@ -8,6 +8,7 @@ from kaigen.compile.builders.buckets import check_bucket
 from kaigen.compile.builders.storage import check_access_modes, check_room
 from kaigen.compile.builders.weights import check_paths
 from kaigen.compile.ignored_fields import report_ignored_field
+from kaigen.compile.known_model import KnownModel, described, of_preset
 from kaigen.compile.model.resolution import ModelResolution
 from kaigen.compile.model.store import STORE
 from kaigen.compile.problems import Problems
@@ -20,11 +21,13 @@ from kaigen.kinds.pod import ServiceAccount
 def check_model(resolution: ModelResolution, problems: Problems) -> None:
     """Report every problem of a Model that its resolution did not."""
     spec = resolution.spec
+    known = _known(spec, problems)
     if spec.store.bucket:
         check_bucket(spec.store.bucket, (*STORE, "bucket"), problems)
     if spec.store.volume:
         check_access_modes(spec.store.volume, resolution.context, (*STORE, "volume"), problems)
-        _check_size(spec.source.hugging_face, spec.store.volume, problems)
+        if known is not None:
+            _check_size(spec.source.hugging_face, known, spec.store.volume, problems)
     _check_account(spec, problems)
     if spec.source.http:
         check_paths(spec.source.http.files, ("spec", "source", "http", "files"), problems)
@@ -50,9 +53,18 @@ def _check_account(spec: ModelSpec, problems: Problems) -> None:
         )
 
 
-def _check_size(hub: HuggingFace | None, volume: ModelVolume, problems: Problems) -> None:
-    """Report a volume that is smaller than the weights of its repository, as far as the catalogue knows them."""
+def _known(spec: ModelSpec, problems: Problems) -> KnownModel | None:
+    """Return the model with its size, as far as the spec or the catalogue knows it, and report wrong facts."""
+    hub = spec.source.hugging_face
     preset = find_preset(hub.repo) if hub is not None else None
-    if hub is None or preset is None or hub.include or any("safetensors" in each for each in hub.exclude):
+    if spec.facts is None:
+        return of_preset(preset) if preset is not None else None
+    name, facts = hub.repo if hub is not None else "the model", spec.facts
+    return problems.attempt(lambda: described(facts, name, preset, ("spec", "facts")), None)
+
+
+def _check_size(hub: HuggingFace | None, model: KnownModel, volume: ModelVolume, problems: Problems) -> None:
+    """Report a volume that is smaller than the weights, if all of them are downloaded."""
+    if hub is not None and (hub.include or any("safetensors" in each for each in hub.exclude)):
         return
-    check_room(volume.size, preset, (*STORE, "volume", "size"), problems)
+    check_room(volume.size, model, (*STORE, "volume", "size"), problems)

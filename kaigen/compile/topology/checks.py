@@ -13,9 +13,10 @@ from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.pod import engine_mounts, members, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
-from kaigen.compile.topology.resources import pulled_preset
+from kaigen.compile.topology.resources import pulled_model
 from kaigen.compile.topology.surprises import warn_of_surprises
 from kaigen.kinds.block import document_name, set_fields
+from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
 
 _SPEC: SpecPath = ("spec",)
@@ -50,6 +51,10 @@ def _check_fields(spec: TopologySpec, engine: Engine, problems: Problems) -> Non
         if field in set_fields(spec):
             name = document_name(spec, field)
             report_ignored_field(problems, name, (*_SPEC, name), where, hint)
+    model = spec.model
+    if isinstance(model, ServedModel) and model.facts is not None and not engine.reads_presets:
+        hint = "leave it out: kaigen has no memory model of the container"
+        report_ignored_field(problems, "facts", (*_SPEC, "model", "facts"), where, hint)
     for field, hint in engine.ignored_shape_fields.items():
         if field in set_fields(spec.shape) and getattr(spec.shape, field) != 1:
             name = document_name(spec.shape, field)
@@ -175,14 +180,14 @@ def _check_transfer(resolution: TopologyResolution, problems: Problems) -> None:
 def _check_room(resolution: TopologyResolution, problems: Problems) -> None:
     """Report a volume or scratch space that is smaller than the weights that each pod pulls."""
     spec = resolution.spec
-    preset = pulled_preset(spec, resolution.sizing)
-    if preset is None or not resolution.engine.builds_pods:
+    pulled = pulled_model(spec, resolution.sizing)
+    if pulled is None or not resolution.engine.builds_pods:
         return
     if spec.storage is not None:
-        check_room(spec.storage.size, preset, (*_SPEC, "storage", "size"), problems)
+        check_room(spec.storage.size, pulled, (*_SPEC, "storage", "size"), problems)
     elif spec.resources.ephemeral_storage is not None:
         path = (*_SPEC, "resources", "ephemeralStorage")
-        check_room(spec.resources.ephemeral_storage, preset, path, problems)
+        check_room(spec.resources.ephemeral_storage, pulled, path, problems)
 
 
 def _check_replicas(resolution: TopologyResolution, problems: Problems) -> None:

@@ -140,7 +140,7 @@ def resolve_topology(
         transfer=spec.transfer,
         folders=naming.folders,
     )
-    weights = problems.attempt(lambda: served_weights(spec, sizing.preset, consumer, problems), Weights())
+    weights = problems.attempt(lambda: served_weights(spec, sizing.model, consumer, problems), Weights())
     karpenter = karpenter_of(spec.provisioning) if engine.builds_pods else None
     startup = spec.probes.startup
     nothing: dict[str, Tree] = {}

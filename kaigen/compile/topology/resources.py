@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from kaigen.catalog.presets import Preset
 from kaigen.compile.builders.pods import ResolvedResources, resolve_resources
 from kaigen.compile.context import Context
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.launch import Parallelism
-from kaigen.compile.topology.sizing import Sizing, preset_bytes
+from kaigen.compile.known_model import KnownModel
+from kaigen.compile.topology.sizing import Sizing
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import replaced
 from kaigen.kinds.blocks import GpuShare, Resources
@@ -65,13 +65,13 @@ def pod_resources(
     update: dict[str, Any] = {}
     if resources.gpus is None and gpus:
         update["gpus"] = gpus
-    preset = pulled_preset(spec, sizing)
-    if preset is not None and resources.ephemeral_storage is None and spec.storage is None:
+    pulled = pulled_model(spec, sizing)
+    if pulled is not None and resources.ephemeral_storage is None and spec.storage is None:
         # What is pulled into scratch space counts as the pod's; room for it must be on the node.
-        update["ephemeral_storage"] = f"{-(-preset_bytes(preset) * 11 // (10 * GIB)) + 20}Gi"
+        update["ephemeral_storage"] = f"{-(-pulled.weights_bytes * 11 // (10 * GIB)) + 20}Gi"
     if resources.shared_memory is None:
         update["shared_memory"] = engine.shared_memory(gpus) or None
-    weights_bytes = preset_bytes(sizing.preset) if sizing.preset is not None else 0
+    weights_bytes = sizing.model.weights_bytes if sizing.model is not None else 0
     cpus, memory = engine.default_resources(gpus, -(-weights_bytes // nodes))
     return resolve_resources(
         replaced(resources, **update),
@@ -82,9 +82,9 @@ def pod_resources(
     )
 
 
-def pulled_preset(spec: TopologySpec, sizing: Sizing) -> Preset | None:
+def pulled_model(spec: TopologySpec, sizing: Sizing) -> KnownModel | None:
     """Return the model that each pod pulls from the Hub; None when it pulls none, or an unknown one."""
     pulls = spec.model is None or (
         isinstance(spec.model, ServedModel) and spec.model.hugging_face is not None
     )
-    return sizing.preset if pulls else None
+    return sizing.model if pulls else None

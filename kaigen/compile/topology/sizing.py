@@ -12,6 +12,7 @@ from kaigen.catalog.presets import Preset, find_preset, nearest_presets
 from kaigen.compile.context import Context, SpecIndex
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.expressions import Json, SpecPath
+from kaigen.compile.known_model import KnownModel, described, of_preset
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem, ProblemError
@@ -20,7 +21,7 @@ from kaigen.kinds.blocks import GpuShare, Image
 from kaigen.kinds.model import Model
 from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
-from kaigen.sizing.facts import GIB, Hardware, Request, facts_of, hardware_of_gpu, hardware_of_instance
+from kaigen.sizing.facts import Hardware, ModelFacts, Request, hardware_of_gpu, hardware_of_instance
 from kaigen.sizing.plan import arithmetic, plan
 from kaigen.sizing.problem import Field, PlanError
 from kaigen.sizing.result import Plan
@@ -33,7 +34,7 @@ class Sizing(Struct, frozen=True):
     """What the catalogues know about a spec.
 
     Attributes:
-        preset: the model; None for one that the catalogue does not have.
+        model: the model; None for one whose size is unknown.
         instance: the instance type; None when it is unknown.
         plan: how the model fits; None when the model or the GPUs are unknown.
         flags: engine flags that the preset or the plan requires.
@@ -41,12 +42,17 @@ class Sizing(Struct, frozen=True):
         vendor: vendor of the GPUs; `none` without GPUs.
     """
 
-    preset: Preset | None = None
+    model: KnownModel | None = None
     instance: Instance | None = None
     plan: Plan | None = None
     flags: Mapping[str, Json] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     vendor: str = NVIDIA
+
+    @property
+    def preset(self) -> Preset | None:
+        """The model's entry in the catalogue; None when it has none."""
+        return self.model.preset if self.model is not None else None
 
     @property
     def summary(self) -> str:
@@ -71,12 +77,13 @@ def size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, p
     vendor = _vendor(spec, engine, instance)
     if not engine.reads_presets:
         return Sizing(instance=instance, vendor=vendor)
-    preset = problems.attempt(lambda: served_preset(spec, namespace, context.specs), None)
-    if preset is None:
+    model = problems.attempt(lambda: served_model(spec, namespace, context.specs), None)
+    if model is None:
         return Sizing(instance=instance, vendor=vendor)
     if not engine.facts.planned:
-        return Sizing(preset, instance, vendor=vendor)
-    if preset.engine.trust_remote_code and not spec.trust_remote_code:
+        return Sizing(model, instance, vendor=vendor)
+    preset = model.preset
+    if preset is not None and preset.engine.trust_remote_code and not spec.trust_remote_code:
         problems.error(
             "KG0354",
             f"`{preset.name}` runs code of its repository: {preset.engine.trust_remote_code_reason}",
@@ -84,15 +91,18 @@ def size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, p
             "allow it with `trustRemoteCode: true`",
         )
     given = given_flags(spec)
-    flags = dict(engine.preset_flags(preset, own_image=spec.image is None and vendor == NVIDIA))
-    fitted = _plan(spec, preset, instance, request_of(spec, engine, context), problems)
+    flags: dict[str, Json] = {}
+    if preset is not None:
+        flags |= engine.preset_flags(preset, own_image=spec.image is None and vendor == NVIDIA)
+    fitted = _plan(spec, model.facts, instance, request_of(spec, engine, context), problems)
     if fitted is not None:
         own = {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "quantization"}
         if spec.context_length is not None:
             own.add("max-model-len")
         flags |= {flag: value for flag, value in fitted.flags if flag not in own}
-    env = {key: value for key, value in engine.preset_env(preset).items() if key not in spec.env}
-    return Sizing(preset, instance, fitted, {k: v for k, v in flags.items() if k not in given}, env, vendor)
+    variables = engine.preset_env(preset) if preset is not None else {}
+    env = {key: value for key, value in variables.items() if key not in spec.env}
+    return Sizing(model, instance, fitted, {k: v for k, v in flags.items() if k not in given}, env, vendor)
 
 
 def _vendor(spec: TopologySpec, engine: Engine, instance: Instance | None) -> str:
@@ -104,8 +114,10 @@ def _vendor(spec: TopologySpec, engine: Engine, instance: Instance | None) -> st
     return gpu.vendor if gpu else NVIDIA
 
 
-def served_preset(spec: TopologySpec, namespace: str, specs: SpecIndex) -> Preset | None:
-    """Return the catalogue's entry of the model that a spec serves; None when it does not have the model.
+def served_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> KnownModel | None:
+    """Return the model that a spec serves; None when its size is unknown.
+
+    The facts of the Topology come first, then those of its Model, then those of the catalogue.
 
     Args:
         spec: the spec. It names the model by `preset`, by its repository, or by a Model with that source.
@@ -113,12 +125,22 @@ def served_preset(spec: TopologySpec, namespace: str, specs: SpecIndex) -> Prese
         specs: the specs of the run.
 
     Raises:
-        ProblemError: there is no such preset.
+        ProblemError: there is no such preset, or facts are wrong.
     """
-    if spec.preset is not None:
-        return _preset(spec.preset)
     repo = served_repository(spec, namespace, specs)
-    return find_preset(repo) if repo else None
+    preset = _preset(spec.preset) if spec.preset is not None else find_preset(repo) if repo else None
+    name = preset.name if preset is not None else repo or "the model"
+    own = spec.model.facts if isinstance(spec.model, ServedModel) else None
+    if own is not None:
+        return described(own, name, preset, ("spec", "model", "facts"))
+    model = _referenced_model(spec, namespace, specs)
+    if model is not None and model.spec.facts is not None:
+        try:
+            return described(model.spec.facts, name, preset, ("spec", "facts"))
+        except ProblemError as error:
+            message = f"`facts` of Model `{model.metadata.name}`: {error}"
+            raise ProblemError(error.problem.code, message, ("spec", "model"), error.hint) from None
+    return of_preset(preset) if preset is not None else None
 
 
 def served_repository(spec: TopologySpec, namespace: str, specs: SpecIndex) -> str:
@@ -126,17 +148,25 @@ def served_repository(spec: TopologySpec, namespace: str, specs: SpecIndex) -> s
     model = spec.model
     if isinstance(model, ServedModel) and model.hugging_face is not None:
         return model.hugging_face.repo
-    name = model.name if isinstance(model, ServedModel) else model
-    found = specs.find(Model, namespace, name) if name else None
+    found = _referenced_model(spec, namespace, specs)
     source = found.spec.source.hugging_face if found is not None else None
     return source.repo if source is not None else ""
+
+
+def _referenced_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> Model | None:
+    """Return the Model that a spec serves; None when it names none, or one that does not exist."""
+    name = spec.model.name if isinstance(spec.model, ServedModel) else spec.model
+    return specs.find(Model, namespace, name) if name else None
 
 
 def unknown_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> str:
     """Return why kaigen does not know the size of the model that a spec serves, and what to do, in one sentence."""
     repo = served_repository(spec, namespace, specs)
     what = f"the catalogue does not have `{repo}`" if repo else "kaigen does not know which model it serves"
-    return f"{what}; compute its GPUs with `kaigen plan --config config.json --weights GIB`"
+    way = (
+        "describe it with `facts`, or compute its GPUs with `kaigen plan --config config.json --weights GIB`"
+    )
+    return f"{what}; {way}"
 
 
 def model_path(spec: TopologySpec) -> SpecPath:
@@ -218,11 +248,11 @@ def request_of(spec: TopologySpec, engine: Engine, context: Context) -> Request:
 
 
 def _plan(
-    spec: TopologySpec, preset: Preset, instance: Instance | None, request: Request, problems: Problems
+    spec: TopologySpec, facts: ModelFacts, instance: Instance | None, request: Request, problems: Problems
 ) -> Plan | None:
     try:
         nodes = _hardware(spec, instance)
-        return plan(facts_of(preset), request, nodes) if nodes else None
+        return plan(facts, request, nodes) if nodes else None
     except PlanError as error:
         problems.add(plan_problem(error, spec))
         return None
@@ -270,8 +300,3 @@ def field_path(what: Field, spec: TopologySpec) -> SpecPath:
             ):
                 return ("spec", "resources", name)
     return _FIELD_PATHS.get(what, model_path(spec))
-
-
-def preset_bytes(preset: Preset) -> int:
-    """Return the size of a preset's weights in its repository, in bytes."""
-    return int(preset.weights_gib * GIB)

@@ -34,11 +34,11 @@ def notes(resolution: TopologyResolution) -> tuple[Note, ...]:
         context = f"{sizing.plan.load.context} tokens{context_limit(sizing.plan)}"
         items.append(Note(f"The longest context of a request is {context}.", ("spec", "contextLength")))
         items += [Note(f"{_sentence(text)}.", model) for text in sizing.plan.notes]
-    elif resolution.engine.facts.planned and sizing.preset is None:
+    elif resolution.engine.facts.planned and sizing.model is None:
         why = unknown_model(resolution.spec, resolution.namespace, resolution.context.specs)
         items.append(Note(f"It is not known whether the model fits: {why}.", model_path(resolution.spec)))
     size = resolution.weights.size
-    most = "" if sizing.preset is not None else "at most "
+    most = "" if sizing.model is not None else "at most "
     known = f"{most}{size / GIB:.1f} GiB of weights" if size else "weights of unknown size"
     why = "as set in the spec" if resolution.spec.probes.startup else f"for {known}"
     minutes = resolution.startup // 60

@@ -18,6 +18,7 @@ from kaigen.compile.engines.launch import Weights
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.job.output import job_output
+from kaigen.compile.known_model import KnownModel, of_preset
 from kaigen.compile.model.volume import (
     SHARED,
     check_sharing,
@@ -29,7 +30,6 @@ from kaigen.compile.model.volume import (
     warn_of_pinned_volume,
 )
 from kaigen.compile.problems import Problems
-from kaigen.compile.topology.sizing import preset_bytes
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import TokenSecret
 from kaigen.kinds.block import set_fields
@@ -94,13 +94,13 @@ class Consumer(Struct, frozen=True):
 
 
 def served_weights(
-    spec: TopologySpec, preset: Preset | None, consumer: Consumer, problems: Problems
+    spec: TopologySpec, model: KnownModel | None, consumer: Consumer, problems: Problems
 ) -> Weights:
     """Return the weights of the model: those that the spec names, or those of its preset.
 
     Args:
         spec: the spec.
-        preset: the catalogue's entry of the model; None when the spec has no known preset.
+        model: the model; None when its size is unknown.
         consumer: the pods that read them.
         problems: collects what is wrong with them.
 
@@ -115,9 +115,9 @@ def served_weights(
         report_ignored_field(problems, "tokenSecret", at, "without a `preset` that is pulled", hint)
     if spec.model is not None:
         weights = _model_weights(spec.model, consumer, problems)
-        return weights if preset is None else replace(weights, size=preset_bytes(preset))
-    if preset is not None:
-        return _preset_weights(spec, preset, consumer, problems)
+        return weights if model is None else replace(weights, size=model.weights_bytes)
+    if model is not None and model.preset is not None:
+        return _preset_weights(spec, model.preset, consumer, problems)
     if spec.preset is not None or not consumer.engine.requires_model:
         return Weights()
     raise ProblemError(
@@ -145,13 +145,13 @@ def _preset_weights(spec: TopologySpec, preset: Preset, consumer: Consumer, prob
             "set repository and commit in `model.huggingFace`",
         )
     hub = PulledModel(repo=preset.repo, revision=preset.revision or "main", token_secret=spec.token_secret)
-    return _pulled(hub, at, consumer, problems, size=preset_bytes(preset), chosen=False)
+    return _pulled(hub, at, consumer, problems, size=_known_bytes(preset.repo), chosen=False)
 
 
 def _known_bytes(repo: str) -> int | None:
     """Return the bytes of a Hub repository's weights; None when the catalogue does not have it."""
     preset = find_preset(repo)
-    return int(preset.weights_gib * 2**30) if preset is not None else None
+    return of_preset(preset).weights_bytes if preset is not None else None
 
 
 def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problems) -> Weights:

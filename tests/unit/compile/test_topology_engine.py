@@ -18,7 +18,7 @@ def test_further_flags_are_sorted() -> None:
         "kv-transfer-config": {"y": [1], "x": "é"},
         "allowed-media-domains": ["a", 1],
         "compilation-config.d": False,
-        "tool-call-parser": "yes",
+        "uds": "yes",
     }
     wanted = [
         "--allowed-media-domains",
@@ -29,14 +29,14 @@ def test_further_flags_are_sorted() -> None:
         "--enable-prefix-caching",
         '--kv-transfer-config={"x":"é","y":[1]}',
         "--seed=1",
-        "--tool-call-parser=yes",
+        "--uds=yes",
     ]
     for order in (given, dict(reversed(given.items()))):
         assert args(topology(model="many", engineArgs=order))[5:] == wanted
 
 
 def test_arguments_of_a_list_are_kept_unchanged() -> None:
-    given = ["--tool-call-parser", "1e3", "--enforce-eager"]
+    given = ["--root-path", "1e3", "--enforce-eager"]
     assert args(topology(model="many", engineArgs=given))[5:] == given
 
 
@@ -101,9 +101,9 @@ def test_flags_of_the_spec_override_those_of_the_preset() -> None:
     given = args(topology(**spec))
     assert given[0] == "Qwen/Qwen2.5-Coder-7B-Instruct"
     assert {"--tool-call-parser=hermes", "--enable-auto-tool-choice", "--max-model-len=auto"} <= set(given)
-    other = args(topology(**spec, contextLength=4096, engineArgs={"tool-call-parser": "own"}))
+    other = args(topology(**spec, contextLength=4096, engineArgs={"tool-call-parser": "mistral"}))
     assert "--tool-call-parser=hermes" not in other
-    assert "--tool-call-parser=own" in other
+    assert "--tool-call-parser=mistral" in other
     assert [argument for argument in other if "max-model-len" in argument] == ["--max-model-len=4096"]
     elsewhere = args(topology(**spec, model="many"))
     assert elsewhere[0] == "/model"
