@@ -1,4 +1,13 @@
-"""kaigen compiles YAML about AI work into reviewed Kubernetes manifests and Helm charts for Argo CD and Flux."""
+"""kaigen compiles YAML about AI work into reviewed Kubernetes manifests and Helm charts for Argo CD and Flux.
+
+    import kaigen
+
+    files = kaigen.render(["specs"], kaigen.load_config("."))        # path -> bytes; nothing is written
+    diagnostics, _ = kaigen.validate(kaigen.Model(metadata={...}, spec={...}))
+
+Specs are files, objects (`Model`, `Job`, `Topology`) or dicts with the content of a YAML document. docs/library.md has
+examples.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +22,15 @@ if TYPE_CHECKING:
     from kaigen.config.settings import Config
     from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.diagnostics.errors import InputError, KaigenError
-    from kaigen.pipeline.load import load_specs
+    from kaigen.diagnostics.report import render_report
+    from kaigen.diff.compare import compare
+    from kaigen.diff.text import render_text
+    from kaigen.graph import build_graph, render_graph
+    from kaigen.kinds.base import Metadata
+    from kaigen.kinds.job import Job
+    from kaigen.kinds.model import Model
+    from kaigen.kinds.topology import Topology
+    from kaigen.pipeline.load import Loaded, load_specs
     from kaigen.pipeline.result import Compilation
     from kaigen.pipeline.run import compile_specs, render, validate
 
@@ -23,12 +40,22 @@ __all__ = [
     "Config",
     "Diagnostic",
     "InputError",
+    "Job",
     "KaigenError",
+    "Loaded",
+    "Metadata",
+    "Model",
+    "Topology",
     "__version__",
+    "build_graph",
+    "compare",
     "compile_specs",
     "load_config",
     "load_specs",
     "render",
+    "render_graph",
+    "render_report",
+    "render_text",
     "validate",
 ]
 
@@ -39,7 +66,17 @@ _HOMES = {
     "Diagnostic": "kaigen.diagnostics.diagnostic",
     "InputError": "kaigen.diagnostics.errors",
     "KaigenError": "kaigen.diagnostics.errors",
+    "Metadata": "kaigen.kinds.base",
+    "Job": "kaigen.kinds.job",
+    "Model": "kaigen.kinds.model",
+    "Topology": "kaigen.kinds.topology",
+    "render_report": "kaigen.diagnostics.report",
+    "compare": "kaigen.diff.compare",
+    "render_text": "kaigen.diff.text",
+    "build_graph": "kaigen.graph",
+    "render_graph": "kaigen.graph",
     "Compilation": "kaigen.pipeline.result",
+    "Loaded": "kaigen.pipeline.load",
     "compile_specs": "kaigen.pipeline.run",
     "load_specs": "kaigen.pipeline.load",
     "render": "kaigen.pipeline.run",

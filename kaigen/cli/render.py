@@ -102,7 +102,13 @@ def command(
         def work(config: Config) -> pipeline_output.OutputTree | Compilation:
             stream = BytesIO(stdin) if stdin is not None else None
             run = pipeline_run.start_run(
-                paths, config, overrides, stdin=stream, use_cache=not no_cache, progress=progress
+                paths,
+                config,
+                overrides,
+                stdin=stream,
+                folder=Path(),
+                use_cache=not no_cache,
+                progress=progress,
             )
             return run.compilation() if to_stdout else run.tree(output_folder(config, output))
 

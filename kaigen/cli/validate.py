@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -45,7 +46,7 @@ def command(console: Console, paths: tuple[str, ...], environment: str, output: 
     files: tuple[str, ...] = ()
     for config in read_configs(environment):
         diagnostics_by_environment[config.environment], files = run.validate(
-            paths, config, stdin=BytesIO(stdin) if stdin is not None else None
+            paths, config, stdin=BytesIO(stdin) if stdin is not None else None, folder=Path()
         )
     found = environments_combined.combined(diagnostics_by_environment)
     if output != "text":

@@ -15,13 +15,22 @@ _NAME = 26
 _ROUND = 5
 
 
-def render_svg(graph: Graph) -> str:
+class Svg(str):
+    """An SVG file as text. Notebooks show it as a picture."""
+
+    __slots__ = ()
+
+    def _repr_svg_(self) -> str:
+        return str(self)
+
+
+def render_svg(graph: Graph) -> Svg:
     """Return the graph as an SVG file; it follows the light or dark mode of the reader's system."""
     layout = lay_out(graph)
     width, height = max(layout.width, 120) + 2 * _MARGIN, max(layout.height, 40) + 2 * _MARGIN
     style = (Path(__file__).parent / "page" / "svg.css").read_text(encoding="utf-8")
     apps = "1 app" if len(graph.apps) == 1 else f"{len(graph.apps)} apps"
-    return (
+    return Svg(
         f'<svg xmlns="http://www.w3.org/2000/svg" class="kg" width="{width}" height="{height}" '
         f'viewBox="{-_MARGIN} {-_MARGIN} {width} {height}" role="img" aria-label="{apps}">\n'
         f"<style>\n{style}</style>\n"

@@ -14,14 +14,18 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.kinds.input_documents import InputDocuments, object_name
 from kaigen.pipeline.document import is_kubernetes_object, read_document
+from kaigen.pipeline.inputs import listed
 from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others, relative_path
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.progress import counted
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kaigen.compile.context import Key
     from kaigen.kinds.input_documents import ObjectName
     from kaigen.kinds.spec import Spec
+    from kaigen.pipeline.inputs import Inputs
     from kaigen.system.progress import Progress
     from kaigen.yaml.document import Document
     from kaigen.yaml.sources import Source
@@ -118,25 +122,28 @@ class Loaded(Struct, frozen=True):
 
 
 def load_specs(
-    paths: Sequence[str],
+    inputs: Inputs = (),
     config: Config | None = None,
     *,
     stdin: IO[bytes] | None = None,
+    folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Loaded:
     """Read and validate specs.
 
     Args:
-        paths: files and folders, `-` for standard input; the configured ones when empty.
+        inputs: files and folders, `-` for standard input, and specs as Python objects: those of the kinds, such as
+            `Model`, or dicts with the content of a document. The configured specs when empty.
         config: the repository's settings; the defaults when None.
         stdin: what `-` reads.
+        folder: that relative paths start from; the repository's folder when None.
         progress: receives the number of files read.
 
     Returns:
         The source files; their diagnostics name everything that is wrong.
     """
     config = config or Config()
-    sources, problems = read_named(paths, config, stdin=stdin)
+    sources, problems = read_named(listed(inputs), config, stdin=stdin, folder=folder)
     loaded = load_sources(counted(sources, "reading", progress), config)
     return Loaded(tuple(loaded), (*problems, *kind_problems(config)))
 

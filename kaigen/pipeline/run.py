@@ -24,6 +24,7 @@ from kaigen.pipeline.cross_checks import (
     unknown_overrides,
     unmatched_overrides,
 )
+from kaigen.pipeline.inputs import listed
 from kaigen.pipeline.output import OutputTree
 from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others
 from kaigen.pipeline.store import Store, Stored, SyncRecord
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from kaigen.output.contents import FileContent
     from kaigen.pipeline.cross_checks import RunApp
     from kaigen.pipeline.external_secrets import SecretApps
+    from kaigen.pipeline.inputs import Inputs
     from kaigen.pipeline.load import Loaded
     from kaigen.pipeline.result import Compilation, Compiled
     from kaigen.secrets.expected import Facts
@@ -48,7 +50,7 @@ if TYPE_CHECKING:
     from kaigen.yaml.sources import Source
 
 with lazy_imports():
-    from kaigen.pipeline import external_secrets, result, sync
+    from kaigen.pipeline import external_secrets, load, result, sync
 
 
 class Run:
@@ -303,42 +305,46 @@ class Run:
 
 
 def start_run(
-    paths: Sequence[str] = (),
+    inputs: Inputs = (),
     config: Config | None = None,
     overrides: Sequence[Overrides] = (),
     *,
     stdin: IO[bytes] | None = None,
+    folder: Path | None = None,
     use_cache: bool = True,
     progress: Progress | None = None,
 ) -> Run:
     """Read the files of a run.
 
     Args:
-        paths: files and folders, `-` for standard input; the configured ones when empty.
+        inputs: files and folders, `-` for standard input, and specs as Python objects; the configured specs when
+            empty.
         config: the repository's settings; the defaults when None.
         overrides: values by app, later ones on top of earlier ones and of those in kaigen.yaml.
         stdin: what `-` reads.
+        folder: that relative paths start from; the repository's folder when None.
         use_cache: False compiles every file, and stores nothing.
         progress: receives the number of files read and compiled.
     """
     config = config or Config()
-    folder = cache_folder() if use_cache else None
-    store = Store(folder, config, overrides) if folder is not None else None
+    cache = cache_folder() if use_cache else None
+    store = Store(cache, config, overrides) if cache is not None else None
     stored = store.read() if store is not None else Stored()
     compiler = Compiler(config, overrides)
 
     def units(sources: Iterable[Source]) -> list[Unit]:
         return [Unit(source, compiler, stored=stored.sources.get(source.path)) for source in sources]
 
-    named, problems = read_named(paths, config, stdin=stdin)
+    given = listed(inputs)
+    named, problems = read_named(given, config, stdin=stdin, folder=folder)
     kinds = kind_problems(config) if stored.kind_problems is None else stored.kind_problems
-    others = units(read_others([source.path for source in named], config)) if paths else None
+    others = units(read_others([source.path for source in named], config)) if given else None
     problems.extend(kinds)
     return Run(units(named), others, compiler, problems, stored=stored, store=store, progress=progress)
 
 
 def compile_specs(
-    loaded: Loaded,
+    specs: Loaded | Inputs,
     config: Config | None = None,
     overrides: Sequence[Overrides] = (),
     *,
@@ -348,7 +354,7 @@ def compile_specs(
     """Compile every spec to an app with overridden settings, and check its objects.
 
     Args:
-        loaded: the specs.
+        specs: what `load_specs` returns, or what it takes.
         config: the repository's settings; the defaults when None.
         overrides: values by app, later ones on top of earlier ones and of those in kaigen.yaml.
         others: specs that may be referred to but are not compiled.
@@ -357,6 +363,7 @@ def compile_specs(
     Raises:
         InputError: with all diagnostics, those of loading included, when one of them is an error.
     """
+    loaded = specs if isinstance(specs, load.Loaded) else load.load_specs(specs, config)
     compiler = Compiler(config or Config(), overrides)
 
     def units(sources: Loaded) -> list[Unit]:
@@ -367,25 +374,33 @@ def compile_specs(
 
 
 def validate(
-    paths: Sequence[str],
+    inputs: Inputs = (),
     config: Config | None = None,
     *,
     stdin: IO[bytes] | None = None,
+    folder: Path | None = None,
     use_cache: bool = True,
 ) -> tuple[list[Diagnostic], tuple[str, ...]]:
     """Check specs as rendering does.
 
+    Args:
+        inputs: as for `load_specs`.
+        config: the repository's settings; the defaults when None.
+        stdin: what `-` reads.
+        folder: that relative paths start from; the repository's folder when None.
+        use_cache: False compiles every file, and stores nothing.
+
     Returns:
         The diagnostics by file and position, and the files that were read.
     """
-    run = start_run(paths, config, stdin=stdin, use_cache=use_cache)
+    run = start_run(inputs, config, stdin=stdin, folder=folder, use_cache=use_cache)
     found = run.diagnostics
     run.save()
     return found, run.paths
 
 
 def render(
-    paths: Sequence[str],
+    inputs: Inputs = (),
     config: Config | None = None,
     *,
     overrides: Sequence[Overrides] = (),
@@ -394,10 +409,17 @@ def render(
 ) -> dict[str, bytes]:
     """Return the output tree of specs: content by relative path. Nothing is written.
 
-    Files for Argo CD and Flux describe every app, so they are in it only when no paths are given.
+    Files for Argo CD and Flux describe every app, so they are in it only when no inputs are given.
+
+    Args:
+        inputs: as for `load_specs`.
+        config: the repository's settings; the defaults when None.
+        overrides: values by app, later ones on top of earlier ones and of those in kaigen.yaml.
+        form: `manifests`, `chart` or `both`; the configured one when None.
+        stdin: what `-` reads.
 
     Raises:
         InputError: with all diagnostics when one of them is an error.
     """
-    run = start_run(paths, config, overrides, stdin=stdin, use_cache=False)
+    run = start_run(inputs, config, overrides, stdin=stdin, use_cache=False)
     return {path: data_of(content) for path, content in run.files(form).items()}

@@ -11,12 +11,14 @@ from kaigen.config.settings import FILE_NAME, paths_without_specs
 from kaigen.diagnostics.category import UNREADABLE
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.pipeline.inputs import object_sources, paths_of
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.sources import read_sources
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
     from kaigen.kinds.spec import Spec
+    from kaigen.pipeline.inputs import Input
     from kaigen.yaml.sources import Source
 
 with lazy_imports():
@@ -25,14 +27,31 @@ with lazy_imports():
 
 
 def read_named(
-    paths: Sequence[str], config: Config, *, stdin: IO[bytes] | None = None
+    inputs: Sequence[Input],
+    config: Config,
+    *,
+    stdin: IO[bytes] | None = None,
+    folder: Path | None = None,
 ) -> tuple[list[Source], Diagnostics]:
-    """Return the texts of files and folders, by default the configured ones, and what could not be read."""
-    problem = None if paths else missing_repository(config)
+    """Return the texts of specs, by default the configured ones, and what could not be read.
+
+    Args:
+        inputs: files, folders, `-` for standard input, and specs as Python objects.
+        config: the repository's settings.
+        stdin: what `-` reads.
+        folder: that relative paths start from; the repository's folder when None.
+    """
+    problem = None if inputs else missing_repository(config)
     if problem is not None:
         return [], Diagnostics([problem])
-    named = list(paths) or [str(config.root / path) for path in config.specs]
-    return read_sources(named, root=config.root, stdin=stdin, exclude=paths_without_specs(config))
+    objects = object_sources(inputs)
+    named = paths_of(inputs, config.root if folder is None else folder)
+    if not inputs:
+        named = [str(config.root / path) for path in config.specs]
+    sources, problems = read_sources(
+        named, root=config.root, stdin=stdin, exclude=paths_without_specs(config)
+    )
+    return [*objects, *sources], problems
 
 
 def missing_repository(config: Config) -> Diagnostic | None:

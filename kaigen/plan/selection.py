@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from kaigen.diagnostics.collector import Diagnostics
@@ -31,7 +32,7 @@ def select_specs(
     """
     paths = [word for word in words if _is_path(word)]
     names = [word for word in words if word not in paths]
-    loaded = load_specs(paths, config, stdin=stdin) if paths or not words else Loaded(())
+    loaded = load_specs(paths, config, stdin=stdin, folder=Path()) if paths or not words else Loaded(())
     Diagnostics(loaded.diagnostics).raise_errors()
     others = load_others(loaded, config)
     known = [*others.specs, *loaded.specs]

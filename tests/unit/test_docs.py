@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -73,6 +76,22 @@ def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
     assert [line.split(" ")[0] for line in printed] == ["evaluate", "qwen"]
     assert "'Job'" in printed[0]
     assert not (tmp_path / "rendered").exists()
+
+
+def test_the_python_examples_of_the_library_page_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kaigen.cli.main import run
+
+    monkeypatch.chdir(tmp_path)
+    assert run(["-q", "init"]) == 0
+    blocks = code_blocks("docs/library.md", "python")
+    assert len(blocks) == 4
+    namespace: dict[str, Any] = {}
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        for block in blocks:
+            exec(block, namespace)
+    assert "evaluate ['ConfigMap'" in printed.getvalue()
+    assert "10Gi" in printed.getvalue()
+    assert "did you mean `command`?" in printed.getvalue()
 
 
 def test_the_specs_of_the_readme_render_without_a_warning(tmp_path: Path) -> None:
