@@ -74,6 +74,8 @@ class Context(Struct, frozen=True):
         specs: the specs of the run, for references between them.
         patches: the user's patches, applied to the compiled objects; None for none.
         external: objects that no app makes but clusters have.
+        labels: labels of every object.
+        annotations: annotations of every object.
         digest_in_version: append a digest of its content to the version of each chart.
         objects_of: returns the objects of another spec's app; None where only specs are known.
     """
@@ -85,5 +87,7 @@ class Context(Struct, frozen=True):
     specs: SpecIndex = field(default_factory=SpecIndex)
     patches: Patches | None = None
     external: tuple[ExternalObject, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
     digest_in_version: bool = False
     objects_of: ObjectsOf | None = None

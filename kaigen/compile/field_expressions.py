@@ -110,16 +110,19 @@ def spec_digest(spec: Mapping[str, Json]) -> str:
 
 
 class Labels(Expr, frozen=True):
-    """The labels of an object: those of the app, then its own."""
+    """The labels of an object: those of the app, then its own, then those of a setting that are not among them."""
 
     common: Mapping[str, Tree]
     own: Mapping[str, Tree] = field(default_factory=dict)
     helper: str = "labels"
+    more: Setting | None = None
 
     def value(self, scope: Scope) -> dict[str, Json]:
         own = resolve(self.own, scope)
         assert isinstance(own, dict)
-        return {**scope.resolve_shared(self.common), **own}
+        labels = {**scope.resolve_shared(self.common), **own}
+        more = self.more.value(scope) if self.more is not None else None
+        return {**more, **labels} if isinstance(more, dict) else labels
 
     def pipeline(self) -> str:
         common = f'include "{self.helper}" .'
@@ -127,8 +130,14 @@ class Labels(Expr, frozen=True):
         # No key may appear twice: the object's own label overrides the user's.
         return f"omit ({common} | fromYaml) {taken} | toYaml" if taken else common
 
+    def further(self) -> str:
+        """Return the pipeline of the setting's labels; empty without a setting."""
+        return without_keys(self.more.pipeline(), (*self.common, *self.own)) if self.more is not None else ""
+
     def settings(self) -> Iterator[Setting]:
         yield from find_settings(self.own)
+        if self.more is not None:
+            yield self.more
 
     def __hash__(self) -> int:
         return hash((self.helper,))

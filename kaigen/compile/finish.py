@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kaigen.compile.app import App, Object
+from kaigen.compile.builders.access import account_of
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Setting, Tree
+from kaigen.compile.expressions import Setting, SpecPath, Tree
 from kaigen.compile.helm_values import report_unsupported_values
 from kaigen.compile.problems import Problems
-from kaigen.kinds.base import Metadata
+from kaigen.kinds.base import Metadata, matches
+from kaigen.kinds.pod import PodFields
+from kaigen.kubernetes.metadata_keys import RESERVED_LABELS, labels_for_identity, without_object_keys
 from kaigen.kubernetes.queues import POD_ANNOTATIONS
 
 _PART = "(?:0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)"
@@ -24,19 +27,50 @@ _SEMVER = re.compile(
 
 
 def frame_of(
-    metadata: Metadata, pod_labels: Mapping[str, Tree] | None = None, headless_suffix: str = "-nodes"
+    metadata: Metadata,
+    context: Context,
+    spec: PodFields | None = None,
+    pod_labels: Mapping[str, Tree] | None = None,
+    headless_suffix: str = "-nodes",
 ) -> Frame:
     """Return names and labels of an app's objects; annotations that direct kaigen are left out.
 
     Args:
         metadata: metadata of the spec.
+        context: has the labels and annotations of all apps.
+        spec: has those of the pods only; None for a spec without them.
         pod_labels: further labels of the pods and their selectors.
         headless_suffix: end of the headless Service's name.
     """
+    labels = {**context.labels, **metadata.labels}
     kept = {key: value for key, value in metadata.annotations.items() if not key.startswith("kaigen.dev/")}
+    kept = {**context.annotations, **kept}
     of_pods = {key: value for key, value in kept.items() if key.startswith(POD_ANNOTATIONS)}
     of_objects = {key: value for key, value in kept.items() if key not in of_pods}
-    return Frame(metadata.name, metadata.labels, of_objects, of_pods, pod_labels or {}, headless_suffix)
+    labels_of_pods = without_object_keys(labels) if labels else {}
+    if kept:
+        of_pods = {**without_object_keys(kept), **of_pods}
+    if spec is not None:
+        account = account_of(spec)
+        if account is not None and account.create is not None:
+            labels_of_pods |= labels_for_identity(account.create.annotations)
+        labels_of_pods |= spec.pod_labels
+        of_pods |= spec.pod_annotations
+    return Frame(
+        metadata.name, labels, of_objects, labels_of_pods, of_pods, pod_labels or {}, headless_suffix
+    )
+
+
+def check_labels(metadata: Metadata, spec: PodFields | None, problems: Problems) -> None:
+    """Report labels that kaigen or a controller sets itself: selectors depend on them."""
+    blocks: list[tuple[SpecPath, Mapping[str, str]]] = [(("metadata", "labels"), metadata.labels)]
+    if spec is not None and spec.pod_labels:
+        blocks.append((("spec", "podLabels"), spec.pod_labels))
+    for path, labels in blocks:
+        for key in labels:
+            if matches(RESERVED_LABELS, key):
+                message = f"the label `{key}` is set by kaigen or Kubernetes"
+                problems.error("KG0324", message, (*path, key), "choose another key")
 
 
 def chart_version(metadata: Metadata, problems: Problems) -> str:

@@ -18,9 +18,10 @@ from msgspec import Struct
 from kaigen.compile.app import App, Note, Object, collect_settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.context import Context
-from kaigen.compile.finish import finish
+from kaigen.compile.finish import check_labels, finish
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
+from kaigen.kinds.pod import PodFields
 
 
 class Block(Protocol):
@@ -29,6 +30,14 @@ class Block(Protocol):
     @property
     def kind(self) -> str:
         """Its kind."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """Name, namespace, labels and annotations of the app."""
+
+    @property
+    def spec(self) -> PodFields:
+        """The kind's own fields, with those about pods."""
 
 
 class Resolution(Protocol):
@@ -101,6 +110,7 @@ class KindCompiler(Struct, Generic[BlockT, NamingT, ResolutionT], frozen=True):
             naming: names that a dialect keeps from its foreign system.
         """
         names = self.default_naming if naming is None else naming
+        check_labels(block.metadata, block.spec, problems)
         resolution = self.resolve(block, context, problems, names)
         self.check(resolution, problems)
         objects = self.objects(resolution)

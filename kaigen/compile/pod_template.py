@@ -8,7 +8,6 @@ from typing import Any
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.expressions import Setting, Tree
-from kaigen.compile.field_expressions import Labels
 from kaigen.compile.problems import Problems
 
 
@@ -43,14 +42,13 @@ def pod_template(
     """
     metadata, spec = template.get("metadata"), template.get("spec")
     given = metadata if isinstance(metadata, Mapping) else {}
-    labels = frame.selector(component)
-    notes = {**_texts(given.get("annotations")), **frame.pod_annotations, **annotations}
     pod = {**defaults, **(spec if isinstance(spec, dict) else {})}
     return {
-        "metadata": {
-            "labels": Labels(labels.common, {**_texts(given.get("labels")), **labels.own}, labels.helper),
-            **({"annotations": notes} if notes else {}),
-        },
+        "metadata": frame.pod_metadata(
+            component,
+            {**_texts(given.get("annotations")), **annotations},
+            labels=_texts(given.get("labels")),
+        ),
         "spec": Setting("podSpec", pod, doc, settings.OBJECT, origin=("spec", "template", "spec")),
     }
 

@@ -16,7 +16,7 @@ from kaigen.config.publish import Publish
 from kaigen.config.secrets import Secrets
 from kaigen.config.settings import FILE_NAME, Format
 from kaigen.diagnostics.collector import Diagnostics
-from kaigen.kinds.base import RELATIVE_PATH, AppName, JsonValue, LabelName, text
+from kaigen.kinds.base import RELATIVE_PATH, Annotations, AppName, JsonValue, LabelName, Labels, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.entry import API_VERSION, KindEntry, NullPath
 from kaigen.yaml.document import Document
@@ -54,6 +54,12 @@ class SharedFields(Block):
         list[PatchEntry],
         Meta(description="Patches of the rendered objects, applied in order after everything else."),
     ] = field(default_factory=list)
+    labels: Annotated[Labels, Meta(description="Labels for every object and pod.")] = field(
+        default_factory=dict
+    )
+    annotations: Annotated[
+        Annotations, Meta(description="Annotations for every object and pod. Those of a spec override them.")
+    ] = field(default_factory=dict)
     external: Annotated[
         list[ExternalEntry],
         Meta(

@@ -26,7 +26,10 @@ from kaigen.config.settings import FILE_NAME, Config, pins_path
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
+from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.kinds.base import matches
+from kaigen.kubernetes.metadata_keys import RESERVED_LABELS
 from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
 from kaigen.yaml.document import Document
 
@@ -68,6 +71,7 @@ def _merge(
     problems = Diagnostics()
     own = file.environments[environment] if environment else None
     _check_names(layers, document, problems)
+    _check_labels(layers, document, problems)
     overrides = merged_overrides([(layer.overrides, place) for layer, place in layers], document, problems)
     check_promotion(file, document, problems)
     secrets = external_secrets_settings(
@@ -109,6 +113,8 @@ def _merge(
         external_secrets=secrets,
         kinds=tuple(file.kinds),
         patches=patch_settings([(layer.patches, place) for layer, place in layers]),
+        labels={key: value for layer, _ in layers for key, value in layer.labels.items()},
+        annotations={key: value for layer, _ in layers for key, value in layer.annotations.items()},
         external=external_objects(layer.external for layer, _ in layers),
         environments=tuple(file.environments),
         gitops=gitops_settings(file.gitops, output, clusters, own.gitops if own else None),
@@ -135,6 +141,18 @@ def _check_names(layers: Layers, document: Document | None, problems: Diagnostic
                 hint = did_you_mean(value, known) or "known: " + ", ".join(known)
                 path = ".".join((*place, name))
                 problems.add(Diagnostic("KG0703", f"unknown `{name}` `{value}`", mark, hint, path=path))
+
+
+def _check_labels(layers: Layers, document: Document | None, problems: Diagnostics) -> None:
+    """Report labels that kaigen or a controller sets itself: selectors depend on them."""
+    for layer, place in layers:
+        for key in layer.labels:
+            if matches(RESERVED_LABELS, key):
+                assert document is not None
+                path = (*place, "labels", key)
+                message = f"the label `{key}` is set by kaigen or Kubernetes"
+                mark = document.mark(path, key=True)
+                problems.add(Diagnostic("KG0324", message, mark, "choose another key", path=dotted(path)))
 
 
 def _digest(root: Path, environment: str) -> str:

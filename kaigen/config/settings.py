@@ -69,6 +69,8 @@ class Config(Struct, frozen=True):
         external_secrets: how ExternalSecrets are written; None to write none.
         kinds: folders that define kinds of the user's own.
         patches: changes of objects; the environment's follow the file's.
+        labels: labels of every object and pod.
+        annotations: annotations of every object and pod.
         external: objects that no app makes but clusters have.
         environments: names of all environments in kaigen.yaml.
         gitops: how Argo CD and Flux sync; None to write nothing for them.
@@ -96,6 +98,8 @@ class Config(Struct, frozen=True):
     external_secrets: ExternalSecretsSettings | None = None
     kinds: tuple[str, ...] = ()
     patches: tuple[ObjectPatch, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
     external: tuple[ExternalObject, ...] = ()
     gitops: GitOpsSettings | None = None
     environments: tuple[str, ...] = ()

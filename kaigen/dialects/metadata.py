@@ -1,11 +1,13 @@
 """Metadata of foreign documents."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import APP_NAME_MAX, Annotations, AppName, JsonValue, LabelName, Labels
+from kaigen.kinds.base import APP_NAME_MAX, Annotations, AppName, JsonValue, LabelName, Labels, matches
 from kaigen.kinds.block import Block
+from kaigen.kubernetes.metadata_keys import RESERVED_LABELS
 
 
 class ForeignMetadata(Block):
@@ -44,6 +46,11 @@ class ForeignMetadata(Block):
     managed_fields: Annotated[
         list[dict[str, JsonValue]], Meta(description="Written by a cluster; ignored.")
     ] = field(default_factory=list)
+
+
+def own_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels that kaigen or a controller does not set itself."""
+    return {key: value for key, value in labels.items() if not matches(RESERVED_LABELS, key)}
 
 
 CLUSTER_FIELDS = (

@@ -54,6 +54,8 @@ class _TemplateWriter(Writer):
             lines.append(start)
             lines.append(f"{indent}  {{{{- {node.pipeline()} | nindent {len(indent) + 2} }}}}")
             self.mapping(node.own, indent + "  ")
+            if node.more is not None:
+                lines.extend(self._given(node.further(), indent))
             return
         if isinstance(node, Spread):
             lines.append(f"{indent}{{{{- with {node.of.pipeline()} }}}}")
@@ -88,13 +90,21 @@ class _TemplateWriter(Writer):
 
     def _entries(self, start: str, node: Entries, indent: str) -> None:
         """Write a map with the entries of a setting; without fixed ones, it is left out while it is empty."""
-        given = f"{{{{- with {node.pipeline()} }}}}"
-        own = [f"{indent}  {{{{- toYaml . | nindent {len(indent) + 2} }}}}", f"{indent}{{{{- end }}}}"]
+        begin, *rest = self._given(node.pipeline(), indent)
         if not node.fixed:
-            self.lines.extend([f"{indent}{given}", start, *own])
+            self.lines.extend([begin, start, *rest])
             return
-        self.lines.extend([start, f"{indent}{given}", *own])
+        self.lines.extend([start, begin, *rest])
         self.mapping(node.fixed, indent + "  ")
+
+    @staticmethod
+    def _given(pipeline: str, indent: str) -> list[str]:
+        """Return the lines of the entries of a map, which may be empty."""
+        return [
+            f"{indent}{{{{- with {pipeline} }}}}",
+            f"{indent}  {{{{- toYaml . | nindent {len(indent) + 2} }}}}",
+            f"{indent}{{{{- end }}}}",
+        ]
 
 
 def dump_template(tree: Tree) -> str:

@@ -104,6 +104,8 @@ def _wrong(error: ValidationError) -> tuple[str, str]:
         types = " or ".join(TYPES.get(name, name) for name in names)
         quote = "string" in names and isinstance(value, int | float)
         return f" must be {types}, not {value_text(value)}", "quote it in a values file" if quote else ""
+    if rule == "not":
+        return f": `{value}` is a label that kaigen or Kubernetes sets", "choose another key"
     if rule == "enum":
         listed = ", ".join(f"`{item}`" for item in wanted)
         return f" must be one of {listed}, not {value_text(value)}", did_you_mean(

@@ -23,7 +23,7 @@ from kaigen.compile.expressions import (
     resolve,
 )
 from kaigen.compile.field_expressions import HashedName, Labels
-from kaigen.compile.finish import finish, frame_of
+from kaigen.compile.finish import check_labels, finish, frame_of
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
 from kaigen.kubernetes.kind_table import find_kind
@@ -72,7 +72,8 @@ def build_app(
         summary: one sentence about the app.
         pod_security: the level its pods must satisfy.
     """
-    frame = frame_of(metadata)
+    check_labels(metadata, None, problems)
+    frame = frame_of(metadata, context)
     objects = []
     for part in parts:
         body = dict(part.body)

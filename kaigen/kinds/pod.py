@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import Annotations, ObjectName
+from kaigen.kinds.base import Annotations, Labels, ObjectName
 from kaigen.kinds.block import Block, Choice
 
 
@@ -57,3 +57,10 @@ class PodFields(Block):
             "namespace's `default`, without a token."
         ),
     ] = None
+    pod_labels: Annotated[
+        Labels, Meta(description="Labels of the pods only, besides those of `metadata.labels`.")
+    ] = field(default_factory=dict)
+    pod_annotations: Annotated[
+        Annotations,
+        Meta(description="Annotations of the pods only, besides those of `metadata.annotations`."),
+    ] = field(default_factory=dict)

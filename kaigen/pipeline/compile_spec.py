@@ -54,6 +54,8 @@ def make_context(
         specs=specs,
         patches=patches,
         external=config.external,
+        labels=config.labels,
+        annotations=config.annotations,
         digest_in_version=config.digest_in_version,
         objects_of=objects_of,
     )

@@ -43,7 +43,7 @@ def secret_apps(secrets: Iterable[ExpectedSecret], external: External, source: s
 
 
 def _app(namespace: str, secrets: list[ExpectedSecret], external: External, source: str) -> App:
-    frame = Frame(APP_NAME)
+    frame = Frame(APP_NAME, external.labels, external.annotations)
     metadata = frame.metadata("", "secrets")
     objects = tuple(
         Object(_role(item.name), _body(item, external, _settings(external), {**metadata, "name": item.name}))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
@@ -19,6 +20,8 @@ class External(Struct, frozen=True):
         refresh: interval between reads of the store.
         template: key of a Secret's values in the store.
         environment: replaces `{env}`.
+        labels: labels of every object.
+        annotations: annotations of every object.
     """
 
     store: str
@@ -26,6 +29,8 @@ class External(Struct, frozen=True):
     refresh: str
     template: str
     environment: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
     def location(self, namespace: str, name: str, key: str | None) -> tuple[str, str]:
         """Return key and property of a value in the store; the property is empty when the key is enough.
@@ -58,4 +63,6 @@ def external_of(config: Config) -> External | None:
         refresh=settings.refresh_interval,
         template=settings.key_template,
         environment=config.environment,
+        labels=config.labels,
+        annotations=config.annotations,
     )

@@ -8,8 +8,9 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
-from kaigen.compile.expressions import Expr, Namespace, Release, Tree
-from kaigen.compile.field_expressions import Labels
+from kaigen.compile.builders import settings
+from kaigen.compile.expressions import Expr, Namespace, Release, Setting, Tree
+from kaigen.compile.field_expressions import Entries, Labels
 
 WAVE = "argocd.argoproj.io/sync-wave"
 
@@ -32,9 +33,10 @@ class Frame(Struct, frozen=True, dict=True):
 
     Attributes:
         name: name of the app.
-        labels: the user's labels of every object; not of pods, where a new label would start a new run.
-        annotations: the user's annotations, without those that direct kaigen.
-        pod_annotations: those of them that controllers read from pod templates, not from objects.
+        labels: the user's labels of every object.
+        annotations: the user's annotations of every object, without those that direct kaigen.
+        user_pod_labels: the user's labels of pods, which selectors do not require.
+        pod_annotations: the user's annotations of pods.
         pod_labels: further labels of the app's pods, which their selectors require as well.
         headless_suffix: end of the headless Service's name.
     """
@@ -42,6 +44,7 @@ class Frame(Struct, frozen=True, dict=True):
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
+    user_pod_labels: Mapping[str, str] = field(default_factory=dict)
     pod_annotations: Mapping[str, str] = field(default_factory=dict)
     pod_labels: Mapping[str, Tree] = field(default_factory=dict)
     headless_suffix: str = "-nodes"
@@ -74,6 +77,51 @@ class Frame(Struct, frozen=True, dict=True):
         labels: dict[str, Tree] = {"app.kubernetes.io/component": component} if component else {}
         return Labels(
             self.selector_labels, {**labels, **(own or {}), **self.pod_labels}, self._selector_helper
+        )
+
+    def pod_metadata(
+        self,
+        component: str,
+        annotations: Mapping[str, str],
+        own: Mapping[str, Tree] | None = None,
+        labels: Mapping[str, str] | None = None,
+    ) -> dict[str, Tree]:
+        """Return the metadata of a pod template.
+
+        Args:
+            component: value of the component label.
+            annotations: kaigen's annotations, which override the user's.
+            own: further labels that select these pods.
+            labels: further labels that do not.
+        """
+        found = self.selector(component, own)
+        if labels:
+            found = Labels(found.common, {**labels, **found.own}, found.helper)
+        if self.user_pod_labels:
+            found = Labels(found.common, found.own, found.helper, self._pod_labels)
+        notes: Tree = dict(annotations)
+        if self.pod_annotations:
+            notes = Entries(dict(annotations), self._pod_annotations)
+        return {"labels": found, **({"annotations": notes} if notes else {})}
+
+    @cached_property
+    def _pod_labels(self) -> Setting:
+        return Setting(
+            "podLabels",
+            dict(self.user_pod_labels),
+            "Labels of the pods, besides those that select them.",
+            settings.LABELS,
+            optional=True,
+            origin=("spec", "podLabels"),
+        )
+
+    @cached_property
+    def _pod_annotations(self) -> Setting:
+        return settings.string_map(
+            "podAnnotations",
+            self.pod_annotations,
+            "Annotations of the pods.",
+            origin=("spec", "podAnnotations"),
         )
 
     def release_selector(self) -> Labels:

@@ -109,12 +109,8 @@ class Run(Struct, frozen=True):
             policy: its `podFailurePolicy`.
             time_limit: describes the setting of its time limit.
         """
-        annotations: dict[str, Tree] = {**self.frame.pod_annotations, **(self.pod_annotations or {})}
         own: dict[str, Tree] = {
-            "metadata": {
-                "labels": self.frame.selector(self.component),
-                **({"annotations": annotations} if annotations else {}),
-            },
+            "metadata": self.frame.pod_metadata(self.component, self.pod_annotations or {}),
             "spec": dict(self.pod),
         }
         return {

@@ -7,11 +7,13 @@ from typing import Any
 
 from kaigen.compile.expressions import Setting, SpecPath
 from kaigen.kinds.base import QUANTITY
+from kaigen.kubernetes.metadata_keys import RESERVED_LABELS
 
 STRING: Mapping[str, Any] = {"type": "string"}
 TEXT: Mapping[str, Any] = {**STRING, "minLength": 1}
 STRINGS: Mapping[str, Any] = {"type": "array", "items": {"type": "string"}}
 STRING_MAP: Mapping[str, Any] = {"type": "object", "additionalProperties": {"type": "string"}}
+LABELS: Mapping[str, Any] = {**STRING_MAP, "propertyNames": {"not": {"pattern": RESERVED_LABELS}}}
 OBJECT: Mapping[str, Any] = {"type": "object"}
 OBJECTS: Mapping[str, Any] = {"type": "array", "items": {"type": "object"}}
 COUNT: Mapping[str, Any] = {"type": "integer", "minimum": 0}

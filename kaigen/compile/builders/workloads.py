@@ -57,12 +57,8 @@ class WorkloadSettings(Struct, frozen=True):
         self, pod: Mapping[str, Tree], component: str = SERVE, own: Mapping[str, Tree] | None = None
     ) -> dict[str, Tree]:
         """Return a pod template."""
-        annotations: dict[str, Tree] = {**self.frame.pod_annotations, **self.annotations}
         return {
-            "metadata": {
-                "labels": self.frame.selector(component, own),
-                **({"annotations": annotations} if annotations else {}),
-            },
+            "metadata": self.frame.pod_metadata(component, self.annotations, own),
             "spec": dict(pod),
         }
 

@@ -88,7 +88,7 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         problems: collects what cannot be decided.
         naming: names in its objects.
     """
-    spec, frame = job.spec, frame_of(job.metadata)
+    spec, frame = job.spec, frame_of(job.metadata, context, job.spec)
     namespace = job.metadata.namespace or context.namespace
     resources = problems.attempt(lambda: _resources(spec.resources, context, naming), NO_RESOURCES)
     inputs = Inputs(files=spec.inputs) if isinstance(spec.inputs, list) else spec.inputs

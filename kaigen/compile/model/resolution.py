@@ -55,7 +55,7 @@ def resolve_model(model: Model, context: Context, problems: Problems, naming: No
         problems: collects what cannot be decided.
         naming: None; no dialect has names for a Model.
     """
-    spec, frame = model.spec, frame_of(model.metadata)
+    spec, frame = model.spec, frame_of(model.metadata, context, model.spec)
     hub = spec.source.hugging_face
     nothing: dict[str, Tree] = {}
     return ModelResolution(

@@ -119,6 +119,8 @@ def resolve_topology(
     namespace = metadata.namespace or context.namespace
     frame = frame_of(
         metadata,
+        context,
+        spec,
         pod_labels={name: value or Release() for name, value in naming.pod_labels.items()},
         headless_suffix=naming.headless_suffix,
     )

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from kaigen.dialects.draft import Draft
-from kaigen.dialects.metadata import CLUSTER_FIELDS, ForeignMetadata
+from kaigen.dialects.metadata import CLUSTER_FIELDS, ForeignMetadata, own_labels
 from kaigen.kinds.base import NO_BLANKS, AppName, JsonValue, text
 from kaigen.kinds.block import Block, set_fields
 from kaigen.kinds.blocks import AccessMode, RepoName
@@ -211,7 +211,7 @@ def _put_metadata(draft: Draft, metadata: ForeignMetadata, directives: Mapping[s
     draft.put(("metadata", "name"), metadata.name)
     if metadata.namespace is not None:
         draft.put(("metadata", "namespace"), metadata.namespace)
-    draft.put(("metadata", "labels"), metadata.labels, ("metadata", "labels"))
+    draft.put(("metadata", "labels"), own_labels(metadata.labels), ("metadata", "labels"))
     draft.put(("metadata", "annotations"), kept, _ANNOTATIONS)
 
 

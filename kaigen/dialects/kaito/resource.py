@@ -11,7 +11,7 @@ from msgspec import Struct
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.runtimes import RUNTIME_NAMES
-from kaigen.dialects.metadata import CLUSTER_FIELDS, ForeignMetadata
+from kaigen.dialects.metadata import CLUSTER_FIELDS, ForeignMetadata, own_labels
 from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.spec import Path
@@ -190,7 +190,7 @@ class ResourceLowering(Lowering):
         namespace = namespace or metadata.namespace
         if namespace:
             data["namespace"] = namespace
-        labels = {key: value for key, value in self.labels.items() if not _KAITO_KEY.match(key)}
+        labels = {key: value for key, value in own_labels(self.labels).items() if not _KAITO_KEY.match(key)}
         if labels:
             data["labels"] = labels
         kept = {

@@ -320,6 +320,4 @@ def test_kueue_reads_topology_requests_from_the_pods() -> None:
         assert annotations["note"] == "a"
         assert "kueue.x-k8s.io/podset-required-topology" not in annotations
         template = made["spec"] if kind == "Job" else made["spec"]["replicatedJobs"][0]["template"]["spec"]
-        assert template["template"]["metadata"]["annotations"] == {
-            "kueue.x-k8s.io/podset-required-topology": "cloud.com/rack"
-        }
+        assert template["template"]["metadata"]["annotations"] == notes

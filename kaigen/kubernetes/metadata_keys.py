@@ -1,0 +1,47 @@
+"""Labels and annotations that kaigen, Kubernetes, a syncer or a cloud gives a meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+T = TypeVar("T")
+
+RESERVED_LABELS = (
+    r"^(app\.kubernetes\.io/(name|instance|component|managed-by)"
+    r"|kaigen\.dev/.*"
+    r"|(batch\.kubernetes\.io|jobset\.sigs\.k8s\.io|leaderworkerset\.sigs\.k8s\.io)/.*"
+    r"|(statefulset|apps)\.kubernetes\.io/pod-(name|index)"
+    r"|controller-uid|job-name|controller-revision-hash|pod-template-hash)$"
+)
+"""Pattern of labels that kaigen or a controller sets, and that selectors may contain."""
+
+_OF_OBJECTS = (
+    "argocd.argoproj.io/",
+    "helm.sh/",
+    "helm.toolkit.fluxcd.io/",
+    "kubectl.kubernetes.io/",
+    "kueue.x-k8s.io/",
+    "kustomize.toolkit.fluxcd.io/",
+    "meta.helm.sh/",
+    "reconcile.fluxcd.io/",
+)
+"""Beginnings of labels and annotations that syncers and queues read from whole objects. On a pod template they would
+restart pods, or start a run, with each change; a queue would take each pod for a workload."""
+
+_AZURE_CLIENT = "azure.workload.identity/client-id"
+_AZURE_USE = "azure.workload.identity/use"
+
+
+def without_object_keys(given: Mapping[str, T]) -> dict[str, T]:
+    """Return the labels or annotations of an object that are useful on its pods too."""
+    return {key: value for key, value in given.items() if not key.startswith(_OF_OBJECTS)}
+
+
+def labels_for_identity(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Return the labels that pods need besides the annotations of their ServiceAccount.
+
+    Azure's webhook reads only pods with a label (source: azure-workload-identity, service account labels and
+    annotations); those of other clouds read all pods of an annotated account.
+    """
+    return {_AZURE_USE: "true"} if _AZURE_CLIENT in annotations else {}
