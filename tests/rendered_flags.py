@@ -33,7 +33,7 @@ def command_lines() -> tuple[tuple[str, ...], ...]:
     for objects in every:
         for pod in pod_specs(objects).values():
             for container in pod.get("containers", []):
-                if container.get("command") == ["vllm", "serve"]:
+                if container.get("command", [])[-2:] == ["vllm", "serve"]:
                     # The kubelet replaces the variable with the number of the pod.
                     line = (_RANK.sub("1", argument) for argument in container["args"])
                     found[tuple(line)] = None

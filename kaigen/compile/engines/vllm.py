@@ -11,7 +11,7 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import default_shared_memory
 from kaigen.compile.engines.arguments import MANAGED_FLAGS, limit_arguments, with_engine_args
 from kaigen.compile.engines.base import Engine, HubAccess
-from kaigen.compile.engines.drain import SHUTDOWN_SECONDS
+from kaigen.compile.engines.drain import CONNECTIONS_CLASS, SHUTDOWN_SECONDS, draining
 from kaigen.compile.engines.group import in_group
 from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
@@ -143,6 +143,9 @@ class Vllm(Engine):
         role = launch.member.role
         command: list[Tree] = list(self.facts.command)
         own = self._arguments(launch)
+        if launch.member.serves:
+            command = draining(command)
+            own.append(f"--middleware={CONNECTIONS_CLASS}")
         if launch.parallelism.ray and role == "leader":
             own += ["--distributed-executor-backend=ray"]
             # The engine is what the script's arguments are, so that nothing needs a shell's quotes.

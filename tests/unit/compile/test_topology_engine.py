@@ -32,12 +32,12 @@ def test_further_flags_are_sorted() -> None:
         "--uds=yes",
     ]
     for order in (given, dict(reversed(given.items()))):
-        assert args(topology(model="many", engineArgs=order))[5:] == wanted
+        assert args(topology(model="many", engineArgs=order))[6:] == wanted
 
 
 def test_arguments_of_a_list_are_kept_unchanged() -> None:
     given = ["--root-path", "1e3", "--enforce-eager"]
-    assert args(topology(model="many", engineArgs=given))[5:] == given
+    assert args(topology(model="many", engineArgs=given))[6:] == given
 
 
 def test_limits_and_names_become_flags() -> None:
@@ -55,6 +55,7 @@ def test_limits_and_names_become_flags() -> None:
     assert found == [
         *("/model", "--served-model-name", "a", "b", "--port=9000", "--quantization=fp8"),
         *("--max-model-len=1000000", "--max-num-seqs=8", "--trust-remote-code", "--shutdown-timeout=20"),
+        "--middleware=kaigen_connections.Connections",
     ]
 
 

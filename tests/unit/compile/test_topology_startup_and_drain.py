@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib.util
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
-from kaigen.compile.engines.drain import DRAIN
+from kaigen.compile.engines.drain import CONNECTIONS_MODULE, DRAIN, START
 from tests.unit.compile.specs import objects, pod, topology
 from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB
 
@@ -88,9 +91,9 @@ def metrics(counts: list[int | None], delay: float = 0.0) -> Iterator[tuple[int,
         server.server_close()
 
 
-def drain(port: int, seconds: float) -> float:
-    quick = DRAIN.replace("min(10, seconds)", "0").replace("time.sleep(1)", "time.sleep(0.01)")
-    quick = quick.replace("min(5, left)", "min(0.2, left)")
+def drain(port: int, seconds: float, quiet: float = 0) -> float:
+    quick = DRAIN.replace("start + 10", "start").replace("busy + 6", f"busy + {quiet}")
+    quick = quick.replace("time.sleep(1)", "time.sleep(0.01)").replace("min(5, left)", "min(0.2, left)")
     names = "vllm:num_requests_running,vllm:num_requests_waiting"
     start = time.monotonic()
     subprocess.run([sys.executable, "-c", quick, str(port), names, str(seconds)], check=True, timeout=30)
@@ -101,6 +104,12 @@ def test_pod_stops_after_its_last_request() -> None:
     with metrics([2, 1, 1, 0]) as (port, asked):
         drain(port, 20)
     assert asked == ["/metrics"] * 4
+
+
+def test_pod_waits_for_further_requests_of_connections_that_were_busy() -> None:
+    with metrics([2, 0, 0, 1, 0]) as (port, asked):
+        assert drain(port, 20, quiet=0.5) >= 0.5
+    assert len(asked) > 5
 
 
 def test_pod_stops_when_the_drain_time_is_over() -> None:
@@ -125,3 +134,43 @@ def test_pod_without_a_running_engine_stops_at_once() -> None:
 def test_grace_period_is_longer_than_the_drain() -> None:
     for spec in ({"model": "many"}, {"engine": "transformers", "model": "many"}, CONTAINER):
         assert pod(topology(**spec, drain="7m"), CONTEXT)["terminationGracePeriodSeconds"] > 420
+
+
+def response_headers(module: Path) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a response that passes through the middleware."""
+    loaded = importlib.util.spec_from_file_location("kaigen_connections", module)
+    assert loaded is not None
+    assert loaded.loader is not None
+    connections: Any = importlib.util.module_from_spec(loaded)
+    loaded.loader.exec_module(connections)
+    sent: list[dict[str, Any]] = []
+
+    async def engine(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"a", b"b")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    asyncio.run(connections.Connections(engine)({"type": "http"}, None, send))
+    assert [message["type"] for message in sent] == ["http.response.start", "http.response.body"]
+    return [*sent[0]["headers"]]
+
+
+def test_a_pod_that_drains_closes_its_connections_until_it_starts_again(tmp_path: Path) -> None:
+    def start() -> None:
+        own = "import kaigen_connections, os; assert os.environ['PYTHONPATH'].endswith(':/other')"
+        command = [sys.executable, "-c", START.replace("/tmp/kaigen", folder), module]
+        command += [sys.executable, "-c", own]
+        subprocess.run(command, check=True, env={"PYTHONPATH": "/other"}, timeout=30)
+
+    folder = str(tmp_path / "kaigen")
+    module = CONNECTIONS_MODULE.replace("/tmp/kaigen", folder)
+    path = tmp_path / "kaigen" / "kaigen_connections.py"
+    start()
+    assert response_headers(path) == [(b"a", b"b")]
+    hook = DRAIN.replace("/tmp/kaigen", folder)
+    subprocess.run([sys.executable, "-c", hook, "1", "none", "5"], check=True, timeout=30)
+    assert response_headers(path) == [(b"a", b"b"), (b"connection", b"close")]
+    start()
+    assert response_headers(path) == [(b"a", b"b")]

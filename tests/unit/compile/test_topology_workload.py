@@ -14,8 +14,11 @@ def test_one_node_is_a_deployment_behind_a_service() -> None:
     made = objects(topology(model="many"), CONTEXT)
     assert sorted(made) == ["Deployment", "NetworkPolicy", "Service"]
     container = pod(topology(model="many"), CONTEXT)["containers"][0]
-    assert container["command"] == ["vllm", "serve"]
-    assert container["args"] == ["/model", "--served-model-name", "t", "--port=8000", "--shutdown-timeout=20"]
+    assert container["command"][-2:] == ["vllm", "serve"]
+    assert container["args"] == [
+        *("/model", "--served-model-name", "t", "--port=8000", "--shutdown-timeout=20"),
+        "--middleware=kaigen_connections.Connections",
+    ]
     assert made["Service"]["spec"]["ports"][0] == {
         "name": "http",
         "port": 80,
@@ -58,7 +61,7 @@ def test_several_nodes_are_groups_whose_leader_serves() -> None:
     assert spec["networkConfig"] == {"subdomainPolicy": "UniquePerReplica"}
     assert (spec["replicas"], spec["leaderWorkerTemplate"]["size"]) == (3, 2)
     leader, worker = group(block)
-    assert leader["containers"][0]["args"][:-5] == worker["containers"][0]["args"][:-6]
+    assert leader["containers"][0]["args"][:-6] == worker["containers"][0]["args"][:-6]
     assert leader["containers"][0]["args"][-5:] == [
         "--distributed-executor-backend=mp",
         "--nnodes=2",

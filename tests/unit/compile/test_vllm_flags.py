@@ -120,6 +120,7 @@ def test_lists_become_what_each_flag_takes() -> None:
     given = args(topology(model=HUB, engineArgs=lists))
     assert '--allowed-origins=["*"]' in given
     assert [argument for argument in given if argument.startswith("--middleware")] == [
+        "--middleware=kaigen_connections.Connections",
         "--middleware=a.b",
         "--middleware=c.d",
     ]
