@@ -44,10 +44,11 @@ class PatchEntry(Block):
             str, listable_text(RELATIVE_PATH, min_length=1, description="A file that contains the patch.")
         ]
         | Annotated[list[dict[str, JsonValue]], Meta(min_length=1, description="Operations (RFC 6902).")]
-        | Annotated[dict[str, JsonValue], Meta(description="A merge patch (RFC 7396).")],
+        | Annotated[dict[str, JsonValue], Meta(description="A merge patch.")],
         Meta(
-            description="A JSON patch (RFC 6902), which is a list of operations; a JSON merge patch (RFC 7396), "
-            "which is a mapping; or a file that contains one of them.",
+            description="A JSON patch (RFC 6902), which is a list of operations; a merge patch, which is a mapping, "
+            "and merges containers, environment variables, volumes and ports by their names as kustomize does; or a "
+            "file that contains one of them.",
             examples=["patches/qwen.yaml"],
         ),
     ]

@@ -10,12 +10,17 @@ from typing import Any
 from kaigen.config.settings import FILE_NAME, Config
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.field_path import FieldPath
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.extend.merge import DIRECTIVE, DIRECTIVES
 from kaigen.extend.patch_target import Patch, PatchMarks
 from kaigen.extend.patches import Patches
 from kaigen.extend.pointer import parse_pointer
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import read_sources
+
+_UNKNOWN_DIRECTIVES = ("$retainKeys", "$setElementOrder", "$deleteFromPrimitiveList")
+"""Directives of strategic merge patches that kubectl writes itself; people do not."""
 
 _MEMBERS: Mapping[str, tuple[str, ...]] = {
     "add": ("path", "value"),
@@ -94,13 +99,40 @@ def _errors(content: object, marks: PatchMarks) -> Iterable[Diagnostic]:
     if isinstance(content, dict):
         if not content:
             yield Diagnostic("KG1020", "the patch is empty", marks())
+        elif DIRECTIVE in content:
+            hint = "change the spec, or delete it: an app decides which objects it has"
+            mark = marks((DIRECTIVE,), key=True)
+            yield Diagnostic("KG1020", "a patch cannot delete or replace a whole object", mark, hint)
+        else:
+            yield from _directive_errors(content, (), marks)
         return
     if not isinstance(content, list):
-        hint = "write a list of operations (RFC 6902), or a mapping to merge (RFC 7396)"
+        hint = "write a list of operations (RFC 6902), or a mapping to merge"
         yield Diagnostic("KG1020", "not a patch", marks(), hint)
         return
     for index, operation in enumerate(content):
         yield from _operation_errors(operation, index, marks)
+
+
+def _directive_errors(node: object, path: FieldPath, marks: PatchMarks) -> Iterable[Diagnostic]:
+    """Yield the errors of the directives in a merge patch."""
+    if isinstance(node, list):
+        for index, item in enumerate(node):
+            yield from _directive_errors(item, (*path, index), marks)
+    if not isinstance(node, dict):
+        return
+    for key, value in node.items():
+        here = (*path, key)
+        if key == DIRECTIVE and value not in DIRECTIVES:
+            hint = did_you_mean(str(value), DIRECTIVES) or "known: " + ", ".join(
+                f"`{name}`" for name in DIRECTIVES
+            )
+            yield Diagnostic("KG1020", f"unknown `{DIRECTIVE}`: `{value}`", marks(here), hint)
+        elif key.partition("/")[0] in _UNKNOWN_DIRECTIVES:
+            hint = "use `$patch`, or a list of operations (RFC 6902)"
+            yield Diagnostic("KG1020", f"`{key}` is not supported", marks(here, key=True), hint)
+        else:
+            yield from _directive_errors(value, here, marks)
 
 
 def _operation_errors(operation: object, index: int, marks: PatchMarks) -> Iterable[Diagnostic]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -14,8 +14,9 @@ from kaigen.config.settings import FILE_NAME
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.extend.merge import Merge, MergeFailed
 from kaigen.extend.patch_target import Patch
-from kaigen.extend.pointer import OperationFailed, apply, brief, merge, same, thaw
+from kaigen.extend.pointer import OperationFailed, apply, brief, same, thaw
 
 _IDENTITY: tuple[SpecPath, ...] = (
     ("apiVersion",),
@@ -99,13 +100,18 @@ def _patched_object(item: Object, name: str, patch: Patch, scope: Scope, diagnos
     marks: list[tuple[SpecPath, Mark]] = []
     title = f"{item.kind} `{name}`"
     if isinstance(patch.content, Mapping):
-        absent: list[SpecPath] = []
-        body = merge(body, patch.content, scope, absent=absent)
-        for path in absent:
-            message = f"{title} has no `{'.'.join(map(str, path))}` to remove"
-            mark = patch.marks(path, key=True)
+        merge = Merge(scope)
+        try:
+            body = merge.apply(body, patch.content)
+        except MergeFailed as error:
+            mark = patch.marks(error.path)
+            diagnostics.add(Diagnostic("KG1022", f"{title}: {error}", mark, error.hint))
+            return item
+        for path, origin in merge.absent:
+            message = f"{title} has no {_removed(path, origin, patch)} to remove"
+            mark = patch.marks(origin, key=True)
             diagnostics.add(Diagnostic("KG1022", message, mark, severity=Severity.WARNING))
-        marks += [(path, patch.marks(path)) for path in _leaves(patch.content, ())]
+        marks += [(path, patch.marks(origin)) for path, origin in merge.written]
     else:
         for index, operation in enumerate(patch.content):
             try:
@@ -134,12 +140,15 @@ def _patched_object(item: Object, name: str, patch: Patch, scope: Scope, diagnos
     return replace(item, body=body, place=_with_marks(tuple(marks), item.place))
 
 
-def _leaves(node: Any, path: SpecPath) -> Iterable[SpecPath]:
-    if isinstance(node, Mapping) and node:
-        for key, value in node.items():
-            yield from _leaves(value, (*path, key))
-    else:
-        yield path
+def _removed(path: SpecPath, origin: SpecPath, patch: Patch) -> str:
+    """Return what a merge patch removes, as messages show it."""
+    if not isinstance(path[-1], int):
+        return f"`{'.'.join(map(str, path))}`"
+    entry: Any = patch.content
+    for step in origin:
+        entry = entry[step]
+    key = next(key for key in entry if not key.startswith("$"))
+    return f"`{key}: {entry[key]}` in `{'.'.join(map(str, path[:-1]))}`"
 
 
 def _identity(body: Any, scope: Scope) -> dict[SpecPath, Any]:

@@ -1,4 +1,4 @@
-"""Apply JSON patches (RFC 6902) and merge patches (RFC 7396) to objects with expressions.
+"""Apply JSON patches (RFC 6902) to objects with expressions.
 
 Own code because patch libraries work on plain JSON: here only the patched value becomes plain, other expressions stay.
 """
@@ -103,34 +103,6 @@ def apply(body: Any, operation: Mapping[str, Any], scope: Scope) -> tuple[Any, S
     return _put(body, path, thaw(value), scope, new=True)
 
 
-def merge(
-    node: Any, patch: Any, scope: Scope, path: SpecPath = (), absent: list[SpecPath] | None = None
-) -> Any:
-    """Return a tree with a merge patch applied.
-
-    Args:
-        node: the tree; may be modified.
-        patch: the patch.
-        scope: resolves expressions for comparisons.
-        path: path of the tree in its object.
-        absent: collects the paths that the patch removes and that do not exist.
-    """
-    if not isinstance(patch, Mapping):
-        return copy.deepcopy(patch)
-    if isinstance(node, Expr):
-        node = opened(node)
-    if not isinstance(node, dict):
-        node = {}
-    for key, value in patch.items():
-        if value is None:
-            if absent is not None and (key not in node or _omitted(node[key], scope)):
-                absent.append((*path, key))
-            node.pop(key, None)
-        else:
-            node[key] = merge(node.get(key), value, scope, (*path, key), absent)
-    return node
-
-
 def same(left: Any, right: Any) -> bool:
     """Return whether two values are the same JSON: 1 and 1.0 are, 1 and true are not."""
     if isinstance(left, bool) or isinstance(right, bool):
@@ -165,7 +137,7 @@ def _shown(path: Sequence[str]) -> str:
     return "/" + "/".join(path) if path else "the object"
 
 
-def _omitted(node: Any, scope: Scope) -> bool:
+def is_omitted(node: Any, scope: Scope) -> bool:
     """Return whether a field is omitted because its setting is empty."""
     return isinstance(node, Setting) and node.optional and not node.value(scope)
 
@@ -210,7 +182,7 @@ def _locate(body: Any, path: Sequence[str], scope: Scope) -> tuple[Any, Any]:
 def _key(node: Any, part: str, path: Sequence[str], scope: Scope) -> Any:
     here = _shown(path)
     if isinstance(node, dict):
-        there = [key for key, value in node.items() if not _omitted(value, scope)]
+        there = [key for key, value in node.items() if not is_omitted(value, scope)]
         if part in there:
             return part
         hint = did_you_mean(part, there) or _listed(there)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kaigen.compile.expressions import Release, Scope, Setting, resolve
+from kaigen.compile.expressions import Release, Scope, Setting
 from kaigen.compile.field_expressions import Labels
-from kaigen.extend.pointer import OperationFailed, apply, merge, parse_pointer, same, thaw
+from kaigen.extend.pointer import OperationFailed, apply, parse_pointer, same, thaw
 
 SCOPE = Scope("app", "ml", {"count": 3, "res": {"limits": {"cpu": "1"}}, "none": ""})
 COUNT = Setting("count", 3, "How many.", {"type": "integer"})
@@ -123,34 +123,6 @@ def test_settings_and_labels_become_plain_where_a_patch_reaches_into_them() -> N
     opened = done(body, op("replace", "/res/limits/cpu", value="2"), op("remove", "/labels/b"))
     assert opened == {"labels": {"a": Release(), "d": "e"}, "res": {"limits": {"cpu": "2"}}}
     assert RES.default == {"limits": {"cpu": "1"}}
-    assert resolve(merge(thaw(body), {"labels": {"a": "z"}}, SCOPE), SCOPE) == {
-        "labels": {"a": "z", "b": "c", "d": "e"},
-        "res": {"limits": {"cpu": "1"}},
-    }
-
-
-@pytest.mark.parametrize(
-    ("body", "patch", "result"),
-    [
-        ({"a": "b"}, {"a": "c"}, {"a": "c"}),
-        ({"a": "b"}, {"b": "c"}, {"a": "b", "b": "c"}),
-        ({"a": "b", "b": "c"}, {"a": None}, {"b": "c"}),
-        ({"a": ["b"]}, {"a": "c"}, {"a": "c"}),
-        ({"a": "c"}, {"a": ["b"]}, {"a": ["b"]}),
-        ({"a": {"b": "c"}}, {"a": {"b": "d", "c": None}}, {"a": {"b": "d"}}),
-        ({"a": [{"b": "c"}]}, {"a": [1]}, {"a": [1]}),
-        ({"a": 1}, {"a": {"b": {"c": None, "d": 2}}}, {"a": {"b": {"d": 2}}}),
-        ({"a": COUNT}, {"a": {"b": 1}}, {"a": {"b": 1}}),
-    ],
-)
-def test_a_merge_patch_follows_the_rfc(body: Any, patch: Any, result: Any) -> None:
-    assert merge(thaw(body), patch, SCOPE) == result
-
-
-def test_a_merge_patch_reports_absent_fields_that_it_removes() -> None:
-    absent: list[tuple[str | int, ...]] = []
-    merge({"a": {"b": NONE}}, {"a": {"b": None, "c": None}}, SCOPE, absent=absent)
-    assert absent == [("a", "b"), ("a", "c")]
 
 
 @pytest.mark.parametrize(
