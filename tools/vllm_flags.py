@@ -23,6 +23,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from kaigen.catalog.vllm_flags import first_name
+
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "kaigen" / "catalog" / "vllm_flags.json"
 _PARSER = Path(__file__).parent / "vllm_parser.py"
@@ -75,12 +77,6 @@ def read(
         return json.loads(flags.read_text()), json.loads(refused.read_text())
 
 
-def first_name(row: Mapping[str, Any]) -> str:
-    """Return the name of a flag in the table: its first long one."""
-    names: list[str] = [name for name in row["names"] if not name.startswith("-")] or row["names"]
-    return names[0]
-
-
 def merged(rows_by_version: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of each flag by its first name, with the first and last version that they are true of.
 
@@ -90,7 +86,7 @@ def merged(rows_by_version: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[s
     table: dict[str, list[dict[str, Any]]] = {}
     for number, rows in enumerate(rows_by_version.values()):
         for row in rows:
-            spans = table.setdefault(first_name(row), [])
+            spans = table.setdefault(first_name(row["names"]), [])
             last = spans[-1] if spans else {}
             if last.get("last") == number - 1 and {**last, "first": 0, "last": 0} == {
                 **row,

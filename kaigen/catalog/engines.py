@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -142,6 +143,14 @@ def _engines() -> Mapping[str, Any]:
 def parse_version(text: str) -> Version:
     """Return a version such as `0.25.1` as comparable numbers."""
     return tuple(int(part) for part in text.split("."))
+
+
+def tag_version(reference: str) -> Version | None:
+    """Return the version in the tag of an image reference; None when the tag has none."""
+    name = reference.partition("@")[0]
+    tag = name.rpartition(":")[2] if ":" in name.rpartition("/")[2] else ""
+    match = re.match(r"v?([0-9]+(?:\.[0-9]+){1,2})(?![0-9.])", tag)
+    return parse_version(match[1]) if match else None
 
 
 def startup_seconds(weights: int | None, source: str) -> int:

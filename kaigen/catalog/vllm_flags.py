@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -71,6 +71,11 @@ def flags_of(version: Minor) -> Mapping[str, Flag]:
                 flag = msgspec.convert(span, Flag)
                 found |= dict.fromkeys(flag.names, flag)
     return found
+
+
+def first_name(names: Sequence[str]) -> str:
+    """Return the first long name of a flag."""
+    return next((name for name in names if not name.startswith("-")), names[0])
 
 
 def versions_with(name: str) -> tuple[Minor, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from kaigen.catalog.json_tables import load_table
+from kaigen.catalog.vllm_flags import first_name
 from kaigen.pipeline.result import Compiled
 from runtimes.downloader.tests.hub import COMMIT, REPO, Hub
 from tests.cluster.apps import compiled, find
@@ -21,7 +22,7 @@ from tests.cluster.test_node_rollout import ready_pods
 from tests.cluster.tiny_llama import Files, adapter_files, base_files
 from tests.cluster.vllm_image import vllm_image
 from tests.rendered_flags import command_lines
-from tools import vllm_flags, vllm_parser
+from tools import vllm_parser
 
 DEPLOYMENT = "apps/v1/Deployment"
 KEY = "not-a-secret"
@@ -209,4 +210,4 @@ def test_its_parser_has_the_flags_of_the_table_and_accepts_what_kaigen_renders(
         for span in spans
         if span["first"] <= place <= span["last"]
     }
-    assert {vllm_flags.first_name(row): row for row in rows} == known
+    assert {first_name(row["names"]): row for row in rows} == known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from msgspec import Struct
@@ -29,7 +29,7 @@ from kaigen.diagnostics.problem import Problem, ProblemError
 from kaigen.kinds.topology import TopologySpec
 
 _ARGS: SpecPath = ("spec", "engineArgs")
-_PLUGINS = {"tool-parser-plugin", "reasoning-parser-plugin"}
+PLUGINS = {"tool-parser-plugin", "reasoning-parser-plugin"}
 """Flags that load code, which may register more names."""
 
 
@@ -67,7 +67,7 @@ def check_flags(spec: TopologySpec, version: Version | None, problems: Problems)
         found = problem_of(each, table)
         if found is not None:
             problems.add(found if exact else replace(found, severity=Severity.WARNING))
-        elif not names & _PLUGINS:
+        elif not names & PLUGINS:
             found = unregistered(each, table)
             # An image of one's own may contain plugins that register more.
             own_image = spec.image is not None
@@ -100,10 +100,15 @@ def _given(spec: TopologySpec) -> Iterator[Given]:
         for written, value in args.items():
             yield Given(_name(written), value, (*_ARGS, written))
         return
-    for index, argument in enumerate(args):
+    yield from given_in(args)
+
+
+def given_in(arguments: Sequence[str]) -> Iterator[Given]:
+    """Yield the flags in a list of arguments."""
+    for index, argument in enumerate(arguments):
         if argument.startswith("-") and not _is_number(argument):
             written, equals, value = argument.partition("=")
-            after = args[index + 1] if index + 1 < len(args) else "-"
+            after = arguments[index + 1] if index + 1 < len(arguments) else "-"
             following: Json = True if after.startswith("-") and not _is_number(after) else after
             yield Given(_name(written), value if equals else following, (*_ARGS, index))
 

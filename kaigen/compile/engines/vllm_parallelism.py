@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
 from msgspec.structs import replace
 
-from kaigen.catalog.engines import EngineFacts, NodeSupport, Version, parse_version
+from kaigen.catalog.engines import EngineFacts, NodeSupport, Version, parse_version, tag_version
 from kaigen.compile.builders.pods import image_ref
 from kaigen.compile.engines.launch import Parallelism, plural
 from kaigen.compile.expressions import SpecPath
@@ -61,10 +59,7 @@ def vllm_version(spec: TopologySpec, image: Image) -> Version | None:
     """Return the version that the spec gives, else the image's tag; None when neither does."""
     if spec.engine_version is not None:
         return parse_version(spec.engine_version)
-    ref = image_ref(image).partition("@")[0]
-    tag = ref.rpartition(":")[2] if ":" in ref.rpartition("/")[2] else ""
-    match = re.match(r"v?([0-9]+(?:\.[0-9]+){1,2})(?![0-9.])", tag)
-    return parse_version(match[1]) if match else None
+    return tag_version(image_ref(image))
 
 
 def _shown(version: Version | None) -> str:

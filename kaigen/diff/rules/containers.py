@@ -18,7 +18,7 @@ _ORDINARY = {"cpu": "CPU", "memory": "memory", "ephemeral-storage": "ephemeral s
 
 def images(case: Case) -> Iterator[Finding]:
     """Images changed."""
-    before, after = _containers(case.old), _containers(case.new)
+    before, after = containers(case.old), containers(case.new)
     for name, container in after.items():
         old = before.get(name)
         was, now = get_text(old or {}, "image"), get_text(container, "image")
@@ -54,7 +54,7 @@ def _short(image: str) -> str:
 
 def undigested(case: Case) -> Iterator[Finding]:
     """New images without a digest."""
-    before, after = _containers(case.old), _containers(case.new)
+    before, after = containers(case.old), containers(case.new)
     loose = []
     for name, container in after.items():
         image = get_text(container, "image")
@@ -64,7 +64,7 @@ def undigested(case: Case) -> Iterator[Finding]:
         yield "info", f"no digest: {listing(loose)} may change without a commit"
 
 
-def _containers(obj: Obj | None) -> dict[str, JsonMap]:
+def containers(obj: Obj | None) -> dict[str, JsonMap]:
     """Return every container by name, with its template's role if there are several."""
     templates = pod_templates(obj)
     return {
@@ -76,7 +76,7 @@ def _containers(obj: Obj | None) -> dict[str, JsonMap]:
 
 def resources(case: Case) -> Iterator[Finding]:
     """GPUs, CPU or memory changed."""
-    before, after = _containers(case.old), _containers(case.new)
+    before, after = containers(case.old), containers(case.new)
     for name in [*after, *(name for name in before if name not in after)]:
         old, new = _resources(before.get(name)), _resources(after.get(name))
         for resource in sorted(old.keys() | new.keys()):

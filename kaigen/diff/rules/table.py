@@ -9,6 +9,7 @@ from kaigen.diff.rules import (
     common,
     config,
     containers,
+    engines,
     immutable,
     network,
     queues,
@@ -85,6 +86,7 @@ RULES: tuple[Rule, ...] = (
     Rule("resources", _BOTH_SIDES, containers.resources),
     Rule("placement", _BOTH_SIDES, containers.placement),
     Rule("image", _BOTH_SIDES, containers.images),
+    Rule("engine-upgrade", _BOTH_SIDES, engines.upgrade),
     Rule("image-digest", _NEW_SIDE, containers.undigested),
     # Network.
     Rule("service-type", _NEW_SIDE, network.service_type, _SERVICE),
