@@ -10,7 +10,7 @@ import contextlib
 import json
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kaigen_downloader import marker as markers
@@ -21,9 +21,12 @@ from kaigen_downloader.remote import RemoteFile, Snapshot
 from kaigen_downloader.retry import Patience, Retry
 from kaigen_downloader.s3 import Address, Client, Reply, text
 from kaigen_downloader.s3_errors import Absent
-from kaigen_downloader.store import OWNED, Plan, Work
+from kaigen_downloader.store import OWNED, Files, Plan, Work
 from kaigen_downloader.text import plural, say
 from kaigen_downloader.upload import Upload
+
+_LARGEST_COPY = 5 << 30
+"""Bytes of an object that one request can copy (source: Amazon S3, CopyObject)."""
 
 
 @contextlib.contextmanager
@@ -66,6 +69,10 @@ class Bucket:
     def write(self, path: str, data: bytes) -> None:
         """Makes a small object, if this run is still the one that writes."""
         self._still_the_writer()
+        self._client.call("PutObject", path, body=memoryview(data))
+
+    def record(self, path: str, data: bytes) -> None:
+        """Makes a small object, whichever run writes to the prefix."""
         self._client.call("PutObject", path, body=memoryview(data))
 
     def file_size(self, path: str) -> int | None:
@@ -152,6 +159,34 @@ class Bucket:
         """Removes the list and the token."""
         self._still_the_writer()
         self._client.call("DeleteObject", OWNED)
+
+    def take(self, root: Files, offers: Mapping[str, str]) -> set[str]:
+        """Copy the objects within the bucket, with their checksums."""
+        assert isinstance(root, Bucket)
+        client, size_of = self._client, root.file_size
+
+        def copied(path: str, where: str) -> str:
+            source = {"Bucket": client.where.bucket, "Key": root._client.key(where)}
+            try:
+                client.call("CopyObject", path, CopySource=source)
+            except Failure as error:
+                say(f"{path} of another revision cannot be copied, so it is fetched: {error}")
+                return ""
+            return path
+
+        small = {
+            path: where
+            for path, where in offers.items()
+            if self.file_size(path) is None and (size_of(where) or 0) <= _LARGEST_COPY
+        }
+        self._still_the_writer()
+        with ThreadPoolExecutor(self._connections) as pool:
+            taken = set(pool.map(copied, small.keys(), small.values()))
+        self._sizes = None
+        return taken - {""}
+
+    def discard(self) -> None:
+        """A prefix without objects does not exist."""
 
     def _still_the_writer(self) -> None:
         if self._note().get("run") != self._run:

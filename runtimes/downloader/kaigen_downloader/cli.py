@@ -93,6 +93,13 @@ def _add_common(source: argparse.ArgumentParser) -> None:
     source.add_argument(
         "--identity", required=True, type=_argument(_word), metavar="HEX", help="for the marker"
     )
+    source.add_argument(
+        "--keep-revisions",
+        type=_argument(_number(0, 100)),
+        metavar="COUNT",
+        help="DIR is named by its identity, next to other revisions of the model: remove all but so many of them, "
+        "except those that pods read",
+    )
     source.add_argument("--facts", metavar="CONFIGMAP", help="write what was measured to this ConfigMap")
     source.add_argument("--connections", default=4, type=_argument(_number(1, _MOST_CONNECTIONS)), help="(4)")
     source.add_argument(
@@ -235,7 +242,7 @@ def _web(arguments: argparse.Namespace, env: Mapping[str, str]) -> Source:
 
 
 def _fetch(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
-    from kaigen_downloader import facts
+    from kaigen_downloader import facts, pods
     from kaigen_downloader.fetch import Order, fetch
     from kaigen_downloader.retry import Patience
 
@@ -256,6 +263,8 @@ def _fetch(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
             base=_setting(env, "KAIGEN_BACKOFF", patience.base),
         ),
         progress=_setting(env, "KAIGEN_PROGRESS", 10.0),
+        keep=arguments.keep_revisions,
+        readers=lambda names: pods.readers(names, env),
     )
     marker = fetch(order)
     if arguments.facts is not None:

@@ -15,6 +15,7 @@ from kaigen_downloader.text import hide
 SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TIMEOUT = 10.0
 _ATTEMPTS = 3
+_LARGEST = 64 << 20
 
 Json = dict[str, object]
 
@@ -99,7 +100,7 @@ class Api:
             connection.request(method, path, None if body is None else json.dumps(body).encode(), headers)
             response = connection.getresponse()
             try:
-                answer = json.loads(response.read(1 << 20))
+                answer = json.loads(response.read(_LARGEST))
             except ValueError:
                 answer = {}
             return response.status, answer if isinstance(answer, dict) else {}

@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kaigen_downloader import marker as markers
@@ -19,7 +19,7 @@ from kaigen_downloader.folder import STATE, Folder, explain
 from kaigen_downloader.progress import Meter
 from kaigen_downloader.ranges import BUFFER
 from kaigen_downloader.remote import RemoteFile, Snapshot
-from kaigen_downloader.store import OWNED, Plan, Work
+from kaigen_downloader.store import OWNED, Files, Plan, Work
 from kaigen_downloader.text import say, size
 from kaigen_downloader.transfer import Transfer
 
@@ -82,6 +82,7 @@ class Disk:
         self._every = every
         self.read = folder.read
         self.write = folder.write
+        self.record = folder.write
         self.file_size = folder.file_size
 
     def owned(self) -> set[str]:
@@ -171,3 +172,21 @@ class Disk:
     def disown(self) -> None:
         """Remove the list."""
         self._folder.remove(OWNED)
+
+    def take(self, root: Files, offers: Mapping[str, str]) -> set[str]:
+        """Link the files, which takes no space."""
+        assert isinstance(root, Disk)
+        taken = set()
+        for path, where in offers.items():
+            if self.file_size(path) is None:
+                try:
+                    self._folder.link(root._folder, where, path)
+                except OSError as error:
+                    say(f"files of other revisions cannot be linked, so they are fetched: {error.strerror}")
+                    break
+                taken.add(path)
+        return taken
+
+    def discard(self) -> None:
+        """Remove the folder if it is empty except for the lock."""
+        self._folder.remove_empty((LOCK,), (partial.WHERE, STATE))

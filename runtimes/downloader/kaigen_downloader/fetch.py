@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kaigen_downloader import marker as markers
+from kaigen_downloader.cluster import ApiUnavailable
+from kaigen_downloader.errors import BadInput, NoSpace
 from kaigen_downloader.marker import Marker, StoredFile
 from kaigen_downloader.net import Net
 from kaigen_downloader.progress import Meter
 from kaigen_downloader.remote import Snapshot, Source
 from kaigen_downloader.retry import Patience, Retry
+from kaigen_downloader.revisions import Readers, Revisions
 from kaigen_downloader.store import Plan, Store, Work
 from kaigen_downloader.text import duration, plural, say, size, timestamp
 
 if TYPE_CHECKING:
     from kaigen_downloader.s3 import Address
+
+
+def _unknown(names: Collection[str]) -> Mapping[str, str]:
+    raise ApiUnavailable("no API server is given")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,8 @@ class Order:
         timeout: seconds that one connect or read may take.
         patience: for failures that pass.
         progress: seconds between two lines of progress.
+        keep: how many earlier revisions stay next to this one; None if `dest` is not one of several revisions.
+        readers: returns which revisions pods read.
     """
 
     source: Source
@@ -47,6 +58,8 @@ class Order:
     timeout: float = 60.0
     patience: Patience = field(default_factory=Patience)
     progress: float = 10.0
+    keep: int | None = None
+    readers: Readers = _unknown
 
 
 def fetch(order: Order) -> Marker:
@@ -61,36 +74,78 @@ def fetch(order: Order) -> Marker:
     Raises:
         Failure: why not. There is then no such marker, and what was fetched stays for the next run.
     """
-    with _opened(order) as store:
-        found = markers.read(store)
-        if found is not None and found.identity == order.identity:
-            wrong = markers.wrong_sizes(store, found)
-            if not wrong:
-                say(f"already complete: {found.summary}")
-                return found
-            say(f"marked complete, but {wrong[0]}{' and more' if wrong[1:] else ''}: fetching again")
-        return _fill(store, order, found)
+    if order.keep is None:
+        with _opened(order, order.dest) as store:
+            return _complete(store, order, None)
+    above, own = _above(order.dest), str(_name(order.dest))
+    if own != order.identity:
+        raise BadInput(f"--keep-revisions needs a folder with the name of the identity, not {own!r}")
+    with _opened(order, above) as root:
+        revisions = Revisions(root, lambda name: _opened(order, _below(above, name)), own)
+        stay = revisions.remove_old(order.keep, order.readers)
+        with _opened(order, order.dest) as store:
+            try:
+                return _complete(store, order, revisions)
+            except NoSpace as error:
+                raise NoSpace("; revision ".join((str(error), *stay))) from error
 
 
-def _opened(order: Order) -> AbstractContextManager[Store]:
-    if isinstance(order.dest, str):
+def _complete(store: Store, order: Order, revisions: Revisions | None) -> Marker:
+    found = markers.read(store)
+    if found is not None and found.identity == order.identity:
+        wrong = markers.wrong_sizes(store, found)
+        if not wrong:
+            say(f"already complete: {found.summary}")
+            return found
+        say(f"marked complete, but {wrong[0]}{' and more' if wrong[1:] else ''}: fetching again")
+    moved = revisions.move_in(store) if revisions is not None and found is None else None
+    return moved or _fill(store, order, found, revisions)
+
+
+def _opened(order: Order, dest: str | Address) -> AbstractContextManager[Store]:
+    if isinstance(dest, str):
         from kaigen_downloader import disk
 
-        return disk.opened(order.dest, order.progress)
+        return disk.opened(dest, order.progress)
     from kaigen_downloader import bucket
 
-    return bucket.opened(order.dest, order.patience, timeout=order.timeout, connections=order.connections)
+    return bucket.opened(dest, order.patience, timeout=order.timeout, connections=order.connections)
 
 
-def _fill(store: Store, order: Order, found: Marker | None) -> Marker:
+def _name(dest: str | Address) -> str:
+    """Return the name of the last folder of a destination."""
+    return (dest if isinstance(dest, str) else dest.prefix).rstrip("/").rpartition("/")[2]
+
+
+def _above(dest: str | Address) -> str | Address:
+    """Return the folder above a destination."""
+    if isinstance(dest, str):
+        return os.path.dirname(dest.rstrip("/")) or "."
+    above = dest.prefix.rstrip("/").rpartition("/")[0]
+    return replace(dest, prefix=f"{above}/" if above else "")
+
+
+def _below(dest: str | Address, name: str) -> str | Address:
+    """Return a folder below a destination."""
+    if isinstance(dest, str):
+        return os.path.join(dest, name)
+    return replace(dest, prefix=f"{dest.prefix}{name}/")
+
+
+def _fill(store: Store, order: Order, found: Marker | None, revisions: Revisions | None) -> Marker:
     started = time.time()
     retry = Retry(order.patience, threading.Event())
     net = Net(order.source.endpoint, order.token, timeout=order.timeout, stop=retry.stop)
     with contextlib.closing(net):
         listing = order.source.snapshot(net, retry, order.token is not None)
         plan = _plan(store, listing, found)
-        store.check_space(plan)
+        offers = revisions.offers(plan.missing) if revisions is not None else {}
+        store.check_space(
+            replace(plan, missing=tuple(each for each in plan.missing if each.path not in offers))
+        )
         store.clear(plan)
+        if revisions is not None and offers:
+            plan = _taken(store, plan, revisions.take(store, offers))
         sums, fetched = _transfer(store, order, plan, net, retry)
     finished = time.time()
     marker = Marker(
@@ -124,6 +179,17 @@ def _plan(store: Store, listing: Snapshot, found: Marker | None) -> Plan:
     wanted = {file.path for file in listing.files}
     owned = store.owned() | ({file.path for file in found.files} if found is not None else set())
     return Plan(listing, kept, missing, tuple(sorted(owned - wanted)), frozenset(owned | wanted))
+
+
+def _taken(store: Store, plan: Plan, paths: set[str]) -> Plan:
+    """Return the plan without the files that other revisions had; each of them is verified."""
+    kept = store.intact(
+        replace(plan.listing, files=tuple(each for each in plan.listing.files if each.path in paths))
+    )
+    missing = tuple(each for each in plan.missing if each.path not in kept)
+    if kept:
+        say(f"{plural(len(kept), 'file')} of other revisions used, {plural(len(missing), 'file')} to fetch")
+    return replace(plan, kept=plan.kept | kept, missing=missing)
 
 
 def _transfer(store: Store, order: Order, plan: Plan, net: Net, retry: Retry) -> tuple[dict[str, str], int]:

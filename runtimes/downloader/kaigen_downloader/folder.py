@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from kaigen_downloader.errors import BadInput, Failure, NoSpace, Unavailable
 from kaigen_downloader.text import size
@@ -185,6 +185,26 @@ class Folder:
             except (OSError, BadInput):
                 return
             above = above[:-1]
+
+    def link(self, source: Folder, path: str, target: str) -> None:
+        """Makes a file of another folder appear here as well, under another name of the same content.
+
+        Raises:
+            OSError: the file system has no such links, or does not allow this one.
+        """
+        with source._parent(path) as (from_fd, from_name), self._parent(target, create=True) as (to_fd, name):
+            os.link(from_name, name, src_dir_fd=from_fd, dst_dir_fd=to_fd, follow_symlinks=False)
+            sync(to_fd)
+
+    def remove_empty(self, files: Sequence[str], folders: Sequence[str]) -> None:
+        """Removes files and folders below, then the folder itself, as far as they are empty."""
+        with contextlib.suppress(OSError, BadInput):
+            for path in files:
+                self.remove(path)
+            for path in folders:
+                with contextlib.suppress(FileNotFoundError), self._parent(path) as (fd, name):
+                    os.rmdir(name, dir_fd=fd)
+            os.rmdir(self.path)
 
     def make_way(self, path: str) -> None:
         """Makes the folders above a file that is going to be there.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -76,6 +76,9 @@ class Files(Protocol):
 class Store(Files, Protocol):
     """Where the files of a model are stored. It detects other writers while it is open."""
 
+    def record(self, path: str, data: bytes) -> None:
+        """Put a small file there that does not belong to one model, in one step."""
+
     def owned(self) -> set[str]:
         """Return the files that unfinished runs may have written."""
 
@@ -102,8 +105,22 @@ class Store(Files, Protocol):
             Their sha256 by path.
         """
 
+    def take(self, root: Files, offers: Mapping[str, str]) -> set[str]:
+        """Put files that the folder above has into this one, without their bytes going over the network.
+
+        Args:
+            root: the folder above, opened as a store of the same type.
+            offers: path in that folder by path of the file. Files that are already here are left out.
+
+        Returns:
+            The paths of those that could be.
+        """
+
     def tidy(self) -> None:
         """Removes what is left of unfinished files. Called when all are in place, before the marker is written."""
 
     def disown(self) -> None:
         """Forgets the note of what is ours: from now on the marker says it."""
+
+    def discard(self) -> None:
+        """Remove the emptied store itself; files that are not ours stay."""

@@ -11,22 +11,28 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 OBJECTS = "/api/v1/namespaces/models/configmaps"
+PODS = "/api/v1/namespaces/models/pods"
 
 
 @dataclass
 class Api:
-    """An API server with ConfigMaps and other objects.
+    """An API server with ConfigMaps, pods and other objects.
 
     Attributes:
         objects: ConfigMaps by name, other objects by path.
+        pods: the pods of the namespace.
+        page: how many pods one response has.
     """
 
     mount: Path
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)  # answers given before those that are meant
+    pods: list[dict[str, Any]] = field(default_factory=list)
+    page: int = 100
     token: str = "service-account-token-1"
     env: dict[str, str] = field(default_factory=dict)
     rotate: str = ""  # the token that is valid after the next request
@@ -77,6 +83,9 @@ class _Handler(BaseHTTPRequestHandler):
         if api.rotate:
             (api.mount / "token").write_text(api.rotate)
             api.token, api.rotate = api.rotate, ""
+        address = urlsplit(self.path)
+        if self.command == "GET" and address.path == PODS:
+            return self._reply(200, self._pods(parse_qs(address.query)))
         name = self.path.removeprefix(OBJECTS).lstrip("/")
         kind = self.headers.get("Content-Type")
         if self.command == "POST" and not name and kind == "application/json":
@@ -93,6 +102,15 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.command != "GET":
             return self._reply(415, {"kind": "Status", "message": "unsupported"})
         return self._reply(200, api.objects[name])
+
+    def _pods(self, query: dict[str, list[str]]) -> dict[str, Any]:
+        """Return one page of the pods that have not ended."""
+        assert query["fieldSelector"] == ["status.phase!=Succeeded,status.phase!=Failed"]
+        found = [pod for pod in self.api.pods if pod["status"]["phase"] not in {"Succeeded", "Failed"}]
+        start = int(query.get("continue", ["0"])[0])
+        end = start + min(self.api.page, int(query["limit"][0]))
+        more = {"continue": str(end)} if end < len(found) else {}
+        return {"kind": "PodList", "metadata": more, "items": found[start:end]}
 
     do_GET = do_POST = do_PATCH = _serve
 
