@@ -9,6 +9,7 @@ from kaigen.diff.rules import (
     common,
     config,
     containers,
+    downloads,
     engines,
     immutable,
     network,
@@ -48,6 +49,7 @@ RULES: tuple[Rule, ...] = (
     Rule("passed-on", _BOTH_SIDES, common.passed_on),
     # Runs.
     Rule("new-run", _REPLACED, workloads.new_run, workloads.RUNS),
+    Rule("revision", _REPLACED, downloads.revision, workloads.RUNS),
     Rule("run-added", _ADDED, workloads.run_added, workloads.RUNS),
     Rule("run-removed", _REMOVED, workloads.run_removed, workloads.RUNS),
     Rule("run-controls", _CHANGED, workloads.run_controls, workloads.RUNS),
