@@ -14,7 +14,7 @@ from kaigen.kinds.pod import PodFields
 
 
 class ModelVolume(Volume):
-    """The volume with the weights at its root."""
+    """The volume with the weights, in a folder for each revision."""
 
     retain: Annotated[
         bool,
@@ -32,6 +32,15 @@ class Store(Choice):
 
     volume: Annotated[ModelVolume | None, Meta(description="A volume of the cluster.")] = None
     bucket: Annotated[Bucket | None, Meta(description="Object storage that pods mount read-only.")] = None
+    keep_revisions: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=20,
+            description="Number of earlier revisions that stay stored next to the current one, for a rollback without "
+            "a download. Older ones are removed before the next download, unless a pod reads them.",
+        ),
+    ] = 1
 
 
 class ModelSpec(PodFields):

@@ -58,14 +58,34 @@ def hub() -> Iterator[Hub]:
         yield found
 
 
-def rendered(folder: Path, hub: Hub, bucket: S3) -> dict[str, Any]:
+def rendered(folder: Path, hub: Hub, bucket: S3, commit: str = COMMIT) -> dict[str, Any]:
     """Return the objects of both specs by app and kind."""
     (folder / "specs.yaml").write_text(
-        SPECS.format(commit=COMMIT, hub=hub.url, bucket=bucket.bucket, server=bucket.url)
+        SPECS.format(commit=commit, hub=hub.url, bucket=bucket.bucket, server=bucket.url)
     )
     files = render([str(folder / "specs.yaml")], Config(root=folder))
     bodies = {path: yaml.safe_load(text) for path, text in files.items() if path.endswith(".yaml")}
     return {f"{path.split('/')[1]} {body['kind']}": body for path, body in bodies.items()}
+
+
+def fetching(objects: dict[str, Any]) -> list[str]:
+    """Return the arguments of the downloader, without those for a cluster."""
+    (fetch,) = objects["qwen Job"]["spec"]["template"]["spec"]["containers"]
+    return [each for each in fetch["args"] if not each.startswith("--facts=")]
+
+
+def waiting(objects: dict[str, Any], folder: Path) -> list[str]:
+    """Return the arguments of the gate, for a mount at another folder and a second."""
+    (wait,) = objects["chat Deployment"]["spec"]["template"]["spec"]["initContainers"]
+    (mount,) = wait["volumeMounts"]
+    here = [each.replace(f"--dest={mount['mountPath']}", f"--dest={folder}") for each in wait["args"]]
+    return ["--timeout=1s" if each.startswith("--timeout=") else each for each in here]
+
+
+def served(objects: dict[str, Any], folder: Path) -> Path:
+    """Return the folder of a mounted bucket that the engine reads."""
+    mounts = objects["chat Deployment"]["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+    return folder / next(str(each["subPath"]) for each in mounts if each["name"] == "model")
 
 
 def call(arguments: Sequence[str], keys: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -88,25 +108,47 @@ def mounted(bucket: S3, prefix: str, folder: Path) -> None:
 def test_the_downloader_fills_a_bucket_and_the_gate_opens(tmp_path: Path, hub: Hub, bucket: S3) -> None:
     objects = rendered(tmp_path, hub, bucket)
     (fetch,) = objects["qwen Job"]["spec"]["template"]["spec"]["containers"]
-    (wait,) = objects["chat Deployment"]["spec"]["template"]["spec"]["initContainers"]
     volume = objects["qwen PersistentVolume"]["spec"]["csi"]
     assert volume["volumeHandle"] == f"{bucket.bucket}/llm/qwen"
     folder = tmp_path / "mount"
     folder.mkdir()
-    waiting = [f"--dest={folder}" if each.startswith("--dest=") else each for each in wait["args"]]
-    waiting = ["--timeout=1s" if each.startswith("--timeout=") else each for each in waiting]
 
     assert {each["name"] for each in fetch["env"] if "secretKeyRef" in each.get("valueFrom", {})} < {*KEYS}
-    arguments = [each for each in fetch["args"] if not each.startswith("--facts=")]
+    arguments = fetching(objects)
     assert call(arguments, {"AWS_EC2_METADATA_DISABLED": "true"}).returncode == 10  # No keys, no access.
     assert bucket.everything() == set()
     mounted(bucket, "llm/qwen/", folder)
-    assert call(waiting, {}).returncode != 0
+    assert call(waiting(objects, folder), {}).returncode != 0
 
     done = call(arguments, dict(KEYS))
     assert done.returncode == 0, done.stderr
-    assert bucket.get("llm/qwen/model.safetensors") == hub.files["model.safetensors"].data
     mounted(bucket, "llm/qwen/", folder)
-    assert call(waiting, {}).returncode == 0
-    test = call(["verify", f"--dest={folder}", "--full"], {})
+    assert (served(objects, folder) / "model.safetensors").read_bytes() == hub.files["model.safetensors"].data
+    assert call(waiting(objects, folder), {}).returncode == 0
+    test = call(["verify", f"--dest={served(objects, folder)}", "--full"], {})
     assert test.returncode == 0, test.stdout + test.stderr
+
+
+def test_a_new_revision_leaves_the_objects_of_the_old_one(tmp_path: Path, hub: Hub, bucket: S3) -> None:
+    old = rendered(tmp_path, hub, bucket)
+    assert call(fetching(old), dict(KEYS)).returncode == 0
+    before = {key: bucket.get(key) for key in bucket.everything() if not key.endswith("revisions.json")}
+
+    commit = "f" * 40
+    new = rendered(tmp_path, hub, bucket, commit)
+    hub.revisions[commit] = commit
+    hub.add("model.safetensors", os.urandom(1 << 20) * 12)
+    done = call(fetching(new), dict(KEYS))
+    assert done.returncode == 0, done.stderr
+    assert new["qwen PersistentVolume"] == old["qwen PersistentVolume"]
+    assert {key: bucket.get(key) for key in before} == before
+    folder = tmp_path / "mount"
+    mounted(bucket, "llm/qwen/", folder)
+    assert (served(new, folder) / "model.safetensors").read_bytes() == hub.files["model.safetensors"].data
+    assert call(waiting(old, folder), {}).returncode == call(waiting(new, folder), {}).returncode == 0
+
+    hub.seen.clear()
+    done = call(fetching(old), dict(KEYS))
+    assert done.returncode == 0
+    assert "already complete" in done.stderr
+    assert hub.seen == []

@@ -86,8 +86,8 @@ def download_account(spec: PodFields) -> Tree:
     return Release(f"-{_DOWNLOAD}") if account is None or account.create else _existing(spec, account)
 
 
-def facts_access(spec: PodFields, frame: Frame, annotations: Mapping[str, str]) -> list[Object]:
-    """Return the downloader's access to the one ConfigMap with its measurements, and its ServiceAccount.
+def download_access(spec: PodFields, frame: Frame, annotations: Mapping[str, str]) -> list[Object]:
+    """Return the downloader's access to pods and to the one ConfigMap with its measurements, and its ServiceAccount.
 
     Args:
         spec: the spec, which may name an existing ServiceAccount.
@@ -110,6 +110,8 @@ def facts_access(spec: PodFields, frame: Frame, annotations: Mapping[str, str]) 
             "resourceNames": [Release("-facts")],
             "verbs": ["get", "patch"],
         },
+        # A revision that a pod reads is not removed.
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
     ]
     return [*objects, *granted(frame, suffix, _DOWNLOAD, rules, download_account(spec))]
 

@@ -62,8 +62,13 @@ def check_room(size: str, model: KnownModel, path: SpecPath, problems: Problems)
         "KG0320",
         f"{size} is smaller than the weights of `{model.name}`, which have {weights:.1f} GiB",
         path,
-        f"set `{-(-int(weights * 11) // 10) + 2}Gi` or more",
+        f"set `{room_for(weights)}` or more",
     )
+
+
+def room_for(weights: float, copies: int = 1) -> str:
+    """Return a size of a volume with room for weights in GiB, tokenizer and other files, a number of times."""
+    return f"{copies * (-(-int(weights * 11) // 10) + 2)}Gi"
 
 
 def claim(

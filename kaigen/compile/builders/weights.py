@@ -37,8 +37,9 @@ SMALL_RESOURCES: Mapping[str, Any] = {
 def identity(source: Source) -> str:
     """Return the identity of a set of files: 16 hex digits of the source's hash.
 
-    The downloader writes it to the marker, and gates wait for it, so that files of an older revision are never used in
-    place of the new ones. Transfer settings and tokens do not change it.
+    It names the folder of the files, next to those of other revisions. The downloader writes it to the marker, and
+    gates wait for it, so that files of another revision are never used in place of these. Transfer settings and tokens
+    do not change it.
     """
     hub, http = source.hugging_face, source.http
     meaning: dict[str, Any] = {}
@@ -106,7 +107,7 @@ def fetch_container(
     transfer_origin: SpecPath,
     facts: Tree = None,
     env: list[Tree] | None = None,
-    arguments: Sequence[str] = (),
+    arguments: Sequence[Tree] = (),
     own_token: bool = True,
 ) -> dict[str, Tree]:
     """Return the container that downloads weights into `destination`.
@@ -288,7 +289,7 @@ def marker_container(
         command: `wait` or `verify`.
         context: has the image of the downloader.
         name: name of the container.
-        folder: mount path of the weights.
+        folder: mount path of the store, which has a folder for each revision.
         expected: identity of the weights.
         mounts: its volume mounts.
         arguments: further arguments of the command.
@@ -298,7 +299,7 @@ def marker_container(
     return {
         "name": name,
         **downloader_image(context, transfer or Transfer(), origin),
-        "args": [command, f"--dest={folder}", f"--identity={expected}", *arguments],
+        "args": [command, f"--dest={folder}/{expected}", f"--identity={expected}", *arguments],
         "resources": dict(SMALL_RESOURCES),
         "securityContext": container_security(read_only=True),
         "terminationMessagePolicy": "FallbackToLogsOnError",

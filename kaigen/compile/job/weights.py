@@ -18,6 +18,7 @@ from kaigen.compile.model.volume import (
     gate,
     mount_annotations,
     warn_of_pinned_volume,
+    weights_mount,
 )
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
@@ -75,13 +76,12 @@ def job_weights(
 
 
 def _shared_weights(model: Model, context: Context, folder: str, origin: SpecPath) -> JobWeights:
-    mount: dict[str, Tree] = {"name": "model", "mountPath": folder, "readOnly": True}
     claim = settings.text(
         "model.claimName", claim_name(model), "PersistentVolumeClaim with the weights.", origin=origin
     )
     return JobWeights(
-        init=gate(model, context, name="wait-for-model", folder=folder, mounts=[mount]),
-        mounts=[mount],
+        init=gate(model, context, name="wait-for-model", volume="model", folder=folder),
+        mounts=[weights_mount(model, volume="model", folder=folder)],
         volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}],
         permanent={},
         annotations=mount_annotations(model),

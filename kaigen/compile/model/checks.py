@@ -5,7 +5,7 @@ from __future__ import annotations
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.builders.access import account_of
 from kaigen.compile.builders.buckets import check_bucket
-from kaigen.compile.builders.storage import check_access_modes, check_room
+from kaigen.compile.builders.storage import check_access_modes, check_room, room_for
 from kaigen.compile.builders.weights import check_paths
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.known_model import KnownModel, described, of_preset
@@ -13,9 +13,10 @@ from kaigen.compile.model.resolution import ModelResolution
 from kaigen.compile.model.store import STORE
 from kaigen.compile.problems import Problems
 from kaigen.kinds.block import set_fields
-from kaigen.kinds.blocks import HuggingFace
 from kaigen.kinds.model import ModelSpec, ModelVolume
 from kaigen.kinds.pod import ServiceAccount
+from kaigen.kubernetes.quantities import units
+from kaigen.sizing.facts import GIB
 
 
 def check_model(resolution: ModelResolution, problems: Problems) -> None:
@@ -27,7 +28,7 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
     if spec.store.volume:
         check_access_modes(spec.store.volume, resolution.context, (*STORE, "volume"), problems)
         if known is not None:
-            _check_size(spec.source.hugging_face, known, spec.store.volume, problems)
+            _check_size(spec, known, spec.store.volume, problems)
     _check_account(spec, problems)
     if spec.source.http:
         check_paths(spec.source.http.files, ("spec", "source", "http", "files"), problems)
@@ -63,8 +64,19 @@ def _known(spec: ModelSpec, problems: Problems) -> KnownModel | None:
     return problems.attempt(lambda: described(facts, name, preset, ("spec", "facts")), None)
 
 
-def _check_size(hub: HuggingFace | None, model: KnownModel, volume: ModelVolume, problems: Problems) -> None:
-    """Report a volume that is smaller than the weights, if all of them are downloaded."""
+def _check_size(spec: ModelSpec, model: KnownModel, volume: ModelVolume, problems: Problems) -> None:
+    """Report a volume without room for the weights, or for those that are kept, if all of them are downloaded."""
+    hub = spec.source.hugging_face
     if hub is not None and (hub.include or any("safetensors" in each for each in hub.exclude)):
         return
-    check_room(volume.size, model, (*STORE, "volume", "size"), problems)
+    path = (*STORE, "volume", "size")
+    check_room(volume.size, model, path, problems)
+    copies, weights = spec.store.keep_revisions + 1, model.facts.weights
+    if weights * GIB <= (units(volume.size) or 0) < copies * weights * GIB:
+        problems.warning(
+            "KG0321",
+            f"{volume.size} has no room for {copies} revisions of `{model.name}` with {weights:.1f} GiB each, so the "
+            "download of another revision may fail",
+            path,
+            f"set `{room_for(weights, copies)}` or more, or fewer `keepRevisions`",
+        )

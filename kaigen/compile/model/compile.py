@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kaigen.compile.app import Object
-from kaigen.compile.builders.access import facts_access
+from kaigen.compile.builders.access import download_access
 from kaigen.compile.builders.jobs import Run, job, test_hook
 from kaigen.compile.builders.network import network_policy
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES
@@ -38,7 +38,7 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
     test = test_hook(frame, verification_pod(resolution), annotations=mount_annotations(resolution.model))
     return [
         *resolution.store.objects,
-        *facts_access(spec, frame, resolution.store.account),
+        *download_access(spec, frame, resolution.store.account),
         network_policy(frame),
         download,
         test,

@@ -6,7 +6,7 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import download_account
 from kaigen.compile.builders.pods import pull_secrets
 from kaigen.compile.builders.weights import fetch_container, identity, marker_container
-from kaigen.compile.expressions import Release, Tree
+from kaigen.compile.expressions import Joined, Release, Setting, Tree
 from kaigen.compile.model.resolution import ModelResolution
 from kaigen.compile.model.store import FOLDER
 from kaigen.compile.model.volume import claim_suffix
@@ -74,8 +74,8 @@ def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
         spec.transfer,
         resolution.context,
         name=FETCH,
-        destination=store.destination,
-        arguments=store.arguments,
+        destination=f"{store.destination}/{identity(spec.source)}",
+        arguments=[*store.arguments, Joined(("--keep-revisions=", _kept(resolution)))],
         mounts=list(store.mounts),
         origin=("spec", "source"),
         transfer_origin=("spec", "transfer"),
@@ -86,6 +86,15 @@ def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
             {"name": "JOB_NAME", "valueFrom": _label(name)},
             {"name": "JOB_UID", "valueFrom": _label(uid)},
         ],
+    )
+
+
+def _kept(resolution: ModelResolution) -> Setting:
+    return settings.count(
+        "download.keepRevisions",
+        resolution.spec.store.keep_revisions,
+        "Number of earlier revisions that stay stored next to the current one.",
+        origin=("spec", "store", "keepRevisions"),
     )
 
 

@@ -17,7 +17,7 @@ from kaigen.kinds.model import ModelVolume
 from kaigen.kinds.model import Store as StoreBlock
 
 FOLDER = "/model"
-"""Mount path of the weights."""
+"""Mount path of the store, in the pods of the downloader."""
 STORE: SpecPath = ("spec", "store")
 WAVE = 1
 
@@ -28,7 +28,7 @@ class Store(Struct, frozen=True):
     Attributes:
         objects: the claim, or the bucket's volume.
         title: the kind of store, in a sentence.
-        destination: the downloader's `--dest`.
+        destination: where the downloader stores a folder for each revision.
         arguments: further arguments of the downloader.
         env: variables with the bucket's keys.
         mounts: volume mounts of the downloader.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TypeVar
 
 from kaigen.compile.builders.buckets import SIDECAR, driver_of, volume_suffix
+from kaigen.compile.builders.volumes import read_only_mount
 from kaigen.compile.builders.weights import WAIT_TIMEOUT, identity, marker_container
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import SpecPath, Tree
@@ -126,23 +127,37 @@ def warn_of_pinned_volume(
         )
 
 
+def weights_mount(model: Model, *, volume: str, folder: str) -> dict[str, Tree]:
+    """Return the read-only mount of a Model's weights: the folder of its revision in the volume.
+
+    Args:
+        model: the Model.
+        volume: name of the volume in the pod.
+        folder: mount path.
+    """
+    return read_only_mount(volume, folder, identity(model.spec.source))
+
+
 def gate(
     model: Model,
     context: Context,
     *,
     name: str,
+    volume: str,
     folder: str,
-    mounts: Sequence[Tree],
     transfer: Transfer | None = None,
 ) -> dict[str, Tree]:
     """Return the init container that waits until a Model's weights are complete.
+
+    It mounts the whole volume: the folder of the revision does not exist before the download, and the kubelet would
+    create it as root.
 
     Args:
         model: the Model.
         context: has the image of the downloader.
         name: name of the container.
-        folder: mount path of the weights.
-        mounts: its volume mounts.
+        volume: name of the volume in the pod.
+        folder: mount path.
         transfer: settings of the downloader, where this app has an image of its own for it.
     """
     return marker_container(
@@ -151,7 +166,7 @@ def gate(
         name=name,
         folder=folder,
         expected=identity(model.spec.source),
-        mounts=list(mounts),
+        mounts=[read_only_mount(volume, folder, None)],
         arguments=(f"--timeout={WAIT_TIMEOUT}",),
         transfer=transfer,
     )

@@ -15,6 +15,7 @@ from kaigen.compile.model.volume import (
     gate,
     is_shared,
     mount_annotations,
+    weights_mount,
 )
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.weights import COMMIT, Consumer
@@ -59,7 +60,6 @@ def _adapter(adapter: Adapter, at: SpecPath, consumer: Consumer, problems: Probl
             origin=origin,
             certain=consumer.nodes > 1,
         )
-        mount = read_only_mount(volume, folder, None)
         claim: Tree = {"claimName": claim_name(model), "readOnly": True}
         return Weights(
             reference=reference,
@@ -68,12 +68,12 @@ def _adapter(adapter: Adapter, at: SpecPath, consumer: Consumer, problems: Probl
                     model,
                     consumer.context,
                     name=f"wait-for-{adapter.name}",
+                    volume=volume,
                     folder=folder,
-                    mounts=[mount],
                     transfer=consumer.own_downloader,
                 )
             ],
-            mounts=[mount],
+            mounts=[weights_mount(model, volume=volume, folder=folder)],
             volumes=[{"name": volume, "persistentVolumeClaim": claim}],
             annotations=mount_annotations(model),
             pinned=not is_shared(model),

@@ -28,6 +28,7 @@ from kaigen.compile.model.volume import (
     is_shared,
     mount_annotations,
     warn_of_pinned_volume,
+    weights_mount,
 )
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
@@ -200,7 +201,6 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer, pr
         what = f"{replicas} replicas"
         check_sharing(model, problems, pods=replicas, what=what, origin=origin, certain=False)
     warn_of_pinned_volume(model, problems, has_gpu=consumer.has_gpu, consumer="Topology", origin=origin)
-    mount = read_only_mount("model", folder, None)
     claimed = settings.text(
         "model.claimName", claim_name(model), "PersistentVolumeClaim with the weights.", origin=origin
     )
@@ -212,12 +212,12 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer, pr
                 model,
                 consumer.context,
                 name="wait-for-model",
+                volume="model",
                 folder=folder,
-                mounts=[mount],
                 transfer=consumer.own_downloader,
             )
         ],
-        mounts=[mount],
+        mounts=[weights_mount(model, volume="model", folder=folder)],
         volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
         annotations=mount_annotations(model),
         source="volume" if volume else "bucket",

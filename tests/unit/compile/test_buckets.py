@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from kaigen.compile.builders.weights import identity
 from kaigen.compile.expressions import Scope, resolve
 from kaigen.kinds.model import Model
 from tests.unit.compile.specs import Object, app, context, job, model, objects, pod, problem_paths, topology
@@ -31,6 +32,11 @@ def names(bucket: Object) -> tuple[str, str]:
     """Return the names of the volume and of the claim."""
     made = objects(resting(bucket))
     return made["PersistentVolume"]["metadata"]["name"], made["PersistentVolumeClaim"]["metadata"]["name"]
+
+
+def folder(bucket: Object) -> str:
+    """Return the folder of the revision, which does not depend on the bucket."""
+    return identity(resting(bucket).spec.source)
 
 
 def fetch(bucket: Object) -> Object:
@@ -82,13 +88,13 @@ def test_a_whole_bucket_has_no_folder() -> None:
         "endpoint-url https://minio.storage.svc",
         "force-path-style",
     ]
-    assert "--dest=s3://models" in fetch(whole)["args"]
+    assert f"--dest=s3://models/{folder(whole)}" in fetch(whole)["args"]
 
 
 def test_the_downloader_fills_the_bucket_without_mounting_it() -> None:
     container = fetch({**SERVER, "region": "us-east-1"})
     assert {
-        "--dest=s3://models/qwen",
+        f"--dest=s3://models/qwen/{folder(SERVER)}",
         "--s3-endpoint=https://minio.storage.svc",
         "--s3-region=us-east-1",
     } <= {*container["args"]}
@@ -103,7 +109,7 @@ def test_the_downloader_fills_the_bucket_without_mounting_it() -> None:
 
 def test_googles_buckets_are_filled_by_the_s3_protocol() -> None:
     arguments = fetch(GOOGLE)["args"]
-    assert "--dest=s3://models/qwen" in arguments
+    assert f"--dest=s3://models/qwen/{folder(GOOGLE)}" in arguments
     assert "--s3-endpoint=https://storage.googleapis.com" in arguments
     assert "--s3-region=auto" in arguments
 

@@ -22,9 +22,13 @@ def test_weights_of_a_model_are_shared_read_only_behind_their_gate() -> None:
     }
     (gate,) = found["initContainers"]
     assert gate["args"][0] == "wait"
-    assert "--dest=/w" in gate["args"]
-    mounts = found["containers"][0]["volumeMounts"]
-    assert {"name": "model", "mountPath": "/w", "readOnly": True} in mounts
+    (revision,) = [
+        each.removeprefix("--identity=") for each in gate["args"] if each.startswith("--identity=")
+    ]
+    assert f"--dest=/w/{revision}" in gate["args"]
+    assert gate["volumeMounts"] == [{"name": "model", "mountPath": "/w", "readOnly": True}]
+    mount = {"name": "model", "mountPath": "/w", "readOnly": True, "subPath": revision}
+    assert mount in found["containers"][0]["volumeMounts"]
     assert env(found)["HF_HUB_OFFLINE"] == "1"
 
 
