@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from kaigen.diagnostics.field_path import At
 from kaigen.diff.formatting import listing, plural, value
@@ -12,6 +13,8 @@ from kaigen.diff.objects import Obj, get, get_map, get_text
 from kaigen.diff.rules.case import Case, Finding, under
 from kaigen.diff.rules.queues import rejected
 from kaigen.kubernetes.kind_table import KINDS, types
+from kaigen.kubernetes.manifest import entries, mapping
+from kaigen.kubernetes.pods import containers, pod_templates
 
 LWS = "LeaderWorkerSet.leaderworkerset.x-k8s.io"
 RUNS = types("run")
@@ -90,6 +93,29 @@ def new_run(case: Case) -> Iterator[Finding]:
         yield "notice", f"new run: {old} ends, {new} is created suspended{because}"
     else:
         yield "notice", f"new run: {old} ends, {new} starts{because}"
+    for claim in sorted(_written_claims(old.data) & _written_claims(new.data)):
+        yield (
+            "info",
+            f"if {old} still runs, it writes to PersistentVolumeClaim {claim} until its pods have ended",
+        )
+
+
+def _written_claims(data: dict[str, Any]) -> set[str]:
+    """Return the claims that the containers of a run write to, except by the downloader, which locks its folder."""
+    found: set[str] = set()
+    for template in pod_templates(data):
+        claims: dict[object, str] = {}
+        for _, volume in entries(template.spec.get("volumes")):
+            source = mapping(volume.get("persistentVolumeClaim"))
+            if not source.get("readOnly"):
+                claims[volume.get("name")] = str(source.get("claimName", ""))
+        for container in containers(template):
+            arguments = container.body.get("args")
+            if isinstance(arguments, list) and arguments[:1] == ["fetch"]:
+                continue
+            for _, mount in entries(container.body.get("volumeMounts")):
+                found |= {claims.get(mount.get("name"), "")} if not mount.get("readOnly") else set()
+    return found - {""}
 
 
 def run_added(case: Case) -> Iterator[Finding]:

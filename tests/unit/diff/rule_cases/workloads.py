@@ -15,6 +15,20 @@ QUEUED_SET = with_(stateful(replicas=1), "metadata/labels", QUEUED)
 GROUP_POD = "spec/leaderWorkerTemplate/workerTemplate/spec"
 FORCED = {"argocd.argoproj.io/sync-options": "Force=true"}
 
+WRITER = template(
+    container(
+        volumeMounts=[
+            {"name": "output", "mountPath": "/output"},
+            {"name": "model", "mountPath": "/model", "readOnly": True},
+        ]
+    ),
+    container(args=["fetch"], volumeMounts=[{"name": "weights", "mountPath": "/weights"}]),
+    volumes=[
+        {"name": name, "persistentVolumeClaim": {"claimName": f"run-{name}"}}
+        for name in ("output", "model", "weights")
+    ],
+)
+
 CASES: list[Case] = [
     Case(
         "new-run",
@@ -34,6 +48,20 @@ CASES: list[Case] = [
         job(),
         job("run-5e6f7a8b"),
         [("notice", "new run: Job run-1a2b3c4d ends, Job run-5e6f7a8b starts")],
+    ),
+    Case(
+        "new-run",
+        "the same volumes, of which one is written",
+        job(pod=WRITER),
+        job("run-5e6f7a8b", pod=WRITER),
+        [
+            ("notice", "new run: Job run-1a2b3c4d ends, Job run-5e6f7a8b starts"),
+            (
+                "info",
+                "if Job run-1a2b3c4d still runs, it writes to PersistentVolumeClaim run-output until its pods "
+                "have ended",
+            ),
+        ],
     ),
     Case(
         "new-run",
