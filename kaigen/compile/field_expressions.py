@@ -94,6 +94,49 @@ class Entries(Expr, frozen=True):
         return hash((self.more,))
 
 
+class Items(Expr, frozen=True):
+    """The items of a list: those of a setting, fixed ones, then those of another setting.
+
+    The field is left out while the list is empty.
+    """
+
+    omit_empty: ClassVar[bool] = True
+
+    before: Setting | None
+    fixed: tuple[Tree, ...]
+    after: Setting | None
+
+    def __bool__(self) -> bool:
+        return bool(self.before or self.fixed or self.after)
+
+    def value(self, scope: Scope) -> list[Json]:
+        found: list[Json] = []
+        for part in (self.before, self.fixed, self.after):
+            items = resolve(part, scope)
+            found += items if isinstance(items, list) else []
+        return found
+
+    def pipeline(self) -> str:
+        """Return the pipeline of the items of the settings."""
+        given = [each.pipeline() for each in (self.before, self.after) if each is not None]
+        return given[0] if len(given) == 1 else f"concat {' '.join(given)}"
+
+    def fixed_item(self, index: int) -> Tree:
+        """Return the fixed item at a place in the list, with the defaults of the settings; None for another one."""
+        place = index - (len(self.before.default) if self.before is not None else 0)
+        return self.fixed[place] if 0 <= place < len(self.fixed) else None
+
+    def settings(self) -> Iterator[Setting]:
+        if self.before is not None:
+            yield self.before
+        yield from find_settings(self.fixed)
+        if self.after is not None:
+            yield self.after
+
+    def __hash__(self) -> int:
+        return hash((self.before, self.after))
+
+
 def without_keys(pipeline: str, keys: Iterable[str]) -> str:
     """Return the pipeline of a map without some keys: no key may appear twice in a template's output."""
     omitted = " ".join(go_json(key) for key in keys)

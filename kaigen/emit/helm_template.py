@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from kaigen.compile.expressions import Expr, Setting, Tree
-from kaigen.compile.field_expressions import Arguments, Entries, Labels, Spread
+from kaigen.compile.field_expressions import Arguments, Entries, Items, Labels, Spread
 from kaigen.yaml.dump import Writer, scalar
 
 
@@ -68,6 +68,9 @@ class _TemplateWriter(Writer):
         if isinstance(node, Entries):
             self._entries(start, node, indent)
             return
+        if isinstance(node, Items):
+            self._items(start, node, indent)
+            return
         if isinstance(node, Arguments):
             lines.append(start)
             self.sequence(node.fixed, indent + "  ")
@@ -97,9 +100,22 @@ class _TemplateWriter(Writer):
         self.lines.extend([start, begin, *rest])
         self.mapping(node.fixed, indent + "  ")
 
+    def _items(self, start: str, node: Items, indent: str) -> None:
+        """Write a list with the items of settings; without fixed ones, it is left out while it is empty."""
+        if not node.fixed:
+            begin, *rest = self._given(node.pipeline(), indent)
+            self.lines.extend([begin, start, *rest])
+            return
+        self.lines.append(start)
+        if node.before is not None:
+            self.lines.extend(self._given(node.before.pipeline(), indent))
+        self.sequence(node.fixed, indent + "  ")
+        if node.after is not None:
+            self.lines.extend(self._given(node.after.pipeline(), indent))
+
     @staticmethod
     def _given(pipeline: str, indent: str) -> list[str]:
-        """Return the lines of the entries of a map, which may be empty."""
+        """Return the lines of the entries of a map or list, which may be empty."""
         return [
             f"{indent}{{{{- with {pipeline} }}}}",
             f"{indent}  {{{{- toYaml . | nindent {len(indent) + 2} }}}}",

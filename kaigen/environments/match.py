@@ -18,7 +18,7 @@ from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.registry import KINDS
 from kaigen.environments.file_entry import FileEntry
 from kaigen.environments.patch import Entries, Layer, PatchedDocument, reach
-from kaigen.kinds.promotable import SHORT, promotable_fields
+from kaigen.kinds.promotable import SHORT, is_promotable, promotable_fields
 
 if TYPE_CHECKING:
     from kaigen.kinds.entry import KindEntry
@@ -110,11 +110,11 @@ def _names(entry: KindEntry) -> set[str]:
 def _pins_patch(
     data: Any, pins: Mapping[str, str], entry: KindEntry, place: FileEntry, found: list[Diagnostic]
 ) -> dict[str, Any]:
-    fields = promotable_fields(entry.model())
     patch: dict[str, Any] = {}
     for name, value in pins.items():
         path = parse_dotted(name)
-        if re.sub(r"\[[0-9]+\]", "[]", name) not in fields:
+        if not is_promotable(entry.model(), name):
+            fields = promotable_fields(entry.model())
             hint = did_you_mean(name, fields) or f"promoted fields: {', '.join(sorted(fields))}"
             message = f"`{name}` is not a promoted field of `{entry.key}`"
             found.append(Diagnostic("KG0712", message, place.mark(path, key=True), hint))

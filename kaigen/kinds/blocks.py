@@ -73,6 +73,22 @@ class Resources(Block):
     shared_memory: Annotated[
         Quantity | None, Meta(description="Size of `/dev/shm`; it counts as memory.")
     ] = None
+    extra: Annotated[
+        dict[
+            Annotated[
+                str,
+                text(
+                    r"^(hugepages-[0-9]+[KMGT]i|[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)$",
+                    max_length=317,
+                ),
+            ],
+            Quantity,
+        ],
+        Meta(
+            description="Further resources to request, such as network devices and huge pages.",
+            examples=[{"vpc.amazonaws.com/efa": 4, "hugepages-2Mi": "5Gi"}],
+        ),
+    ] = field(default_factory=dict)
 
 
 class Placement(Block):
@@ -95,6 +111,9 @@ class Placement(Block):
     runtime_class_name: Annotated[
         Annotated[str, Meta(max_length=253)] | None,
         Meta(description='RuntimeClass of the pods. Default: the profile\'s for GPU pods. `""` sets none.'),
+    ] = None
+    scheduler_name: Annotated[
+        ObjectName | None, Meta(description="Scheduler of the pods. Default: that of Kubernetes.")
     ] = None
     queue: Annotated[LabelName | None, Meta(description="Kueue LocalQueue that admits the pods.")] = None
     spot: Annotated[

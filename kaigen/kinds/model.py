@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from kaigen.kinds.base import Duration, Metadata
 from kaigen.kinds.block import Block, Choice
-from kaigen.kinds.blocks import Placement, Security, Source, Transfer, Volume
+from kaigen.kinds.blocks import Env, Placement, Security, Source, Transfer, Volume
 from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.facts import Facts
@@ -64,6 +64,9 @@ class ModelSpec(PodFields):
     security: Annotated[Security, Meta(description="Security settings of the downloader.")] = field(
         default_factory=Security
     )
+    env: Annotated[
+        Env, Meta(description="Environment variables of the downloader: a value, or its source.")
+    ] = field(default_factory=dict)
     retries: Annotated[
         int, Meta(ge=0, le=100, description="Number of retries of a failed download, which resumes.")
     ] = 6

@@ -1,11 +1,13 @@
 """Fields about pods that every kind has."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import Annotations, Labels, ObjectName
+from kaigen.kinds.base import Annotations, LabelName, Labels, Object, ObjectName
 from kaigen.kinds.block import Block, Choice
+from kaigen.kinds.containers import EnvFrom, InitContainer, Sidecar
+from kaigen.kinds.pod_volumes import PodVolume
 
 
 class CreatedAccount(Block):
@@ -64,3 +66,35 @@ class PodFields(Block):
         Annotations,
         Meta(description="Annotations of the pods only, besides those of `metadata.annotations`."),
     ] = field(default_factory=dict)
+    volumes: Annotated[
+        dict[LabelName, PodVolume],
+        Meta(
+            description="Further volumes of the pods, by name.",
+            examples=[{"data": {"claimName": "datasets", "mountPath": "/data"}}],
+        ),
+    ] = field(default_factory=dict)
+    env_from: Annotated[
+        list[EnvFrom], Meta(description="ConfigMaps and Secrets whose keys become variables.")
+    ] = field(default_factory=list)
+    sidecars: Annotated[
+        dict[LabelName, Sidecar], Meta(description="Containers that run next to the main container, by name.")
+    ] = field(default_factory=dict)
+    init_containers: Annotated[
+        dict[LabelName, InitContainer],
+        Meta(description="Containers that run before the main container, by name, after kaigen's own."),
+    ] = field(default_factory=dict)
+    image_pull_secrets: Annotated[
+        list[ObjectName], Meta(description="Names of Secrets of type dockerconfigjson, for all images.")
+    ] = field(default_factory=list)
+    hostname: Annotated[LabelName | None, Meta(description="Host name of the pod.")] = None
+    dns_policy: Annotated[
+        Literal["ClusterFirst", "Default", "None"] | None,
+        Meta(description="How the pods look up names. Default: in the cluster first."),
+    ] = None
+    dns_config: Annotated[
+        Object | None,
+        Meta(description="Name servers, search domains and options, as in a pod."),
+    ] = None
+    host_aliases: Annotated[list[Object], Meta(description="Entries of `/etc/hosts`, as in a pod.")] = field(
+        default_factory=list
+    )

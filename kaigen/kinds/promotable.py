@@ -5,6 +5,7 @@ A field is promotable when its type carries the marker `PROMOTABLE`, here or in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, get_args, get_type_hints
@@ -71,6 +72,10 @@ def _values(node: Any, path: Path) -> Iterator[Found]:
     elif isinstance(node, list):
         for index, item in enumerate(node):
             yield from _values(item, (*path, index))
+    elif isinstance(node, dict):
+        for key, item in node.items():
+            if isinstance(item, Block):
+                yield from _values(item, (*path, key))
 
 
 @cache
@@ -96,8 +101,18 @@ def _marker(annotation: Any) -> Promotable | None:
 
 @cache
 def promotable_fields(model: type[Block]) -> frozenset[str]:
-    """Return the dotted names of all promotable fields of a model, with `[]` for list entries."""
+    """Return the dotted names of a model's promotable fields, with `[]` for list entries and `*` for keys of maps."""
     return frozenset(_names(model, "", ()))
+
+
+def is_promotable(model: type[Block], name: str) -> bool:
+    """Return whether a dotted name is that of a promotable field."""
+    steps = re.sub(r"\[[0-9]+\]", "[]", name).split(".")
+    return any(
+        len(field) == len(steps)
+        and all(known in ("*", step) for known, step in zip(field, steps, strict=True))
+        for field in (known.split(".") for known in promotable_fields(model))
+    )
 
 
 def _names(model: type[Block], place: str, above: tuple[type[Block], ...]) -> Iterator[str]:
@@ -114,5 +129,6 @@ def _blocks(annotation: Any, listed: str) -> Iterator[tuple[type[Block], str]]:
     if isinstance(annotation, type) and issubclass(annotation, Block):
         yield annotation, listed
     origin = getattr(annotation, "__origin__", None)
+    inner = f"{listed}[]" if origin is list else f"{listed}.*" if origin is dict else listed
     for part in get_args(annotation):
-        yield from _blocks(part, f"{listed}[]" if origin is list else listed)
+        yield from _blocks(part, inner)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kaigen.compile.expressions import Expr
-from kaigen.compile.field_expressions import HashedName
+from kaigen.compile.expressions import Expr, Tree
+from kaigen.compile.field_expressions import HashedName, Items
 
 if TYPE_CHECKING:
     from kaigen.compile.app import Rendered
@@ -29,10 +29,28 @@ def spec_path(item: Rendered, path: Sequence[str | int], document: Any) -> Path:
             node, value = node[key], value[key]
         except (KeyError, IndexError, TypeError):
             break
+        if isinstance(node, Items):
+            node, origin = _item(node, path[depth + 1 :])
+            if node is None:
+                return field_below(document, origin, value, path[depth + 1 :])
+            node = dict.fromkeys(path[depth + 1 : depth + 2], node)
         if isinstance(node, Expr) and not isinstance(node, HashedName):
             origins = [setting.origin for setting in node.settings() if setting.origin]
             return field_below(document, origins[0], value, path[depth + 1 :]) if origins else ()
     return ()
+
+
+def _item(items: Items, rest: Sequence[str | int]) -> tuple[Tree, Path]:
+    """Return the item of a list that kaigen made, or None with the spec's field that the item comes from."""
+    index = rest[0] if rest else 0
+    if not isinstance(index, int):
+        return None, ()
+    fixed = items.fixed_item(index)
+    if fixed is not None:
+        return fixed, ()
+    before = len(items.before.default) if items.before is not None else 0
+    setting = items.before if items.before is not None and index < before else items.after
+    return None, setting.origin if setting is not None else ()
 
 
 def field_below(document: Any, origin: Path, value: Any, rest: Sequence[str | int]) -> Path:
@@ -53,6 +71,8 @@ def field_below(document: Any, origin: Path, value: Any, rest: Sequence[str | in
         for key in rest:
             value = value[key]
             step = here.index(value) if isinstance(here, list) else key
+            if isinstance(here, dict) and isinstance(key, int):
+                step = value["name"]  # A list of named items is a map by name in the spec.
             here = here[step]
             path.append(step)
     except (KeyError, IndexError, TypeError, ValueError):

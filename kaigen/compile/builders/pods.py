@@ -16,6 +16,7 @@ from kaigen.compile.expressions import Setting, SpecPath, Tree
 from kaigen.compile.field_expressions import Spread
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import GpuShare, Image, ImageBlock, Placement, Resources, Security
+from kaigen.kinds.pod import PodFields
 
 DEFAULT_USER = 65532
 """Default user id: the "nonroot" of the distroless images."""
@@ -49,9 +50,11 @@ def image_fields(image: Image, prefix: str, origin: SpecPath) -> dict[str, Tree]
     }
 
 
-def pull_secrets(*images: Image) -> list[Mapping[str, str]]:
-    """Return `imagePullSecrets` of a pod with these images."""
-    names = [name for image in images if isinstance(image, ImageBlock) for name in image.pull_secrets]
+def pull_secrets(*images: Image, spec: PodFields) -> list[Mapping[str, str]]:
+    """Return `imagePullSecrets` of a pod with these images and those of a spec's containers."""
+    added = [each.image for each in (*spec.sidecars.values(), *spec.init_containers.values())]
+    blocks = [image for image in (*images, *added) if isinstance(image, ImageBlock)]
+    names = [*(name for block in blocks for name in block.pull_secrets), *spec.image_pull_secrets]
     return [{"name": name} for name in dict.fromkeys(names)]
 
 
@@ -188,6 +191,11 @@ def resolve_resources(
     elif gpus:
         has_gpu = True
         requests[resource] = limits[resource] = gpus
+    for name, amount in resources.extra.items():
+        if name in requests:
+            message = f"`{name}` is requested by `gpus` already"
+            raise ProblemError("KG0325", message, (*origin, "extra", name), "leave it out")
+        requests[name] = limits[name] = amount
     requirements: dict[str, Any] = {"requests": requests, "limits": limits}
     if device_class:
         requirements["claims"] = [{"name": "gpus"}]
@@ -263,6 +271,18 @@ def placement_fields(
             "PriorityClass of the pods.",
             optional=True,
             origin=(*origin, "priorityClassName"),
+        ),
+        **(
+            {
+                "schedulerName": settings.text(
+                    "schedulerName",
+                    placement.scheduler_name,
+                    "Scheduler of the pods.",
+                    origin=(*origin, "schedulerName"),
+                )
+            }
+            if placement.scheduler_name
+            else {}
         ),
         "nodeSelector": settings.string_map(
             "nodeSelector",

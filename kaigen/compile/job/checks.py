@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from kaigen.compile.builders.mounts import check_mounts
+from kaigen.compile.builders.pod_option_checks import check_pod_options
 from kaigen.compile.builders.storage import check_access_modes
 from kaigen.compile.builders.weights import check_paths
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.job.nodes import node_variables
-from kaigen.compile.job.pod import container_mounts
+from kaigen.compile.job.pod import container_mounts, own_pod
 from kaigen.compile.job.resolution import JobResolution
 from kaigen.compile.pod_template import check_pod_template
 from kaigen.compile.problems import Problems
@@ -51,6 +52,7 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
     if spec.groups is not None and spec.nodes == 1:
         report_ignored_field(problems, "groups", ("spec", "groups"), "on one node", "leave it out")
     check_mounts(container_mounts(resolution), _mount_origin, problems)
+    check_pod_options(own_pod(resolution), spec, resolution.metadata.name, problems, nodes=spec.nodes)
     _check_variables(resolution, problems)
     if resolution.inputs is not None:
         long = isinstance(spec.inputs, Inputs)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_fields
+from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
     SCRATCH,
     container_security,
@@ -30,6 +31,11 @@ _PARAMS_FOLDER = "/etc/kaigen"
 
 def pod_spec(resolution: JobResolution) -> dict[str, Tree]:
     """Return the spec of the pod."""
+    return extended_pod(own_pod(resolution), resolution.spec, resolution.context)
+
+
+def own_pod(resolution: JobResolution) -> dict[str, Tree]:
+    """Return the spec of the pod without what the fields about pods add."""
     spec, inputs, weights = resolution.spec, resolution.inputs, resolution.weights
     init = [*([weights.init] if weights else []), *([_inputs(resolution, inputs)] if inputs else [])]
     transfers = [use.transfer for use in (spec.model, inputs) if isinstance(use, ModelUse | Inputs)]
@@ -41,7 +47,7 @@ def pod_spec(resolution: JobResolution) -> dict[str, Tree]:
         "enableServiceLinks": False,
         "imagePullSecrets": settings.objects(
             "imagePullSecrets",
-            pull_secrets(_image(resolution), *transfer_images),
+            pull_secrets(_image(resolution), *transfer_images, spec=spec),
             "Secrets for pulling the images.",
             origin=("spec", "image"),
         ),

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.builders.access import account_of
 from kaigen.compile.builders.buckets import check_bucket
+from kaigen.compile.builders.pod_option_checks import check_pod_options
+from kaigen.compile.builders.pod_options import Pod
 from kaigen.compile.builders.storage import check_access_modes, check_room, room_for
 from kaigen.compile.builders.weights import check_paths
+from kaigen.compile.expressions import Tree
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.known_model import KnownModel, described, of_preset
+from kaigen.compile.model.pod import own_pod
 from kaigen.compile.model.resolution import ModelResolution
 from kaigen.compile.model.store import STORE
 from kaigen.compile.problems import Problems
@@ -30,8 +36,20 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
         if known is not None:
             _check_size(spec, known, spec.store.volume, problems)
     _check_account(spec, problems)
+    pod: Pod = own_pod(resolution)
+    check_pod_options(pod, spec, resolution.metadata.name, problems)
+    _check_variables(pod["containers"][0]["env"], spec, problems)
     if spec.source.http:
         check_paths(spec.source.http.files, ("spec", "source", "http", "files"), problems)
+
+
+def _check_variables(env: Sequence[Mapping[str, Tree]], spec: ModelSpec, problems: Problems) -> None:
+    """Report variables that the downloader has from kaigen."""
+    names = [str(variable["name"]) for variable in env]
+    for name in spec.env:
+        if names.count(name) > 1:
+            message = f"`{name}` is set by kaigen for the downloader"
+            problems.error("KG0313", message, ("spec", "env", name), "leave it out")
 
 
 def _check_account(spec: ModelSpec, problems: Problems) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import download_account
+from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import pull_secrets
+from kaigen.compile.builders.variables import variables_of
 from kaigen.compile.builders.weights import fetch_container, identity, marker_container
 from kaigen.compile.expressions import Joined, Release, Setting, Tree
 from kaigen.compile.model.resolution import ModelResolution
 from kaigen.compile.model.store import FOLDER
 from kaigen.compile.model.volume import claim_suffix
-from kaigen.kinds.blocks import ImageBlock
 
 FETCH = "fetch"
 """Name of the downloader's container."""
@@ -18,6 +19,11 @@ FETCH = "fetch"
 
 def download_pod(resolution: ModelResolution) -> dict[str, Tree]:
     """Return the spec of the pod that downloads the weights."""
+    return extended_pod(own_pod(resolution), resolution.spec, resolution.context)
+
+
+def own_pod(resolution: ModelResolution) -> dict[str, Tree]:
+    """Return the spec of that pod without what the fields about pods add."""
     volumes = resolution.store.volumes
     return {
         "restartPolicy": "Never",
@@ -58,7 +64,7 @@ def _common_fields(resolution: ModelResolution) -> dict[str, Tree]:
     return {
         "imagePullSecrets": settings.objects(
             "download.imagePullSecrets",
-            pull_secrets(image) if isinstance(image, ImageBlock) else [],
+            pull_secrets(*([image] if image else []), spec=resolution.spec),
             "Secrets for pulling the downloader's image.",
         ),
         **resolution.scheduling,
@@ -85,6 +91,7 @@ def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
             {"name": "KAIGEN_APP", "value": Release()},
             {"name": "JOB_NAME", "valueFrom": _label(name)},
             {"name": "JOB_UID", "valueFrom": _label(uid)},
+            *variables_of(spec.env),
         ],
     )
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from kaigen.catalog.proxies import GatewayLimit, IngressLimit, gateway_limit, ingress_limit
 from kaigen.compile.builders.mounts import check_mounts
+from kaigen.compile.builders.pod_option_checks import check_pod_options
 from kaigen.compile.builders.storage import check_room
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.expressions import SpecPath
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
-from kaigen.compile.topology.pod import engine_mounts, members, required_environment
+from kaigen.compile.topology.pod import engine_mounts, members, own_pod, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.resources import pulled_model
 from kaigen.compile.topology.surprises import warn_of_surprises
@@ -41,6 +42,14 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     warn_of_surprises(resolution, problems)
     if engine.builds_pods:
         check_mounts(engine_mounts(resolution), lambda _: (*_SPEC, "model"), problems)
+        first = members(resolution)[0]
+        check_pod_options(
+            own_pod(resolution, first),
+            spec,
+            resolution.metadata.name,
+            problems,
+            nodes=resolution.parallelism.nodes,
+        )
         _check_environment(resolution, problems)
 
 

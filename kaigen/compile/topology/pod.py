@@ -8,6 +8,7 @@ from typing import Any
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_fields
 from kaigen.compile.builders.job_gate import AwaitedRun, gate_account, gate_token
+from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
     SCRATCH,
     container_security,
@@ -49,6 +50,11 @@ def members(resolution: TopologyResolution, replica: int = 0) -> tuple[Member, .
 
 def pod_spec(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
     """Return the spec of one pod."""
+    return extended_pod(own_pod(resolution, member), resolution.spec, resolution.context)
+
+
+def own_pod(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
+    """Return the spec of one pod without what the fields about pods add."""
     spec = resolution.spec
     init = [container for each in _all_weights(resolution) for container in each.init]
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
@@ -84,7 +90,7 @@ def _all_weights(resolution: TopologyResolution) -> tuple[Weights, ...]:
 def _pull_secrets(resolution: TopologyResolution) -> list[Mapping[str, str]]:
     transfer = resolution.spec.transfer.image
     images: list[Image] = [resolution.image, *([transfer] if transfer else [])]
-    secrets = list(pull_secrets(*images))
+    secrets = list(pull_secrets(*images, spec=resolution.spec))
     for each in _all_weights(resolution):
         secrets += [{"name": name} for name in each.pull_secrets if {"name": name} not in secrets]
     return secrets

@@ -9,7 +9,7 @@ from kaigen.dialects.registry import KINDS, find_kind
 from kaigen.environments.match import parse_dotted
 from kaigen.kinds.block import read_block
 from kaigen.kinds.entry import KindEntry
-from kaigen.kinds.promotable import promotable_fields, promotable_values
+from kaigen.kinds.promotable import is_promotable, promotable_fields, promotable_values
 from kaigen.kinds.schema import json_schema, walk
 
 
@@ -58,3 +58,14 @@ def test_values_are_found_with_their_defaults_and_an_image_has_one_name_in_both_
 @pytest.mark.parametrize("path", [("spec", "image"), ("spec", "roles", 0, "image", "ref"), ("a", 1, 2)])
 def test_a_dotted_name_is_read_back(path: tuple[str | int, ...]) -> None:
     assert parse_dotted(dotted(path)) == path
+
+
+def test_images_of_further_containers_are_promoted_by_their_names() -> None:
+    entry = find_kind("kaigen.dev/v1alpha1", "Job")
+    assert entry is not None
+    spec = {"image": "a:1", "sidecars": {"log-shipper": {"image": {"ref": "b:1"}}}}
+    document = {"apiVersion": "kaigen.dev/v1alpha1", "kind": "Job", "metadata": {"name": "a"}, "spec": spec}
+    found = {item.name: item.value for item in promotable_values(read_block(entry.model(), document))}
+    assert found == {"spec.image": "a:1", "spec.sidecars.log-shipper.image": "b:1"}
+    assert all(is_promotable(entry.model(), name) for name in found)
+    assert not is_promotable(entry.model(), "spec.sidecars.image")

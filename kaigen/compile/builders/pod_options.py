@@ -1,0 +1,239 @@
+"""What a spec adds to the pods that kaigen builds: volumes, variables, containers, host names and DNS."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.pods import container_security, image_ref
+from kaigen.compile.builders.variables import plain_variables
+from kaigen.compile.context import Context
+from kaigen.compile.expressions import Setting, Tree
+from kaigen.compile.field_expressions import Items
+from kaigen.kinds.block import set_fields
+from kaigen.kinds.blocks import ImageBlock
+from kaigen.kinds.containers import EnvFrom, ExtraContainer, Sidecar
+from kaigen.kinds.pod import PodFields
+from kaigen.kinds.pod_volumes import Files, PodVolume
+
+Pod = Mapping[str, Any]
+
+_ADDED = frozenset(
+    (
+        "volumes",
+        "env_from",
+        "sidecars",
+        "init_containers",
+        "hostname",
+        "dns_policy",
+        "dns_config",
+        "host_aliases",
+    )
+)
+_POLICIES = {"enum": ["", "ClusterFirst", "Default", "None"]}
+
+
+def adds_to_pods(spec: PodFields) -> bool:
+    """Return whether a spec adds anything to its pods."""
+    return not _ADDED.isdisjoint(set_fields(spec))
+
+
+def extended_pod(pod: Pod, spec: PodFields, context: Context) -> dict[str, Tree]:
+    """Return a pod with what its spec adds. Volumes and variables are for its first container.
+
+    Sidecars come first, so that they run when other init containers start. Init containers of the spec come last, so
+    that they find weights and inputs.
+
+    Args:
+        pod: spec of the pod.
+        spec: the spec.
+        context: its profile has the default storage class.
+    """
+    if not adds_to_pods(spec):
+        return dict(pod)
+    before = [_sidecar(name, each) for name, each in spec.sidecars.items()]
+    after = [_container(name, each) for name, each in spec.init_containers.items()]
+    init = Items(
+        _list("sidecars", before, "Containers that run next to the main one."),
+        tuple(pod.get("initContainers", ())),
+        _list("initContainers", after, "Containers that run before the main one, after kaigen's own."),
+    )
+    added = [_volume(name, each, context) for name, each in spec.volumes.items()]
+    further = _list("extraVolumes", added, "Further volumes of the pods.", "volumes")
+    volumes = Items(None, tuple(pod.get("volumes", ())), further)
+    main, *others = pod["containers"]
+    own = {
+        "initContainers": init,
+        "containers": [_with_mounts(_with_env_from(main, spec), spec), *others],
+        "volumes": volumes,
+    }
+    kept = {key: value for key, value in pod.items() if key not in own}
+    return {**kept, **_pod_fields(spec), **{key: value for key, value in own.items() if value}}
+
+
+def _list(path: str, items: Sequence[Mapping[str, Any]], doc: str, origin: str = "") -> Setting | None:
+    """Return the setting of a list; None for an empty one."""
+    return settings.objects(path, items, doc, origin=("spec", origin or path)) if items else None
+
+
+def _pod_fields(spec: PodFields) -> dict[str, Tree]:
+    """Return the fields of the pod itself."""
+    fields: dict[str, Tree] = {}
+    if spec.hostname:
+        fields["hostname"] = settings.text(
+            "hostname", spec.hostname, "Host name of the pod.", origin=("spec", "hostname")
+        )
+    if spec.dns_policy:
+        fields["dnsPolicy"] = Setting(
+            "dnsPolicy",
+            spec.dns_policy,
+            "How the pods look up names; empty for the default.",
+            _POLICIES,
+            optional=True,
+            origin=("spec", "dnsPolicy"),
+        )
+    if spec.dns_config:
+        fields["dnsConfig"] = Setting(
+            "dnsConfig",
+            spec.dns_config,
+            "Name servers, search domains and options of the pods.",
+            settings.OBJECT,
+            optional=True,
+            origin=("spec", "dnsConfig"),
+        )
+    if spec.host_aliases:
+        fields["hostAliases"] = settings.objects(
+            "hostAliases", spec.host_aliases, "Entries of /etc/hosts.", origin=("spec", "hostAliases")
+        )
+    return fields
+
+
+def _with_env_from(container: Pod, spec: PodFields) -> Pod:
+    if not spec.env_from:
+        return container
+    setting = settings.objects(
+        "envFrom",
+        _env_from(spec.env_from),
+        "ConfigMaps and Secrets whose keys become variables.",
+        origin=("spec", "envFrom"),
+    )
+    return {**container, "envFrom": setting}
+
+
+def _with_mounts(container: Pod, spec: PodFields) -> Pod:
+    mounts = [_main_mount(name, each) for name, each in spec.volumes.items() if each.mount_path]
+    setting = _list(
+        "extraVolumeMounts", mounts, "Mounts of further volumes in the main container.", "volumes"
+    )
+    if setting is None:
+        return container
+    return {**container, "volumeMounts": Items(None, tuple(container.get("volumeMounts", ())), setting)}
+
+
+def _main_mount(name: str, volume: PodVolume) -> dict[str, Any]:
+    read_only = volume.read_only
+    if read_only is None:
+        read_only = any((volume.config_map, volume.secret, volume.projected))
+    return _mount(name, str(volume.mount_path), volume.sub_path, read_only=read_only)
+
+
+def _mount(name: str, path: str, sub_path: str | None, *, read_only: bool) -> dict[str, Any]:
+    return {
+        "name": name,
+        "mountPath": path,
+        **({"subPath": sub_path} if sub_path else {}),
+        **({"readOnly": True} if read_only else {}),
+    }
+
+
+def _volume(name: str, volume: PodVolume, context: Context) -> dict[str, Any]:
+    """Return a volume of the pod."""
+    if volume.claim_name is not None:
+        read_only = {"readOnly": True} if volume.read_only else {}
+        return {"name": name, "persistentVolumeClaim": {"claimName": volume.claim_name, **read_only}}
+    if volume.config_map is not None:
+        return {"name": name, "configMap": _files(volume.config_map, "name")}
+    if volume.secret is not None:
+        return {"name": name, "secret": _files(volume.secret, "secretName")}
+    if volume.empty_dir is not None:
+        given = {"medium": volume.empty_dir.medium, "sizeLimit": volume.empty_dir.size_limit}
+        return {"name": name, "emptyDir": {key: value for key, value in given.items() if value}}
+    if volume.ephemeral is not None:
+        wanted, default = volume.ephemeral, context.profile.storage_class
+        storage_class = default if wanted.storage_class_name is None else wanted.storage_class_name
+        claim = {
+            "accessModes": list(wanted.access_modes),
+            **({"storageClassName": storage_class} if storage_class else {}),
+            "resources": {"requests": {"storage": wanted.size}},
+        }
+        return {"name": name, "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
+    if volume.csi is not None:
+        return {"name": name, "csi": dict(volume.csi)}
+    return {"name": name, "projected": dict(volume.projected or {})}
+
+
+def _files(given: str | Files, name: str) -> dict[str, Any]:
+    block = Files(name=given) if isinstance(given, str) else given
+    items = [{"key": key, "path": path} for key, path in block.items.items()]
+    return {
+        name: block.name,
+        **({"items": items} if items else {}),
+        **({"optional": True} if block.optional else {}),
+        **({"defaultMode": block.default_mode} if block.default_mode is not None else {}),
+    }
+
+
+def _env_from(sources: Sequence[EnvFrom]) -> list[dict[str, Any]]:
+    found = []
+    for each in sources:
+        field, name = ("secretRef", each.secret) if each.secret else ("configMapRef", each.config)
+        optional = {"optional": True} if each.optional else {}
+        found.append({**({"prefix": each.prefix} if each.prefix else {}), field: {"name": name, **optional}})
+    return found
+
+
+def _container(name: str, block: ExtraContainer) -> dict[str, Any]:
+    """Return a container of the spec, hardened like kaigen's own."""
+    policy = block.image.pull_policy if isinstance(block.image, ImageBlock) else None
+    mounts = [
+        _mount(volume, mount, None, read_only=False)
+        if isinstance(mount, str)
+        else _mount(volume, mount.path, mount.sub_path, read_only=mount.read_only)
+        for volume, mount in block.mounts.items()
+    ]
+    user = {} if block.run_as_user is None else {"runAsUser": block.run_as_user}
+    fields: dict[str, Any] = {
+        "imagePullPolicy": policy,
+        "command": block.command,
+        "args": block.args,
+        "env": plain_variables(block.env),
+        "envFrom": _env_from(block.env_from),
+        "volumeMounts": mounts,
+    }
+    return {
+        "name": name,
+        "image": image_ref(block.image),
+        **{key: value for key, value in fields.items() if value},
+        "resources": {
+            "requests": {"cpu": block.cpu, "memory": block.memory},
+            "limits": {"memory": block.memory},
+        },
+        "securityContext": {**user, **container_security(read_only=block.read_only_root_filesystem)},
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+    }
+
+
+def _sidecar(name: str, block: Sidecar) -> dict[str, Any]:
+    """Return a container that runs as long as the pod, and that a Job does not wait for."""
+    fields: dict[str, Any] = {
+        "ports": [{"name": port, "containerPort": number} for port, number in block.ports.items()],
+        "startupProbe": block.startup_probe,
+        "readinessProbe": block.readiness_probe,
+        "livenessProbe": block.liveness_probe,
+    }
+    return {
+        **_container(name, block),
+        "restartPolicy": "Always",
+        **{key: value for key, value in fields.items() if value},
+    }
