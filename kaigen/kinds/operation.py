@@ -25,6 +25,14 @@ class MetricsServer(Block):
         ObjectName | None,
         Meta(description="TriggerAuthentication of KEDA for the server, in the same namespace."),
     ] = None
+    auth_modes: Annotated[
+        list[Literal["apiKey", "basic", "bearer", "custom", "oauth", "tls"]],
+        Meta(
+            description="How KEDA uses the parameters of `triggerAuthentication`; required unless it is a pod "
+            "identity of a cloud.",
+            examples=[["bearer"]],
+        ),
+    ] = field(default_factory=list)
 
 
 class Autoscale(Block):

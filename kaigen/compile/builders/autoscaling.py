@@ -121,6 +121,13 @@ def _check_keda(autoscale: Autoscale) -> None:
         raise ProblemError(
             "KG0348", "KEDA needs the address of a Prometheus", ORIGIN, "add `prometheus: {address: …}`"
         )
+    if autoscale.prometheus.auth_modes and autoscale.prometheus.trigger_authentication is None:
+        raise ProblemError(
+            "KG0348",
+            "`authModes` has no effect without `triggerAuthentication`, which has the credentials",
+            (*ORIGIN, "prometheus", "authModes"),
+            "set `triggerAuthentication`, or leave `authModes` out",
+        )
     if autoscale.query is None:
         return
     if "metric" in set_fields(autoscale):

@@ -152,21 +152,23 @@ def _trigger(autoscaling: Autoscaling, kind: str) -> dict[str, Tree]:
     if query is None:
         pods = (Release(), f"-{_POD_SUFFIX[kind]}")
         query = Joined((f'sum({name}{{namespace="', Namespace(), '",pod=~"', *pods, f'"}}){scale}'))
-    trigger: dict[str, Tree] = {
-        "type": "prometheus",
-        "metadata": {
-            "serverAddress": settings.text(
-                "autoscaling.prometheus",
-                autoscale.prometheus.address,
-                "Address of the Prometheus server to query.",
-                origin=(*ORIGIN, "prometheus", "address"),
-            ),
-            "query": query,
-            "threshold": Text(value),
-        },
+    server = autoscale.prometheus
+    metadata: dict[str, Tree] = {
+        "serverAddress": settings.text(
+            "autoscaling.prometheus",
+            server.address,
+            "Address of the Prometheus server to query.",
+            origin=(*ORIGIN, "prometheus", "address"),
+        ),
+        "query": query,
+        "threshold": Text(value),
     }
-    if autoscale.prometheus.trigger_authentication:
-        trigger["authenticationRef"] = {"name": autoscale.prometheus.trigger_authentication}
+    # KEDA ignores the parameters of a TriggerAuthentication that no mode uses.
+    if server.auth_modes:
+        metadata["authModes"] = ",".join(server.auth_modes)
+    trigger: dict[str, Tree] = {"type": "prometheus", "metadata": metadata}
+    if server.trigger_authentication:
+        trigger["authenticationRef"] = {"name": server.trigger_authentication}
     return trigger
 
 

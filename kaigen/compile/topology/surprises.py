@@ -12,8 +12,9 @@ _SPEC: SpecPath = ("spec",)
 
 
 def warn_of_surprises(resolution: TopologyResolution, problems: Problems) -> None:
-    """Warn of a metric that nothing collects, and of nodes that the spec does not ask for."""
+    """Warn of metrics that nothing collects or nobody reaches, and of nodes that the spec does not ask for."""
     _warn_of_metrics(resolution, problems)
+    _warn_of_blocked_metrics(resolution, problems)
     _warn_of_nodes(resolution, problems)
 
 
@@ -29,6 +30,22 @@ def _warn_of_metrics(resolution: TopologyResolution, problems: Problems) -> None
             "collect it",
             (*_SPEC, "autoscale"),
             "set `monitoring: {}` for a PodMonitor, or configure Prometheus to collect it",
+        )
+
+
+def _warn_of_blocked_metrics(resolution: TopologyResolution, problems: Problems) -> None:
+    """Warn where the NetworkPolicy admits only pods of the app's namespace: Prometheus is rarely there."""
+    spec = resolution.spec
+    peers = spec.service.allow_from
+    if spec.monitoring is None or not peers:
+        return
+    if not any("namespaceSelector" in peer or "ipBlock" in peer for peer in peers):
+        problems.warning(
+            "KG0363",
+            "`allowFrom` admits only pods of this namespace, so a Prometheus in another one cannot read the metrics",
+            (*_SPEC, "service", "allowFrom"),
+            "add `namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}` with the namespace of "
+            "Prometheus",
         )
 
 

@@ -164,6 +164,13 @@ from tests.unit.compile.topologies import CONTAINER, CONTEXT, FOLDER, HUB, KEDA,
             {"model": "many", "autoscale": {"max": 2, "idleAfter": "2h"}},
             [("KG0348", "spec.autoscale.idleAfter")],
         ),
+        (
+            {
+                "model": "many",
+                "autoscale": {"max": 2, "prometheus": {"address": "http://p:9090", "authModes": ["basic"]}},
+            },
+            [("KG0348", "spec.autoscale.prometheus.authModes")],
+        ),
         ({**CONTAINER, "autoscale": {"max": 2}}, [("KG0348", "spec.autoscale")]),
         ({**CONTAINER, "autoscale": {"max": 2, "metric": "cache"}}, [("KG0348", "spec.autoscale.metric")]),
         (

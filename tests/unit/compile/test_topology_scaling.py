@@ -50,6 +50,23 @@ def test_keda_scales_to_zero_by_a_query() -> None:
     ]
 
 
+def test_keda_uses_the_credentials_of_a_trigger_authentication() -> None:
+    server = {"address": "http://p:9090", "triggerAuthentication": "login", "authModes": ["basic", "tls"]}
+    made = objects(topology(model="many", autoscale={"max": 2, "prometheus": server}), CONTEXT)
+    (trigger,) = made["ScaledObject"]["spec"]["triggers"]
+    assert trigger["metadata"]["authModes"] == "basic,tls"
+    assert trigger["authenticationRef"] == {"name": "login"}
+
+
+def test_the_metrics_are_on_the_port_that_the_policy_opens() -> None:
+    made = objects(topology(model="many", port=9000, monitoring={}), CONTEXT)
+    (rule,) = made["NetworkPolicy"]["spec"]["ingress"]
+    assert rule["ports"] == [{"port": 9000, "protocol": "TCP"}]
+    (port,) = made["Deployment"]["spec"]["template"]["spec"]["containers"][0]["ports"]
+    (endpoint,) = made["PodMonitor"]["spec"]["podMetricsEndpoints"]
+    assert (port["name"], port["containerPort"]) == (endpoint["port"], 9000)
+
+
 def test_keda_sums_the_engines_own_metric() -> None:
     spec = objects(topology(model="many", autoscale=KEDA), CONTEXT)["ScaledObject"]["spec"]
     query = spec["triggers"][0]["metadata"]["query"]

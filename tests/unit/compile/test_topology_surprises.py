@@ -30,6 +30,22 @@ def test_warns_of_a_scaler_whose_metric_nothing_collects(spec: dict[str, Any], w
 
 
 @pytest.mark.parametrize(
+    ("peer", "warned"),
+    [
+        ({"podSelector": {"matchLabels": {"app": "gateway"}}}, True),
+        ({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}, False),
+        ({"ipBlock": {"cidr": "10.0.0.0/8"}}, False),
+        (None, False),
+    ],
+)
+def test_warns_of_a_policy_that_keeps_prometheus_out(peer: dict[str, Any] | None, warned: bool) -> None:
+    service = {"allowFrom": [peer]} if peer else {}
+    expected = [("KG0363", "spec.service.allowFrom")] if warned else []
+    assert problem_paths(topology(model="many", service=service, monitoring={}), CONTEXT) == expected
+    assert problem_paths(topology(model="many", service=service), CONTEXT) == []
+
+
+@pytest.mark.parametrize(
     ("shape", "warned"),
     [
         ({}, True),
