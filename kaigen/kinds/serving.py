@@ -146,7 +146,7 @@ class AdapterVolume(Block):
 
 
 class Adapter(Choice):
-    """A LoRA adapter that is served with the base model, under its own name."""
+    """A LoRA adapter: vLLM serves it under its own name, kaigen's own server adds it to the model."""
 
     exactly_one: ClassVar[tuple[str, ...]] = ("model", "volume", "image", "huggingFace")
 
@@ -156,7 +156,7 @@ class Adapter(Choice):
             DNS_LABEL,
             min_length=1,
             max_length=50,
-            description="Model name of the adapter in requests.",
+            description="Name of the adapter, and with vLLM its model name in requests.",
             examples=["support"],
         ),
     ]
@@ -171,6 +171,12 @@ class Adapter(Choice):
         HuggingFace | None,
         Meta(
             description="A repository on the Hub that kaigen's downloader downloads before the engine starts."
+        ),
+    ] = None
+    strength: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(
+            description="Factor of the adapter's weights, from 0 to 1, in the sum with the model. Default: 1."
         ),
     ] = None
 

@@ -109,9 +109,9 @@ class TopologySpec(PodFields):
     trust_remote_code: Annotated[
         bool, Meta(description="Run code from the model's repository. Default: false.")
     ] = False
-    adapters: Annotated[
-        list[Adapter], Meta(max_length=100, description="LoRA adapters that are served with the model.")
-    ] = field(default_factory=list)
+    adapters: Annotated[list[Adapter], Meta(max_length=100, description="LoRA adapters of the model.")] = (
+        field(default_factory=list)
+    )
     env: Annotated[Env, Meta(description="Environment variables: a value, or its source.")] = field(
         default_factory=dict
     )

@@ -21,6 +21,7 @@ MANAGED_FLAGS: Mapping[str, str] = {
     "enable-lora": "adapters",
     "headless": "shape.nodes",
     "lora-modules": "adapters",
+    "merge-adapters": "adapters",
     "master-addr": "shape.nodes",
     "master-port": "shape.nodes",
     "max-model-len": "contextLength",

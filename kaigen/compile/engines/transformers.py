@@ -24,7 +24,7 @@ class Transformers(Engine):
     name = "transformers"
     ignored_fields: ClassVar[Mapping[str, str]] = {
         **MODEL_SERVER_HINTS,
-        **dict.fromkeys(("quantization", "adapters", "engine_version"), ONLY_VLLM),
+        **dict.fromkeys(("quantization", "engine_version"), ONLY_VLLM),
     }
     ignored_shape_fields = dict.fromkeys(PARALLEL_FIELDS, ONLY_VLLM)
     managed_flags = MANAGED_FLAGS
@@ -55,6 +55,7 @@ class Transformers(Engine):
             f"--served-model-name={launch.served_names[0]}",
             f"--port={spec.port}",
             *limit_arguments(spec),
+            *_merged(launch),
             f"--drain-timeout={seconds(spec.drain)}s",
             *([f"--api-key-file={KEY_FOLDER}/{spec.auth.key}"] if spec.auth else []),
         ]
@@ -79,3 +80,11 @@ class Transformers(Engine):
                 "secret": {"secretName": spec.auth.secret, "items": items, "defaultMode": 0o440},
             }
         ]
+
+
+def _merged(launch: Launch) -> list[Tree]:
+    """Return the flag of the adapters that become part of the model."""
+    folders = (adapter.reference.partition("=")[2] for adapter in launch.adapters)
+    strengths = ("" if each.strength is None else f"={each.strength:g}" for each in launch.spec.adapters)
+    given = ",".join(map("".join, zip(folders, strengths, strict=False)))
+    return [f"--merge-adapters={given}"] if given else []

@@ -19,6 +19,7 @@ from kaigen.compile.engines.vllm_flags import check_flags, list_flags
 from kaigen.compile.engines.vllm_parallelism import vllm_parallelism, vllm_version
 from kaigen.compile.expressions import Expr, Joined, Json, Tree
 from kaigen.compile.field_expressions import flags
+from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.serving import PulledModel
@@ -74,6 +75,14 @@ class Vllm(Engine):
     default_gpus = 1
     rendezvous_port = 29500
     cpu_resources = (4, 16)
+
+    def check(self, spec: TopologySpec, problems: Problems) -> None:
+        """Report strengths of adapters, which are served next to the model and not added to it."""
+        for index, adapter in enumerate(spec.adapters):
+            if adapter.strength is not None:
+                path = ("spec", "adapters", index, "strength")
+                hint = "leave it out: a request chooses the adapter by its name"
+                report_ignored_field(problems, "strength", path, f"on {self.label}", hint)
 
     def preset_flags(self, preset: Preset, *, own_image: bool) -> Mapping[str, Json]:
         """Return parsers, formats and further flags of a preset."""

@@ -247,14 +247,6 @@ def _dtype(
 
 def _adapters(draft: Draft, serving: Serving, runtime: Runtime, lowering: ResourceLowering) -> None:
     at: Path = (*serving.at, "adapters")
-    if serving.inference.adapters and runtime is not Runtime.VLLM:
-        lowering.error(
-            "KG0413",
-            "kaigen's server does not support adapters",
-            at,
-            "set the annotation `kaito.sh/runtime: vllm`",
-        )
-        return
     for index, adapter in enumerate(serving.inference.adapters):
         here = (*at, index)
         source = adapter.source
@@ -280,7 +272,9 @@ def _adapters(draft: Draft, serving: Serving, runtime: Runtime, lowering: Resour
                 "use `image` or `volumeSource`",
             )
             continue
-        if adapter.strength is not None and float(adapter.strength) != 1:
+        if adapter.strength is not None and runtime is not Runtime.VLLM:
+            found["strength"] = float(adapter.strength)
+        elif adapter.strength is not None and float(adapter.strength) != 1:
             lowering.unused(
                 (*here, "strength"),
                 "vLLM serves adapters at full strength, and KAITO rejects it with vLLM",
@@ -288,6 +282,7 @@ def _adapters(draft: Draft, serving: Serving, runtime: Runtime, lowering: Resour
         count = len(draft.get(("spec", "adapters")) or [])
         draft.add(("spec", "adapters"), [found], (*here, "source"))
         draft.origins["spec", "adapters", count, "name"] = (*here, "source", "name")
+        draft.origins["spec", "adapters", count, "strength"] = (*here, "strength")
 
 
 def claim_name(volume: dict[str, Any], at: Path, lowering: ResourceLowering) -> str | None:

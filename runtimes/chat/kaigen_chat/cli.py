@@ -35,6 +35,8 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
         if settings.await_marker is not None:
             folder.wait(settings.model, settings.await_marker, timeout=settings.await_timeout, say=say)
         folder.check(settings.model, trust_remote_code=settings.trust_remote_code)
+        for adapter in settings.merge_adapters:
+            folder.check_adapter(adapter.folder)
         # Before transformers is imported, which reads them then.
         os.environ["HF_HUB_OFFLINE"] = os.environ["TRANSFORMERS_OFFLINE"] = "1"
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

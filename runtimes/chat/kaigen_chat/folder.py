@@ -10,6 +10,8 @@ from pathlib import Path
 from kaigen_chat.errors import BadModel, NotComplete
 
 MARKER = Path(".kaigen") / "model.json"
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ANY = "any"
 
 # File names with which weights are pickled: loading one runs whatever code it brings.
@@ -40,6 +42,23 @@ def check(folder: Path, *, trust_remote_code: bool) -> None:
             f"{folder}/config.json asks to run Python code from the folder (auto_map). "
             "Read that code, then allow it with --trust-remote-code"
         )
+
+
+def check_adapter(folder: Path) -> None:
+    """Reject adapters that this server does not support.
+
+    Args:
+        folder: the adapter's folder.
+
+    Raises:
+        BadModel: with the one thing to do about it.
+    """
+    config = _json(folder / ADAPTER_CONFIG)
+    kind = config.get("peft_type")
+    if kind != "LORA":
+        raise BadModel(f"{folder} is an adapter of type {kind}: only LoRA adapters are supported")
+    if not (folder / ADAPTER_WEIGHTS).is_file():
+        raise BadModel(f"{folder} has no {ADAPTER_WEIGHTS}. Convert its weights to safetensors")
 
 
 def _check_weights(folder: Path, names: list[str]) -> None:

@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 
 import torch
@@ -68,6 +69,10 @@ class LanguageModel:
             )
         except (OSError, ValueError, KeyError, ImportError, AttributeError, RuntimeError) as error:
             raise BadModel(f"cannot load {settings.model}: {' '.join(str(error).split())}") from error
+        if settings.merge_adapters:
+            # peft takes a second to import.
+            adapters = import_module("kaigen_chat.adapters")
+            self._model = adapters.merge(self._model, settings.merge_adapters)
         self._model.eval().to(self.device)
         self._last_only = "logits_to_keep" in inspect.signature(self._model.forward).parameters
         # Names that are no variables but arguments; one of them is another template.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NoReturn, get_type_hints
+from typing import Annotated, NoReturn, TypeAlias, get_type_hints
 
 from kaigen_chat import __version__
 from kaigen_chat.errors import BadSettings
@@ -19,7 +19,7 @@ DTYPES = ("auto", "float32", "bfloat16", "float16")
 DEVICES = ("auto", "cpu", "cuda")
 LOG_LEVELS = ("warning", "info", "debug")
 
-Value = str | int | float | bool | Path | None
+Value: TypeAlias = "str | int | float | bool | Path | tuple[Adapter, ...] | None"
 
 _SIZE = re.compile(r"(\d+)\s*(Ki|Mi|Gi|k|M|G)?")
 _SIZES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
@@ -73,6 +73,37 @@ def _truth(text: str) -> bool:
     if text.lower() not in {"true", "false", "1", "0"}:
         raise ValueError(f"not true or false: {text!r}")
     return text.lower() in {"true", "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """A LoRA adapter to add to the model.
+
+    Attributes:
+        folder: its adapter_config.json and safetensors.
+        strength: factor of its weights, from 0 to 1.
+    """
+
+    folder: Path
+    strength: float
+
+
+def _strength(text: str) -> float:
+    try:
+        strength = float(text)
+    except ValueError:
+        strength = -1.0
+    if not 0 <= strength <= 1:
+        raise ValueError(f"not a strength from 0 to 1: {text!r}")
+    return strength
+
+
+def _adapters(text: str) -> tuple[Adapter, ...]:
+    found = []
+    for each in text.split(","):
+        folder, _, strength = each.partition("=")
+        found.append(Adapter(_path(folder), _strength(strength) if strength else 1.0))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +188,15 @@ class Settings:
         Path | None,
         Option(_path, "FILE", "keys, a line each, one of which clients must send", "none: open to all"),
     ] = None
+    merge_adapters: Annotated[
+        tuple[Adapter, ...],
+        Option(
+            _adapters,
+            "DIR[=STRENGTH],…",
+            "LoRA adapters to add to the model, each times its strength from 0 to 1",
+            "none",
+        ),
+    ] = ()
     trust_remote_code: Annotated[
         bool, Option(_truth, "", "run Python code that the model's folder brings", "refuse such a model")
     ] = False

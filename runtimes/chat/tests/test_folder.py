@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from kaigen_chat import folder
 from kaigen_chat.cli import main
-from kaigen_chat.errors import NotComplete
+from kaigen_chat.errors import BadModel, NotComplete
+from kaigen_chat.folder import check_adapter
 
 
 @pytest.fixture
@@ -160,3 +161,24 @@ def test_waiting_has_an_end(model: Path, capsys: pytest.CaptureFixture[str]) -> 
         folder.wait(model, "1d", timeout=0, say=lambda _: None)
     assert main(["--model", str(model), "--await-marker", "any", "--await-timeout", "0s"], {}) == 20
     assert "there is no marker yet" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "adapter_config.json is missing"),
+        ({"adapter_config.json": "{"}, "cannot read"),
+        ({"adapter_config.json": '{"peft_type": "IA3"}'}, "an adapter of type IA3: only LoRA"),
+        (
+            {"adapter_config.json": '{"peft_type": "LORA"}', "adapter_model.bin": ""},
+            "has no adapter_model.safetensors. Convert",
+        ),
+    ],
+)
+def test_an_adapter_that_cannot_be_loaded_is_rejected(
+    tmp_path: Path, files: dict[str, str], message: str
+) -> None:
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(BadModel, match=message):
+        check_adapter(tmp_path)

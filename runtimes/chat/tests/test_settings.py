@@ -9,7 +9,7 @@ import pytest
 from kaigen_chat import __version__
 from kaigen_chat.cli import main
 from kaigen_chat.errors import BadSettings
-from kaigen_chat.settings import Settings, flag, options, parser, read, read_keys, variable
+from kaigen_chat.settings import Adapter, Settings, flag, options, parser, read, read_keys, variable
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -37,6 +37,7 @@ def test_every_field_is_a_flag_and_a_variable() -> None:
         "threads": "2",
         "chat_template": "/t",
         "api_key_file": "/k",
+        "merge_adapters": "/a=0.5",
         "trust_remote_code": "true",
         "await_marker": "any",
         "await_timeout": "90s",
@@ -76,6 +77,8 @@ def test_a_flag_wins_over_the_environment_and_an_empty_variable_is_none() -> Non
         (["--model", "/m", "--drain-timeout", "soon"], {}, "--drain-timeout: not a time span: 'soon'"),
         (["--model", "/m"], {"KAIGEN_CHAT_TRUST_REMOTE_CODE": "maybe"}, "not true or false"),
         (["--model", " "], {}, "--model: must not be empty"),
+        (["--model", "/m", "--merge-adapters", "/a=2"], {}, "not a strength from 0 to 1: '2'"),
+        (["--model", "/m", "--merge-adapters", "/a,,"], {}, "--merge-adapters: must not be empty"),
         (["--modle", "/m"], {}, "unrecognized arguments: --modle /m"),
         (["--mod", "/m"], {}, "unrecognized arguments"),
         (["--api-key", "secret"], {}, "unrecognized arguments"),
@@ -134,3 +137,8 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_mistake_is_one_line_and_exit_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--port", "x", "--model", "/m"], {}) == 2
     assert capsys.readouterr().err == "error: --port: not a number from 0 to 65535: 'x'\n"
+
+
+def test_adapters_have_a_strength() -> None:
+    found = read(["--model", "/m", "--merge-adapters", "/a=0.25,/b,/c=0"], {}).merge_adapters
+    assert found == (Adapter(Path("/a"), 0.25), Adapter(Path("/b"), 1), Adapter(Path("/c"), 0))

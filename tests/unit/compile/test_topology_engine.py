@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.compile.specs import app, objects, pod, topology
+from kaigen.compile.problems import Problems
+from tests.unit.compile.specs import app, compiled, objects, pod, topology
 from tests.unit.compile.topologies import CONTEXT, args, env, group
 
 
@@ -121,3 +122,19 @@ def test_what_a_spec_leaves_open_follows_from_the_plan() -> None:
     assert container["resources"]["limits"]["nvidia.com/gpu"] == 8
     assert {"--tensor-parallel-size=8", "--pipeline-parallel-size=2"} <= set(container["args"])
     assert any("each GPU needs" in note.text for note in app(block, CONTEXT).notes)
+
+
+def test_kaigens_server_adds_adapters_to_the_model() -> None:
+    adapters = [{"name": "a", "model": "many", "strength": 0.25}, {"name": "b", "model": "many"}]
+    block = topology(model="many", engine="transformers", adapters=adapters)
+    assert "--merge-adapters=/adapters/a=0.25,/adapters/b" in args(block)
+
+
+def test_a_strength_has_no_effect_on_vllm() -> None:
+    problems = Problems()
+    compiled(
+        topology(model="many", adapters=[{"name": "a", "model": "many", "strength": 1}]), CONTEXT, problems
+    )
+    assert [(item.code, item.path) for item in problems.items] == [
+        ("KG0340", ("spec", "adapters", 0, "strength"))
+    ]

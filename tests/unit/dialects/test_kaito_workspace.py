@@ -566,6 +566,16 @@ def test_the_strength_of_an_adapter_is_reported_as_ignored() -> None:
     assert warnings(preset("phi-4", adapters=[full])) == []
 
 
+def test_the_transformers_runtime_adds_adapters_to_the_model() -> None:
+    half = adapter("a", image="registry.example/a:1") | {"strength": "0.5"}
+    document = preset("phi-4", adapters=[half, adapter("b", image="registry.example/b:1")])
+    document["metadata"].setdefault("annotations", {})["kaito.sh/runtime"] = "transformers"
+    args = pod(document)["containers"][0]["args"]
+    assert [argument for argument in args if "adapter" in argument] == [
+        "--merge-adapters=/adapters/a=0.5,/adapters/b"
+    ]
+
+
 def test_nodes_that_are_made_carry_the_labels_that_are_selected_by() -> None:
     """Karpenter makes no node for a pod that asks for a label which its pool does not have."""
     selector = {"matchLabels": {"pool": "gpu", "topology.kubernetes.io/zone": "a-1"}}
