@@ -1,5 +1,5 @@
-"""Generate schemas/ from the kinds, docs/cli.md from --help, docs/diagnostics.md from the codes, docs/proven.md, and a
-list in docs/dialects.md.
+"""Generate schemas/ from the kinds, docs/cli.md from --help, docs/diagnostics.md from the codes, docs/proven.md, a
+list in docs/dialects.md, and the pictures of the README.
 
 `make docs` runs this; a test compares the committed files with its output.
 """
@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from tools import kaito_differences, proven
+from tools import kaito_differences, pictures, proven
 
 ROOT = Path(__file__).parent.parent
 
@@ -69,6 +69,7 @@ def generated_files() -> dict[str, str]:
         "docs/diagnostics.md": diagnostics_page(),
         "docs/proven.md": proven.page(),
         kaito_differences.PAGE: kaito_differences.page(),
+        **pictures.picture_files(),
     }
 
 

@@ -21,9 +21,13 @@ def main() -> int:
 Where to look:
 
   {DEMO}/kaigen.yaml               three environments on two clusters, for Argo CD and Flux
+  {DEMO}/specs/chat.yaml           vLLM that serves a model
+  {DEMO}/specs/workspace.yaml      a resource of KAITO, served by the same engine
   {DEMO}/specs/finetune-job.yaml   a resource of AI Operator, copied from its README
   {DEMO}/specs/qwen.yaml           the same work in kaigen's kinds: the weights …
   {DEMO}/specs/finetune.yaml       … and the training that waits for them
+  {rendered}/dev/ml-dev/chat/manifests/deployment.yaml
+                                        probes, drain, limits, the gate that waits for the weights
   {rendered}/dev/ml-dev/finetune/manifests/job.yaml
                                         the gate (an init container), the hash in the name, the hardened pod
   {rendered}/dev/ml-dev/finetune/chart/values.yaml
@@ -41,10 +45,11 @@ Commands to try:
   kaigen diff                           show the effect: a new run, and why
   kaigen render --check                 report that the tree is stale: exit code 1
   kaigen render                         update the tree; git diff shows the lines
-  kaigen graph --env prod               draw the dependencies as Mermaid
+  kaigen graph --env prod -o apps.html  draw the dependencies as a page; .svg, .png and .mmd, too
   kaigen secrets --env prod             list the Secrets the apps expect
-  kaigen plan --preset phi-4            list the GPUs that fit a model, with the calculation
+  kaigen plan workspace-phi-4-mini      compute the GPUs that fit a model
   kaigen explain Job.spec.output        explain a field
+  kaigen explain chat --env prod        show the spec of an app, with the origin of each value
   kaigen init ../my-repository          create a new repository
 """
     )

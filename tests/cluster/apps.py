@@ -25,15 +25,16 @@ _DEMO = EXAMPLES / "demo"
 
 
 def demo(namespace: str) -> dict[str, Compiled]:
-    """The demo repository's apps by name, for another namespace."""
+    """The demo repository's Models and Jobs by name, for another namespace."""
     config = structs.replace(load_config(_DEMO), namespace=namespace)
-    return _by_name(compile_specs(load_specs((), config), config))
+    apps = _by_name(compile_specs(load_specs((), config), config))
+    return {name: apps[name] for name in demo_specs()}
 
 
 def demo_specs() -> dict[str, Object]:
-    """The demo's specs as they were written, by name."""
+    """The demo's Models and Jobs as they were written, by name."""
     specs = [yaml.safe_load(file.read_text()) for file in sorted((_DEMO / "specs").glob("*.yaml"))]
-    return {spec["metadata"]["name"]: spec for spec in specs}
+    return {spec["metadata"]["name"]: spec for spec in specs if spec["kind"] in ("Job", "Model")}
 
 
 def case(found: Case, namespace: str) -> dict[str, Compiled]:

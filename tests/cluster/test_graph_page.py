@@ -91,7 +91,7 @@ def test_a_reader_searches_clicks_and_sees_the_manifest_and_the_line_of_the_spec
     chrome: Chrome, demo_page: Path
 ) -> None:
     open_page(chrome, demo_page)
-    assert len(texts(chrome, "#list .app-item")) == 3
+    assert len(texts(chrome, "#list .app-item")) == 5
     search(chrome, "claim qwen")
     assert texts(chrome, "#list .object-item .who") == ["qwen-weights"]
     assert texts(chrome, "#count") == ["0 apps, 1 object"]
@@ -242,13 +242,16 @@ def test_mermaid_draws_the_demo(mermaid: Chrome) -> None:
     graph = graph_of(DEMO)
     found = drawn(mermaid, graph)
     names = {f"{node.kind}{node.name}" for app in graph.apps for node in app.objects} | {
-        "Secrethf-tokennot in Git"
+        "Secretchat-keynot in Git",
+        "Secrethf-tokennot in Git",
     }
     assert set(found["nodes"]) == names
     assert set(found["apps"]) == {
+        "ml/chat (Topology)",
         "ml/qwen (Model)",
         "ml/finetune (Job)",
         "ml/finetune-job (Job of ai.re-cinq.com/v1)",
+        "ml/workspace-phi-4-mini (Workspace of kaito.sh/v1beta1)",
     }
     assert found["edges"] == len(graph.edges)
 

@@ -130,9 +130,11 @@ def test_a_published_chart_renders_as_the_tree_does(
 ) -> None:
     results = publish("--charts", place)
     assert {item["name"]: item["status"] for item in results} == {
+        "chat": "published",
         "finetune": "published",
         "finetune-job": "published",
         "qwen": "published",
+        "workspace-phi-4-mini": "published",
     }
     assert run(["-q", "render", "--env", "prod", "-o", str(tmp_path / "tree")]) == 0
     for item in results:
@@ -194,8 +196,8 @@ def test_the_same_content_has_the_same_digest_and_is_pushed_once(
     commit(repository, "of no matter")
     again = publish("--charts", place)
     elsewhere = publish("--charts", f"{place}-2")
-    assert [item["status"] for item in again] == ["unchanged"] * 3
-    assert [item["status"] for item in elsewhere] == ["published"] * 3
+    assert [item["status"] for item in again] == ["unchanged"] * 5
+    assert [item["status"] for item in elsewhere] == ["published"] * 5
     assert (
         [item["digest"] for item in first]
         == [item["digest"] for item in again]

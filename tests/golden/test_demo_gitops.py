@@ -40,7 +40,7 @@ def test_there_are_three_environments_in_both_forms_for_both_controllers() -> No
     for environment in ENVIRONMENTS:
         for part in ("_argocd/bootstrap", "_argocd/apps", "_flux/bootstrap", "_flux/apps", "_flux/tenants"):
             assert f"{environment}/{part}" in FOLDERS
-    assert len(CHARTS) == 9
+    assert len(CHARTS) == 15
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

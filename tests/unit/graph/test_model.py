@@ -51,15 +51,19 @@ def test_each_reference_is_an_edge(demo: Graph) -> None:
 
 def test_a_waiting_container_has_an_edge_to_the_job_that_writes_the_marker(demo: Graph) -> None:
     waits = {edge for edge in edges(demo) if edge[1] == "waits for"}
-    assert waits == {("ml/finetune/job", "waits for", "ml/qwen/job")}
+    assert waits == {
+        ("ml/chat/deployment", "waits for", "ml/qwen/job"),
+        ("ml/finetune/job", "waits for", "ml/qwen/job"),
+    }
 
 
 def test_a_secret_that_no_app_makes_is_external(demo: Graph) -> None:
     assert [(node.kind, node.namespace, node.name) for node in demo.externals] == [
-        ("Secret", "ml", "hf-token")
+        ("Secret", "ml", "chat-key"),
+        ("Secret", "ml", "hf-token"),
     ]
     readers = {
-        source for source, how, target in edges(demo) if target == demo.externals[0].id and how == "reads"
+        source for source, how, target in edges(demo) if target == demo.externals[1].id and how == "reads"
     }
     assert readers == {"ml/qwen/job", "ml/finetune-job/job"}
 
