@@ -72,7 +72,7 @@ def test_the_python_example_of_the_readme_runs(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    printed = done.stdout.split("---\n")[1].splitlines()
+    printed = done.stdout.split("---\n")[1].strip().splitlines()
     assert [line.split(" ")[0] for line in printed] == ["evaluate", "qwen"]
     assert "'Job'" in printed[0]
     assert not (tmp_path / "rendered").exists()
@@ -97,11 +97,19 @@ def test_the_python_examples_of_the_library_page_run(tmp_path: Path, monkeypatch
 def test_the_specs_of_the_readme_render_without_a_warning(tmp_path: Path) -> None:
     from kaigen import compile_specs, load_specs
 
-    (block,) = code_blocks("README.md", "yaml")
+    written, _, block = code_blocks("README.md", "yaml")
+    assert written in (ROOT / "examples/demo/specs/chat.yaml").read_text(encoding="utf-8")
     (tmp_path / "ai.yaml").write_text(block, encoding="utf-8")
     compilation = compile_specs(load_specs([str(tmp_path)]))
     assert [item.message for item in compilation.diagnostics] == []
     assert [item.app.kind for item in compilation.apps] == ["Topology", "Job", "Model"]
+
+
+def test_the_result_in_the_readme_is_that_of_the_demo() -> None:
+    _, excerpt, _ = code_blocks("README.md", "yaml")
+    manifest = ROOT / "examples/demo/rendered/dev/ml-dev/chat/manifests/deployment.yaml"
+    lines = iter(manifest.read_text(encoding="utf-8").splitlines())
+    assert [line for line in excerpt.splitlines() if line not in lines] == []
 
 
 SPEC_BLOCKS = [
