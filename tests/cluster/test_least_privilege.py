@@ -54,7 +54,7 @@ def is_refused(client: Client, method: str, path: str, body: Object | None = Non
     return False
 
 
-def test_the_downloader_can_write_its_facts_and_nothing_else(
+def test_the_downloader_can_write_its_facts_and_list_pods_and_nothing_else(
     plane: Plane, namespace: str, tmp_path: Path
 ) -> None:
     item = demo(namespace)["qwen"]
@@ -67,6 +67,9 @@ def test_the_downloader_can_write_its_facts_and_nothing_else(
     (container,) = pod["spec"]["containers"]
     env = variables(container, pod) | account_variables(plane, namespace, account, tmp_path / "account")
     mark = plane.audit.mark()
+    # A revision that an earlier run did not complete: it is removed unless a pod reads it.
+    (tmp_path / "model" / ".kaigen").mkdir(parents=True)
+    (tmp_path / "model" / ".kaigen" / "revisions.json").write_text('["0123456789abcdef"]')
 
     with hub_of(container) as hub:
 
@@ -103,7 +106,9 @@ def test_the_downloader_can_write_its_facts_and_nothing_else(
     assert is_refused(client, "GET", client.path("v1/Secret", namespace=namespace))
     assert is_refused(client, "GET", client.path("v1/Secret", "hf-token", namespace))
     assert is_refused(client, "GET", client.path(JOB, job["metadata"]["name"], namespace))
-    assert is_refused(client, "GET", client.path(POD, namespace=namespace))
+    assert is_refused(client, "GET", client.path(POD, pod["metadata"]["name"], namespace))
+    assert is_refused(client, "DELETE", client.path(POD, pod["metadata"]["name"], namespace))
+    assert is_refused(client, "GET", client.path(POD, namespace="default"))
     elsewhere = client.path(CONFIG_MAP, namespace="default")
     assert is_refused(
         client, "POST", elsewhere, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}}
