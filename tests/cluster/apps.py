@@ -16,6 +16,7 @@ from kaigen.pipeline.run import compile_specs
 from tests.cases import EXAMPLES, Case
 from tests.cluster import world
 from tests.cluster.client import Object
+from tests.cluster.images import BASE
 from tests.cluster.plane import Plane
 
 JOB = "batch/v1/Job"
@@ -40,6 +41,16 @@ def demo_specs() -> dict[str, Object]:
 def case(found: Case, namespace: str) -> dict[str, Compiled]:
     """The apps of a case by name; those whose spec names no namespace go to this one."""
     return _by_name(replace(found, config=structs.replace(found.config, namespace=namespace)).compile())
+
+
+def spec(kind: str, name: str, **fields: object) -> Object:
+    """Return a spec of one of kaigen's kinds."""
+    return {
+        "apiVersion": "kaigen.dev/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": fields,
+    }
 
 
 def compiled(
@@ -92,3 +103,17 @@ def find(item: Compiled, kind: str) -> Object:
     """The only object of a kind in an app."""
     (body,) = [found.body for found in item.objects if found.body["kind"] == kind]
     return body
+
+
+def client_pod(code: str) -> Object:
+    """A pod that runs Python and ends."""
+    container = {
+        "name": "client",
+        "image": BASE,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python", "-c", code],
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    security = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
+    body = {"restartPolicy": "Never", "securityContext": security, "containers": [container]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "client-"}, "spec": body}

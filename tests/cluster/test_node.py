@@ -12,22 +12,13 @@ import pytest
 from kaigen.pipeline.result import Compiled
 from runtimes.downloader.tests.hub import COMMIT, REPO, Hub
 from tests.cases import write_chart
-from tests.cluster.apps import JOB, POD, compiled, job_name
+from tests.cluster.apps import JOB, POD, client_pod, compiled, job_name, spec
 from tests.cluster.client import Object, is_true
 from tests.cluster.images import BASE
 from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
 
 WEIGHTS = b"weights " * 200_000
-
-
-def spec(kind: str, name: str, **fields: object) -> Object:
-    return {
-        "apiVersion": "kaigen.dev/v1alpha1",
-        "kind": kind,
-        "metadata": {"name": name},
-        "spec": fields,
-    }
 
 
 def chain(hub: Hub) -> list[Object]:
@@ -68,20 +59,6 @@ def install(node: Node, apps: dict[str, Compiled], form: str, folder: Path) -> N
         else:
             chart = write_chart(folder, app)
             node.run("helm", "install", name, str(chart), "--namespace", app.app.namespace)
-
-
-def client_pod(code: str) -> Object:
-    """A pod that runs Python and ends."""
-    container = {
-        "name": "client",
-        "image": BASE,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["python", "-c", code],
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-    }
-    security = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
-    body = {"restartPolicy": "Never", "securityContext": security, "containers": [container]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "client-"}, "spec": body}
 
 
 def run_client(node: Node, namespace: str, code: str) -> str:

@@ -13,7 +13,7 @@ import pytest
 
 from kaigen.pipeline.result import Compiled
 from runtimes.downloader.tests.hub import COMMIT, REPO, Hub
-from tests.cluster.apps import JOB, POD, compiled, job_name
+from tests.cluster.apps import JOB, POD, compiled, job_name, spec
 from tests.cluster.argocd import ArgoCD
 from tests.cluster.client import Object, is_true
 from tests.cluster.git import Repository
@@ -21,7 +21,7 @@ from tests.cluster.images import BASE
 from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
 from tests.cluster.team import ARGOCD, Team, bootstrap_argocd, remove_applications, wait_application
-from tests.cluster.test_node import WEIGHTS, install, spec
+from tests.cluster.test_node import WEIGHTS, install
 from tests.cluster.traefik import CLASS, Traefik
 
 DEPLOYMENT = "apps/v1/Deployment"

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 from runtimes.downloader.tests.hub import COMMIT, REPO, Hub
-from tests.cluster.apps import JOB, POD, compiled
+from tests.cluster.apps import JOB, POD, compiled, spec
 from tests.cluster.client import Object, is_true
 from tests.cluster.images import BASE
 from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
-from tests.cluster.test_node import spec
 
 SMALL = {"cpu": "100m", "memory": "64Mi"}
 

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.apps import POD, compiled
+from tests.cluster.apps import POD, compiled, spec
 from tests.cluster.client import Object
 from tests.cluster.group_controllers import GroupControllers
 from tests.cluster.images import BASE, build_from
 from tests.cluster.network import connect
 from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
-from tests.cluster.test_node import spec
 
 IMAGE = "kaigen.test/stand-in:1"
 DRAIN = 120

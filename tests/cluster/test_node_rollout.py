@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.apps import POD, compiled
+from tests.cluster.apps import POD, client_pod, compiled, spec
 from tests.cluster.client import Object, is_true
 from tests.cluster.images import BASE
 from tests.cluster.node import NAME, Node
 from tests.cluster.processes import wait_until
-from tests.cluster.test_node import client_pod, spec
 
 DEPLOYMENT = "apps/v1/Deployment"
 SERVER = """

@@ -10,13 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.apps import JOB, POD, compiled
+from tests.cluster.apps import JOB, POD, compiled, spec
 from tests.cluster.client import Object, is_true
 from tests.cluster.group_controllers import GroupControllers
 from tests.cluster.images import default_image
 from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
-from tests.cluster.test_node import spec
 from tests.cluster.vllm_image import vllm_image
 
 JOB_SET = "jobset.x-k8s.io/v1alpha2/JobSet"

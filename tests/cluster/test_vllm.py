@@ -1,10 +1,17 @@
-"""The real vLLM behind what kaigen renders: probes, API key, served names, LoRA adapters."""
+"""The real vLLM behind what kaigen renders: probes, API key, served names, LoRA adapters, streams after SIGTERM."""
 
 from __future__ import annotations
 
+import http.client
 import json
+import os
 import re
+import subprocess
+import threading
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,14 +19,17 @@ import pytest
 from kaigen.catalog.json_tables import load_table
 from kaigen.catalog.vllm_flags import first_name
 from kaigen.pipeline.result import Compiled
-from runtimes.downloader.tests.hub import COMMIT, REPO, Hub
-from tests.cluster.apps import compiled, find
+from runtimes.downloader.tests.hub import Hub
+from tests.cluster.apps import POD, client_pod, compiled, find, spec
 from tests.cluster.client import Object
 from tests.cluster.images import default_image
+from tests.cluster.network import connect
 from tests.cluster.node import Node
-from tests.cluster.test_node import client_pod, run_client, run_pod, spec
+from tests.cluster.processes import wait_until
+from tests.cluster.test_node import run_client, run_pod
 from tests.cluster.test_node_rollout import ready_pods
 from tests.cluster.tiny_llama import Files, adapter_files, base_files
+from tests.cluster.vllm_app import model, start_hub
 from tests.cluster.vllm_image import vllm_image
 from tests.rendered_flags import command_lines
 from tools import vllm_parser
@@ -27,6 +37,7 @@ from tools import vllm_parser
 DEPLOYMENT = "apps/v1/Deployment"
 KEY = "not-a-secret"
 NAMESPACE = "vllm"
+CONCURRENCY = 4
 CLIENT = """
 import json, urllib.error, urllib.request
 def ask(path, body=None, key=None):
@@ -66,17 +77,8 @@ def code(body: str, **names: object) -> str:
     )
 
 
-def model(name: str, hub: Hub) -> Object:
-    return spec(
-        "Model",
-        name,
-        source={"huggingFace": {"repo": REPO, "revision": COMMIT, "endpoint": hub.url}},
-        store={"volume": {"size": "1Gi", "accessModes": ["ReadWriteMany"], "storageClassName": "local-path"}},
-    )
-
-
 def topology() -> Object:
-    """vLLM on a CPU, with a key and two adapters."""
+    """vLLM on a CPU, with a key and two adapters. Requests have 2 s until SIGTERM, and 20 s after it."""
     fields: dict[str, Any] = {
         "model": "tiny",
         "servedNames": ["tiny", "small"],
@@ -85,7 +87,8 @@ def topology() -> Object:
         "resources": {"gpus": 0, "cpu": "100m", "memory": "6Gi"},
         "env": {"VLLM_CPU_KVCACHE_SPACE": "1"},
         "engineArgs": {"enforce-eager": True},
-        "concurrency": 4,
+        "concurrency": CONCURRENCY,
+        "drain": "2s",
     }
     return spec("Topology", "chat", **fields)
 
@@ -93,18 +96,12 @@ def topology() -> Object:
 @pytest.fixture(scope="module")
 def hubs(node: Node) -> Iterator[Mapping[str, Hub]]:
     """A Hub for the model and for each adapter, which pods reach as `hub.test`."""
-    node.name_host("hub.test")
     contents: Mapping[str, Files] = {
         "tiny": base_files(context=32768),
         "north": adapter_files(2),
         "south": adapter_files(3),
     }
-    serving = {}
-    for name, files in contents.items():
-        with node.network.entered():
-            serving[name] = Hub(host=node.network.host, name="hub.test").__enter__()
-        for path, data in files.items():
-            serving[name].add(path, data)
+    serving = {name: start_hub(node, files) for name, files in contents.items()}
     yield serving
     for hub in serving.values():
         hub.__exit__()
@@ -211,3 +208,85 @@ def test_its_parser_has_the_flags_of_the_table_and_accepts_what_kaigen_renders(
         if span["first"] <= place <= span["last"]
     }
     assert {first_name(row["names"]): row for row in rows} == known
+
+
+class Stream(threading.Thread):
+    """A streamed answer of a pod, read in the background.
+
+    Attributes:
+        chunks: when each chunk arrived.
+        finished: the reason that the last chunk gives; empty without one.
+    """
+
+    def __init__(self, node: Node, address: str, tokens: int) -> None:
+        super().__init__()
+        self.chunks: list[float] = []
+        self.finished = ""
+        self._tokens = tokens
+        self._connection = http.client.HTTPConnection(address, timeout=120)
+        self._connection.sock = connect(node.network, (address, 8000), 10)
+        self.start()
+
+    def run(self) -> None:
+        """Read until the end, or until the connection is lost."""
+        message = {"role": "user", "content": "Hello"}
+        body = {"model": "tiny", "messages": [message], "stream": True, "ignore_eos": True}
+        body["max_tokens"] = self._tokens
+        headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+        try:
+            self._connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+            for line in self._connection.getresponse():
+                if line.startswith(b"data: {") and (choices := json.loads(line[6:]).get("choices")):
+                    self.chunks.append(time.monotonic())
+                    self.finished = choices[0]["finish_reason"] or self.finished
+        except (OSError, http.client.HTTPException):
+            self.finished = ""
+        finally:
+            self._connection.close()
+
+
+def tokens_per_second(node: Node, address: str) -> float:
+    """Return how fast each of as many streams as vLLM runs at a time is."""
+    tokens = 200
+    started = time.monotonic()
+    streams = [Stream(node, address, tokens) for _ in range(CONCURRENCY)]
+    for each in streams:
+        each.join()
+    return tokens / (time.monotonic() - started)
+
+
+@contextmanager
+def followed_log(node: Node, pod: str) -> Iterator[Path]:
+    """Write what a pod prints from now on to a file, until the pod is gone."""
+    file = node.folder / f"{pod}.log"
+    command = ["logs", "--follow", "--since=1s", "--namespace", NAMESPACE, pod]
+    argv = node.network.command([str(node.program("kubectl")), *command])
+    env = os.environ | {"KUBECONFIG": str(node.kubeconfig)}
+    with file.open("w") as out, subprocess.Popen(argv, stdout=out, env=env) as process:
+        try:
+            yield file
+            process.wait(timeout=30)
+        finally:
+            process.kill()
+
+
+def test_streams_finish_after_sigterm_or_do_not_claim_to(node: Node, chat: Compiled) -> None:
+    (pod,) = ready_pods(node, NAMESPACE, "chat")
+    name, address = pod["metadata"]["name"], pod["status"]["podIP"]
+    rate = tokens_per_second(node, address)
+    # SIGTERM comes after 2 s, and vLLM stops after 22 s.
+    short = [Stream(node, address, tokens=int(10 * rate)) for _ in range(CONCURRENCY - 1)]
+    long = Stream(node, address, tokens=30000)
+    wait_until(lambda: all(each.chunks for each in (*short, long)), "all stream")
+    with followed_log(node, name) as log:
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        node.client.request("POST", node.client.path(POD, name, NAMESPACE, "eviction"), eviction)
+        for each in (*short, long):
+            each.join()
+        node.client.wait_gone(POD, name, NAMESPACE)
+    printed = log.read_text()
+    assert f"draining in-flight requests count={CONCURRENCY}" in printed
+    assert [each.finished for each in short] == ["length"] * len(short)
+    assert long.finished not in {"length", "stop"}
+    # vLLM ended by itself, before the kubelet would have killed it.
+    assert "Application shutdown complete" in printed
