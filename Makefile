@@ -8,12 +8,12 @@ VENV = .venv
 PY = $(VENV)/bin/python
 CHAT = runtimes/chat/.venv
 ARGS =
-ENGINE = tests/cluster/test_vllm.py tests/cluster/test_training.py
+ENGINE = tests/cluster/test_vllm.py tests/cluster/test_vllm_load.py tests/cluster/test_training.py
 
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo test test-chat test-cluster test-engine cluster-tools cluster-up cluster-down bench bench-chat bench-cluster lint format docs coverage mutants lock clean
+.PHONY: help demo test test-chat test-cluster test-engine cluster-tools cluster-up cluster-down bench bench-chat bench-cluster bench-serving lint format docs coverage mutants lock clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
@@ -33,7 +33,7 @@ test-chat: $(CHAT)/.done ## Run the chat server's tests, which need PyTorch (5 G
 test-cluster: cluster-tools ## Run the tests on a real control plane, built from Go modules
 	$(PY) -m pytest tests/cluster $(ENGINE:%=--ignore=%) -n 2 --dist loadfile $(ARGS)
 
-test-engine: cluster-tools ## Run the tests of vLLM and PyTorch on a real node (10 minutes, and 5 to build their image)
+test-engine: cluster-tools ## Run the tests of vLLM and PyTorch on a real node (20 minutes, and 5 to build their image)
 	$(PY) -m pytest $(ENGINE) $(ARGS)
 
 cluster-tools: $(VENV)/.dev ## Build the control plane's programs, once
@@ -54,6 +54,9 @@ bench-chat: $(CHAT)/.bench ## Compare the speed of the chat server with its peer
 
 bench-cluster: cluster-tools ## Measure the load of 500 apps on a cluster
 	$(PY) -m benchmarks.cluster $(ARGS)
+
+bench-serving: cluster-tools ## Ask vLLM for ten minutes while it is rolled out, drained, scaled up and killed
+	$(PY) -m benchmarks.serving $(ARGS)
 
 lint: $(VENV)/.dev ## Check style, types and YAML (runs every check, then reports failures)
 	@failed=; \

@@ -1,0 +1,25 @@
+"""What `benchmarks/serving.py` measures in ten minutes, each disturbance once: only a lost replica loses requests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.serving import DISTURBANCES, as_text, measure
+from tests.cluster.node import Node
+from tests.cluster.traefik import Traefik
+
+
+@pytest.mark.ran("Deployment", "Service", "PodDisruptionBudget", by="node")
+@pytest.mark.ran("Gateway", "HTTPRoute", by=("node", "traefik"))
+def test_requests_are_lost_only_with_their_replica(
+    node: Node, traefik: Traefik, node_namespace: str, tmp_path: Path
+) -> None:
+    result = measure(node, tmp_path, node_namespace, 0)
+    print(as_text(result))
+    assert [each.name for each in result.disturbances] == [name for name, _ in DISTURBANCES]
+    for disturbance in result.disturbances:
+        seen = {request.client for request in result.requests if disturbance.overlaps(request)}
+        assert seen == {request.client for request in result.requests}, disturbance.name
+    assert result.unexcused() == []
