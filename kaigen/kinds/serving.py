@@ -83,10 +83,22 @@ class JobOutput(Block):
     ] = None
 
 
+class ExistingVolume(Block):
+    """A folder of an existing volume."""
+
+    claim_name: Annotated[
+        ObjectName, Meta(description="Name of the PersistentVolumeClaim.", examples=["models"])
+    ]
+    path: Annotated[
+        Annotated[str, text(RELATIVE_PATH, max_length=1024)] | None,
+        Meta(description="Folder in the volume. Default: its root.", examples=["qwen/v3"]),
+    ] = None
+
+
 class ServedModel(Choice):
     """Source of the served weights."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = ("name", "huggingFace", "image", "job", "folder")
+    exactly_one: ClassVar[tuple[str, ...]] = ("name", "huggingFace", "image", "job", "volume", "folder")
 
     name: Annotated[
         AppName | None,
@@ -108,6 +120,12 @@ class ServedModel(Choice):
             "completed."
         ),
     ] = None
+    volume: Annotated[
+        ExistingVolume | None,
+        Meta(
+            description="Weights that are in an existing volume; mounted read-only. Nothing waits for them."
+        ),
+    ] = None
     folder: Annotated[
         MountPath | None,
         Meta(
@@ -117,9 +135,7 @@ class ServedModel(Choice):
     ] = None
     mount_path: Annotated[
         MountPath | None,
-        Meta(
-            description="Folder of the weights of `name`, `image` or `job` in the container. Default: `/model`."
-        ),
+        Meta(description="Folder of the weights of `name`, `image`, `job` or `volume`. Default: `/model`."),
     ] = None
     facts: Annotated[
         Facts | None,
@@ -131,18 +147,6 @@ class ServedModel(Choice):
 
 
 ServedModelRef = AppName | ServedModel
-
-
-class AdapterVolume(Block):
-    """A folder of an existing volume."""
-
-    claim_name: Annotated[
-        ObjectName, Meta(description="Name of the PersistentVolumeClaim.", examples=["adapters"])
-    ]
-    path: Annotated[
-        Annotated[str, text(RELATIVE_PATH, max_length=1024)] | None,
-        Meta(description="Folder in the volume. Default: its root.", examples=["support/v3"]),
-    ] = None
 
 
 class Adapter(Choice):
@@ -163,7 +167,7 @@ class Adapter(Choice):
     model: Annotated[AppName | None, Meta(description="A Model in the same namespace with the adapter.")] = (
         None
     )
-    volume: Annotated[AdapterVolume | None, Meta(description="A folder of an existing volume.")] = None
+    volume: Annotated[ExistingVolume | None, Meta(description="A folder of an existing volume.")] = None
     image: Annotated[
         ImageVolume | None, Meta(description="An OCI image with the adapter, mounted as a volume.")
     ] = None

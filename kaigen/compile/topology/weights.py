@@ -36,7 +36,7 @@ from kaigen.kinds.base import TokenSecret
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import HuggingFace, Source, Transfer
 from kaigen.kinds.compat import Folders
-from kaigen.kinds.serving import JobOutput, PulledModel, ServedModel
+from kaigen.kinds.serving import ExistingVolume, JobOutput, PulledModel, ServedModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.kubernetes.quantities import units
 
@@ -186,6 +186,8 @@ def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problem
         )
     if use.job is not None:
         return _from_job(use.job, folder, (*at, "job"), consumer, problems)
+    if use.volume is not None:
+        return _from_volume(use.volume, folder, (*at, "volume"))
     if use.folder is not None:
         return Weights(reference=use.folder, source="image")
     assert use.hugging_face is not None
@@ -256,6 +258,26 @@ def _from_job(use: JobOutput, folder: str, at: SpecPath, consumer: Consumer, pro
         volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
         source="volume",
         size=units(volume.size) or 0,
+    )
+
+
+def _from_volume(use: ExistingVolume, folder: str, at: SpecPath) -> Weights:
+    """Return weights that are in an existing volume.
+
+    It may be a volume of one node, so a rollout stops the old pod before the new one needs the volume elsewhere.
+    """
+    claimed = settings.text(
+        "model.claimName",
+        use.claim_name,
+        "PersistentVolumeClaim with the weights.",
+        origin=(*at, "claimName"),
+    )
+    return Weights(
+        reference=folder,
+        mounts=[read_only_mount("model", folder, use.path)],
+        volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
+        source="volume",
+        pinned=True,
     )
 
 

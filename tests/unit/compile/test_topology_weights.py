@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kaigen.compile.context import SpecIndex
 from kaigen.kinds.block import read_block
 from kaigen.kinds.job import Job
-from tests.unit.compile.specs import context, pod, problem_paths, topology
+from tests.unit.compile.specs import context, objects, pod, problem_paths, topology
 from tests.unit.compile.topologies import COMMIT, CONTEXT, FOLDER, HUB, args, env
 
 
@@ -126,3 +126,20 @@ def test_one_batch_may_use_every_adapter() -> None:
 
     assert [most(count) for count in (1, 2, 20)] == [[], ["--max-loras=2"], ["--max-loras=8"]]
     assert most(2, engineArgs={"max-loras": 1}) == ["--max-loras=1"]
+
+
+def test_weights_of_an_existing_volume_are_mounted() -> None:
+    found = pod(topology(model={"volume": {"claimName": "models", "path": "qwen/v3"}}))
+    assert {"name": "model", "persistentVolumeClaim": {"claimName": "models", "readOnly": True}} in found[
+        "volumes"
+    ]
+    mount = {"name": "model", "mountPath": "/model", "readOnly": True, "subPath": "qwen/v3"}
+    assert mount in found["containers"][0]["volumeMounts"]
+    assert "initContainers" not in found
+    assert "/model" in [*found["containers"][0]["command"], *found["containers"][0]["args"]]
+
+
+def test_weights_of_an_existing_volume_are_never_mounted_by_two_rollouts() -> None:
+    block = topology(model={"volume": {"claimName": "models"}}, resources={"gpus": 0})
+    limits = objects(block)["Deployment"]["spec"]["strategy"]["rollingUpdate"]
+    assert limits == {"maxSurge": 0, "maxUnavailable": 1}
