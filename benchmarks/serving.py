@@ -223,14 +223,15 @@ DISTURBANCES: Sequence[tuple[str, Callable[[Serving], None]]] = (
 )
 
 
-def measure(node: Node, folder: Path, namespace: str, seconds: float) -> Result:
+def measure(node: Node, folder: Path, namespace: str, seconds: float, *, route: bool = False) -> Result:
     """Serve, ask, and disturb.
 
     Args:
-        node: with Traefik.
+        node: with Traefik if clients use the route.
         folder: for specs.
         namespace: an existing namespace.
         seconds: shortest time of the requests. The disturbances are repeated until then, each at least once.
+        route: whether more clients ask through an HTTPRoute.
 
     Raises:
         TimeoutError: the app was not ready in time.
@@ -244,12 +245,12 @@ def measure(node: Node, folder: Path, namespace: str, seconds: float) -> Result:
             env={"VLLM_CPU_KVCACHE_SPACE": "1"},
             shape={"replicas": 2},
             drain="30s",
-            route={"host": HOST, "gateway": {"className": CLASS}},
+            **({"route": {"host": HOST, "gateway": {"className": CLASS}}} if route else {}),
         )
         app.settle()
         probe = app.deployment()["spec"]["template"]["spec"]["containers"][0]["readinessProbe"]
         noticed = probe["periodSeconds"] * probe["failureThreshold"] + probe["timeoutSeconds"]
-        with _clients(app) as requests:
+        with _clients(app, route=route) as requests:
             disturbances = list(_disturb(app, seconds))
         return Result(requests, disturbances, noticed)
     finally:
@@ -273,10 +274,10 @@ def _disturb(app: Serving, seconds: float) -> Iterator[Disturbance]:
 
 
 @contextmanager
-def _clients(app: Serving) -> Iterator[list[Request]]:
+def _clients(app: Serving, *, route: bool) -> Iterator[list[Request]]:
     """Run the clients in a pod; the list is filled when they have ended."""
     node = app.node
-    targets = {"Service": (APP, APP), "route": (node.network.host, HOST)}
+    targets = {"Service": (APP, APP), **({"route": (node.network.host, HOST)} if route else {})}
     pod = client_pod("")
     (container,) = pod["spec"]["containers"]
     container["command"] = ["python", "-c", Path(serving_client.__file__).read_text(), json.dumps(targets)]
@@ -346,12 +347,14 @@ def main() -> int:
         metavar="S",
         help="shortest time of the requests (default: 600)",
     )
+    parser.add_argument("--route", action="store_true", help="ask through an HTTPRoute of Traefik, too")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write each request to a file")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="kaigen-bench-") as scratch, Node(images=["downloader"]) as node:
-        Traefik(node)
+        if options.route:
+            Traefik(node)
         node.make_namespace("serving")
-        result = measure(node, Path(scratch), "serving", options.seconds)
+        result = measure(node, Path(scratch), "serving", options.seconds, route=options.route)
     print(as_text(result))
     if options.json:
         options.json.write_text(json.dumps([asdict(each) for each in result.requests]))

@@ -8,14 +8,10 @@ import pytest
 
 from benchmarks.serving import DISTURBANCES, as_text, measure
 from tests.cluster.node import Node
-from tests.cluster.traefik import Traefik
 
 
 @pytest.mark.ran("Deployment", "Service", "PodDisruptionBudget", by="node")
-@pytest.mark.ran("Gateway", "HTTPRoute", by=("node", "traefik"))
-def test_requests_are_lost_only_with_their_replica(
-    node: Node, traefik: Traefik, node_namespace: str, tmp_path: Path
-) -> None:
+def test_requests_are_lost_only_with_their_replica(node: Node, node_namespace: str, tmp_path: Path) -> None:
     result = measure(node, tmp_path, node_namespace, 0)
     print(as_text(result))
     assert [each.name for each in result.disturbances] == [name for name, _ in DISTURBANCES]
