@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from kaigen.cli.console import Console
 from kaigen.cli.options import environment_option, read_one_config
-from kaigen.graph import build_graph, render_graph
+from kaigen.graph import build_graph, png, render_graph
 from kaigen.pipeline.app_names import unknown_app
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kaigen.graph import Form
     from kaigen.graph.model import Graph
 
-SUFFIXES: dict[str, Form] = {".html": "html", ".htm": "html", ".svg": "svg"}
+SUFFIXES: dict[str, Form | Literal["png"]] = {".html": "html", ".htm": "html", ".svg": "svg", ".png": "png"}
 """File extensions that select a format; any other selects Mermaid."""
 
 
@@ -30,7 +30,7 @@ SUFFIXES: dict[str, Form] = {".html": "html", ".htm": "html", ".svg": "svg"}
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["mermaid", "svg", "html"]),
+    type=click.Choice(["mermaid", "svg", "png", "html"]),
     help="Output format. Default: by the extension of FILE, or mermaid.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Output file. Default: standard output.")
@@ -46,7 +46,7 @@ def command(
     console: Console,
     apps: tuple[str, ...],
     environment: str,
-    form: Form | None,
+    form: Form | Literal["png"] | None,
     output: str | None,
     depth: int | None,
     dependents: bool,
@@ -54,24 +54,35 @@ def command(
     """Draw apps, their objects and their dependencies.
 
     Draws each APP, `NAME` or `NAMESPACE/NAME`, with its dependencies (default: all apps). Use Mermaid for a pull
-    request and SVG for a document; HTML is a single page with search that works offline.
+    request, SVG or PNG for a document; HTML is a single page with search that works offline.
     """
     if not apps and (depth is not None or dependents):
         raise click.UsageError("--depth and --dependents require an APP")
     chosen = form or SUFFIXES.get(Path(output or "").suffix.lower(), "mermaid")
     if chosen == "html" and output is None and sys.stdout.isatty():
         raise click.UsageError("an HTML page cannot be printed to a terminal; name a file with -o")
+    if chosen == "png" and output is None:
+        raise click.UsageError("a PNG cannot be printed; name a file with -o")
     config = read_one_config(console, environment)
     graph = build_graph(compile_specs(load_specs((), config), config), config.external)
     if apps:
         graph = graph.around(_chosen(apps, graph), depth=depth, dependents=dependents)
-    text = render_graph(graph, chosen)
+    data = _drawn(graph, chosen)
     if output is None:
-        console.write(text)
+        console.write(data.decode())
         return
-    Path(output).write_text(text, encoding="utf-8", newline="\n")
+    Path(output).write_bytes(data)
     objects = sum(len(app.objects) for app in graph.apps)
     console.say(f"{output}: {_count(len(graph.apps), 'app')}, {_count(objects, 'object')}")
+
+
+def _drawn(graph: Graph, form: Form | Literal["png"]) -> bytes:
+    if form != "png":
+        return render_graph(graph, form).encode()
+    try:
+        return png.render_png(graph)
+    except ImportError:
+        raise click.UsageError("PNG output requires resvg_py: install kaigen[png]") from None
 
 
 def _chosen(names: Sequence[str], graph: Graph) -> list[str]:

@@ -24,16 +24,25 @@ class Svg(str):
         return str(self)
 
 
-def render_svg(graph: Graph) -> Svg:
-    """Return the graph as an SVG file; it follows the light or dark mode of the reader's system."""
+def read_style() -> str:
+    """Return the style sheet, which follows the light or dark mode of the reader's system."""
+    return (Path(__file__).parent / "page" / "svg.css").read_text(encoding="utf-8")
+
+
+def render_svg(graph: Graph, style: str = "") -> Svg:
+    """Return the graph as an SVG file.
+
+    Args:
+        graph: the graph.
+        style: a style sheet instead of kaigen's own.
+    """
     layout = lay_out(graph)
     width, height = max(layout.width, 120) + 2 * _MARGIN, max(layout.height, 40) + 2 * _MARGIN
-    style = (Path(__file__).parent / "page" / "svg.css").read_text(encoding="utf-8")
     apps = "1 app" if len(graph.apps) == 1 else f"{len(graph.apps)} apps"
     return Svg(
         f'<svg xmlns="http://www.w3.org/2000/svg" class="kg" width="{width}" height="{height}" '
         f'viewBox="{-_MARGIN} {-_MARGIN} {width} {height}" role="img" aria-label="{apps}">\n'
-        f"<style>\n{style}</style>\n"
+        f"<style>\n{style or read_style()}</style>\n"
         f'<rect class="paper" x="{-_MARGIN}" y="{-_MARGIN}" width="{width}" height="{height}"/>\n'
         f"{drawing(graph, layout)}</svg>\n"
     )
