@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from kaigen.catalog.json_tables import load_table
+from kaigen.diagnostics.suggest import nearest
 
 
 class Gpu(Struct, frozen=True):
@@ -49,6 +51,35 @@ def _index() -> dict[str, dict[str, Any]]:
 def gpu_names() -> tuple[str, ...]:
     """Return every catalogue name."""
     return tuple(entry["name"] for entry in load_table("gpus")["gpus"])
+
+
+def similar_gpus(name: str) -> list[str]:
+    """Return the GPUs that a name may mean: those of its class, else those that differ in letters at its end.
+
+    `A100` may mean `A100-40GB`, and never `A10`: another GPU of a similar name is of another size and price.
+    """
+    if not any(char.isdigit() for char in name):
+        return nearest(name, gpu_names())
+    same = [known for known in gpu_names() if _class(known) == _class(name)]
+    same = same or [known for known in gpu_names() if _model(known) == _model(name)]
+    return list(dict.fromkeys([*nearest(name, same, limit=3), *same]))
+
+
+def gpu_hint(name: str) -> str:
+    """Return what to write for an unknown GPU."""
+    similar = [f"`{known}`" for known in similar_gpus(name)[:3]]
+    return f"did you mean {' or '.join(similar)}?" if similar else "list the GPUs with `kaigen gpus list`"
+
+
+def _class(name: str) -> str:
+    """Return a name without its memory and its form: `A100` of `A100-80GB-PCIe`."""
+    return name.lower().replace("_", "-").replace(" ", "-").partition("-")[0]
+
+
+def _model(name: str) -> str:
+    """Return the letters and the number that a name begins with: `MI300` of `MI300X`."""
+    found = re.match(r"[a-z]+-?[0-9]+", name.lower())
+    return found[0].replace("-", "") if found else name.lower()
 
 
 def get_gpu(name: str) -> Gpu | None:

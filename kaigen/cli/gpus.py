@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from kaigen.catalog.gpus import get_gpu, gpu_names
+from kaigen.catalog.gpus import get_gpu, gpu_hint, gpu_names, similar_gpus
 from kaigen.catalog.instances import find_instance, instance_names, instances
 from kaigen.cli.console import Console, table
 from kaigen.cli.sizing import cloud_option, load_options, output_option, refusals
@@ -93,7 +93,7 @@ def _show(console: Console, name: str, output: str) -> None:
         return
     gpu = get_gpu(name)
     if gpu is None:
-        hint = did_you_mean(name, [*gpu_names(), *instance_names()])
+        hint = gpu_hint(name) if similar_gpus(name) else did_you_mean(name, instance_names())
         raise click.UsageError(f"no GPU or instance type {name}" + (f"; {hint}" if hint else ""))
     data = hardware_tables.gpu_data(gpu) | {"instanceTypes": [*hardware_tables.instances_with(gpu)]}
     _print(console, output, data, hardware_tables.gpu_details(gpu))

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.catalog.gpus import Gpu, get_gpu, gpu_names
+from kaigen.catalog.gpus import Gpu, get_gpu, gpu_hint
 from kaigen.catalog.instances import CLOUDS, find_instance, instances, nearest_instances
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets
 from kaigen.diagnostics.category import Category
@@ -134,8 +134,7 @@ def gpu_of(name: str) -> Gpu:
     """
     gpu = get_gpu(name)
     if gpu is None:
-        error = PlanError.unknown_name(Field.HARDWARE, "GPU type", name, gpu_names())
-        raise PlanError("KG0306", Field.HARDWARE, str(error), error.hint)
+        raise PlanError("KG0306", Field.HARDWARE, f"unknown GPU type `{name}`", gpu_hint(name))
     return gpu
 
 

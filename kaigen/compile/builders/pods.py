@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaigen.catalog.gpus import get_gpu, gpu_names
+from kaigen.catalog.gpus import get_gpu, gpu_hint
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.node_affinity import Term, gpu_node_terms, label_term, with_node_terms
@@ -156,7 +156,8 @@ def resolve_resources(
         gpu = get_gpu(resources.gpu_type)
         where = (*origin, "gpuType")
         if gpu is None:
-            raise ProblemError.unknown("KG0306", "GPU type", resources.gpu_type, gpu_names(), where)
+            name = resources.gpu_type
+            raise ProblemError("KG0306", f"unknown GPU type `{name}`", where, gpu_hint(name))
         resource = gpu.resource
         label = gpu.labels.get(profile.gpu_column)
         if label is None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from kaigen.catalog.gpus import get_gpu, gpu_names
+from kaigen.catalog.gpus import get_gpu, gpu_names, similar_gpus
 from kaigen.catalog.instances import CLOUDS, find_instance, instance_names, instances, nearest_instances
 from kaigen.catalog.presets import Preset, find_preset, nearest_presets, preset_names, presets
 from kaigen.catalog.profiles import profile_names
@@ -196,3 +196,17 @@ def test_sizes_that_kaito_misnames_are_found_under_both_names() -> None:
     assert find_instance("Standard_ND96asr_A100_v4") == find_instance("Standard_ND96asr_v4")
     assert nearest_instances("Standard_NC24ads_A100_v5")[0] == "Standard_NC24ads_A100_v4"
     assert len(instance_names()) == len(instances()) > 150
+
+
+@pytest.mark.parametrize(
+    ("name", "similar"),
+    [
+        ("A100", ["A100-40GB", "A100-80GB", "A100-80GB-PCIe"]),
+        ("a100_80g", ["A100-80GB", "A100-40GB", "A100-80GB-PCIe"]),
+        ("MI300", ["MI300X"]),
+        ("H20", []),
+        ("Tranium", ["Trainium"]),
+    ],
+)
+def test_a_gpu_of_another_class_is_never_suggested(name: str, similar: list[str]) -> None:
+    assert similar_gpus(name) == similar
