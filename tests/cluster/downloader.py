@@ -75,13 +75,15 @@ def running(
     """Run a container's rendered command with a local folder in place of the volume; it ends with the block.
 
     Args:
-        container: one whose image is the downloader, with the folder of a revision.
+        container: one whose image is the downloader, perhaps with the folder of a revision.
         folder: in place of the mounted volume.
         env: variables.
         more: further arguments.
     """
-    revision = folder / argument(container, "identity")
-    arguments = [f"--dest={revision}" if each.startswith("--dest=") else each for each in container["args"]]
+    arguments = [
+        f"--dest={folder / argument(container, 'identity')}" if each.startswith("--dest=") else each
+        for each in container["args"]
+    ]
     kept = {name: value for name, value in os.environ.items() if name.upper() not in _PROXIES}
     process = subprocess.Popen(
         [sys.executable, "-m", "kaigen_downloader", *arguments, *more],

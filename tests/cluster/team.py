@@ -20,6 +20,7 @@ ARGOCD = {"argocd": {"namespace": "argocd"}}
 FLUX = {"flux": {"namespace": "flux-system", "interval": "5s", "secret": SECRET}}
 TENANCY = {"namespaces": True, "quota": {"requests.nvidia.com/gpu": 64}, "defaultDeny": ["Ingress"]}
 PROJECT = "argoproj.io/v1alpha1/AppProject"
+APPLICATION_SET = "argoproj.io/v1alpha1/ApplicationSet"
 KEPT = "helm.sh/resource-policy"
 
 
@@ -144,9 +145,12 @@ def wait_application(plane: Plane, argocd: ArgoCD, name: str, revision: str, tim
 
 
 def remove_applications(plane: Plane, argocd: ArgoCD, environment: str) -> None:
-    """Take away what an environment has in Argo CD: the root first, which would make the others again."""
+    """Delete what an environment has in Argo CD: first the root and an ApplicationSet, which would make the others
+    again."""
     labels = f"kaigen.dev/environment={environment}"
     plane.client.delete(APPLICATION, f"team-{environment}-root", argocd.namespace)
+    for found in plane.client.objects(APPLICATION_SET, argocd.namespace, labels):
+        plane.client.delete(APPLICATION_SET, found["metadata"]["name"], argocd.namespace)
     for found in plane.client.objects(APPLICATION, argocd.namespace, labels):
         plane.client.delete(APPLICATION, found["metadata"]["name"], argocd.namespace)
     for found in plane.client.objects(APPLICATION, argocd.namespace, labels):

@@ -8,7 +8,7 @@ import pytest
 
 from tests import helm
 from tests.cases import write_chart
-from tests.cluster.apps import JOB, POD, add_gpu_node, demo, find, job_name
+from tests.cluster.apps import JOB, POD, add_gpu_node, compiled, demo, find, job_name, spec
 from tests.cluster.client import ApiError, Client, Object, is_true
 from tests.cluster.downloader import account_variables, finish, hub_of, running, variables
 from tests.cluster.plane import Plane
@@ -176,3 +176,40 @@ def test_helm_test_can_wait_for_its_job_and_nothing_else(
     assert is_refused(client, "DELETE", client.path(JOB, name, namespace))
     assert is_refused(client, "GET", client.path(POD, namespace=namespace))
     assert is_refused(client, "GET", client.path("v1/Secret", namespace=namespace))
+
+
+def test_a_gate_can_read_its_job_and_nothing_else(plane: Plane, namespace: str, tmp_path: Path) -> None:
+    tune = spec("Job", "tune", image="tune:1", output={"volume": {"size": "1Gi"}})
+    chat = spec("Topology", "chat", engine="transformers", model={"job": {"name": "tune"}})
+    apps = compiled(tmp_path / "specs", [tune, chat], namespace)
+    served = find(apps["chat"], "Deployment")["spec"]["template"]["spec"]
+    (gate,) = served["initContainers"]
+    account = served["serviceAccountName"]
+    # What waits may be there before the Job, and before its own permission.
+    plane.client.apply(find(apps["chat"], "ServiceAccount"))
+    env = account_variables(plane, namespace, account, tmp_path / "account")
+    name = job_name(apps["tune"])
+    set_course(plane.client, namespace, Course(state="completed", delay=2))
+    with running(gate, tmp_path, env) as process:
+        assert process.stdout is not None
+        assert "answers 403 to get" in process.stdout.readline()
+        for kind in ("Role", "RoleBinding"):
+            plane.client.apply(find(apps["chat"], kind))
+        assert "does not exist yet" in process.stdout.readline()
+        mark = plane.audit.mark()
+        for rendered in apps["tune"].objects:
+            plane.client.apply(rendered.body)
+        printed = finish(process)
+    assert "has not completed: 1 active pod" in printed
+    assert printed.endswith(f"ready: Job {namespace}/{name} has completed\n")
+    role, user = find(apps["chat"], "Role"), f"system:serviceaccount:{namespace}:{account}"
+    assert used(plane, mark, user, role) == granted(role) == {("get", "jobs", name)}
+
+    plane.client.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other"}}, namespace)
+    client = plane.as_service_account(namespace, account)
+    assert is_refused(client, "GET", client.path(JOB, namespace=namespace))
+    assert is_refused(client, "GET", client.path(JOB, f"{name}x", namespace))
+    assert is_refused(client, "PATCH", client.path(JOB, name, namespace), {"spec": {"suspend": True}})
+    assert is_refused(client, "DELETE", client.path(JOB, name, namespace))
+    assert is_refused(client, "GET", client.path("v1/Secret", "other", namespace))
+    assert is_refused(client, "GET", client.path(POD, namespace=namespace))

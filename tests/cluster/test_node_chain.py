@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import http.client
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -51,6 +50,12 @@ for attempt in range(600):
         time.sleep(0.5)
 print(hashlib.sha256(answer).hexdigest())
 """
+SERVE = """
+import runpy, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+sys.argv[1:] = ["8000", "--directory", "/model"]
+runpy.run_module("http.server", run_name="__main__")
+"""
 RUN = """
 import json, signal, time
 run = json.load(open("/etc/kaigen/params.json"))["run"]
@@ -94,7 +99,7 @@ def chain(hub: Hub, route: Object | None = None) -> dict[str, Object]:
         spec(
             "Topology",
             "tuned",
-            command=["python", "-m", "http.server", "8000", "--directory", "/model"],
+            command=["python", "-c", SERVE],
             probes={"ready": "/config.json"},
             resources=SMALL,
             **serving,
@@ -151,18 +156,55 @@ def test_a_tuned_model_is_served(
     host = f"{node_namespace[-6:]}.test"
     specs = chain(hub, {"host": host, **route})
     apps = compiled(tmp_path / "specs", list(specs.values()), node_namespace, "generic")
-    add: Callable[[str], None] = lambda name: install(node, {name: apps[name]}, form, tmp_path / "charts")  # noqa: E731
-    # The Job starts before its model is there, and waits; the service does not wait for the Job.
-    for name in ("ask", "tune", "tiny"):
-        add(name)
+    # In the wrong order: the service waits for the Job, and the Job for its model.
+    for name in ("ask", "tuned", "tune", "tiny"):
+        install(node, {name: apps[name]}, form, tmp_path / "charts")
     assert wait_complete(node, node_namespace, apps["tune"]) == "tuned"
-    add("tuned")
     assert wait_complete(node, node_namespace, apps["ask"]) == TUNED
     wait_until(lambda: get(node, host, "/model.safetensors")[0] == 200, "the route leads to the service", 60)
     assert hashlib.sha256(get(node, host, "/model.safetensors")[1]).hexdigest() == TUNED
     if form == "chart":
         for name in apps:
             node.run("helm", "test", name, "--namespace", node_namespace, "--timeout", "120s")
+
+
+def gate_of(node: Node, namespace: str) -> Object:
+    """Return the status of the container that waits for the Job; empty as long as it has none."""
+    pods = node.client.objects(POD, namespace, "app.kubernetes.io/name=tuned")
+    statuses = [each for pod in pods for each in pod["status"].get("initContainerStatuses", [])]
+    return dict(statuses[0]["state"]) if statuses else {}
+
+
+@pytest.mark.ran("Job", "Deployment", "Service", "ConfigMap", by=("node", "argocd"))
+@pytest.mark.ran("ServiceAccount", "Role", "RoleBinding", by=("node", "argocd", "downloader"))
+@pytest.mark.ran("ApplicationSet", "AppProject", by=("node", "argocd"))
+def test_argocd_runs_the_chain_of_one_commit_in_the_order_of_its_gates(
+    node: Node, node_argocd: ArgoCD, node_namespace: str, hub: Hub, tmp_path: Path
+) -> None:
+    # An ApplicationSet has no order between apps.
+    node_argocd.start_application_sets()
+    gitops = {"argocd": {"namespace": "argocd", "applications": "set"}}
+    repository = Repository(tmp_path / "repository")
+    specs = chain(hub)
+    team = Team(tmp_path / "team", repository.url, node_namespace[-6:], gitops, specs, node_namespace)
+    files = team.files()
+    hub.rate = 16 * 1024
+    revision = repository.commit(files)
+    bootstrap_argocd(node, team, files)
+    try:
+        wait_until(lambda: "running" in gate_of(node, team.space), "the service waits for the Job", 120)
+        hub.rate = None
+        for name in specs:
+            wait_application(node, node_argocd, team.name(team.space, name), revision)
+        jobs = {found["metadata"]["name"].rpartition("-")[0]: found for found in jobs_of(node, team.space)}
+        assert all(is_true(found, condition="Complete") for found in jobs.values())
+        gate, completed = gate_of(node, team.space)["terminated"], jobs["tune"]["status"]["completionTime"]
+        assert gate["startedAt"] < completed <= gate["finishedAt"]
+        name = jobs["ask"]["metadata"]["name"]
+        printed = node.run("kubectl", "logs", "--namespace", team.space, f"job/{name}").stdout
+        assert printed.strip().endswith(TUNED)
+    finally:
+        remove_applications(node, node_argocd, team.environment)
 
 
 def run_spec(number: int) -> dict[str, Object]:

@@ -99,10 +99,6 @@ def test_an_application_set_finds_the_apps_of_a_repository(
     found = {each["metadata"]["name"] for each in plane.client.objects(APPLICATION, argocd.namespace, labels)}
     apps = {team.name(team.space, app) for app in team.specs}
     assert found == {*apps, f"team-{team.environment}-root"}
-    plane.client.delete(APPLICATION, f"team-{team.environment}-root", argocd.namespace)
-    plane.client.delete("argoproj.io/v1alpha1/ApplicationSet", f"team-{team.environment}", argocd.namespace)
-    for name in apps:
-        plane.client.wait_gone(APPLICATION, name, argocd.namespace)
     remove_applications(plane, argocd, team.environment)
 
 
