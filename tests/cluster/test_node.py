@@ -70,15 +70,22 @@ def run_client(node: Node, namespace: str, code: str) -> str:
     return run_pod(node, namespace, client_pod(code))
 
 
-def run_pod(node: Node, namespace: str, pod: Object) -> str:
+def run_pod(node: Node, namespace: str, pod: Object, timeout: float = 180.0) -> str:
     """Run a pod to its end.
+
+    Args:
+        node: the node.
+        namespace: of the pod.
+        pod: the pod.
+        timeout: seconds.
 
     Returns:
         What it printed.
     """
     name = node.client.create(pod, namespace)["metadata"]["name"]
+    over = {"Succeeded", "Failed"}
     node.client.wait(
-        POD, name, namespace, lambda pod: pod["status"]["phase"] in {"Succeeded", "Failed"}, "over"
+        POD, name, namespace, lambda found: found["status"]["phase"] in over, "over", timeout=timeout
     )
     printed = node.run("kubectl", "logs", "--namespace", namespace, name).stdout
     assert node.client.get(POD, name, namespace)["status"]["phase"] == "Succeeded", printed

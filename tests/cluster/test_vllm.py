@@ -197,7 +197,7 @@ def test_its_parser_has_the_flags_of_the_table_and_accepts_what_kaigen_renders(
     node.client.create(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "parser"}, "data": data}, NAMESPACE
     )
-    rows, refused, version = json.loads(run_pod(node, NAMESPACE, parser_pod()).splitlines()[-1])
+    rows, refused, version = json.loads(run_pod(node, NAMESPACE, parser_pod(), timeout=600).splitlines()[-1])
     assert refused == {}
     table = load_table("vllm_flags")
     place = table["versions"].index(re.sub(r"\+.*", "", version))
