@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from kaigen.kinds.topology import Topology
     from kaigen.pipeline.load import Loaded, load_specs
     from kaigen.pipeline.result import Compilation
-    from kaigen.pipeline.run import compile_specs, render, validate
+    from kaigen.pipeline.run import compile_specs, render
+    from kaigen.pipeline.validate import validate
 
 __all__ = [
     "App",
@@ -80,7 +81,7 @@ _HOMES = {
     "compile_specs": "kaigen.pipeline.run",
     "load_specs": "kaigen.pipeline.load",
     "render": "kaigen.pipeline.run",
-    "validate": "kaigen.pipeline.run",
+    "validate": "kaigen.pipeline.validate",
 }
 
 

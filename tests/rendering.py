@@ -12,7 +12,8 @@ from kaigen.config.settings import Config
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation
-from kaigen.pipeline.run import compile_specs, validate
+from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.validate import validate
 
 Object = dict[str, Any]
 

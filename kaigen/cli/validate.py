@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 with lazy_imports():
     from kaigen.diagnostics import report
     from kaigen.environments import combined as environments_combined
-    from kaigen.pipeline import run
+    from kaigen.pipeline import validate as pipeline_validate
 
 
 @click.command("validate")
@@ -45,7 +45,7 @@ def command(console: Console, paths: tuple[str, ...], environment: str, output: 
     diagnostics_by_environment: dict[str, list[Diagnostic]] = {}
     files: tuple[str, ...] = ()
     for config in read_configs(environment):
-        diagnostics_by_environment[config.environment], files = run.validate(
+        diagnostics_by_environment[config.environment], files = pipeline_validate.validate(
             paths, config, stdin=BytesIO(stdin) if stdin is not None else None, folder=Path()
         )
     found = environments_combined.combined(diagnostics_by_environment)

@@ -13,7 +13,8 @@ from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.compile_spec import make_context
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compiled
-from kaigen.pipeline.run import compile_specs, validate
+from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.validate import validate
 
 KIND = """\
 apiVersion: kaigen.dev/v1alpha1

@@ -8,7 +8,8 @@ import pytest
 
 from kaigen.config.load import load_config
 from kaigen.diagnostics.diagnostic import Diagnostic
-from kaigen.pipeline.run import start_run, validate
+from kaigen.pipeline.run import start_run
+from kaigen.pipeline.validate import validate
 
 WORKSPACE = """\
 apiVersion: kaito.sh/v1beta1

@@ -1,0 +1,40 @@
+"""Check specs without a render."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING
+
+from kaigen.pipeline.run import start_run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kaigen.config.settings import Config
+    from kaigen.diagnostics.diagnostic import Diagnostic
+    from kaigen.pipeline.inputs import Inputs
+
+
+def validate(
+    inputs: Inputs = (),
+    config: Config | None = None,
+    *,
+    stdin: IO[bytes] | None = None,
+    folder: Path | None = None,
+    use_cache: bool = True,
+) -> tuple[list[Diagnostic], tuple[str, ...]]:
+    """Check specs as rendering does.
+
+    Args:
+        inputs: as for `load_specs`.
+        config: the repository's settings; the defaults when None.
+        stdin: what `-` reads.
+        folder: that relative paths start from; the repository's folder when None.
+        use_cache: False compiles every file, and stores nothing.
+
+    Returns:
+        The diagnostics by file and position, and the files that were read.
+    """
+    run = start_run(inputs, config, stdin=stdin, folder=folder, use_cache=use_cache)
+    found = run.diagnostics
+    run.save()
+    return found, run.paths
