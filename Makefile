@@ -8,7 +8,8 @@ VENV = .venv
 PY = $(VENV)/bin/python
 CHAT = runtimes/chat/.venv
 ARGS =
-ENGINE = $(addprefix tests/cluster/,test_vllm.py test_vllm_groups.py test_vllm_load.py test_training.py)
+ENGINE = tests/cluster/test_vllm.py tests/cluster/test_vllm_groups.py tests/cluster/test_vllm_load.py \
+	tests/cluster/test_training.py
 
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
