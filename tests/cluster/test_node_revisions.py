@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from tests.cluster.processes import wait_until
 from tests.cluster.services import tiny_hub
 from tests.cluster.test_node_rollout import DEPLOYMENT, is_rolled_out
 
-ONE, TWO, THREE = (f"{number}" * 40 for number in range(1, 4))
+ONE, TWO, THREE, FOUR = (f"{number}" * 40 for number in range(1, 5))
 SMALL = {"cpu": "50m", "memory": "64Mi"}
 # Maps the weights like an engine, and compares them with the file for each answer.
 SERVER = """
@@ -124,6 +125,12 @@ class Team:
             if "running" in status["state"]
         ]
 
+    def reads(self, revision: str) -> bool:
+        """Return whether a pod that has not ended reads a revision."""
+        pods = self.node.client.objects(POD, self.namespace)
+        running = [pod["spec"] for pod in pods if pod["status"]["phase"] not in {"Succeeded", "Failed"}]
+        return revision in json.dumps(running)
+
 
 @pytest.fixture
 def team(node: Node, node_namespace: str, tmp_path: Path) -> Iterator[Team]:
@@ -181,8 +188,14 @@ def test_a_new_revision_and_a_rollback_lose_no_request(team: Team) -> None:
     print(counted)
     assert counted.keys() == {"1", "2"}
 
-    # Another revision: a Job still reads the second one, so it is not removed.
+    # Further revisions: a Job still reads the second one. Only then it is removed.
     team.publish(THREE)
     team.sync(THREE, "tiny", "web")
-    assert "is read by pod reader-" in team.downloaded()
-    team.rolled_out()
+    used = re.search("revision ([0-9a-f]+) is read by pod reader-", team.downloaded())
+    assert used is not None
+    readers = ["--selector", "app.kubernetes.io/name=reader"]
+    team.node.run("kubectl", "delete", "job", "--namespace", team.namespace, *readers)
+    wait_until(lambda: not team.reads(used[1]), "no pod reads the second revision", timeout=300)
+    team.publish(FOUR)
+    team.sync(FOUR, "tiny")
+    assert f"removed revision {used[1]}: 2 files" in team.downloaded()
