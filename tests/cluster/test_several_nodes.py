@@ -1,21 +1,29 @@
-"""Jobs of several nodes in a repository that Flux keeps, and the app that serves what one of them wrote."""
+"""Jobs of several nodes in a repository that Argo CD or Flux keeps, and the app that serves what one of them wrote."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import pytest
 
 from tests.cluster.apps import JOB, POD, spec
+from tests.cluster.argocd import ArgoCD
 from tests.cluster.client import Object, is_true
 from tests.cluster.flux import KUSTOMIZATION, Flux
+from tests.cluster.git import Repository
 from tests.cluster.group_controllers import GroupControllers
 from tests.cluster.plane import Plane
 from tests.cluster.processes import wait_until
 from tests.cluster.simulate import Course, set_course
 from tests.cluster.team import (
+    ARGOCD,
     FLUX,
     TENANCY,
     Team,
+    bootstrap_argocd,
+    remove_applications,
     sync_flux,
+    wait_application,
 )
 
 JOB_SET = "jobset.x-k8s.io/v1alpha2/JobSet"
@@ -72,6 +80,42 @@ def check_one_run(plane: Plane, team: Team, before: dict[str, str]) -> dict[str,
     (gate,) = plane.client.get(DEPLOYMENT, "chat", team.space)["spec"]["template"]["spec"]["initContainers"]
     assert f"--name={job_set['metadata']['name']}" in gate["args"]
     return found
+
+
+@pytest.mark.ran("Application", "AppProject", by="argocd")
+def test_argocd_runs_jobs_of_several_nodes_once(
+    plane: Plane, argocd: ArgoCD, groups: GroupControllers, team: Team, repository: Repository
+) -> None:
+    groups.start_job_set()
+    plane.make_namespace(team.space)
+    set_course(plane.client, team.space, Course(delay=2))
+    team.gitops = dict(ARGOCD)
+    before: dict[str, str] = {}
+    for command in ("first", "second"):
+        team.specs = specs(command)
+        files = team.files()
+        revision = repository.commit(files)
+        bootstrap_argocd(plane, team, files)
+        for app in team.specs:
+            wait_application(plane, argocd, team.name(team.space, app), revision)
+        before = check_one_run(plane, team, before)
+        # Argo CD knows the health of a JobSet only from kaigen's script, and so waits for it.
+        healthy = partial(is_healthy, since=completed_at(plane, team.space))
+        argocd.wait(team.name(team.space, "train"), healthy, "healthy since its JobSet is complete")
+        mark = plane.audit.mark()
+        for _ in range(ROUNDS):
+            for app in team.specs:
+                argocd.refresh(team.name(team.space, app))
+                argocd.wait_synced(team.name(team.space, app), revision)
+        assert plane.audit.writes_since(mark, namespace=team.space, user=argocd.user) == []
+        assert runs(plane, team.space) == before
+    remove_applications(plane, argocd, team.environment)
+
+
+def is_healthy(application: Object, since: str) -> bool:
+    """Whether an Application became healthy at a time or later, and is healthy."""
+    health = application.get("status", {}).get("health", {})
+    return health.get("status") == "Healthy" and str(health["lastTransitionTime"]) >= since
 
 
 def completed_at(plane: Plane, space: str) -> str:
