@@ -8,7 +8,7 @@ VENV = .venv
 PY = $(VENV)/bin/python
 CHAT = runtimes/chat/.venv
 ARGS =
-ENGINE = tests/cluster/test_vllm.py tests/cluster/test_vllm_groups.py tests/cluster/test_vllm_load.py \
+ENGINE = tests/cluster/test_scaling.py tests/cluster/test_vllm.py tests/cluster/test_vllm_groups.py tests/cluster/test_vllm_load.py \
 	tests/cluster/test_training.py
 
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
@@ -34,7 +34,8 @@ test-chat: $(CHAT)/.done ## Run the chat server's tests, which need PyTorch (5 G
 test-cluster: cluster-tools ## Run the tests on a real control plane, built from Go modules
 	$(PY) -m pytest tests/cluster $(ENGINE:%=--ignore=%) -n 2 --dist loadfile $(ARGS)
 
-test-engine: cluster-tools ## Run the tests of vLLM and PyTorch on a real node (20 minutes, and 5 to build their image)
+test-engine: cluster-tools ## Run the tests of autoscalers, vLLM and PyTorch on a real node (25 minutes; the first time 10 more)
+	@PATH="$$PWD/$(VENV)/bin:$$PATH" $(PY) -m tests.cluster.tools all
 	$(PY) -m pytest $(ENGINE) $(ARGS)
 
 cluster-tools: $(VENV)/.dev ## Build the control plane's programs, once

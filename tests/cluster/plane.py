@@ -196,6 +196,15 @@ class Plane:
         """Write a kubeconfig for a component of the plane: all rights, under its own name."""
         return self.kubeconfig_of(self._client(self.client.port, self._admin(user)), user)
 
+    def certificate(self, name: str, hosts: Sequence[str]) -> Pair:
+        """Return a certificate of a server, which it can use as a client too.
+
+        Args:
+            name: Common name, and the files' name.
+            hosts: DNS names and addresses of the server.
+        """
+        return self._authority.issue(name, name, hosts=hosts)
+
     # Processes
 
     def program(self, name: str) -> Path:
@@ -262,9 +271,23 @@ class Plane:
             "--audit-log-mode=blocking",
             "--audit-log-maxsize=2000",
             "--allow-privileged=true",
+            *self._aggregation(),
             "--profiling=false",
         )
         self.processes.wait_until(self._answers, "the API server is ready")
+
+    def _aggregation(self) -> list[str]:
+        """Return the flags for API servers behind this one, such as those of metrics."""
+        proxy = self._authority.issue("front-proxy", "front-proxy")
+        return [
+            f"--requestheader-client-ca-file={self._authority.pair.cert}",
+            "--requestheader-allowed-names=front-proxy",
+            "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group",
+            "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={proxy.cert}",
+            f"--proxy-client-key-file={proxy.key}",
+        ]
 
     def _answers(self) -> bool:
         try:
@@ -307,6 +330,7 @@ class Plane:
                 "--node-monitor-grace-period=10m",
                 # How often the binder resyncs, in case it missed an event.
                 "--pvclaimbinder-sync-period=2s",
+                "--horizontal-pod-autoscaler-sync-period=5s",
             ]
             self.start(
                 name,
@@ -415,6 +439,15 @@ class Plane:
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": levels | labels}}
         )
         self.client.wait("v1/ServiceAccount", "default", name, lambda _: True, "there")
+
+    def install_kinds(self, folder: Path) -> None:
+        """Serve the kinds of a controller, in the version of its program.
+
+        Args:
+            folder: its CustomResourceDefinitions.
+        """
+        self.run("kubectl", "apply", "--server-side", "--force-conflicts", "--filename", str(folder))
+        self.run("kubectl", "wait", "--for=condition=Established", "--filename", str(folder))
 
     def add_node(self, node: Object) -> None:
         """Add a node (see ``world.node``) and wait until it is ready."""

@@ -57,7 +57,8 @@ def test_every_program_prints_the_version_it_was_built_from(part: Part, name: st
 
 def test_two_runs_at_once_build_a_part_once(empty_cache: Path) -> None:
     script = (
-        "from tests.cluster.tools.build import build, ALL_PARTS\n"
+        "from tests.cluster.tools.build import build\n"
+        "from tests.cluster.tools.parts import ALL_PARTS\n"
         "build(next(part for part in ALL_PARTS if part.name == 'kustomize'))"
     )
     runs = [

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from kaigen.catalog.engines import engine_facts
 from kaigen.catalog.json_tables import load_table
 from kaigen.catalog.vllm_flags import first_name
 from kaigen.pipeline.result import Compiled
@@ -208,6 +209,15 @@ def test_its_parser_has_the_flags_of_the_table_and_accepts_what_kaigen_renders(
         if span["first"] <= place <= span["last"]
     }
     assert {first_name(row["names"]): row for row in rows} == known
+
+
+def test_vllm_has_the_metrics_that_scalers_follow(node: Node, chat: Compiled) -> None:
+    # Prometheus has no API key.
+    served = run_client(node, NAMESPACE, code('print(ask("/metrics").read().decode())'))
+    facts = engine_facts("vllm")
+    assert facts.metrics
+    for name in facts.metrics.values():
+        assert re.search(rf"^{re.escape(name)}{{[^}}]*}} [0-9.]+$", served, re.MULTILINE), name
 
 
 class Stream(threading.Thread):

@@ -10,14 +10,14 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.cluster.registry import PACKAGE as REGISTRY
 from tests.cluster.registry import program
 from tests.cluster.tools import debian
-from tests.cluster.tools.parts import ALL_PARTS, KINDS, REDIS, Part, cache, find, go_version, place
+from tests.cluster.tools.parts import KINDS, REDIS, Part, cache, find, go_version, place
 
 # Seconds between two lines that say a build still goes on.
 _EVERY = 30.0
@@ -110,14 +110,17 @@ def build(part: Part) -> None:
         _log(f"{part.name} {part.version}: built in {time.monotonic() - started:.0f} s")
 
 
-def ensure() -> None:
-    """Install every program of the plane, and print the versions.
+def ensure(parts: Iterable[Part]) -> None:
+    """Install the programs of parts, and print the versions.
+
+    Args:
+        parts: the parts.
 
     Raises:
         ToolsMissing: Something has to be installed by hand.
         BuildFailed: Go failed.
     """
-    for part in ALL_PARTS:
+    for part in parts:
         programs = find(part)
         if programs is None:
             build(part)

@@ -253,8 +253,48 @@ GROUP_PARTS = (
 )
 """Controllers of pods that work together: LeaderWorkerSet, JobSet, Kueue."""
 
-ALL_PARTS = (*PARTS, *NODE_PARTS, *GROUP_PARTS)
-"""Everything that is built."""
+SCALING_PARTS = (
+    Part(
+        name="prometheus",
+        module="github.com/prometheus-operator/prometheus-operator",
+        packages={
+            "prometheus": "github.com/prometheus/prometheus/cmd/prometheus",
+            "prometheus-operator": "github.com/prometheus-operator/prometheus-operator/cmd/operator",
+        },
+        # Debian's own cannot find pods.
+        tags=("remove_all_sd", "enable_kubernetes_sd"),
+        kinds="example/prometheus-operator-crd",
+        cold=3.5,
+    ),
+    Part(
+        name="keda",
+        module="github.com/kedacore/keda/v2",
+        packages={
+            f"keda-{name}": f"github.com/kedacore/keda/v2/cmd/{name}" for name in ("operator", "adapter")
+        },
+        kinds="config/crd/bases",
+        cold=1.5,
+    ),
+    Part(
+        name="metrics-server",
+        module="sigs.k8s.io/metrics-server",
+        packages={"metrics-server": "sigs.k8s.io/metrics-server/cmd/metrics-server"},
+        cold=1.5,
+    ),
+    Part(
+        name="prometheus-adapter",
+        module="sigs.k8s.io/prometheus-adapter",
+        packages={"prometheus-adapter": "sigs.k8s.io/prometheus-adapter/cmd/adapter"},
+        cold=1.5,
+    ),
+)
+"""What autoscalers need: the Prometheus operator, KEDA, and servers of metrics."""
+
+CLUSTER_PARTS = (*PARTS, *NODE_PARTS, *GROUP_PARTS)
+"""What `make test-cluster` needs."""
+
+ALL_PARTS = (*CLUSTER_PARTS, *SCALING_PARTS)
+"""What `make test-engine` needs: everything that is built."""
 
 REDIS = "redis-server"
 NODE_PROGRAMS = ("runc", "buildah", "podman", "debootstrap", "conntrack", "iptables", "ip", "nsenter")
@@ -344,12 +384,13 @@ def locate_part(name: str) -> Path:
     """Return the program of a controller that only some tests start.
 
     Args:
-        name: name of the part and of the program.
+        name: name of the program.
 
     Raises:
         ToolsMissing: it is missing.
     """
-    return _programs([part for part in GROUP_PARTS if part.name == name], [])[name]
+    parts = (*GROUP_PARTS, *SCALING_PARTS)
+    return _programs([part for part in parts if name in part.packages], [])[name]
 
 
 @functools.cache
