@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kaigen.diagnostics.errors import KaigenError
 from kaigen.diagnostics.suggest import did_you_mean, nearest
 from kaigen.kinds.entry import KindEntry
 from kaigen.kinds.schema import branches, deref, entries, json_schema
@@ -17,7 +18,7 @@ _DEEPEST = 12
 """Most levels of `--recursive`; a schema may contain itself."""
 
 
-class UnknownFieldError(ValueError):
+class UnknownFieldError(KaigenError):
     """A kind has no field at a path. The message names the nearest one."""
 
 

@@ -61,7 +61,8 @@ def markers(obj: Object, command: str) -> Iterator[Marker]:
                 ),
                 None,
             )
-            location = folder if folder.startswith("s3://") else claim
+            # The volume of a bucket shows the folder above the revisions.
+            location = folder.removesuffix(f"/{identity}") if folder.startswith("s3://") else claim
             if identity and isinstance(location, str):
                 yield Marker(location, identity)
 

@@ -69,7 +69,7 @@ def jobs(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@given(spec=jobs(), note=texts())
+@given(spec=jobs(), note=helm_texts())
 def test_both_forms_agree_on_any_text(
     spec: dict[str, Any], note: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -166,8 +166,12 @@ def test_fields_that_may_change_in_place_start_no_new_run(change: dict[str, Any]
 
 
 @pytest.mark.parametrize("metadata", [{"labels": {"team": "a"}}, {"annotations": {"note": "b"}}], ids=str)
-def test_labels_and_annotations_start_no_new_run(metadata: dict[str, Any]) -> None:
-    assert job_name(compiled({"image": "i"}, **metadata).app) == job_name(compiled({"image": "i"}).app)
+def test_labels_and_annotations_start_a_new_run_because_pods_have_them(metadata: dict[str, Any]) -> None:
+    labelled, bare = compiled({"image": "i"}, **metadata).app, compiled({"image": "i"}).app
+    assert job_name(labelled) != job_name(bare)
+    (field, values), *_ = metadata.items()
+    job = next(item.body for item in labelled.render() if item.body["kind"] == "Job")
+    assert job["spec"]["template"]["metadata"][field].items() >= values.items()
 
 
 @pytest.mark.parametrize(

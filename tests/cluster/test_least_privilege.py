@@ -10,7 +10,7 @@ from tests import helm
 from tests.cases import write_chart
 from tests.cluster.apps import JOB, POD, add_gpu_node, compiled, demo, find, job_name, spec
 from tests.cluster.client import ApiError, Client, Object, is_true
-from tests.cluster.downloader import account_variables, finish, hub_of, running, variables
+from tests.cluster.downloader import account_variables, argument, finish, hub_of, running, variables
 from tests.cluster.plane import Plane
 from tests.cluster.processes import wait_until
 from tests.cluster.simulate import Course, set_course
@@ -87,6 +87,11 @@ def test_the_downloader_can_write_its_facts_and_nothing_else(
         plane.client.patch(CONFIG_MAP, "qwen-facts", namespace, {"data": {"files": "3"}})
         assert "updated ConfigMap" in fetch()
         assert plane.client.get(CONFIG_MAP, "qwen-facts", namespace)["data"] == facts["data"]
+        # To remove the revision, it must know whether a pod reads it.
+        name = "a" * 16
+        other = (f"--identity={name}", f"--dest={tmp_path / 'model' / name}", "--keep-revisions=0")
+        with running(container, tmp_path / "model", env, f"--endpoint={hub.url}", *other) as process:
+            assert argument(container, "identity") in finish(process)
 
     role = find(item, "Role")
     user = f"system:serviceaccount:{namespace}:{account}"

@@ -103,7 +103,7 @@ def test_a_full_volume_is_reported_with_what_to_do(
     fetch = model(hub)
     fetch["spec"]["store"] = {"volume": {"size": "1Gi", "storageClassName": small_disk}}
     apply(node, tmp_path, node_namespace, fetch)
-    said = "has 1.0 MiB left of 1.0 MiB"
+    said = " left of 1.0 MiB, and "
     message = wait_for_failure(node, node_namespace, "tiny")["message"]
     assert said in message
     assert "the model takes 1.5 MiB, give the volume at least that" in message

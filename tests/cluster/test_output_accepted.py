@@ -55,8 +55,13 @@ def is_hook(obj: Object) -> bool:
     return "helm.sh/hook" in obj["metadata"].get("annotations", {})
 
 
-def make_what_it_names(plane: Plane, pod: Object) -> None:
-    """Classes that the pod names are the cluster's own; without them it would be refused for a wrong reason."""
+def make_what_it_names(plane: Plane, pod: Object, namespace: str) -> None:
+    """Create the classes and the account that a pod names, without which it would be rejected for another reason."""
+    account = pod["spec"].get("serviceAccountName")
+    if account and plane.client.find("v1/ServiceAccount", account, namespace) is None:
+        plane.client.create(
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account}}, namespace
+        )
     named: dict[str, tuple[str | None, dict[str, Any]]] = {
         "scheduling.k8s.io/v1/PriorityClass": (pod["spec"].get("priorityClassName"), {"value": 10}),
         "node.k8s.io/v1/RuntimeClass": (pod["spec"].get("runtimeClassName"), {"handler": "simulated"}),
@@ -76,7 +81,7 @@ def apply_quietly(plane: Plane, obj: Object) -> Object | None:
     applied = plane.client.apply(obj)
     assert applied.warnings == (), f"{obj['kind']} {obj['metadata']['name']}"
     for pod in pods_of(obj):
-        make_what_it_names(plane, pod)
+        make_what_it_names(plane, pod, obj["metadata"]["namespace"])
         plane.client.create(pod, obj["metadata"]["namespace"], dry_run=True)
     return None if applied.created else applied.object
 

@@ -25,7 +25,7 @@ def test_objects_of_an_app_are_ordered_by_wave(demo: Graph) -> None:
         (0, "Role", "qwen-download"),
         (0, "RoleBinding", "qwen-download"),
         (0, "ServiceAccount", "qwen-download"),
-        (1, "Job", "qwen-714b9cfc"),
+        (1, "Job", "qwen-625fcbb5"),
         (1, "PersistentVolumeClaim", "qwen-weights"),
     ]
 
@@ -82,7 +82,7 @@ def test_lines_point_to_the_fields_of_the_spec(demo: Graph) -> None:
         == "image: silentehrec/torchtune:latest"
     )
     assert sources["finetune", "Job", "- output_dir=/output"] == "- output_dir=/output"
-    assert sources["finetune", "Job", "name: finetune-9da1ab44"] == "name: finetune"
+    assert sources["finetune", "Job", "name: finetune-94f0238f"] == "name: finetune"
     assert sources["finetune-job", "PersistentVolumeClaim", "storage: 50Gi"] == "diskSize: 50"
     assert sources["finetune-job", "Job", "name: hf-token"] == 'huggingFaceSecret: "hf-token"'
     assert ("finetune", "Job", "restartPolicy: Never") not in sources
