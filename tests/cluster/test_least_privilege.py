@@ -108,7 +108,8 @@ def test_the_downloader_can_write_its_facts_and_nothing_else(
     assert is_refused(client, "GET", client.path("v1/Secret", namespace=namespace))
     assert is_refused(client, "GET", client.path("v1/Secret", "hf-token", namespace))
     assert is_refused(client, "GET", client.path(JOB, job["metadata"]["name"], namespace))
-    assert is_refused(client, "GET", client.path(POD, namespace=namespace))
+    assert is_refused(client, "GET", client.path(POD, pod["metadata"]["name"], namespace))
+    assert is_refused(client, "DELETE", client.path(POD, pod["metadata"]["name"], namespace))
     elsewhere = client.path(CONFIG_MAP, namespace="default")
     assert is_refused(
         client, "POST", elsewhere, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}}
