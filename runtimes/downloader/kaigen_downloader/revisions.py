@@ -76,7 +76,7 @@ class Revisions:
 
     def _marker(self, name: str) -> Marker | None:
         """Return the marker of a complete revision; None for another one."""
-        files = _Below(self._root, name)
+        files: Files = _Below(self._root, name)
         found = markers.read(files)
         if found is None and self._flat is not None and self._flat.identity == name:
             files, found = self._root, self._flat

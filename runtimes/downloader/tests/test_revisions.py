@@ -22,11 +22,13 @@ def root(dest: Path) -> Path:
     return dest
 
 
-def keep(run: Runner, hub: Hub, where: Path | S3, name: str, count: int = 1, **env: str) -> Done:
+def keep(
+    run: Runner, hub: Hub, where: Path | S3, name: str, count: int = 1, env: Mapping[str, str] | None = None
+) -> Done:
     """Fetch what the Hub has into the folder of a revision."""
     fixed = ["fetch", "huggingface", "--repo", REPO, "--endpoint", hub.url, "--timeout", "5"]
     dest = ["--dest", f"{where}/{name}"] if isinstance(where, Path) else where.dest(f"llm/{name}")
-    done = run(*fixed, *dest, "--identity", name, "--keep-revisions", str(count), **env)
+    done = run(*fixed, *dest, "--identity", name, "--keep-revisions", str(count), **(env or {}))
     print(done.err)
     return done
 
@@ -106,7 +108,7 @@ def test_old_revisions_go_before_the_next_download(hub: Hub, api: Api, run: Runn
         assert keep(run, hub, root, name).code == 0
     change(hub, 7)
     hub.files.clear()  # Nothing can be fetched: the old revision is removed before that.
-    assert keep(run, hub, root, C, **api.env).code == 13
+    assert keep(run, hub, root, C, env=api.env).code == 13
     assert B in folders(root)
     assert A not in folders(root)
     assert api.calls[0][0] == "GET"
@@ -116,7 +118,7 @@ def test_old_revisions_go_before_the_next_download(hub: Hub, api: Api, run: Runn
 def test_as_many_revisions_stay_as_asked(hub: Hub, api: Api, run: Runner, root: Path, count: int) -> None:
     for seed, name in enumerate((A, B, C)):
         change(hub, seed)
-        assert keep(run, hub, root, name, count, **api.env).code == 0
+        assert keep(run, hub, root, name, count, env=api.env).code == 0
     assert folders(root) == ({C} if count == 0 else {A, B, C})
 
 
@@ -125,10 +127,10 @@ def test_a_revision_that_a_pod_reads_stays(hub: Hub, api: Api, run: Runner, root
     api.pods = [pod("other", "x"), pod("ended", B, "Succeeded"), pod("chat-1", A, "Pending")]
     for seed, name in enumerate((A, B)):
         change(hub, seed)
-        assert keep(run, hub, root, name, 0, **api.env).code == 0
+        assert keep(run, hub, root, name, 0, env=api.env).code == 0
     assert folders(root) == {A, B}
     change(hub, 7)
-    done = keep(run, hub, root, C, 0, **api.env)
+    done = keep(run, hub, root, C, 0, env=api.env)
     assert f"revision {A} is read by pod chat-1" in done.err
     assert f"removed revision {B}: 5 files" in done.err
     assert folders(root) == {A, C}
@@ -142,7 +144,7 @@ def test_nothing_is_removed_when_pods_cannot_be_listed(
     assert keep(run, hub, root, A).code == 0
     change(hub, 7)
     api.statuses = [403]
-    done = keep(run, hub, root, B, 0, **(api.env if reached else {}))
+    done = keep(run, hub, root, B, 0, env=api.env if reached else {})
     assert done.code == 0
     assert "warning: old revisions are not removed: which of them pods read is not known" in done.err
     assert folders(root) == {A, B}
@@ -151,33 +153,33 @@ def test_nothing_is_removed_when_pods_cannot_be_listed(
 def test_a_failed_revision_does_not_push_out_the_one_that_is_kept(
     hub: Hub, api: Api, run: Runner, root: Path
 ) -> None:
-    assert keep(run, hub, root, A, **api.env).code == 0
+    assert keep(run, hub, root, A, env=api.env).code == 0
     known, hub.files = hub.files, {}
-    assert keep(run, hub, root, B, **api.env).code != 0
+    assert keep(run, hub, root, B, env=api.env).code != 0
     hub.files = known
     change(hub, 7)
-    assert keep(run, hub, root, C, **api.env).code == 0
+    assert keep(run, hub, root, C, env=api.env).code == 0
     assert folders(root) == {A, C}
 
 
 def test_foreign_files_and_folders_stay(hub: Hub, api: Api, run: Runner, root: Path) -> None:
-    assert keep(run, hub, root, A, 0, **api.env).code == 0
+    assert keep(run, hub, root, A, 0, env=api.env).code == 0
     (root / A / "notes.txt").write_text("mine")
     (root / "lost+found").mkdir()
     change(hub, 7)
-    assert keep(run, hub, root, B, 0, **api.env).code == 0
+    assert keep(run, hub, root, B, 0, env=api.env).code == 0
     assert files(root / A) == {"notes.txt"}
     assert folders(root) == {A, B, "lost+found"}
 
 
 def test_a_killed_removal_goes_on(hub: Hub, api: Api, run: Runner, root: Path) -> None:
-    assert keep(run, hub, root, A, 0, **api.env).code == 0
+    assert keep(run, hub, root, A, 0, env=api.env).code == 0
     # As a run leaves it that was killed after it removed the marker and one file.
     (root / A / ".kaigen" / "owned.json").write_text(json.dumps(sorted(hub.files)))
     (root / A / ".kaigen" / "model.json").unlink()
     (root / A / "config.json").unlink()
     change(hub, 7)
-    assert keep(run, hub, root, B, 0, **api.env).code == 0
+    assert keep(run, hub, root, B, 0, env=api.env).code == 0
     assert folders(root) == {B}
 
 
@@ -218,15 +220,15 @@ def test_files_without_a_folder_are_a_revision(hub: Hub, api: Api, run: Runner, 
     assert run.fetch(hub, root, identity=A).code == 0
     before = contents(root)
     change(hub, 7)
-    assert keep(run, hub, root, B, **api.env).code == 0
+    assert keep(run, hub, root, B, env=api.env).code == 0
     assert before.items() <= contents(root).items()
     assert hub.sent == 50_000 + len(hub.files["config.json"].data)
     hub.seen.clear()
-    assert keep(run, hub, root, A, **api.env).code == 0
+    assert keep(run, hub, root, A, env=api.env).code == 0
     assert hub.seen == []
     api.pods = [pod("chat", B)]
     change(hub, 8)
-    assert keep(run, hub, root, C, 0, **api.env).code == 0
+    assert keep(run, hub, root, C, 0, env=api.env).code == 0
     assert folders(root) == {B, C}
     assert marker(root) is None
 
@@ -234,22 +236,22 @@ def test_files_without_a_folder_are_a_revision(hub: Hub, api: Api, run: Runner, 
 def test_a_bucket_has_the_same_revisions(hub: Hub, s3: S3, api: Api, run: Runner) -> None:
     for name, value in KEYS.items():
         api.env[name] = value
-    assert keep(run, hub, s3, A, **api.env).code == 0
+    assert keep(run, hub, s3, A, env=api.env).code == 0
     old = {key: s3.get(key) for key in s3.everything() if key.startswith(f"llm/{A}/")}
     change(hub, 7)
-    assert keep(run, hub, s3, B, **api.env).code == 0
+    assert keep(run, hub, s3, B, env=api.env).code == 0
     assert {key: s3.get(key) for key in old} == old
     assert hub.sent == 50_000 + len(hub.files["config.json"].data)
     new = {key.removeprefix(f"llm/{B}/"): s3.get(key) for key in s3.everything() if f"/{B}/" in key}
     assert new.items() >= {path: stored.data for path, stored in hub.files.items()}.items()
 
     hub.seen.clear()
-    assert "already complete" in keep(run, hub, s3, A, **api.env).err
+    assert "already complete" in keep(run, hub, s3, A, env=api.env).err
     assert hub.seen == []
 
     api.pods = [pod("chat", A)]
     change(hub, 8)
-    assert keep(run, hub, s3, C, 0, **api.env).code == 0
+    assert keep(run, hub, s3, C, 0, env=api.env).code == 0
     assert {key.split("/")[1] for key in s3.everything()} == {".kaigen", A, C}
     assert {key: s3.get(key) for key in old} == old
 
