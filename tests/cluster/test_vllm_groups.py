@@ -24,7 +24,8 @@ from tests.cluster.vllm_image import vllm_image
 
 SHAPE = {"nodes": 2, "tensorParallel": 2, "groups": "leaderWorkerSet"}
 # The image of the tests has no C++ compiler, which torch.compile needs for the embedding of several ranks.
-ENV = {"VLLM_CPU_KVCACHE_SPACE": "1", "TORCHDYNAMO_DISABLE": "1"}
+# By default, each rank binds its threads to a NUMA node of its own, even on another machine.
+ENV = {"VLLM_CPU_KVCACHE_SPACE": "1", "TORCHDYNAMO_DISABLE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 
 
 @pytest.fixture
