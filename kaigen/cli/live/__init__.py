@@ -1,0 +1,1 @@
+"""The commands of `kaigen job` and `egpu`, which work on a live cluster."""

@@ -1,0 +1,113 @@
+"""`delete` and `cleanup`: what is no longer needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kaigen.cli.console import Console
+from kaigen.cli.live.flavor import Flavor
+from kaigen.cli.live.session import Session, all_option, cluster_options
+from kaigen.diagnostics.errors import CheckFailed, SystemFailure
+from kaigen.system.lazy_import import lazy_imports
+
+if TYPE_CHECKING:
+    from kaigen.ops.cluster import Object
+
+with lazy_imports():
+    from kaigen.kubernetes import lifetimes, metadata_keys
+    from kaigen.ops import cleanup as ops_cleanup
+    from kaigen.ops import helper as ops_helper
+    from kaigen.ops import jobs as ops_jobs
+
+
+def commands(flavor: Flavor) -> list[click.Command]:
+    """Return the commands."""
+    return [_delete(flavor), _cleanup(flavor)]
+
+
+def _delete(flavor: Flavor) -> click.Command:
+    @click.pass_obj
+    def delete(
+        console: Console,
+        /,
+        name: str,
+        pvc_name: str,
+        keep_pvc: bool = False,
+        delete_pvc: bool = False,
+        **where: Any,
+    ) -> None:
+        session = Session(console, flavor, **where)
+        job = session.job(name)
+        metadata = job["metadata"]
+        if syncer := lifetimes.tracked_by(job):
+            raise CheckFailed(
+                f"Job {name} is managed by {syncer}", hint="delete its spec from the repository"
+            )
+        session.cluster.delete(ops_jobs.JOB, metadata["name"], session.namespace, uid=metadata["uid"])
+        console.out(f"job.batch/{metadata['name']} deleted")
+        if delete_pvc or not (flavor.keeps_pvc or keep_pvc):
+            _delete_volumes(session, name, job, pvc_name)
+
+    if flavor.keeps_pvc:
+        option = click.option("--delete-pvc", is_flag=True, help="Delete the volume, too.")
+        about = "Delete a Job and its pods; the volume stays."
+    else:
+        option = click.option("--keep-pvc", is_flag=True, help="Keep the volume.")
+        about = "Delete a Job, its pods, and the volume that was created for it."
+    named = click.option("--pvc-name", default="", metavar="NAME", help="Volume. Default: that of the Job.")
+    function = click.argument("name")(cluster_options(option(named(delete))))
+    return click.command("delete", help=about)(function)
+
+
+def _delete_volumes(session: Session, name: str, job: Object, pvc_name: str) -> None:
+    """Delete the volume that was named, or those that were created for the Job."""
+    for claim in [pvc_name] if pvc_name else sorted(ops_helper.claims_of(job["spec"]["template"])):
+        found = session.cluster.find(ops_helper.CLAIM, claim, session.namespace)
+        if found is None:
+            session.console.say(f"PersistentVolumeClaim {claim} not found")
+            continue
+        owner = (found["metadata"].get("annotations") or {}).get(metadata_keys.RUN)
+        if not pvc_name and owner != job["metadata"]["name"]:
+            session.console.say(f"PersistentVolumeClaim {claim} was not created for Job {name}; it stays")
+            continue
+        session.cluster.delete(ops_helper.CLAIM, claim, session.namespace, uid=found["metadata"]["uid"])
+        session.console.out(f"persistentvolumeclaim/{claim} deleted")
+
+
+def _cleanup(flavor: Flavor) -> click.Command:
+    @click.command(
+        "cleanup",
+        help="Delete the volumes whose TTL is over, as kaigen-reaper does. Volumes of Argo CD and Flux, and volumes "
+        "that a pod uses, stay.",
+    )
+    @cluster_options
+    @all_option
+    @click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
+    @click.pass_obj
+    def command(console: Console, /, dry_run: bool, everywhere: bool, **where: Any) -> None:
+        session = Session(console, flavor, everywhere=everywhere, **where)
+        deleted = skipped = failed = 0
+        for item in ops_cleanup.decisions(session.cluster, session.namespaces):
+            if item.kept_because:
+                skipped += 1
+                console.say(f"persistentvolumeclaim/{item.name} kept: {item.kept_because}", level=1)
+                continue
+            try:
+                if not dry_run:
+                    ops_cleanup.delete(session.cluster, item)
+            except SystemFailure as error:
+                failed += 1
+                console.failure(error)
+                continue
+            deleted += 1
+            note = " (dry run)" if dry_run else ""
+            console.out(f"persistentvolumeclaim/{item.name} deleted from {item.namespace}{note}")
+        console.say(
+            f"Summary: {deleted} PVC(s) deleted, {skipped} skipped" + (f", {failed} failed" if failed else "")
+        )
+        if failed:
+            raise SystemFailure(f"{failed} volumes could not be deleted")
+
+    return command

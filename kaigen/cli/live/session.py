@@ -1,0 +1,195 @@
+"""The cluster, the namespace and the output of one live command, and the options that select them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kaigen.cli.console import Console, table
+from kaigen.cli.live.flavor import Flavor
+from kaigen.cli.options import read_config
+from kaigen.diagnostics.errors import CheckFailed
+from kaigen.system.lazy_import import lazy_imports
+
+if TYPE_CHECKING:
+    from kaigen.config.settings import Config
+    from kaigen.ops.build import Claim
+    from kaigen.ops.cluster import Cluster, Object
+
+with lazy_imports():
+    import json
+
+    from kaigen.ops import build as ops_build
+    from kaigen.ops import cluster as ops_cluster
+    from kaigen.ops import extra as ops_extra
+    from kaigen.ops import helper as ops_helper
+    from kaigen.ops import jobs as ops_jobs
+    from kaigen.yaml import dump as yaml_dump
+
+Function = Callable[..., Any]
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_MOUNT = "/artifacts"
+
+
+class Session:
+    """One live command.
+
+    Attributes:
+        console: where it prints.
+        flavor: names and defaults.
+        namespaces: the namespace that lists read; empty for all.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        flavor: Flavor,
+        *,
+        namespace: str = "",
+        kubeconfig: str = "",
+        context: str = "",
+        everywhere: bool = False,
+    ) -> None:
+        ops_extra.require_extra()
+        self.console = console
+        self.flavor = flavor
+        self._given = namespace
+        self._everywhere = everywhere or (flavor.lists_all and not namespace)
+        self._address = (kubeconfig, context)
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The cluster."""
+        return ops_cluster.Cluster(*self._address)
+
+    @cached_property
+    def config(self) -> Config:
+        """The settings of the repository in the working folder, or the defaults."""
+        return read_config()
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of a command about one Job."""
+        return self._given or self.flavor.namespace or self.cluster.namespace
+
+    @property
+    def namespaces(self) -> str:
+        """The namespace of a list; empty for all."""
+        return "" if self._everywhere else self.namespace
+
+    def job(self, name: str) -> Object:
+        """Return a Job by the name that the user typed."""
+        return ops_jobs.find_job(self.cluster, self.namespace, name, self.flavor.job(name))
+
+    def volume(self, name: str, pvc_name: str = "", mount: str = "") -> Claim:
+        """Return the volume of a Job, which may not exist yet.
+
+        Args:
+            name: the name that the user typed.
+            pvc_name: name of the claim; empty for that of the Job.
+            mount: where it is mounted; empty for where the Job mounts it.
+        """
+        found = self.cluster.find("batch/v1/Job", self.flavor.job(name), self.namespace)
+        if (
+            found is None
+            and not pvc_name
+            and self.cluster.find(ops_helper.CLAIM, f"artifacts-{name}", self.namespace)
+        ):
+            return ops_build.Claim(f"artifacts-{name}", mount or _MOUNT)
+        if found is None and not pvc_name:
+            found = self.job(name)
+        mounts = ops_build.mounts_of(found) if found else {}
+        if not pvc_name and not mounts:
+            raise CheckFailed(f"Job {name} has no volume", hint="name one with --pvc-name")
+        own = f"artifacts-{name}"
+        claim = pvc_name or (own if own in mounts else next(iter(mounts)))
+        return ops_build.Claim(claim, mount or mounts.get(claim, _MOUNT))
+
+    def print_objects(self, objects: Sequence[Object], output: str, *, single: bool = False) -> None:
+        """Print objects as JSON, YAML or names."""
+        if output == "name":
+            for item in objects:
+                self.console.out(f"job.batch/{item['metadata']['name']}")
+            return
+        whole = objects[0] if single else dict(apiVersion="v1", kind="List", items=list(objects))
+        if output == "json":
+            self.console.out(json.dumps(whole, indent=2, ensure_ascii=False))
+        else:
+            self.console.write(yaml_dump.dump(whole))
+
+    def print_table(self, rows: Sequence[Sequence[str]]) -> None:
+        """Print a table; the first row is the header."""
+        for line in table(rows):
+            self.console.out(line)
+
+
+def cluster_options(function: Function) -> Function:
+    """`-n`, `--context` and `--kubeconfig`."""
+    for option in (
+        click.option("--kubeconfig", default="", metavar="FILE", help="Kubeconfig. Default: as kubectl."),
+        click.option("--context", default="", metavar="NAME", help="Context. Default: the current one."),
+        click.option(
+            "-n", "--namespace", default="", metavar="NAME", help="Namespace. Default: that of the context."
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def all_option(function: Function) -> Function:
+    """`-A`."""
+    return click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="All namespaces.")(
+        function
+    )
+
+
+def lifetime(_context: click.Context, option: click.Parameter, value: str) -> str:
+    """Return a lifetime as seconds or `never`; empty when none is given."""
+    if value in ("", "never") or value.isdecimal():
+        return value
+    if not re.fullmatch(r"([0-9]+[smhd])+", value):
+        raise click.BadParameter("must be seconds, a duration such as 90s or 2h, or `never`", param=option)
+    parts = re.findall(r"([0-9]+)([smhd])", value)
+    return str(sum(int(number) * _UNITS[unit] for number, unit in parts))
+
+
+def command_words(_context: click.Context, option: click.Parameter, value: str) -> list[str]:
+    """Return the words of a command line, split as a shell does; no shell runs it."""
+    try:
+        return shlex.split(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=option) from None
+
+
+def age(moment: datetime | None, now: datetime | None = None) -> str:
+    """Return how long ago something was, as kubectl prints it."""
+    if moment is None:
+        return "<unknown>"
+    seconds = max(0, int(((now or datetime.now(UTC)) - moment).total_seconds()))
+    if seconds < 120:
+        return f"{seconds}s"
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if minutes < 10 and seconds % 60:
+        return f"{minutes}m{seconds % 60}s"
+    if hours < 3:
+        return f"{minutes}m"
+    if hours < 8 and minutes % 60:
+        return f"{hours}h{minutes % 60}m"
+    return f"{hours}h" if hours < 48 else f"{days}d"
+
+
+def size_text(count: int) -> str:
+    """Return a number of bytes with a unit."""
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            break
+        size /= 1024
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"

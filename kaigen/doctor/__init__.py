@@ -1,0 +1,1 @@
+"""Checks whether a cluster is ready for kaigen's apps, and how to make it so."""

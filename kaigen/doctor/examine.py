@@ -1,0 +1,51 @@
+"""Runs all checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kaigen.doctor.apps import check_reaper, check_requirements, expiring
+from kaigen.doctor.model import Check
+from kaigen.doctor.nodes import check_nodes, check_server, check_storage
+from kaigen.doctor.rights import check_rights
+from kaigen.doctor.servers import check_servers, servers_of
+from kaigen.kubectl.runner import Kubectl
+from kaigen.requirements.cluster import Cluster
+from kaigen.requirements.collect import collect
+
+if TYPE_CHECKING:
+    from kaigen.config.settings import Config
+    from kaigen.pipeline.result import Compilation
+
+
+def examine(
+    kubectl: Kubectl, config: Config, compilation: Compilation | None, namespace: str
+) -> Iterator[Check]:
+    """Yield the checks of a cluster; only the first one if the cluster cannot be reached.
+
+    Args:
+        kubectl: the cluster.
+        config: the settings of the environment.
+        compilation: its apps; None outside a repository.
+        namespace: where the rights of the user are checked; empty for the namespaces of the apps.
+
+    Raises:
+        SystemFailure: kubectl fails.
+    """
+    server = check_server(kubectl)
+    yield server
+    if server.status == "failed":
+        return
+    yield from check_nodes(kubectl)
+    yield check_storage(kubectl)
+    apps = compilation.apps if compilation is not None else ()
+    namespaces = (
+        [namespace] if namespace else sorted({item.app.namespace for item in apps}) or [config.namespace]
+    )
+    for each in namespaces:
+        yield from check_rights(kubectl, each)
+    yield check_reaper(kubectl, namespaces, expiring(apps))
+    yield from check_servers(servers_of(apps, config) if compilation is not None else None)
+    if compilation is not None:
+        yield from check_requirements(Cluster(kubectl).findings(collect(compilation, config)))

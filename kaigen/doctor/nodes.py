@@ -1,0 +1,128 @@
+"""Checks of what runs pods: the API server, GPUs of nodes, runtime classes and storage classes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from kaigen.diagnostics.errors import SystemFailure
+from kaigen.doctor.model import Check
+from kaigen.kubectl.runner import Forbidden, Kubectl
+from kaigen.kubernetes.gpu_nodes import gpu_model, gpus_of, has_gpu_label, is_device_plugin
+from kaigen.kubernetes.manifest import Object, identity_of, mapping, text
+from kaigen.kubernetes.storage_classes import is_default
+
+_MOST_MODELS = 4
+"""Most models of GPUs that are listed."""
+
+_RUNTIME_FIX = (
+    "install the NVIDIA Container Toolkit or the GPU Operator on GPU nodes, and create the RuntimeClass `nvidia`; "
+    "not required where `nvidia` is the default runtime"
+)
+_PLUGIN_FIX = "install the NVIDIA device plugin or the GPU Operator"
+
+
+def check_server(kubectl: Kubectl) -> Check:
+    """Return whether the API server answers, and its version."""
+    fix = "check the context with `kubectl config get-contexts`, or name another one with --context"
+    try:
+        answer = kubectl.json("get", "--raw", "/version") or {}
+    except SystemFailure as error:
+        return Check("cluster", "failed", str(error), error.hint or fix)
+    return Check("cluster", "ok", f"Kubernetes {text(answer.get('gitVersion'))}")
+
+
+def check_nodes(kubectl: Kubectl) -> Iterator[Check]:
+    """Yield the checks of GPUs, of the device plugin and of the runtime class.
+
+    Args:
+        kubectl: the cluster.
+    """
+    try:
+        nodes = kubectl.items("nodes")
+    except Forbidden:
+        yield Check("GPU nodes", "warning", "not allowed to list nodes", "ask for `list` on nodes")
+        return
+    gpus: Counter[str] = Counter()
+    with_gpus = []
+    for node in nodes:
+        amounts = gpus_of(node)
+        gpus.update(amounts)
+        if amounts:
+            with_gpus.append(node)
+    labelled = [node for node in nodes if has_gpu_label(node)]
+    yield _gpus(nodes, with_gpus, gpus)
+    yield _plugin(kubectl, bool(with_gpus), labelled)
+    yield _runtime_class(kubectl, "nvidia.com/gpu" in gpus)
+
+
+def _gpus(nodes: list[Object], with_gpus: list[Object], gpus: Counter[str]) -> Check:
+    if not with_gpus:
+        fix = f"add GPU nodes; if there are some, {_PLUGIN_FIX}"
+        return Check("GPU nodes", "warning", f"none of {len(nodes)} nodes has GPUs", fix)
+    amounts = ", ".join(f"{count} {name}" for name, count in sorted(gpus.items()))
+    models = sorted({gpu_model(node) for node in with_gpus} - {""})
+    more = f" and {len(models) - _MOST_MODELS} more" if len(models) > _MOST_MODELS else ""
+    shown = f" ({', '.join(models[:_MOST_MODELS])}{more})" if models else ""
+    return Check("GPU nodes", "ok", f"{amounts} on {len(with_gpus)} of {len(nodes)} nodes{shown}")
+
+
+def _plugin(kubectl: Kubectl, has_gpus: bool, labelled: list[Object]) -> Check:
+    try:
+        found = [
+            f"{identity.namespace}/{identity.name}"
+            for item in kubectl.items("daemonsets.apps", "--all-namespaces")
+            if is_device_plugin(item)
+            for identity in (identity_of(item),)
+        ]
+    except Forbidden:
+        found = []
+    if has_gpus:
+        return Check("device plugin", "ok", ", ".join(found) or "nodes offer GPUs")
+    if labelled:
+        names = ", ".join(identity_of(node).name for node in labelled)
+        return Check(
+            "device plugin", "failed", f"these nodes have GPUs, and offer none: {names}", _PLUGIN_FIX
+        )
+    if found:
+        fix = "check its logs: no node offers a GPU"
+        return Check("device plugin", "warning", f"{', '.join(found)}; no node offers a GPU", fix)
+    return Check("device plugin", "warning", "none found", _PLUGIN_FIX)
+
+
+def _runtime_class(kubectl: Kubectl, nvidia: bool) -> Check:
+    try:
+        names = sorted(identity_of(item).name for item in kubectl.items("runtimeclasses.node.k8s.io"))
+    except Forbidden:
+        fix = "ask for `list` on runtimeclasses.node.k8s.io"
+        return Check("runtime class", "warning", "not allowed to list them", fix)
+    if nvidia and "nvidia" not in names:
+        return Check("runtime class", "warning", "there is no RuntimeClass `nvidia`", _RUNTIME_FIX)
+    return Check("runtime class", "ok", ", ".join(names) or "none, and no NVIDIA GPU needs one")
+
+
+def check_storage(kubectl: Kubectl) -> Check:
+    """Return which storage classes there are, and whether one is the default."""
+    try:
+        classes = kubectl.items("storageclasses.storage.k8s.io")
+    except Forbidden:
+        fix = "ask for `list` on storageclasses.storage.k8s.io"
+        return Check("storage class", "warning", "not allowed to list them", fix)
+    names = _marked(classes)
+    if not names:
+        fix = "install a storage driver, such as the local-path provisioner or Longhorn"
+        return Check("storage class", "failed", "there is none", fix)
+    if not any(map(is_default, classes)):
+        fix = (
+            "set `storageClassName` in specs, or annotate a class with "
+            '`storageclass.kubernetes.io/is-default-class: "true"`'
+        )
+        return Check("storage class", "warning", f"{', '.join(names)}; none is the default", fix)
+    return Check("storage class", "ok", ", ".join(names))
+
+
+def _marked(classes: Iterable[Object]) -> list[str]:
+    return sorted(
+        f"{text(mapping(item.get('metadata')).get('name'))}{' (default)' if is_default(item) else ''}"
+        for item in classes
+    )

@@ -1,0 +1,73 @@
+"""Volumes whose lifetime is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from kaigen.kubernetes.lifetimes import expiry, tracked_by
+from kaigen.kubernetes.metadata_keys import EXPIRES, RUN
+from kaigen.ops.cluster import Cluster, Object
+from kaigen.ops.helper import CLAIM, POD, claims_of
+from kaigen.ops.jobs import END, JOB
+
+
+class Decision(Struct, frozen=True):
+    """What happens to a volume.
+
+    Attributes:
+        name: name of the claim.
+        namespace: its namespace.
+        uid: its UID.
+        kept_because: why it stays; empty when it is deleted.
+    """
+
+    name: str
+    namespace: str
+    uid: str
+    kept_because: str = ""
+
+
+def decisions(cluster: Cluster, namespace: str) -> Iterator[Decision]:
+    """Yield a decision for each volume that expires.
+
+    Args:
+        cluster: the cluster, whose clock counts.
+        namespace: empty for all namespaces.
+    """
+    claims = cluster.objects(CLAIM, namespace, f"{EXPIRES}=true")
+    jobs = {_key(job): job for job in cluster.objects(JOB, namespace)} if claims else {}
+    used = {
+        (pod["metadata"]["namespace"], claim)
+        for pod in (cluster.objects(POD, namespace) if claims else ())
+        if (pod.get("status") or {}).get("phase") not in END
+        for claim in claims_of(pod)
+    }
+    now = cluster.clock or datetime.now(UTC)
+    for claim in claims:
+        space, name = _key(claim)
+        job = jobs.get((space, (claim["metadata"].get("annotations") or {}).get(RUN, "")))
+        why = _kept_because(claim, job, now, in_use=(space, name) in used)
+        yield Decision(name, space, claim["metadata"]["uid"], why)
+
+
+def _key(obj: Object) -> tuple[str, str]:
+    return obj["metadata"]["namespace"], obj["metadata"]["name"]
+
+
+def _kept_because(claim: Object, job: Object | None, now: datetime, *, in_use: bool) -> str:
+    if syncer := tracked_by(claim):
+        return f"it is managed by {syncer}"
+    moment = expiry(claim, job)
+    if isinstance(moment, str):
+        return moment
+    if moment > now:
+        return f"its TTL ends at {moment:%Y-%m-%dT%H:%M:%SZ}"
+    return "a pod uses it" if in_use else ""
+
+
+def delete(cluster: Cluster, item: Decision) -> None:
+    """Delete a volume, unless another one has taken its name."""
+    cluster.delete(CLAIM, item.name, item.namespace, uid=item.uid)

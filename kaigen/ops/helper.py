@@ -1,0 +1,220 @@
+"""Pods of a command of the user: they mount a volume, and are deleted when the command ends, however it ends."""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+from kaigen.config.settings import Config
+from kaigen.diagnostics.errors import CheckFailed, SystemFailure
+from kaigen.kubernetes.metadata_keys import RUN
+from kaigen.ops.build import Claim, helper_pod
+from kaigen.ops.cluster import ApiError, Cluster, Object
+from kaigen.ops.transfer import Mount
+
+CLAIM = "v1/PersistentVolumeClaim"
+POD = "v1/Pod"
+START_S = 180
+"""Seconds to wait for a pod to start: the image may have to be pulled, and the volume provisioned."""
+LONGEST_S = 6 * 3600
+"""Seconds after which a pod ends whose command was killed."""
+
+_POLL_S = 0.5
+_SHARED = {"ReadWriteMany", "ReadOnlyMany"}
+_OVER = ("Succeeded", "Failed")
+HOPELESS = {"InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError"}
+"""Reasons for which a container that waits does not start by itself."""
+
+Say = Callable[[str], object]
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let a request to end or to hang up clean up as Ctrl-C does."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ignore Ctrl-C, so that the second one does not stop the cleaning up after the first."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def mounted(
+    cluster: Cluster,
+    namespace: str,
+    claim: Claim,
+    config: Config,
+    *,
+    purpose: str,
+    image: str = "",
+    name: str = "",
+    keep: bool = False,
+    say: Say = lambda text: None,
+) -> Iterator[Mount]:
+    """Run a pod that mounts a volume, and delete it at the end of the block.
+
+    Args:
+        cluster: the cluster.
+        namespace: namespace of the volume.
+        claim: the volume.
+        config: settings of the repository.
+        purpose: beginning of the pod's name.
+        image: image of the pod; kaigen's downloader when empty.
+        name: name of the pod; a new one when empty.
+        keep: leave the pod when the block ends without an error.
+        say: receives what happens.
+
+    Raises:
+        SystemFailure: the pod does not start.
+    """
+    name = name or f"{purpose[:50].rstrip('-.')}-{secrets.token_hex(3)}"
+    node = node_of(cluster, namespace, claim.name)
+    pod = helper_pod(name, namespace, claim, config, image=image, seconds=LONGEST_S, node=node)
+    with interruptible():
+        done = False
+        try:
+            # The answer to the request may be lost with an interrupt: the pod is deleted by its name.
+            cluster.create(pod, namespace)
+            say(f"pod {name} is starting")
+            wait_running(cluster, namespace, name)
+            yield Mount(cluster, namespace, name)
+            done = True
+        except ApiError as error:
+            if error.reason == "AlreadyExists":
+                done = keep = True
+            raise
+        finally:
+            if not (keep and done):
+                with uninterrupted():
+                    remove(cluster, namespace, name)
+
+
+def remove(cluster: Cluster, namespace: str, name: str) -> None:
+    """Delete a pod and wait until it is gone, so that its volume can be mounted elsewhere."""
+    cluster.delete(POD, name, namespace, grace=1)
+    until = time.monotonic() + 30
+    while cluster.find(POD, name, namespace) is not None and time.monotonic() < until:
+        time.sleep(_POLL_S)
+
+
+def existing_claim(cluster: Cluster, namespace: str, name: str) -> Object:
+    """Return a volume claim.
+
+    Raises:
+        CheckFailed: there is none.
+    """
+    found = cluster.find(CLAIM, name, namespace)
+    if found is None:
+        hint = "name the volume with --pvc-name, or list volumes: kubectl get pvc"
+        raise CheckFailed(f'PersistentVolumeClaim "{name}" not found in namespace {namespace}', hint=hint)
+    return found
+
+
+def ensure_claim(cluster: Cluster, namespace: str, body: Object) -> bool:
+    """Create a volume claim unless it exists, and return whether it was created.
+
+    Raises:
+        CheckFailed: it exists and belongs to another Job.
+    """
+    name = body["metadata"]["name"]
+    found = cluster.find(CLAIM, name, namespace)
+    if found is None:
+        cluster.create(body, namespace)
+        return True
+    owner = (found["metadata"].get("annotations") or {}).get(RUN)
+    if owner not in (None, body["metadata"]["annotations"][RUN]):
+        hint = "name another volume with --pvc-name"
+        raise CheckFailed(f"PersistentVolumeClaim {name} belongs to Job {owner}", hint=hint)
+    return False
+
+
+def users_of(cluster: Cluster, namespace: str, claim: str) -> list[Object]:
+    """Return the pods that have not ended and mount a volume."""
+    return [
+        pod
+        for pod in cluster.objects(POD, namespace)
+        if (pod.get("status") or {}).get("phase") not in _OVER and claim in claims_of(pod)
+    ]
+
+
+def claims_of(pod: Object) -> set[str]:
+    """Return the names of the volume claims that a pod, or its template, mounts."""
+    volumes = (pod.get("spec") or {}).get("volumes") or []
+    return {
+        volume["persistentVolumeClaim"]["claimName"]
+        for volume in volumes
+        if "persistentVolumeClaim" in volume
+    }
+
+
+def node_of(cluster: Cluster, namespace: str, claim: str) -> str:
+    """Return the node whose pods use a volume that only one node can mount; empty for any node."""
+    found = cluster.find(CLAIM, claim, namespace)
+    if found is None or _SHARED & set(found["spec"].get("accessModes") or ()):
+        return ""
+    nodes = [pod["spec"].get("nodeName", "") for pod in users_of(cluster, namespace, claim)]
+    return next(filter(None, nodes), "")
+
+
+def wait_running(cluster: Cluster, namespace: str, name: str, seconds: float = START_S) -> None:
+    """Wait until the container of a pod runs.
+
+    Raises:
+        SystemFailure: it ended, cannot start, or takes too long; the message says why.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        pod = cluster.get(POD, name, namespace)
+        phase = (pod.get("status") or {}).get("phase", "Pending")
+        if phase == "Running":
+            return
+        reason, message = waiting_reason(pod)
+        if phase in _OVER or reason in HOPELESS or time.monotonic() > until:
+            hint = f"see what happens to it: kubectl describe pod {name} -n {namespace}"
+            why = ": ".join(filter(None, (reason, message))) or phase
+            raise SystemFailure(f"pod {name} does not start: {why}", hint=hint)
+        time.sleep(_POLL_S)
+
+
+def waiting_reason(pod: Object) -> tuple[str, str]:
+    """Return why a pod waits, as a word and a sentence; empty when it does not."""
+    status = pod.get("status") or {}
+    for entry in [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]:
+        waiting = (entry.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason") not in (None, "PodInitializing", "ContainerCreating"):
+            return waiting["reason"], waiting.get("message", "")
+    for condition in status.get("conditions") or []:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return condition.get("reason", ""), condition.get("message", "")
+    return "", ""
+
+
+def wait_end(cluster: Cluster, namespace: str, name: str) -> None:
+    """Wait until a pod has ended or is deleted."""
+    while True:
+        pod = cluster.find(POD, name, namespace)
+        if pod is None or (pod.get("status") or {}).get("phase") in _OVER:
+            return
+        time.sleep(2)

@@ -1,0 +1,249 @@
+"""The Jobs of a cluster as kaigen shows them: phase, pods, events and logs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from kaigen.diagnostics.errors import CheckFailed
+from kaigen.kubernetes.lifetimes import ended, time_of
+from kaigen.ops.build import ARTIFACT, MODEL
+from kaigen.ops.cluster import ApiError, Cluster, Object
+from kaigen.ops.helper import POD, claims_of, waiting_reason
+
+JOB = "batch/v1/Job"
+OURS = "app.kubernetes.io/managed-by=kaigen"
+_APP = "app.kubernetes.io/name"
+_OF_JOB = "batch.kubernetes.io/job-name"
+_WATCH_S = 300
+_POLL_S = 1.0
+END = ("Succeeded", "Failed")
+
+
+class State(Struct, frozen=True):
+    """What a Job does.
+
+    Attributes:
+        phase: `Pending`, `Running`, `Suspended`, `Succeeded` or `Failed`.
+        message: why it waits or failed; may be empty.
+    """
+
+    phase: str
+    message: str = ""
+
+
+def find_job(cluster: Cluster, namespace: str, name: str, job: str) -> Object:
+    """Return a Job by the name of its app or its own, the newest of several runs.
+
+    Args:
+        cluster: the cluster.
+        namespace: its namespace.
+        name: name of the app, as in `kaigen job create NAME`, or of the Job.
+        job: name of the Job that a live command creates for the app.
+
+    Raises:
+        CheckFailed: there is none.
+    """
+    for own in dict.fromkeys((job, name)):
+        if (found := cluster.find(JOB, own, namespace)) is not None:
+            return found
+    runs = cluster.objects(JOB, namespace, f"{_APP}={name},{OURS}")
+    if not runs:
+        hint = f"list the Jobs of the namespace: kaigen job list -n {namespace}"
+        raise CheckFailed(f'Job "{name}" not found in namespace {namespace}', hint=hint)
+    return max(runs, key=lambda item: str(item["metadata"]["creationTimestamp"]))
+
+
+def pods_of(cluster: Cluster, job: Object) -> list[Object]:
+    """Return the pods of a Job, oldest first."""
+    metadata = job["metadata"]
+    found = cluster.objects(POD, metadata["namespace"], f"{_OF_JOB}={metadata['name']}")
+    return sorted(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+
+
+def state_of(job: Object, pods: Sequence[Object] = ()) -> State:
+    """Return what a Job does.
+
+    Args:
+        job: the Job.
+        pods: its pods, which say why it waits.
+    """
+    status = job.get("status") or {}
+    for condition in status.get("conditions") or []:
+        if condition["status"] == "True" and condition["type"] in ("Complete", "Failed"):
+            if condition["type"] == "Complete":
+                return State("Succeeded", "Job completed successfully")
+            return State("Failed", _failure(pods) or condition.get("message") or "Job failed")
+    if (job.get("spec") or {}).get("suspend"):
+        return State("Suspended", "the Job is suspended")
+    phases = {(pod.get("status") or {}).get("phase") for pod in pods}
+    if status.get("ready") or phases & {"Running", "Succeeded"}:
+        return State("Running")
+    for pod in pods:
+        reason, message = waiting_reason(pod)
+        if reason:
+            return State("Pending", f"{reason}: {message}" if message else reason)
+    return State("Pending", "the pod is starting" if pods else "waiting for a pod")
+
+
+def _failure(pods: Sequence[Object]) -> str:
+    """Return the end of what the newest failed container said."""
+    for pod in reversed(pods):
+        for entry in (pod.get("status") or {}).get("containerStatuses") or []:
+            state = (entry.get("state") or {}).get("terminated") or {}
+            if state.get("exitCode"):
+                said = str(state.get("message") or state.get("reason") or "").strip()[-500:]
+                return f"exit code {state['exitCode']}" + (f": {said}" if said else "")
+    return ""
+
+
+class JobRow(Struct, frozen=True):
+    """A Job as a row of a table.
+
+    Attributes:
+        name: name of the app.
+        namespace: its namespace.
+        job: name of the Job.
+        state: what it does.
+        gpu: number of GPUs of a pod.
+        model: the model that it runs; may be empty.
+        image: image of its container.
+        claims: volumes that it mounts.
+        artifact: path of its result; may be empty.
+        created: when it was created.
+        started: when it started; None before that.
+        finished: when it ended; None before that.
+    """
+
+    name: str
+    namespace: str
+    job: str
+    state: State
+    gpu: str
+    model: str
+    image: str
+    claims: tuple[str, ...]
+    artifact: str
+    created: datetime | None
+    started: datetime | None
+    finished: datetime | None
+
+
+def row_of(job: Object, pods: Sequence[Object] = ()) -> JobRow:
+    """Return a Job as a row of a table."""
+    metadata, template = job["metadata"], job["spec"]["template"]
+    container = (template["spec"].get("containers") or [{}])[0]
+    annotations = metadata.get("annotations") or {}
+    end = ended(job)
+    return JobRow(
+        name=(metadata.get("labels") or {}).get(_APP, metadata["name"]),
+        namespace=metadata["namespace"],
+        job=metadata["name"],
+        state=state_of(job, pods),
+        gpu=_gpus(container),
+        model=annotations.get(MODEL, ""),
+        image=container.get("image", ""),
+        claims=tuple(sorted(claims_of(template))),
+        artifact=artifact_of(job),
+        created=time_of(metadata.get("creationTimestamp")),
+        started=time_of((job.get("status") or {}).get("startTime")),
+        finished=end[0] if end else None,
+    )
+
+
+def artifact_of(job: Object) -> str:
+    """Return the path of the result in the container: of its annotation, or of its argument `--output`; else empty."""
+    annotations = job["metadata"].get("annotations") or {}
+    if ARTIFACT in annotations:
+        return str(annotations[ARTIFACT])
+    container = (job["spec"]["template"]["spec"].get("containers") or [{}])[0]
+    words = [str(word) for word in container.get("args") or ()]
+    for number, word in enumerate(words):
+        name, joined, value = word.partition("=")
+        if name == "--output":
+            return value if joined else next(iter(words[number + 1 :]), "")
+    return ""
+
+
+def _gpus(container: Mapping[str, object]) -> str:
+    resources = container.get("resources")
+    limits = resources.get("limits") if isinstance(resources, dict) else None
+    return next((str(value) for key, value in (limits or {}).items() if key.endswith("/gpu")), "0")
+
+
+def changes(cluster: Cluster, job: Object, seconds: float | None) -> Iterator[State]:
+    """Yield each new state of a Job until it ends, is deleted, or the time is over.
+
+    Args:
+        cluster: the cluster.
+        job: the Job.
+        seconds: how long; None for no limit.
+
+    Raises:
+        CheckFailed: the Job was deleted.
+    """
+    metadata = job["metadata"]
+    until = None if seconds is None else time.monotonic() + seconds
+    last = None
+    while True:
+        state = state_of(job, pods_of(cluster, job))
+        if state != last:
+            yield state
+            last = state
+        left = None if until is None else until - time.monotonic()
+        if state.phase in END or (left is not None and left <= 0):
+            return
+        _await_change(cluster, job, left)
+        found = cluster.find(JOB, metadata["name"], metadata["namespace"])
+        if found is None or found["metadata"]["uid"] != metadata["uid"]:
+            raise CheckFailed(f"Job {metadata['name']} was deleted")
+        job = found
+
+
+def _await_change(cluster: Cluster, job: Object, left: float | None) -> None:
+    """Wait for a change of a Job, or a while: what its pods wait for is no change of the Job."""
+    metadata = job["metadata"]
+    seconds = 1 if not (job.get("status") or {}).get("ready") else _WATCH_S
+    seconds = max(1, int(seconds if left is None else min(seconds, left)))
+    try:
+        for kind, _ in cluster.watch(
+            JOB, metadata["namespace"], metadata["name"], metadata["resourceVersion"], seconds
+        ):
+            if kind != "BOOKMARK":
+                return
+    except ApiError as error:
+        if error.code != 410:
+            raise
+        time.sleep(_POLL_S)
+
+
+def events(cluster: Cluster, job: Object) -> list[Object]:
+    """Return the events of a Job, its pods and its volumes, oldest first."""
+    metadata = job["metadata"]
+    name, claims = metadata["name"], claims_of(job["spec"]["template"])
+    pods = {pod["metadata"]["name"] for pod in pods_of(cluster, job)}
+
+    def is_ours(event: Object) -> bool:
+        about = event.get("involvedObject") or {}
+        named = about.get("name", "")
+        match about.get("kind"):
+            case "Job":
+                return bool(about.get("uid") == metadata["uid"])
+            case "Pod":  # those that were deleted have events for a while
+                return named in pods or named.rpartition("-")[0] == name
+            case "PersistentVolumeClaim":
+                return named in claims
+        return False
+
+    found = [event for event in cluster.objects("v1/Event", metadata["namespace"]) if is_ours(event)]
+    return sorted(found, key=event_time)
+
+
+def event_time(event: Object) -> str:
+    """Return when an event was last seen, as a timestamp."""
+    series = event.get("series") or {}
+    times = (series.get("lastObservedTime"), event.get("lastTimestamp"), event.get("eventTime"))
+    return next((str(value)[:19] + "Z" for value in times if value), event["metadata"]["creationTimestamp"])

@@ -1,0 +1,120 @@
+"""The state of apps as a table and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kaigen.kubernetes.live_state import State
+from kaigen.kubernetes.manifest import Identity
+from kaigen.status.model import AppStatus, Run, Sync
+
+_SHORT_REVISION = 8
+
+
+def status_rows(apps: Sequence[AppStatus], *, wide: bool = False) -> Iterator[tuple[str, ...]]:
+    """Return the rows of a table of apps, the header first.
+
+    Args:
+        apps: the apps.
+        wide: show objects that are not ready, earlier runs and syncers, too.
+    """
+    several = len({app.environment for app in apps}) > 1
+    environment = ("ENV",) if several else ()
+    more = ("SYNCER",) if wide else ()
+    yield (*environment, "NAMESPACE", "APP", "KIND", "STATUS", "RUN", "SYNC", *more, "FACTS", "MESSAGE")
+    for app in apps:
+        runs: list[Run | None] = [run for run in app.runs if run.current or wide]
+        for index, run in enumerate(runs or [None]):
+            head = ((app.environment,) if several else ()) + (app.namespace, app.name, app.kind or "-")
+            state = app.state if index == 0 else run.state if run else app.state
+            sync = (_sync(app.sync) if index == 0 else "-",)
+            syncer = ((app.sync.syncer if app.sync and index == 0 else "-"),) if wide else ()
+            facts = {**(app.facts if index == 0 else {}), **_short(run, wide=wide)}
+            shown = ", ".join(f"{key} {value}" for key, value in facts.items()) or "-"
+            yield (*head, state.name, run.name if run else "-", *sync, *syncer, shown, _message(app, state))
+        if wide:
+            yield from _objects(app, several=several)
+
+
+def _objects(app: AppStatus, *, several: bool) -> Iterator[tuple[str, ...]]:
+    """Return a row for each object that is not ready."""
+    for identity, state in app.objects.items():
+        if state.name != "ready" and len(app.objects) > 1:
+            head = ((app.environment,) if several else ()) + (app.namespace, app.name)
+            yield (*head, _title(identity), state.name, "-", "-", "-", "-", state.message or "-")
+
+
+def _message(app: AppStatus, state: State) -> str:
+    message = state.message or (app.sync.message if app.sync else "")
+    return " ".join(message.split()) or "-"
+
+
+def _sync(sync: Sync | None) -> str:
+    if sync is None:
+        return "-"
+    return f"{sync.name} {_short_revision(sync.revision)}" if sync.revision else sync.name
+
+
+def _short_revision(revision: str) -> str:
+    """Return a revision with its digest shortened: `main@sha1:0123456789...` is `main@01234567`."""
+    name, separator, digest = revision.rpartition("@")
+    digest = digest.rpartition(":")[2]
+    if len(digest) >= 2 * _SHORT_REVISION and all(letter in "0123456789abcdef" for letter in digest):
+        digest = digest[:_SHORT_REVISION]
+    return f"{name}{separator}{digest}"
+
+
+def _short(run: Run | None, *, wide: bool) -> dict[str, str]:
+    """Return the facts of a run; without times in a narrow table."""
+    hidden = () if wide else ("started", "ended")
+    return {key: value for key, value in run.facts.items() if key not in hidden} if run else {}
+
+
+def _title(identity: Identity) -> str:
+    return f"{identity.kind}/{identity.name}"
+
+
+def render_json(apps: Sequence[AppStatus]) -> str:
+    """Return the state of apps as a JSON list."""
+    return json.dumps([described(app) for app in apps], indent=2, ensure_ascii=False) + "\n"
+
+
+def described(app: AppStatus) -> dict[str, Any]:
+    """Return the state of an app as plain data."""
+    return {
+        **({"environment": app.environment} if app.environment else {}),
+        "namespace": app.namespace,
+        "name": app.name,
+        "kind": app.kind,
+        **_state(app.state),
+        "ready": app.ready,
+        "sync": _described_sync(app.sync),
+        "facts": dict(app.facts),
+        "runs": [_run(run) for run in app.runs],
+        "objects": [
+            {"kind": identity.kind, "namespace": identity.namespace, "name": identity.name, **_state(state)}
+            for identity, state in app.objects.items()
+        ],
+    }
+
+
+def _state(state: State) -> dict[str, str]:
+    return {"status": state.name, **({"message": state.message} if state.message else {})}
+
+
+def _run(run: Run) -> dict[str, Any]:
+    facts: Mapping[str, str] = run.facts
+    return {"name": run.name, **_state(run.state), "current": run.current, "facts": dict(facts)}
+
+
+def _described_sync(sync: Sync | None) -> dict[str, str] | None:
+    if sync is None:
+        return None
+    optional = {"revision": sync.revision, "message": sync.message}
+    return {
+        "syncer": sync.syncer,
+        "status": sync.name,
+        **{key: value for key, value in optional.items() if value},
+    }

@@ -1,0 +1,129 @@
+"""What Argo CD and Flux report of apps.
+
+An object of a syncer lists what it applied: an Application in `status.resources`, a Kustomization and a HelmRelease in
+`status.inventory`. An app belongs to the one that lists most of its objects, so it does not matter how it is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import Struct
+
+from kaigen.config.gitops_settings import GitOpsSettings
+from kaigen.kubectl.runner import Forbidden, Kubectl
+from kaigen.kubernetes.manifest import Identity, Object, entries, identity_of, join_type, mapping, text
+from kaigen.status.live import list_objects
+from kaigen.status.model import Sync, SyncName
+
+_APPLICATION = "Application.argoproj.io"
+_KUSTOMIZATION = "Kustomization.kustomize.toolkit.fluxcd.io"
+_RELEASE = "HelmRelease.helm.toolkit.fluxcd.io"
+
+
+class Syncer(Struct, frozen=True):
+    """An object of Argo CD or Flux that applies others.
+
+    Attributes:
+        sync: what it reports.
+        applies: what it applied.
+    """
+
+    sync: Sync
+    applies: frozenset[Identity]
+
+
+def read_syncers(kubectl: Kubectl, gitops: GitOpsSettings | None, namespaces: Iterable[str]) -> list[Syncer]:
+    """Return every object of the syncers that the repository configures. What the user may not read is left out.
+
+    Args:
+        kubectl: the cluster.
+        gitops: settings of the environment; None without syncers.
+        namespaces: namespaces of apps, where tenants have theirs.
+
+    Raises:
+        SystemFailure: kubectl is missing or cannot reach the cluster.
+    """
+    places: list[tuple[str, str, Callable[[Object], Syncer]]] = []
+    if gitops and gitops.argocd:
+        places.append((_APPLICATION, gitops.argocd.namespace, _of_application))
+    if gitops and gitops.flux:
+        for namespace in sorted({gitops.flux.namespace, *namespaces}):
+            places.append((_KUSTOMIZATION, namespace, _of_flux))
+            places.append((_RELEASE, namespace, _of_flux))
+    return [read(item) for type_, namespace, read in places for item in _readable(kubectl, type_, namespace)]
+
+
+def find_sync(objects: Iterable[Identity], syncers: Iterable[Syncer]) -> Sync | None:
+    """Return what the syncer of an app reports; None when no syncer lists any of its objects."""
+    own = frozenset(objects)
+    best = max(syncers, key=lambda each: len(each.applies & own), default=None)
+    return best.sync if best and best.applies & own else None
+
+
+def _readable(kubectl: Kubectl, type_: str, namespace: str) -> list[Object]:
+    try:
+        return list_objects(kubectl, type_, namespace)
+    except Forbidden:
+        return []
+
+
+def _of_application(obj: Object) -> Syncer:
+    status = mapping(obj.get("status"))
+    sync, operation = mapping(status.get("sync")), mapping(status.get("operationState"))
+    name: SyncName = _OF_ARGOCD.get(text(sync.get("status")), "unknown")
+    message = ""
+    phase = text(operation.get("phase"))
+    if phase in ("Failed", "Error"):
+        name, message = "failed", text(operation.get("message"))
+    elif phase == "Running":
+        name, message = "progressing", text(operation.get("message"))
+    revisions = sync.get("revisions")
+    several = "+".join(map(str, revisions)) if isinstance(revisions, list) else ""
+    applies = (
+        Identity(
+            join_type(text(item.get("group")), text(item.get("kind"))),
+            text(item.get("namespace")),
+            text(item.get("name")),
+        )
+        for _, item in entries(status.get("resources"))
+    )
+    found = Sync(_title(obj), name, text(sync.get("revision")) or several, message)
+    return Syncer(found, frozenset(applies))
+
+
+_OF_ARGOCD: dict[str, SyncName] = {"Synced": "synced", "OutOfSync": "out of sync"}
+
+
+def _of_flux(obj: Object) -> Syncer:
+    status = mapping(obj.get("status"))
+    name: SyncName = "progressing"
+    message = "waiting for its controller"
+    for _, item in entries(status.get("conditions")):
+        if item.get("type") == "Ready":
+            name = _OF_FLUX.get(text(item.get("status")), "progressing")
+            message = text(item.get("message"))
+    if mapping(obj.get("spec")).get("suspend") is True:
+        name = "suspended"
+    revision = text(status.get("lastAppliedRevision")) or text(status.get("lastAttemptedRevision"))
+    shown = "" if name == "synced" else message
+    return Syncer(Sync(_title(obj), name, revision, shown), frozenset(_inventory(status)))
+
+
+_OF_FLUX: dict[str, SyncName] = {"True": "synced", "False": "failed"}
+
+
+def _inventory(status: Object) -> Iterator[Identity]:
+    """Yield the objects of an inventory, whose entries are `NAMESPACE_NAME_GROUP_KIND`.
+
+    The name of a Role may contain colons, which are written as two underscores (source: cli-utils, object.ObjMetadata).
+    """
+    for _, item in entries(mapping(status.get("inventory")).get("entries")):
+        namespace, _, rest = text(item.get("id")).partition("_")
+        name, group, kind = [*rest.rsplit("_", 2), "", ""][:3]
+        yield Identity(join_type(group, kind), namespace, name.replace("__", ":"))
+
+
+def _title(obj: Object) -> str:
+    identity = identity_of(obj)
+    return f"{identity.kind} {identity.namespace}/{identity.name}"

@@ -1,0 +1,107 @@
+"""`kaigen job` on a control plane: what it lists, waits for and deletes."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+
+from tests.cluster.apps import CLAIM, JOB
+from tests.cluster.client import Object
+from tests.cluster.images import BASE
+from tests.cluster.live import SMALL, call, objects
+from tests.cluster.plane import Plane
+from tests.cluster.processes import wait_until
+from tests.cluster.simulate import Course, set_course
+
+
+def tracked(plane: Plane, kind: str, name: str, namespace: str) -> None:
+    """Let an object look as if Argo CD had synced it."""
+    change = {"metadata": {"annotations": {"argocd.argoproj.io/tracking-id": "app:group/Kind:ns/name"}}}
+    plane.client.patch(kind, name, namespace, change)
+
+
+def test_jobs_are_listed_watched_and_deleted(plane: Plane, namespace: str) -> None:
+    job = partial(call, plane, "kaigen", "job")
+    options = ("-n", namespace, "--image", BASE, "--command", "true", *SMALL)
+    assert "No Jobs found" in job("list", "-n", namespace)
+    printed = job("create", "good", *options, "--wait", "--pvc-ttl", "0", "--ttl", "1h")
+    assert "job.batch/good created" in printed
+    assert printed.splitlines()[-1] == "[Succeeded] Job completed successfully"
+    assert job("watch", "good", "-n", namespace) == "[Succeeded] Job completed successfully\n"
+    again = job("create", "good", *options, code=1)
+    assert "Job good already exists" in again
+    set_course(plane.client, namespace, Course(state="failed", exit_code=7))
+    failed = job("create", "bad", *options, "--wait", code=1)
+    assert "[Failed]" in failed
+    assert "kaigen job logs bad" in failed
+    assert "is Pending" in job("create", "slow", *options, "--cpu", "400", "--wait", "--timeout", "1", code=3)
+    wait_until(
+        lambda: "Insufficient cpu" in job("watch", "slow", "-n", namespace, "--timeout", "1", code=3),
+        "the scheduler says why the pod waits",
+    )
+    table = [line.split() for line in job("list", "-n", namespace).splitlines()]
+    assert [row[:3] for row in table] == [
+        ["NAME", "PHASE", "GPU"],
+        ["bad", "Failed", "0"],
+        ["good", "Succeeded", "0"],
+        ["slow", "Pending", "0"],
+    ]
+    assert job("list", "-n", namespace, "-o", "name").split() == [
+        f"job.batch/{n}" for n in ("bad", "good", "slow")
+    ]
+    assert [line.split()[:2] for line in job("list", "-A").splitlines() if namespace in line] == [
+        [namespace, name] for name in ("bad", "good", "slow")
+    ]
+    assert json.loads(job("get", "good", "-n", namespace, "-o", "json"))["metadata"]["name"] == "good"
+    assert "Artifact:   /artifacts/output.json" in job("get", "good", "-n", namespace)
+    assert 'Job "none" not found' in job("get", "none", "-n", namespace, code=1)
+    wait_until(
+        lambda: "SuccessfulCreate" in job("events", "good", "-n", namespace),
+        "the event of the pod is recorded",
+    )
+    policies = "networking.k8s.io/v1/NetworkPolicy"
+    assert len(plane.client.objects(policies, namespace)) == 3
+    job("delete", "slow", "-n", namespace)
+    job("delete", "bad", "-n", namespace, "--keep-pvc")
+    wait_until(lambda: len(plane.client.objects(policies, namespace)) == 1, "policies go with their Jobs")
+    assert objects(plane, namespace) >= {"Job/good", "PersistentVolumeClaim/artifacts-bad"}
+    assert "PersistentVolumeClaim/artifacts-slow" not in objects(plane, namespace)
+    tracked(plane, JOB, "good", namespace)
+    assert "managed by Argo CD" in job("delete", "good", "-n", namespace, code=1)
+
+
+def test_volumes_are_cleaned_up_when_their_time_is_over(plane: Plane, namespace: str) -> None:
+    job = partial(call, plane, "kaigen", "job")
+    options = ("-n", namespace, "--image", BASE, "--command", "true", *SMALL, "--wait")
+    for name, ttl in (("over", "0"), ("later", "1h"), ("never", "never"), ("synced", "0")):
+        job("create", name, *options, "--pvc-ttl", ttl)
+    job("create", "kept", *options)
+    tracked(plane, CLAIM, "artifacts-synced", namespace)
+    set_course(plane.client, namespace, Course(state="ready"))
+    job("create", "used", *options, "--pvc-ttl", "0", "--timeout", "2", code=3)
+    plane.client.create(_user_pod("artifacts-used"), namespace)
+    before = objects(plane, namespace)
+    dry = job("cleanup", "-n", namespace, "--dry-run", "-v")
+    assert "persistentvolumeclaim/artifacts-over deleted" in dry
+    assert "Summary: 1 PVC(s) deleted, 4 skipped" in dry
+    for reason in (
+        "its TTL ends at",
+        "it never expires",
+        "it is managed by Argo CD",
+        "Job used has not ended",
+    ):
+        assert reason in dry
+    assert objects(plane, namespace) == before
+    assert "Summary: 1 PVC(s) deleted, 4 skipped" in job("cleanup", "-n", namespace)
+    assert before - objects(plane, namespace) == {"PersistentVolumeClaim/artifacts-over"}
+
+
+def _user_pod(claim: str) -> Object:
+    container = {"name": "main", "image": BASE, "securityContext": _CONTAINER}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]
+    spec = {"containers": [container], "volumes": volumes, "securityContext": _POD}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "user"}, "spec": spec}
+
+
+_CONTAINER = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+_POD = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}

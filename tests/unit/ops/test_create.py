@@ -1,0 +1,90 @@
+"""What `create` makes of its options, and what the commands say without their packages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from kaigen.cli.live.create import _classification
+from kaigen.cli.main import run
+from kaigen.config.block_settings import ObjectPatch
+from kaigen.config.settings import Config
+from kaigen.ops import extra
+from kaigen.ops.build import Claim, Run, run_objects
+
+
+def options(project: Path | None, **changed: str) -> dict[str, Any]:
+    given = {
+        "model": "resnet50",
+        "weights": "",
+        "image": "",
+        "input_path": "/artifacts/input.jpg",
+        "output_path": "/artifacts/output.json",
+        "target_path": "/artifacts",
+    }
+    return {**given, "project_dir": project, **changed}
+
+
+def pod(spec: dict[str, Any]) -> dict[str, Any]:
+    spec = {**spec, "resources": {"cpu": "1", "memory": "1Gi"}}
+    template = run_objects(Run("cat", "ml", "cat", Claim("artifacts-cat"), spec), Config()).job["spec"][
+        "template"
+    ]
+    body: dict[str, Any] = template["spec"]
+    return body
+
+
+def test_a_job_waits_for_an_image_that_the_project_does_not_have(tmp_path: Path) -> None:
+    (tmp_path / "resnet50.safetensors").write_bytes(b"")
+    waits = pod(_classification(options(tmp_path)))
+    (gate,) = waits["initContainers"]
+    assert gate["args"][:3] == ["wait-files", "--dest=/artifacts", "--file=input.jpg"]
+    assert "--weights=/artifacts/resnet50.safetensors" in waits["containers"][0]["args"]
+    (tmp_path / "input.jpg").write_bytes(b"")
+    assert "initContainers" not in pod(_classification(options(tmp_path)))
+    assert "inputs" not in _classification(options(tmp_path, input_path="/artifacts/images"))
+
+
+def test_weights_of_the_hub_are_pinned_by_commit_and_checksum() -> None:
+    spec = _classification(options(None))
+    source = spec["model"]["source"]["huggingFace"]
+    assert source["repo"] == "timm/resnet50.tv_in1k"
+    assert re.fullmatch("[0-9a-f]{40}", source["revision"])
+    made = pod(spec)
+    assert [item["name"] for item in made["initContainers"]] == ["fetch-model", "wait-for-upload"]
+    assert f"--revision={source['revision']}" in made["initContainers"][0]["args"]
+    (checksum,) = (word for word in made["containers"][0]["args"] if word.startswith("--weights-sha256="))
+    assert re.fullmatch("--weights-sha256=[0-9a-f]{64}", checksum)
+    assert "--weights-version=IMAGENET1K_V1" in made["containers"][0]["args"]
+
+
+def test_a_network_without_pinned_weights_requires_the_users() -> None:
+    with pytest.raises(click.UsageError, match="--weights is required for mobilenet_v3_small"):
+        _classification(options(None, model="mobilenet_v3_small"))
+
+
+def test_without_the_extra_the_command_that_installs_it_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(extra, "find_spec", lambda name: None)
+    assert run(["job", "list"]) == 3
+    printed = capsys.readouterr()
+    assert printed.err == "error: working on a cluster needs more packages: pip install 'kaigen[cluster]'\n"
+    assert printed.out == ""
+
+
+def test_settings_for_the_apps_of_a_repository_do_not_apply_to_a_live_job() -> None:
+    config = Config(
+        profile="k3s",
+        labels={"team": "a"},
+        values=({"ml/chat": {"image": "other"}},),
+        pins={"ml/chat": {"image": "1"}},
+        patches=(ObjectPatch("chat", None, None, {"spec": {}}, ("patches", 0)),),
+    )
+    made = run_objects(Run("cat", "ml", "cat", Claim("artifacts-cat"), {"image": "i"}), config)
+    assert made.job["metadata"]["labels"]["team"] == "a"
+    assert made.claim["spec"]["storageClassName"] == "local-path"

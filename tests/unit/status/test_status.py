@@ -1,0 +1,134 @@
+"""The state of apps, from objects as a cluster, Argo CD and Flux write them; a real one is asked in tests/cluster."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kaigen.kubernetes.live_state import MISSING, READY, State
+from kaigen.kubernetes.manifest import Identity
+from kaigen.status.facts import object_facts, run_facts, waiting_reason
+from kaigen.status.listing import described, status_rows
+from kaigen.status.live import Live
+from kaigen.status.model import AppStatus, Run, Sync, SyncName
+from kaigen.status.syncers import Syncer, find_sync, read_syncers
+
+Object = dict[str, Any]
+JOB = Identity("Job.batch", "ml", "train-12345678")
+POLICY = Identity("NetworkPolicy.networking.k8s.io", "ml", "train-12345678")
+CLAIM = Identity("PersistentVolumeClaim", "ml", "train-output")
+
+
+def app(states: dict[Identity, State], **fields: Any) -> AppStatus:
+    return AppStatus("", "ml", "train", "Job", states, **fields)
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ((READY, READY), "ready"),
+        ((MISSING, MISSING), "missing"),
+        ((READY, MISSING), "progressing"),
+        ((READY, State("unknown")), "unknown"),
+        ((State("progressing"), State("failed")), "failed"),
+        ((State("suspended"), State("progressing")), "suspended"),
+    ],
+)
+def test_state_of_an_app_is_the_worst_of_its_objects(states: tuple[State, State], expected: str) -> None:
+    found = app(dict(zip((JOB, POLICY), states, strict=True)))
+    assert found.state.name == expected
+    assert found.ready is (expected == "ready")
+
+
+@pytest.mark.parametrize(("sync", "ready"), [("synced", True), ("out of sync", False), ("failed", False)])
+def test_app_that_is_not_synced_is_not_ready(sync: SyncName, ready: bool) -> None:
+    assert app({JOB: READY}, sync=Sync("Application argocd/a", sync)).ready is ready
+
+
+def test_what_may_not_be_listed_is_unknown_and_not_missing() -> None:
+    live = Live(names=frozenset({POLICY}), forbidden=frozenset({("Job.batch", "ml")}))
+    assert live.state(JOB).name == "unknown"
+    assert live.state(POLICY).name == "ready"
+    assert live.state(CLAIM).name == "missing"
+
+
+def test_app_belongs_to_the_syncer_that_lists_most_of_its_objects() -> None:
+    one = Syncer(Sync("one", "synced"), frozenset({JOB}))
+    two = Syncer(Sync("two", "synced"), frozenset({JOB, POLICY}))
+    assert find_sync([JOB, POLICY, CLAIM], [one, two]) == two.sync
+    assert find_sync([CLAIM], [one, two]) is None
+    assert find_sync([CLAIM], []) is None
+
+
+def test_nothing_is_asked_without_syncers() -> None:
+    assert read_syncers(None, None, ["ml"]) == []  # type: ignore[arg-type]
+
+
+def test_facts_of_a_run_are_its_times_and_what_its_containers_report() -> None:
+    status = {
+        "startTime": "2026-11-01T10:00:00Z",
+        "conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": "2026-11-01T10:01:05Z"}],
+    }
+    ended = {"terminated": {"message": json.dumps({"bytes": 5, "revision": "abc", "list": [1]})}}
+    plain = {"terminated": {"message": "Traceback …"}}
+    pod: Object = {
+        "status": {"containerStatuses": [{"state": ended}, {"state": plain}, {"state": {"running": {}}}]}
+    }
+    assert run_facts({"status": status}, [pod]) == {
+        "started": "2026-11-01T10:00:00Z",
+        "ended": "2026-11-01T10:01:05Z",
+        "duration": "1m5s",
+        "bytes": "5",
+        "revision": "abc",
+    }
+    assert run_facts({"status": {}}, []) == {}
+
+
+def test_facts_of_objects_are_storage_and_replicas() -> None:
+    claims: list[Object] = [{"status": {"capacity": {"storage": size}}} for size in ("1Gi", "2Gi")]
+    deployment: Object = {"spec": {"replicas": 2}, "status": {"readyReplicas": 1}}
+    assert object_facts([*claims, deployment]) == {"storage": "1Gi+2Gi", "replicas": "1/2"}
+
+
+def test_reason_why_a_pod_waits_is_its_node_or_its_container() -> None:
+    unscheduled = {
+        "type": "PodScheduled",
+        "status": "False",
+        "message": "0/3 nodes: Insufficient nvidia.com/gpu",
+    }
+    waiting = {"reason": "ImagePullBackOff", "message": "no such image"}
+    starting = {"reason": "ContainerCreating"}
+
+    def pod(state: Object) -> Object:
+        return {"status": {"containerStatuses": [{"name": "run", "state": {"waiting": state}}]}}
+
+    assert waiting_reason([{"status": {"conditions": [unscheduled]}}]) == unscheduled["message"]
+    assert waiting_reason([pod(starting), pod(waiting)]) == "run: ImagePullBackOff: no such image"
+    assert waiting_reason([pod(starting)]) == ""
+
+
+def test_table_shows_the_current_run_and_wide_all_runs_and_objects() -> None:
+    runs = (
+        Run(JOB.name, State("progressing", "running"), current=True),
+        Run("train-00000000", READY, current=False, facts={"started": "t", "duration": "5s"}),
+    )
+    sync = Sync("Kustomization ml/train", "synced", "main@sha1:0123456789abcdef0123456789abcdef01234567")
+    found = app({JOB: State("progressing", "running"), CLAIM: MISSING}, runs=runs, sync=sync)
+    rows = list(status_rows([found]))
+    assert [len(row) for row in rows] == [8, 8]
+    assert rows[1] == ("ml", "train", "Job", "progressing", JOB.name, "synced main@01234567", "-", "running")
+    wide = list(status_rows([found], wide=True))
+    assert [row[3:5] for row in wide[1:3]] == [("progressing", JOB.name), ("ready", "train-00000000")]
+    assert wide[2][7] == "started t, duration 5s"
+    assert wide[2][8] == "-"
+    assert [row[2] for row in wide[3:]] == [f"Job/{JOB.name}", f"PersistentVolumeClaim/{CLAIM.name}"]
+    assert len({len(row) for row in wide}) == 1
+
+
+def test_environments_have_a_column_when_there_are_several() -> None:
+    apps = [AppStatus(name, "ml", "train", "Job", {JOB: READY}) for name in ("dev", "prod")]
+    rows = list(status_rows(apps, wide=True))
+    assert [row[0] for row in rows] == ["ENV", "dev", "prod"]
+    assert described(apps[1])["environment"] == "prod"
