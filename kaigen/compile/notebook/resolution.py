@@ -1,0 +1,85 @@
+"""The resolution of a Notebook: every decision that its spec leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.pods import NO_RESOURCES, ResolvedResources, placement_fields, pod_security
+from kaigen.compile.builders.work_resources import work_resources
+from kaigen.compile.context import Context
+from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.finish import frame_of
+from kaigen.compile.notebook.stored import StoredMount, stored_mounts
+from kaigen.compile.problems import Problems
+from kaigen.kinds.base import Metadata, TokenSecret
+from kaigen.kinds.blocks import Image
+from kaigen.kinds.notebook import Notebook, NotebookSpec
+
+
+class NotebookResolution(Struct, frozen=True):
+    """A Notebook with every decision that its spec leaves open.
+
+    Attributes:
+        metadata: metadata of the spec.
+        spec: the spec.
+        context: what it is compiled for.
+        frame: names and labels of its objects.
+        image: image of the container, and the spec's field of it; no field for kaigen's own image.
+        token: Secret with the token.
+        resources: resources of the container.
+        stored: the Models and Datasets that it reads.
+        scheduling: fields of the pod that decide where it runs.
+        security: security context of the pod.
+    """
+
+    metadata: Metadata
+    spec: NotebookSpec
+    context: Context
+    frame: Frame
+    image: tuple[Image, SpecPath]
+    token: TokenSecret
+    resources: ResolvedResources
+    stored: tuple[StoredMount, ...]
+    scheduling: Mapping[str, Tree]
+    security: Mapping[str, Tree]
+
+
+def resolve_notebook(
+    notebook: Notebook, context: Context, problems: Problems, naming: None
+) -> NotebookResolution:
+    """Decide what a Notebook leaves open.
+
+    Args:
+        notebook: the spec.
+        context: what it is compiled for, and every other spec of the run.
+        problems: collects what cannot be decided.
+        naming: there are no names of other systems.
+    """
+    spec, metadata = notebook.spec, notebook.metadata
+    # The StatefulSet's Service is the one that clients use: a single pod needs no host name of its own.
+    frame = frame_of(metadata, context, spec, headless_suffix="")
+    resources = problems.attempt(lambda: work_resources(spec.resources, context), NO_RESOURCES)
+    nothing: dict[str, Tree] = {}
+    return NotebookResolution(
+        metadata=metadata,
+        spec=spec,
+        context=context,
+        frame=frame,
+        image=(context.images["notebook"], ()) if spec.image is None else (spec.image, ("spec", "image")),
+        token=spec.token_secret or TokenSecret(name=f"{metadata.name}-token"),
+        resources=resources,
+        stored=stored_mounts(
+            spec,
+            metadata.namespace or context.namespace,
+            context,
+            problems,
+            has_gpu=resources.has_gpu,
+        ),
+        scheduling=problems.attempt(
+            lambda: placement_fields(frame, spec.placement, context, resources), nothing
+        ),
+        security=problems.attempt(lambda: pod_security(spec.security), nothing),
+    )

@@ -1,0 +1,147 @@
+"""The kind `Notebook`: a Jupyter server whose files stay while it is suspended."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from kaigen.kinds.base import AppName, Duration, Metadata, MountPath, Object, Quantity, TokenSecret
+from kaigen.kinds.block import Block
+from kaigen.kinds.blocks import Env, Image, Params, Placement, Resources, Security, Volume
+from kaigen.kinds.entry import API_VERSION
+from kaigen.kinds.exposure import Port
+from kaigen.kinds.pod import PodFields
+
+
+class Mounted(Block):
+    """A Model or Dataset whose files the notebook reads."""
+
+    name: Annotated[AppName, Meta(description="A Model or Dataset in the same namespace.", examples=["qwen"])]
+    mount_path: Annotated[
+        MountPath | None,
+        Meta(description="Folder in the container. Default: `/models/NAME`, or `/datasets/NAME`."),
+    ] = None
+
+
+class HomeVolume(Volume):
+    """The volume with the home folder of the notebook."""
+
+    size: Annotated[Quantity, Meta(description="Size to request, in bytes with a unit.")] = "10Gi"
+    mount_path: Annotated[
+        MountPath,
+        Meta(description="The home folder, in which the server starts and of which it shows the files."),
+    ] = "/home/notebook"
+    retain: Annotated[bool, Meta(description="Keep the volume when the spec is deleted.")] = True
+
+
+class Idle(Block):
+    """What happens when nobody uses the notebook. The server of kaigen's image does it itself."""
+
+    after: Annotated[
+        Duration,
+        Meta(
+            description="Time without activity after which a kernel or a terminal ends, and after the last of them "
+            "the server.",
+            examples=["2h"],
+        ),
+    ]
+
+
+class NotebookService(Block):
+    """The Service of the notebook."""
+
+    port: Annotated[Port, Meta(description="Port of the Service.")] = 8888
+    allow_from: Annotated[
+        list[Object],
+        Meta(
+            description="Peers of a NetworkPolicy that may connect from inside the cluster. Default: none; a "
+            "port-forward needs none.",
+            examples=[[{"namespaceSelector": {"matchLabels": {"team": "research"}}}]],
+        ),
+    ] = field(default_factory=list)
+
+
+class NotebookSpec(PodFields):
+    """The image of the notebook, what it reads, and where its files are."""
+
+    image: Annotated[
+        Image | None,
+        Meta(
+            description="Image with a Jupyter server on port 8888, which reads its token from the file that "
+            "`JUPYTER_TOKEN_FILE` names. Default: kaigen's own."
+        ),
+    ] = None
+    command: Annotated[
+        Annotated[list[str], Meta(min_length=1)] | None,
+        Meta(description="Entry point. Default: the image's."),
+    ] = None
+    args: Annotated[
+        list[str] | None, Meta(description="Arguments of the entry point. Default: the image's.")
+    ] = None
+    suspend: Annotated[
+        bool,
+        Meta(
+            description="Run no pod. The volume stays, and with `false` the notebook starts with its files again."
+        ),
+    ] = False
+    token_secret: Annotated[
+        TokenSecret | None,
+        Meta(
+            description="Secret with the token that opens the notebook. Default: the key `token` of the Secret "
+            "`NAME-token`.",
+            examples=[{"name": "research-token"}],
+        ),
+    ] = None
+    env: Annotated[Env, Meta(description="Environment variables: a value, or its source.")] = field(
+        default_factory=dict
+    )
+    params: Annotated[
+        Params,
+        Meta(
+            description="Parameters of the notebook, as `PARAM_*` variables and in `/etc/kaigen/params.json`."
+        ),
+    ] = field(default_factory=dict)
+    models: Annotated[
+        list[AppName | Mounted],
+        Meta(
+            max_length=20,
+            description="Models to read, each the name of a Model or a block; mounted read-only.",
+            examples=[["qwen"]],
+        ),
+    ] = field(default_factory=list)
+    datasets: Annotated[
+        list[AppName | Mounted],
+        Meta(
+            max_length=20,
+            description="Datasets to read, each the name of a Dataset or a block; mounted read-only.",
+            examples=[["instructions"]],
+        ),
+    ] = field(default_factory=list)
+    storage: Annotated[HomeVolume, Meta(description="The volume with the home folder of the notebook.")] = (
+        field(default_factory=HomeVolume)
+    )
+    idle: Annotated[
+        Idle | None, Meta(description="End what nobody uses. Default: kernels run until somebody ends them.")
+    ] = None
+    resources: Annotated[Resources, Meta(description="Resources of the container.")] = field(
+        default_factory=Resources
+    )
+    placement: Annotated[Placement, Meta(description="Where the pod runs.")] = field(
+        default_factory=Placement
+    )
+    security: Annotated[Security, Meta(description="Security settings of the pod.")] = field(
+        default_factory=Security
+    )
+    service: Annotated[NotebookService, Meta(description="The Service of the notebook.")] = field(
+        default_factory=NotebookService
+    )
+
+
+class Notebook(Block):
+    """A Jupyter server with Models and Datasets to read, and files that stay while it is suspended."""
+
+    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")] = (
+        API_VERSION
+    )
+    kind: Annotated[Literal["Notebook"], Meta(description="Kind of the document.")] = "Notebook"
+    metadata: Annotated[Metadata, Meta(description="Name, namespace, labels and annotations of the app.")]
+    spec: Annotated[NotebookSpec, Meta(description="Desired state.")] = field(default_factory=NotebookSpec)

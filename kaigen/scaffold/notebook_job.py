@@ -1,0 +1,168 @@
+"""A Job from a Notebook: what was tried by hand becomes a spec that trains."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from msgspec import Struct
+
+from kaigen.config.settings import Config
+from kaigen.diagnostics.errors import CheckFailed, SystemFailure
+from kaigen.git.runner import run_git
+from kaigen.kinds.base import APP_NAME_MAX
+from kaigen.kinds.entry import API_VERSION
+from kaigen.kinds.notebook import Mounted, Notebook
+from kaigen.kinds.spec import Spec
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.run import start_run
+from kaigen.yaml.dump import dump
+
+_NO_MODEL = "# model: {name: MODEL}  # Name the base model: the notebook has %s.\n"
+_NO_DATASET = "# inputs: [{dataset: DATASET}]  # Name the dataset: the notebook has %s.\n"
+
+
+class Promotion(Struct, frozen=True):
+    """The spec of a Job.
+
+    Attributes:
+        path: where it is written.
+        text: its content.
+        blank: fields that the user has to fill in.
+    """
+
+    path: Path
+    text: str
+    blank: tuple[str, ...]
+
+
+def promotion_of(
+    config: Config,
+    name: str,
+    *,
+    paths: Sequence[str] = (),
+    image: str = "",
+    command: Sequence[str] = (),
+    label: str = "",
+) -> Promotion:
+    """Return the Job that runs the work of a Notebook: same weights, data, parameters and resources.
+
+    Args:
+        config: settings of the repository.
+        name: name of the Notebook; empty for the only one.
+        paths: files with its spec; all specs of the repository when empty.
+        image: image with the training program; that of the Notebook when empty.
+        command: command of the image; its own when empty.
+        label: end of the name; the Git branch when empty, or the Unix time outside a branch.
+
+    Raises:
+        InputError: a spec is invalid.
+        CheckFailed: there is no such Notebook, no image, or the name is too long.
+    """
+    spec = _find(config, name, paths)
+    block, data = spec.block, spec.document.data
+    assert isinstance(block, Notebook)
+    label = _label(label or _branch(config.root) or str(int(time.time())))
+    app = f"{block.metadata.name}-{label}"
+    if len(app) > APP_NAME_MAX:
+        raise CheckFailed(f"the name {app} has more than {APP_NAME_MAX} characters", hint="set --label")
+    given: Mapping[str, Any] = data.get("spec") or {}
+    if not image and "image" not in given:
+        hint = "build an image with the training program, and name it with --image"
+        raise CheckFailed(
+            f"Notebook {block.metadata.name} has kaigen's own image, which trains nothing", hint=hint
+        )
+    fields: dict[str, Any] = {"image": image or given["image"]}
+    if command:
+        fields["command"] = list(command)
+    models = [_mounted(item) for item in block.spec.models]
+    datasets = [_mounted(item) for item in block.spec.datasets]
+    comments, blank = [], []
+    if len(models) == 1:
+        fields["model"] = {
+            "name": models[0].name,
+            "mountPath": models[0].mount_path or f"/models/{models[0].name}",
+        }
+    else:
+        blank.append("model")
+        comments.append(_NO_MODEL % _count(models))
+    if len(datasets) == 1:
+        folder = PurePosixPath(datasets[0].mount_path or f"/datasets/{datasets[0].name}")
+        file = {"dataset": datasets[0].name, "path": folder.name}
+        fields["inputs"] = {"files": [file], "mountPath": str(folder.parent)}
+    else:
+        blank.append("inputs")
+        comments.append(_NO_DATASET % _count(datasets))
+    fields["output"] = {"volume": {"size": block.spec.storage.size}}
+    fields |= {key: given[key] for key in ("resources", "params") if given.get(key)}
+    metadata = {
+        "name": app,
+        **({"namespace": data["metadata"]["namespace"]} if block.metadata.namespace else {}),
+    }
+    document = {"apiVersion": API_VERSION, "kind": "Job", "metadata": metadata, "spec": fields}
+    text = f"# From the Notebook {block.metadata.name}, by `kaigen notebook promote`.\n{dump(document)}"
+    text += "".join(f"  {comment}" for comment in comments)
+    return Promotion((config.root / spec.source).parent / f"model-{label}.yaml", text, tuple(blank))
+
+
+def write_promotion(promotion: Promotion, config: Config) -> None:
+    """Write the spec, and remove it again if it is invalid.
+
+    Raises:
+        CheckFailed: there is another file of that name.
+        InputError: the spec is invalid, next to the others of the repository.
+    """
+    path = promotion.path
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(promotion.text)
+    except FileExistsError:
+        raise CheckFailed(f"{path} exists", hint="set --label, or remove the file") from None
+    try:
+        start_run([str(path)], config, use_cache=False, folder=Path()).compilation()
+    except BaseException:
+        path.unlink()
+        raise
+
+
+def _find(config: Config, name: str, paths: Sequence[str]) -> Spec:
+    loaded = load_specs(paths, config, folder=Path() if paths else None)
+    found = [
+        spec
+        for spec in loaded.specs
+        if isinstance(spec.block, Notebook) and not spec.lowered and name in ("", spec.block.metadata.name)
+    ]
+    if len(found) != 1:
+        which = f'Notebooks "{name}"' if name else "Notebooks"
+        raise CheckFailed(
+            f"the specs have {len(found)} {which}", hint="name one Notebook, and its file with -f"
+        )
+    return found[0]
+
+
+def _mounted(item: str | Mounted) -> Mounted:
+    return Mounted(name=item) if isinstance(item, str) else item
+
+
+def _count(items: Sequence[object]) -> str:
+    return f"{len(items)}" if items else "none"
+
+
+def _branch(root: Path) -> str:
+    """Return the branch of the checkout; empty if there is none."""
+    try:
+        found = run_git(root, ["branch", "--show-current"])
+    except SystemFailure:
+        return ""
+    return found.out.decode(errors="replace").strip() if found.ok else ""
+
+
+def _label(text: str) -> str:
+    """Return a text as the end of a name of Kubernetes."""
+    label = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    if not label:
+        raise CheckFailed(f"{text!r} has no letter or digit for a name", hint="set --label")
+    return label

@@ -1,0 +1,1 @@
+"""JupyterLab for the Notebooks of kaigen."""

@@ -1,0 +1,5 @@
+"""`python -m kaigen_notebook`."""
+
+from kaigen_notebook.server import run
+
+run()

@@ -1,0 +1,128 @@
+"""The kind Notebook: one pod, a volume that stays, weights behind their gates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kaigen.config.settings import Config
+from kaigen.pipeline.run import render
+from kaigen.pipeline.validate import validate
+
+HEAD = "apiVersion: kaigen.dev/v1alpha1\nkind: Notebook\nmetadata: {name: lab}\n"
+MODEL = """\
+---
+apiVersion: kaigen.dev/v1alpha1
+kind: Model
+metadata: {name: qwen}
+spec:
+  source: {huggingFace: {repo: acme/qwen, revision: 16d0fe4d4a8824a9ca0fdb6d28a9b6ca2a6ad5cd}}
+  store: {volume: {size: 20Gi}}
+"""
+
+
+DATASET = """\
+---
+apiVersion: kaigen.dev/v1alpha1
+kind: Dataset
+metadata: {name: talks}
+spec:
+  source: {huggingFace: {repo: acme/talks, revision: 16d0fe4d4a8824a9ca0fdb6d28a9b6ca2a6ad5cd}}
+  store: {volume: {size: 20Gi}}
+"""
+
+
+def objects(root: Path, spec: str, more: str = "") -> dict[str, dict[str, Any]]:
+    """Return the objects of the notebook `lab` by kind."""
+    (root / "specs.yaml").write_text(f"{HEAD}{spec}{more}", encoding="utf-8")
+    files = render([str(root / "specs.yaml")], Config(root=root))
+    texts = [bytes(data).decode() for path, data in files.items() if "/lab/" in path]
+    bodies = [body for text in texts for body in yaml.safe_load_all(text)]
+    return {body["kind"]: body for body in bodies if body["kind"] != "Kustomization"}
+
+
+def problems(root: Path, spec: str, more: str = "") -> list[str]:
+    (root / "specs.yaml").write_text(f"{HEAD}{spec}{more}", encoding="utf-8")
+    found, _ = validate([str(root / "specs.yaml")], Config(root=root), use_cache=False)
+    return [f"{item.code} {item.mark.line if item.mark else 0} {item.message}" for item in found]
+
+
+def test_a_notebook_without_a_spec_is_one_hardened_pod_with_a_token(tmp_path: Path) -> None:
+    found = objects(tmp_path, "")
+    pod = found["StatefulSet"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert found["StatefulSet"]["spec"]["replicas"] == 1
+    assert container["image"].startswith("ghcr.io/kaigen-dev/notebook:")
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"]["readOnlyRootFilesystem"] is True
+    (token,) = [each["secret"] for each in pod["volumes"] if "secret" in each]
+    assert token == {"secretName": "lab-token", "items": [{"key": "token", "path": "token"}]}
+    assert {"name": "JUPYTER_TOKEN_FILE", "value": "/etc/kaigen-token/token"} in container["env"]
+
+
+def test_suspending_changes_only_the_number_of_pods(tmp_path: Path) -> None:
+    running, suspended = objects(tmp_path, ""), objects(tmp_path, "spec: {suspend: true}")
+    assert suspended["StatefulSet"]["spec"].pop("replicas") == 0
+    assert running["StatefulSet"]["spec"].pop("replicas") == 1
+    assert suspended == running
+
+
+def test_no_pod_may_connect_unless_the_spec_allows_it(tmp_path: Path) -> None:
+    assert "ingress" not in objects(tmp_path, "")["NetworkPolicy"]["spec"]
+    peer = "{podSelector: {matchLabels: {app: hub}}}"
+    (rule,) = objects(tmp_path, f"spec: {{service: {{allowFrom: [{peer}]}}}}")["NetworkPolicy"]["spec"][
+        "ingress"
+    ]
+    assert rule == {
+        "ports": [{"port": 8888, "protocol": "TCP"}],
+        "from": [{"podSelector": {"matchLabels": {"app": "hub"}}}],
+    }
+
+
+def test_models_and_datasets_are_mounted_read_only_after_their_gates(tmp_path: Path) -> None:
+    found = objects(tmp_path, "spec: {models: [qwen], datasets: [talks]}\n", MODEL + DATASET)
+    pod = found["StatefulSet"]["spec"]["template"]["spec"]
+    mounts = {each["name"]: each for each in pod["containers"][0]["volumeMounts"]}
+    for gate, volume, folder in zip(
+        pod["initContainers"],
+        ("model-qwen", "dataset-talks"),
+        ("/models/qwen", "/datasets/talks"),
+        strict=True,
+    ):
+        mount = mounts[volume]
+        assert (mount["readOnly"], mount["mountPath"]) == (True, folder)
+        assert gate["args"][1] == f"--dest={folder}/{mount['subPath']}"
+
+
+def test_the_volume_outlives_the_spec_unless_it_says_no(tmp_path: Path) -> None:
+    keep = "kustomize.toolkit.fluxcd.io/prune"
+    assert keep in objects(tmp_path, "")["PersistentVolumeClaim"]["metadata"]["annotations"]
+    given = objects(tmp_path, "spec: {storage: {retain: false}}")["PersistentVolumeClaim"]
+    assert keep not in given["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ("spec: {models: [qwe]}\n", "KG0301 4 unknown Model `qwe` in namespace `default`"),
+        ("spec: {datasets: [qwen]}\n", "KG0301 4 unknown Dataset `qwen` in namespace `default`"),
+        ("spec: {models: [qwen, qwen]}\n", "KG0314 4 `models` names `qwen` twice"),
+        (
+            "spec:\n  models:\n    - {name: qwen, mountPath: /home/notebook}\n",
+            "KG0314 6 two volumes are mounted at `/home/notebook`: home and model-qwen",
+        ),
+        (
+            "spec: {storage: {mountPath: /tmp}}\n",
+            "KG0314 4 two volumes are mounted at `/tmp`: home and scratch",
+        ),
+        (
+            "spec: {env: {JUPYTER_TOKEN_FILE: /x}}\n",
+            "KG0313 4 `JUPYTER_TOKEN_FILE` is set by kaigen for a Notebook",
+        ),
+    ],
+)
+def test_contradictions_are_reported_at_their_line(tmp_path: Path, spec: str, problem: str) -> None:
+    assert problem in problems(tmp_path, spec, MODEL)
