@@ -1,7 +1,8 @@
 """A bucket as a store: objects appear whole and right, and the run that came last is the only writer.
 
 S3 has no lock. A run that begins to change something leaves a token of its own; one that finds another's there
-ends before it makes an object or the marker.
+ends before it makes an object or the marker. The token is written on the condition that nobody wrote one since it was
+read, so that of two runs that begin at the same moment one ends.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from kaigen_downloader import marker as markers
 from kaigen_downloader.digest import Digest
 from kaigen_downloader.errors import BadInput, Failure, Refused, Stopped, Unavailable
 from kaigen_downloader.folder import STATE, split
-from kaigen_downloader.remote import RemoteFile, Snapshot
+from kaigen_downloader.marker import StoredFile
+from kaigen_downloader.remote import Layer, RemoteFile, Snapshot
 from kaigen_downloader.retry import Patience, Retry
 from kaigen_downloader.s3 import Address, Client, Reply, text
-from kaigen_downloader.s3_errors import Absent
+from kaigen_downloader.s3_errors import Absent, Conflict
 from kaigen_downloader.store import OWNED, Files, Plan, Work
 from kaigen_downloader.text import plural, say
 from kaigen_downloader.upload import Upload
@@ -99,7 +101,7 @@ class Bucket:
     def _note(self) -> dict[str, object]:
         try:
             note = json.loads(self._client.read(OWNED) or b"{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         return note if isinstance(note, dict) else {}
 
@@ -122,7 +124,12 @@ class Bucket:
         # Some servers use other capitalization for header names.
         sums = {name.lower(): value for name, value in found.items()} if isinstance(found, dict) else {}
         sha256 = text(sums, "sha256")
-        right = sha256 == file.sha256 if file.sha256 else text(sums, "git-sha1") == file.git_sha1
+        if file.sha256:
+            right = sha256 == file.sha256
+        elif file.git_sha1:
+            right = text(sums, "git-sha1") == file.git_sha1
+        else:
+            right = text(sums, "source-md5") == file.md5
         return sha256 if right and len(sha256) == 64 and head.get("ContentLength") == file.size else None
 
     def check_space(self, plan: Plan) -> None:
@@ -134,12 +141,30 @@ class Bucket:
         """From here on this run is the writer."""
         self._ours = plan.owned
         note = {"run": self._run, "files": sorted(plan.owned)}
-        self._client.call("PutObject", OWNED, body=memoryview(json.dumps(note).encode()))
+        self._take_over(memoryview(json.dumps(note).encode()))
         self._client.call("DeleteObject", markers.PATH)
         self._abort_leftovers()
         for path in _paths(list(plan.gone)):
             if self.file_size(path) is not None:
                 self._client.call("DeleteObject", path)
+
+    def _take_over(self, note: memoryview) -> None:
+        """Write the note with the token, unless another run writes one at this moment."""
+        try:
+            condition = {"IfMatch": text(self._client.call("HeadObject", OWNED), "ETag")}
+        except Absent:
+            condition = {"IfNoneMatch": "*"}
+        try:
+            self._client.call("PutObject", OWNED, body=note, **condition)
+        except (Absent, Conflict):
+            # The note is this run's own if only the answer to an earlier try was lost.
+            self._still_the_writer()
+        except Refused:
+            self._client.call("PutObject", OWNED, body=note)
+            say(
+                f"warning: {self._client.server} has no conditional writes: of two runs that begin at the same moment "
+                "both may write"
+            )
 
     def kept_bytes(self, file: RemoteFile) -> int:
         """Of an object that is not complete nothing is used again."""
@@ -185,6 +210,13 @@ class Bucket:
         self._sizes = None
         return taken - {""}
 
+    def unpack(self, layers: Sequence[Layer], plan: Plan) -> list[StoredFile]:
+        """Unpack nothing: a bucket cannot change an object."""
+        raise BadInput("layers can be unpacked in a folder only")
+
+    def drop_layers(self) -> None:
+        """Do nothing: a bucket has no layers."""
+
     def discard(self) -> None:
         """A prefix without objects does not exist."""
 
@@ -224,6 +256,8 @@ class Bucket:
         sums = {"sha256": digest.sha256}
         if file.git_sha1 is not None:
             sums["git-sha1"] = file.git_sha1
+        elif file.md5:
+            sums["source-md5"] = file.md5
         self._client.call("PutObject", file.path, body=content, Metadata=sums)
 
     def begin(self, file: RemoteFile) -> str:

@@ -9,8 +9,38 @@ from kaigen_downloader.remote import RemoteFile
 FETCHES_OF_A_BAD_FILE = 3
 
 
+class _Md5:
+    """The MD5 of an object of S3, or the MD5 of the MD5s of its parts and their number."""
+
+    def __init__(self, part: int) -> None:
+        self._part = part
+        self._room = part
+        self._current = hashlib.md5(usedforsecurity=False)
+        self._parts: list[bytes] = []
+
+    def copy(self) -> _Md5:
+        other = _Md5(self._part)
+        other._room, other._current, other._parts = self._room, self._current.copy(), [*self._parts]
+        return other
+
+    def update(self, view: memoryview) -> None:
+        while self._part and len(view) >= self._room:
+            self._current.update(view[: self._room])
+            view = view[self._room :]
+            self._parts.append(self._current.digest())
+            self._current, self._room = hashlib.md5(usedforsecurity=False), self._part
+        self._current.update(view)
+        self._room -= len(view)
+
+    def etag(self) -> str:
+        if not self._part:
+            return self._current.hexdigest()
+        parts = [*self._parts, *([self._current.digest()] if self._room < self._part else [])]
+        return f"{hashlib.md5(b''.join(parts), usedforsecurity=False).hexdigest()}-{len(parts)}"
+
+
 class Digest:
-    """The sha256, and for files that the Hub identifies by Git's blob id also that."""
+    """The sha256, and the checksum that the source has if it is another one."""
 
     def __init__(self, remote: RemoteFile) -> None:
         """Start with no bytes."""
@@ -19,6 +49,7 @@ class Digest:
         self._git = hashlib.sha1(usedforsecurity=False) if remote.git_sha1 is not None else None
         if self._git is not None:
             self._git.update(b"blob %d\0" % remote.size)
+        self._md5 = _Md5(remote.md5_part) if remote.md5 and remote.oid == remote.md5 else None
 
     def copy(self) -> Digest:
         """Return a copy of the state."""
@@ -26,6 +57,7 @@ class Digest:
         other._remote = self._remote
         other._sha256 = self._sha256.copy()
         other._git = self._git.copy() if self._git is not None else None
+        other._md5 = self._md5.copy() if self._md5 is not None else None
         return other
 
     def update(self, view: memoryview) -> None:
@@ -33,6 +65,8 @@ class Digest:
         self._sha256.update(view)
         if self._git is not None:
             self._git.update(view)
+        if self._md5 is not None:
+            self._md5.update(view)
 
     @property
     def sha256(self) -> str:
@@ -45,4 +79,6 @@ class Digest:
             return True
         if self._git is not None:
             return self._git.hexdigest() == self._remote.git_sha1
+        if self._md5 is not None:
+            return self._md5.etag() == self._remote.md5
         return self.sha256 == self._remote.sha256

@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from kaigen_downloader import marker as markers
-from kaigen_downloader import partial
+from kaigen_downloader import partial, unpacking
 from kaigen_downloader.crew import Crew
 from kaigen_downloader.digest import Digest
 from kaigen_downloader.errors import NoSpace
 from kaigen_downloader.folder import STATE, Folder, explain
+from kaigen_downloader.marker import StoredFile
 from kaigen_downloader.progress import Meter
 from kaigen_downloader.ranges import BUFFER
-from kaigen_downloader.remote import RemoteFile, Snapshot
+from kaigen_downloader.remote import LAYERS, Layer, RemoteFile, Snapshot
 from kaigen_downloader.store import OWNED, Files, Plan, Work
 from kaigen_downloader.text import say, size
 from kaigen_downloader.transfer import Transfer
@@ -88,9 +89,10 @@ class Disk:
     def owned(self) -> set[str]:
         """The list of paths that a run writes before it changes anything."""
         try:
-            return {str(path) for path in json.loads(self._folder.read(OWNED) or b"[]")}
-        except ValueError:
+            found = json.loads(self._folder.read(OWNED) or b"[]")
+        except (ValueError, RecursionError):
             return set()
+        return {path for path in found if isinstance(path, str)} if isinstance(found, list) else set()
 
     def intact(self, listing: Snapshot) -> dict[str, str]:
         """Read every file that has the right size."""
@@ -187,6 +189,15 @@ class Disk:
                 taken.add(path)
         return taken
 
+    def unpack(self, layers: Sequence[Layer], plan: Plan) -> list[StoredFile]:
+        """See `Store`."""
+        return unpacking.unpack(self._folder, layers, plan.owned, self._every)
+
+    def drop_layers(self) -> None:
+        """Remove the files in the folder of the layers."""
+        for name in self._folder.names(LAYERS):
+            self._folder.remove(f"{LAYERS}/{name}")
+
     def discard(self) -> None:
         """Remove the folder if it is empty except for the lock."""
-        self._folder.remove_empty((LOCK,), (partial.WHERE, STATE))
+        self._folder.remove_empty((LOCK,), (partial.WHERE, LAYERS, STATE))

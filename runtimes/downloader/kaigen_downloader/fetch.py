@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from kaigen_downloader import marker as markers
 from kaigen_downloader.cluster import ApiUnavailable
 from kaigen_downloader.errors import BadInput, NoSpace
+from kaigen_downloader.folder import Folder
+from kaigen_downloader.locked import Locked
 from kaigen_downloader.marker import Marker, StoredFile
 from kaigen_downloader.net import Net
 from kaigen_downloader.progress import Meter
@@ -25,6 +27,7 @@ from kaigen_downloader.text import duration, plural, say, size, timestamp
 
 if TYPE_CHECKING:
     from kaigen_downloader.s3 import Address
+    from kaigen_downloader.signature import Signed
 
 
 def _unknown(names: Collection[str]) -> Mapping[str, str]:
@@ -46,7 +49,10 @@ class Order:
         patience: for failures that pass.
         progress: seconds between two lines of progress.
         keep: how many earlier revisions stay next to this one; None if `dest` is not one of several revisions.
+        derived: folder for files that are made of these, next to those of earlier revisions; None for none.
         readers: returns which revisions pods read.
+        locked: what the files must be; None for whatever the source has.
+        signed: the signature that the files must have; None for none.
     """
 
     source: Source
@@ -59,7 +65,10 @@ class Order:
     patience: Patience = field(default_factory=Patience)
     progress: float = 10.0
     keep: int | None = None
+    derived: str | None = None
     readers: Readers = _unknown
+    locked: Locked | None = None
+    signed: Signed | None = None
 
 
 def fetch(order: Order) -> Marker:
@@ -77,6 +86,8 @@ def fetch(order: Order) -> Marker:
     if order.keep is None:
         with _opened(order, order.dest) as store:
             return _complete(store, order, None)
+    if order.derived is not None:
+        _remove_old_derived(order, order.derived, order.keep)
     above, own = _above(order.dest), str(_name(order.dest))
     if own != order.identity:
         raise BadInput(f"--keep-revisions needs a folder with the name of the identity, not {own!r}")
@@ -90,16 +101,54 @@ def fetch(order: Order) -> Marker:
                 raise NoSpace("; revision ".join((str(error), *stay))) from error
 
 
+def _remove_old_derived(order: Order, derived: str, keep: int) -> None:
+    """Remove old folders with files that were made of earlier revisions, before the download needs their space."""
+    above = os.path.dirname(derived.rstrip("/")) or "."
+    with _opened(order, above) as root:
+        revisions = Revisions(root, lambda name: _opened(order, os.path.join(above, name)), _name(derived))
+        revisions.remove_old(keep, order.readers)
+
+
+def put(order: Order) -> Marker:
+    """Store the files of a folder and write the marker; in the folder itself, only the marker is written.
+
+    Args:
+        order: its source is a `Local`.
+
+    Raises:
+        Failure: as `fetch`.
+    """
+    own = getattr(order.source, "folder", None)
+    if not (isinstance(own, Folder) and isinstance(order.dest, str) and _is_same(own.path, order.dest)):
+        return fetch(order)
+    with _opened(order, order.dest) as store:
+        return _fill(store, order, markers.read(store), None)
+
+
+def _is_same(one: str, other: str) -> bool:
+    return os.path.isdir(other) and os.path.samefile(one, other)
+
+
 def _complete(store: Store, order: Order, revisions: Revisions | None) -> Marker:
     found = markers.read(store)
     if found is not None and found.identity == order.identity:
-        wrong = markers.wrong_sizes(store, found)
+        wrong = markers.wrong_sizes(store, found) or _unlocked(order, found)
         if not wrong:
             say(f"already complete: {found.summary}")
+            store.drop_layers()
             return found
         say(f"marked complete, but {wrong[0]}{' and more' if wrong[1:] else ''}: fetching again")
     moved = revisions.move_in(store) if revisions is not None and found is None else None
-    return moved or _fill(store, order, found, revisions)
+    if moved is not None and not _unlocked(order, moved):
+        return moved
+    return _fill(store, order, found, revisions)
+
+
+def _unlocked(order: Order, found: Marker) -> list[str]:
+    """Return how stored files differ from those of the lock."""
+    if order.locked is None or order.locked.matches(found.files):
+        return []
+    return ["the files are not those of kaigen.lock"]
 
 
 def _opened(order: Order, dest: str | Address) -> AbstractContextManager[Store]:
@@ -135,30 +184,55 @@ def _below(dest: str | Address, name: str) -> str | Address:
 def _fill(store: Store, order: Order, found: Marker | None, revisions: Revisions | None) -> Marker:
     started = time.time()
     retry = Retry(order.patience, threading.Event())
-    net = Net(order.source.endpoint, order.token, timeout=order.timeout, stop=retry.stop)
+    net = Net(
+        order.source.endpoint,
+        order.token,
+        timeout=order.timeout,
+        stop=retry.stop,
+        sign=order.source.sign,
+    )
     with contextlib.closing(net):
         listing = order.source.snapshot(net, retry, order.token is not None)
+        if listing.layers and not isinstance(order.dest, str):
+            raise BadInput(
+                f"{order.source.name} has layers to unpack, which needs a folder: store it in a volume, or use an "
+                "artifact whose layers are the files"
+            )
         plan = _plan(store, listing, found)
         offers = revisions.offers(plan.missing) if revisions is not None else {}
         store.check_space(
             replace(plan, missing=tuple(each for each in plan.missing if each.path not in offers))
         )
         store.clear(plan)
+        if order.locked is not None:  # After the marker of other files is gone.
+            order.locked.check_listing(listing)
         if revisions is not None and offers:
             plan = _taken(store, plan, revisions.take(store, offers))
         sums, fetched = _transfer(store, order, plan, net, retry)
+        packed = {layer.path for layer in listing.layers}
+        stored = [
+            StoredFile(file.path, file.size, sums[file.path])
+            for file in listing.files
+            if file.path not in packed
+        ]
+        stored += store.unpack(listing.layers, plan) if listing.layers else []
     finished = time.time()
     marker = Marker(
         identity=order.identity,
         source=order.source.facts,
         commit=listing.commit,
-        files=tuple(StoredFile(file.path, file.size, sums[file.path]) for file in listing.files),
+        files=tuple(sorted(stored, key=lambda file: file.path)),
         started=timestamp(started),
         finished=timestamp(finished),
         fetched=fetched,
     )
+    if order.locked is not None:
+        order.locked.check(marker.files)
+    if order.signed is not None:
+        say(order.signed.check(marker.files, store.read))
     store.tidy()
     markers.write(store, marker)
+    store.drop_layers()
     store.disown()
     seconds = max(finished - started, 0.001)
     say(
@@ -218,5 +292,6 @@ def _transfer(store: Store, order: Order, plan: Plan, net: Net, retry: Retry) ->
         ),
         connections=order.connections,
         part_size=order.part_size,
+        source=source,
     )
     return plan.kept | store.fill(missing, work), meter.added

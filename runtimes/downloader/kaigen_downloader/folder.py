@@ -140,13 +140,15 @@ class Folder:
         """The content of a small file, or None when it is not there.
 
         Raises:
-            BadInput: it is larger than `limit` bytes.
+            BadInput: it is larger than `limit` bytes, or not a regular file.
         """
         try:
-            fd = self.open(path, os.O_RDONLY)
+            fd = self.open(path, os.O_RDONLY | os.O_NONBLOCK)  # Opening a pipe would wait for its writer.
         except FileNotFoundError:
             return None
         with os.fdopen(fd, "rb") as file:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise BadInput(f"{self.path}/{path}: not a regular file")
             data = file.read(limit + 1)
         if len(data) > limit:
             raise BadInput(f"{self.path}/{path}: larger than {size(limit)}")

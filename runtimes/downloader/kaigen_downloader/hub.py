@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import fnmatch
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kaigen_downloader.errors import BadInput, Corrupt, Refused, Transient, Unavailable
+from kaigen_downloader.globs import chosen, duplicates
 from kaigen_downloader.net import Net
+from kaigen_downloader.ranges import Served
 from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
-from kaigen_downloader.text import plural
+from kaigen_downloader.store import Work
+from kaigen_downloader.text import plural, say
 
 # Read by huggingface_hub when it is imported, which happens in `snapshot`.
 os.environ["HF_HUB_DISABLE_XET"] = "1"
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
 os.environ["HF_HUB_DISABLE_IMPLICIT_TOKEN"] = "1"
 
+_MOST_PAGES = 2_000
+"""Requests for one listing; a page has up to 1,000 files."""
+_DATASETS = "datasets/"
 _HEX = re.compile(r"[0-9a-f]+")
 
 
@@ -28,10 +33,11 @@ class Repository:
 
     Attributes:
         endpoint: URL of the Hub.
-        repo: `OWNER/NAME`.
+        repo: `OWNER/NAME`, or `datasets/OWNER/NAME`.
         revision: branch, tag or commit.
         include: globs over the whole path, `*` crossing slashes; none means all files.
         exclude: globs of files left out.
+        duplicates: whether weights that the repository has as safetensors are fetched in other formats as well.
     """
 
     endpoint: str
@@ -39,6 +45,13 @@ class Repository:
     revision: str
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    duplicates: bool = False
+
+    @property
+    def parts(self) -> tuple[str, str]:
+        """Return the type of the repository and `OWNER/NAME`."""
+        dataset = self.repo.removeprefix(_DATASETS)
+        return ("model", self.repo) if dataset == self.repo else ("dataset", dataset)
 
     @property
     def name(self) -> str:
@@ -54,23 +67,17 @@ class Repository:
         """See `snapshot`."""
         return snapshot(self, net, retry, token)
 
+    def sign(self, url: str) -> Mapping[str, str]:
+        """Return no headers: the token is the client's."""
+        return {}
+
+    def served(self, remote: RemoteFile, work: Work) -> Served:
+        """Return the bytes of a file."""
+        return Served(remote, work.net, work.meter, work.retry, work.refusal)
+
     def refusal(self, path: str, status: int, code: str, message: str, token: bool) -> Refused:
         """See `refusal`."""
         return refusal(self, status, code, message, token)
-
-
-def chosen(path: str, source: Repository) -> bool:
-    """Return whether the globs select a file.
-
-    As in huggingface_hub, `*` crosses slashes and `folder/` selects everything in it.
-    """
-
-    def matches(glob: str) -> bool:
-        return fnmatch.fnmatchcase(path, glob + "*" if glob.endswith("/") else glob)
-
-    if source.include and not any(map(matches, source.include)):
-        return False
-    return not any(map(matches, source.exclude))
 
 
 def refusal(source: Repository, status: int, code: str, message: str, token: bool) -> Refused:
@@ -116,6 +123,9 @@ def snapshot(source: Repository, net: Net, retry: Retry, token: bool) -> Snapsho
         def handle_request(self, request: httpx2.Request) -> httpx2.Response:
             if request.method != "GET":
                 raise AssertionError(f"huggingface_hub sends {request.method}")
+            self.requests = getattr(self, "requests", 0) + 1
+            if self.requests > _MOST_PAGES:
+                raise Unavailable(f"{source.endpoint} returns an endless listing of {source.repo}")
             attempts = retry.attempts(f"listing {source.repo}")
             headers = {"Accept": "application/json"}
             while True:
@@ -131,20 +141,22 @@ def snapshot(source: Repository, net: Net, retry: Retry, token: bool) -> Snapsho
 
     set_client_factory(lambda: httpx2.Client(transport=Transport(), follow_redirects=True))
     api = HfApi(endpoint=source.endpoint, token=False)
+    kind, repo = source.parts
     try:
-        commit = api.model_info(source.repo, revision=source.revision).sha
+        commit = api.repo_info(repo, repo_type=kind, revision=source.revision).sha
         if not commit or not _HEX.fullmatch(commit):
             raise Unavailable(f"{source.endpoint} returns no commit for {source.repo}@{source.revision}")
         entries = [
             entry
-            for entry in api.list_repo_tree(source.repo, recursive=True, revision=commit)
+            for entry in api.list_repo_tree(repo, repo_type=kind, recursive=True, revision=commit)
             if isinstance(entry, RepoFile)
         ]
+        selected = _selected(source, kind, [entry.path for entry in entries])
         files = []
         for entry in entries:
-            if not chosen(entry.path, source):
+            if entry.path not in selected:
                 continue
-            url = hf_hub_url(source.repo, entry.path, revision=commit, endpoint=source.endpoint)
+            url = hf_hub_url(repo, entry.path, repo_type=kind, revision=commit, endpoint=source.endpoint)
             lfs = entry.lfs
             files.append(
                 RemoteFile(
@@ -176,6 +188,21 @@ def snapshot(source: Repository, net: Net, retry: Retry, token: bool) -> Snapsho
         )
     check(files)
     return Snapshot(commit, tuple(sorted(files, key=lambda file: file.path)))
+
+
+def _selected(source: Repository, kind: str, paths: Sequence[str]) -> set[str]:
+    """Return the files to fetch: all, those that the globs select, and not the same weights twice."""
+    selected = {path for path in paths if chosen(path, source.include, source.exclude)}
+    if kind != "model" or source.include or source.duplicates:
+        return selected
+    skipped = duplicates(selected)
+    if skipped:
+        some = ", ".join(sorted(skipped)[:3])
+        say(
+            f"{plural(len(skipped), 'file')} with the weights of safetensors files skipped: {some}"
+            f"{', …' if len(skipped) > 3 else ''}"
+        )
+    return selected - skipped
 
 
 _KEPT = {"content-type", "link", "location", "x-error-code", "x-error-message", "x-repo-commit"}

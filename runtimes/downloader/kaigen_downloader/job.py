@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kaigen_downloader.cluster import Api, ApiUnavailable, Json, refused
 from kaigen_downloader.errors import JobFailed, Unavailable
-from kaigen_downloader.text import duration, plural, say
+from kaigen_downloader.polling import Polling
+from kaigen_downloader.text import plural, say
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,7 @@ KINDS = {
 }
 
 
-def wait_job(
-    kind: Kind, name: str, env: Mapping[str, str], *, timeout: float, every: float, poll: float
-) -> None:
+def wait_job(kind: Kind, name: str, env: Mapping[str, str], polling: Polling) -> None:
     """Block until a Job or JobSet of the pod's namespace has completed.
 
     Whatever the API server answers, and while it does not answer, the wait goes on: the object may be created later,
@@ -51,9 +49,7 @@ def wait_job(
         kind: its kind.
         name: its name.
         env: `KUBERNETES_SERVICE_HOST` and `_PORT`, `KAIGEN_SA_DIR`.
-        timeout: seconds.
-        every: seconds between two lines while nothing changes.
-        poll: seconds between two requests.
+        polling: how long and how often to ask.
 
     Raises:
         JobFailed: it has failed.
@@ -63,25 +59,11 @@ def wait_job(
         api = Api(env)
     except ApiUnavailable as error:
         raise Unavailable(str(error)) from None
-    begin = time.monotonic()
-    printed_at, printed = -every, ""
-    while True:
-        complete, sight = _look(api, kind, name)
-        if complete:
-            say(f"ready: {sight}")
-            return
-        now = time.monotonic()
-        waited = duration(now - begin)
-        if now - begin >= timeout:
-            raise Unavailable(f"waited {waited}: {sight}")
-        if sight != printed or now - printed_at >= every:
-            say(f"waiting for {waited}: {sight}")
-            printed_at, printed = now, sight
-        time.sleep(min(poll, max(0.0, begin + timeout - now)))
+    say(f"ready: {polling.wait(lambda: _look(api, kind, name))}")
 
 
-def _look(api: Api, kind: Kind, name: str) -> tuple[bool, str]:
-    """Return whether the object has completed, and a description of its state.
+def _look(api: Api, kind: Kind, name: str) -> tuple[str | None, str]:
+    """Return what has completed, or None and a description of its state.
 
     Raises:
         JobFailed: it has failed.
@@ -90,21 +72,21 @@ def _look(api: Api, kind: Kind, name: str) -> tuple[bool, str]:
     try:
         status, found = api.call("GET", f"/apis/{kind.path}/namespaces/{api.namespace}/{kind.plural}/{name}")
     except ApiUnavailable as error:
-        return False, f"the API server cannot be reached; a NetworkPolicy may deny it ({error})"
+        return None, f"the API server cannot be reached; a NetworkPolicy may deny it ({error})"
     if status == 404:
         # The answer for a kind that the cluster does not have names no object.
         if _mapping(found.get("details")).get("name") == name:
-            return False, f"{what} does not exist yet"
-        return False, f"the cluster has no {kind.name} of {kind.path}: install its controller"
+            return None, f"{what} does not exist yet"
+        return None, f"the cluster has no {kind.name} of {kind.path}: install its controller"
     if status != 200:
         newer = " (a newer version of the app may wait for another run)" if status == 403 else ""
-        return False, f"{what}: {refused('get', status, found)}{newer}"
+        return None, f"{what}: {refused('get', status, found)}{newer}"
     if "deletionTimestamp" in _mapping(found.get("metadata")):
-        return False, f"{what} is being deleted"
+        return None, f"{what} is being deleted"
     state = _mapping(found.get("status"))
     for condition in _conditions(state):
         if condition.get("type") == kind.complete:
-            return True, f"{what} has completed"
+            return f"{what} has completed", ""
         if condition.get("type") == "Failed":
             reason = ": ".join(str(condition[key]) for key in ("reason", "message") if condition.get(key))
             raise JobFailed(
@@ -113,8 +95,8 @@ def _look(api: Api, kind: Kind, name: str) -> tuple[bool, str]:
                 f"{kind.name}, so that it runs again"
             )
     if _mapping(found.get("spec")).get("suspend") is True:
-        return False, f"{what} is suspended; it may be in a queue"
-    return False, f"{what} has not completed{_progress(state)}"
+        return None, f"{what} is suspended; it may be in a queue"
+    return None, f"{what} has not completed{_progress(state)}"
 
 
 def _conditions(state: Json) -> list[Json]:
@@ -129,7 +111,7 @@ def _progress(state: Json) -> str:
     texts = []
     if isinstance(active := state.get("active"), int) and active:
         texts.append(plural(active, "active pod"))
-        # A pod that waits holds its GPUs, which the Job may wait for.
+        # The pods that wait for the Job may occupy the GPUs that it needs.
         texts += ["none is ready"] if not state.get("ready") else []
     if isinstance(failed := state.get("failed"), int) and failed:
         texts.append(plural(failed, "failed pod"))

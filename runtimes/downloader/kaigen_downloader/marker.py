@@ -56,7 +56,8 @@ class Marker:
     @property
     def summary(self) -> str:
         """Return source, commit, files and size in one phrase, for logs."""
-        name = self.source.get("repo", self.source["type"])
+        names = (self.source.get(field) for field in ("repo", "uri", "ref", "type"))
+        name = next(name for name in names if name)
         return f"{name}@{self.commit[:12]}, {plural(len(self.files), 'file')}, {size(self.bytes)}"
 
 
@@ -83,7 +84,7 @@ def read(files: Files) -> Marker | None:
             finished=str(found["finished"]),
             fetched=int(found.get("fetched", found["bytes"])),
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -16,18 +16,20 @@ import ssl
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPMessage
-from urllib.parse import SplitResult, quote, unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from kaigen_downloader import __version__
 from kaigen_downloader.errors import BadInput, Stopped, Transient, Unavailable
-from kaigen_downloader.text import duration
+from kaigen_downloader.text import duration, whole_number
 
 Origin = tuple[str, str, int]
 
 _PORTS = {"http": 80, "https": 443}
 _PASSING = {408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524}
+_LONGEST_PAUSE = 24 * 3600
+"""Most seconds that a server may ask for; a larger number is no date that anybody waits for."""
 _RESET = re.compile(r"\bt\s*=\s*(\d+)")
 
 
@@ -55,13 +57,29 @@ def _parse(url: str) -> SplitResult:
 def retry_after(headers: HTTPMessage | Mapping[str, str], now: float) -> float | None:
     """Return the seconds of `Retry-After`, a number or a date; if it is missing, those of the Hub's `RateLimit`."""
     value = (headers.get("Retry-After") or "").strip()
-    if value.isdigit():
-        return float(value)
+    if (number := whole_number(value)) is not None:
+        return float(min(number, _LONGEST_PAUSE))
     if value:
         with contextlib.suppress(ValueError, TypeError, OverflowError):
-            return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - now)
+            pause = email.utils.parsedate_to_datetime(value).timestamp() - now
+            return min(max(0.0, pause), float(_LONGEST_PAUSE))
     reset = _RESET.search(headers.get("RateLimit") or "")
-    return float(reset[1]) if reset else None
+    number = whole_number(reset[1]) if reset else None
+    return None if number is None else float(min(number, _LONGEST_PAUSE))
+
+
+def redirected(url: str, location: str) -> str:
+    """Return where a server redirects to.
+
+    Raises:
+        Transient: that is not a URL.
+    """
+    try:
+        target = urljoin(url, location)
+        _ = urlsplit(target).port
+    except ValueError:
+        raise Transient(f"the server redirects to {location[:200]!r}, which is not a URL") from None
+    return target
 
 
 class Answer:
@@ -109,16 +127,26 @@ class Answer:
 class Net:
     """The connections of all threads; each thread has its own connection to each origin."""
 
-    def __init__(self, hub: str, token: str | None, *, timeout: float, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        hub: str,
+        token: str | None,
+        *,
+        timeout: float,
+        stop: threading.Event,
+        sign: Callable[[str], Mapping[str, str]] | None = None,
+    ) -> None:
         """Prepares; connects to nothing yet.
 
         Args:
-            hub: the Hub's endpoint; its origin is the only one that gets the token.
+            hub: the source's endpoint; its origin is the only one that gets the token. Empty for none.
             token: or None.
             timeout: seconds that one connect or read may take.
             stop: set when work is to end.
+            sign: returns headers that prove who asks for a URL; only for URLs of the endpoint's origin.
         """
-        self.hub = origin(hub)
+        self.hub = origin(hub) if hub else None
+        self._sign = sign
         self._token = token
         self._timeout = timeout
         self._stop = stop
@@ -132,8 +160,13 @@ class Net:
     def _tls(self) -> ssl.SSLContext:
         return ssl.create_default_context()
 
-    def get(self, url: str, headers: Mapping[str, str]) -> Answer:
+    def get(self, url: str, headers: Mapping[str, str], *, login: str = "") -> Answer:
         """Sends one GET and returns the answer, whatever its status but those that pass by themselves.
+
+        Args:
+            url: http or https.
+            headers: those about the content.
+            login: header `Authorization` for this request only.
 
         Raises:
             Transient: no answer, or a status such as 429 or 503.
@@ -149,6 +182,10 @@ class Net:
         }
         if self._token and where == self.hub:
             send["Authorization"] = f"Bearer {self._token}"
+        if login:
+            send["Authorization"] = login
+        elif self._sign is not None and where == self.hub:
+            send |= self._sign(url)
         connection, via = self._connection(parts, where)
         if via is not None and parts.scheme == "http":
             target = f"http://{parts.netloc.rpartition('@')[2]}{target}"

@@ -159,6 +159,15 @@ class Partial:
         self.done[index] = crc
         self.resumed.discard(index)
 
+    def start_saving(self, index: int) -> None:
+        """Make the kernel write a complete part to the disk now and drop what it has written, so that the end is quick.
+
+        Without it, up to a third of the memory is written to the disk when the file is complete.
+        """
+        start, end = self.bounds(index)
+        with contextlib.suppress(OSError, AttributeError):  # Not every system has this call.
+            os.posix_fadvise(self.fd, start, end - start, os.POSIX_FADV_DONTNEED)
+
     def complete_parts(self) -> list[int]:
         """Return the complete parts."""
         return [index for index, crc in enumerate(self.done) if crc is not None]

@@ -31,9 +31,11 @@ def readers(names: Collection[str], env: Mapping[str, str]) -> dict[str, str]:
     while True:
         path = f"/api/v1/namespaces/{api.namespace}/pods?{urlencode(query)}"
         status, page = api.call("GET", path)
-        if status != 200:
+        items = page.get("items")
+        if status != 200 or not isinstance(items, list):
+            # A list that was cut off must not look like one without pods.
             raise ApiUnavailable(refused("list pods", status, page))
-        for pod in _objects(page.get("items")):
+        for pod in map(_object, items):
             spec = json.dumps(pod.get("spec"))
             for name in names:
                 if name in spec:
@@ -42,10 +44,6 @@ def readers(names: Collection[str], env: Mapping[str, str]) -> dict[str, str]:
         if not following:
             return found
         query["continue"] = str(following)
-
-
-def _objects(value: object) -> list[Json]:
-    return [_object(each) for each in value] if isinstance(value, list) else []
 
 
 def _object(value: object) -> Json:

@@ -4,21 +4,45 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from urllib.parse import urljoin
+from typing import Protocol
 
 from kaigen_downloader.errors import Corrupt, Failure, Transient
-from kaigen_downloader.net import Answer, Net, origin
+from kaigen_downloader.net import Answer, Net, origin, redirected
 from kaigen_downloader.progress import Meter
 from kaigen_downloader.remote import RemoteFile
 from kaigen_downloader.retry import Retry
+from kaigen_downloader.text import whole_number
 
 BUFFER = 1 << 20
 _REDIRECTS = {301, 302, 303, 307, 308}
 
 # Makes the failure for a path, and the status, error code and message of its server.
 Refusal = Callable[[str, int, str, str], Failure]
-# Reads some of an answer, whose next byte has this offset in the file; says how many it took, 0 at the end.
-Take = Callable[[Answer, int], int]
+
+
+class Readable(Protocol):
+    """Bytes that are read in order."""
+
+    def readinto(self, view: memoryview) -> int:
+        """Read the next bytes into the view; return 0 at the end."""
+
+
+# Reads some bytes, the first of which has this offset in the file; says how many it took, 0 at the end.
+Take = Callable[[Readable, int], int]
+
+
+class Bytes(Protocol):
+    """The bytes of one file at its source. Threads may fetch parts of it together."""
+
+    @property
+    def remote(self) -> RemoteFile:
+        """The file."""
+
+    def forget_url(self) -> None:
+        """Discard the signed URL, since its bytes were wrong."""
+
+    def fetch(self, start: int, end: int, take: Take) -> None:
+        """Have all bytes of a range taken, in order; see `Served`."""
 
 
 class RangesIgnored(Exception):
@@ -105,7 +129,7 @@ class Served:
             if answer.status not in _REDIRECTS:
                 return self._accept(url, answer, offset, whole=not headers)
             with answer:
-                target = urljoin(url, answer.headers.get("Location", ""))
+                target = redirected(url, answer.headers.get("Location", ""))
                 answer.small_body(1 << 20)
             if url.startswith("https:") and not target.startswith("https:"):
                 raise Transient("the server redirects from https to http")
@@ -149,6 +173,7 @@ class Served:
 
     def _strange(self, got: str, total: str) -> Failure:
         size = self.remote.size
-        if total.isdigit() and int(total) != size:
+        number = whole_number(total)
+        if number is not None and number != size:
             return Corrupt(f"{self.remote.path}: the server has {total} bytes, {size} are listed")
         return Transient(f"the server sent another range than asked for ({got!r})")

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kaigen_downloader.errors import BadInput, Failure
 from kaigen_downloader.folder import STATE, split
 from kaigen_downloader.net import Net
 from kaigen_downloader.retry import Retry
+
+if TYPE_CHECKING:
+    from kaigen_downloader.ranges import Bytes
+    from kaigen_downloader.store import Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,8 @@ class RemoteFile:
         git_sha1: git's name of the blob, for small files of the Hub, else None.
         url: where it is served or redirected.
         version: the server's identifier of the content, an `ETag`; for files without a checksum.
+        md5: of an object of S3 without another checksum: its MD5, or `HEX-PARTS`, the MD5 of the MD5s of its parts.
+        md5_part: bytes of each part except the last one; 0 for an object of one part.
     """
 
     path: str
@@ -31,16 +37,39 @@ class RemoteFile:
     git_sha1: str | None
     url: str
     version: str = ""
+    md5: str = ""
+    md5_part: int = 0
 
     @property
     def oid(self) -> str:
         """The identity of the content: a checksum, or the server's version."""
-        return self.sha256 or self.git_sha1 or self.version
+        return self.sha256 or self.git_sha1 or self.md5 or self.version
 
     @property
     def provable(self) -> bool:
         """Whether its content can be verified."""
-        return self.sha256 is not None or self.git_sha1 is not None
+        return self.sha256 is not None or self.git_sha1 is not None or bool(self.md5)
+
+
+LAYERS = f"{STATE}/layers"
+"""Folder with layers whose files are not unpacked yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """An archive with files, one of the files of a snapshot.
+
+    Attributes:
+        path: where it is stored.
+        compressed: whether it is compressed with gzip.
+        root: folder in it with the files; empty for its root.
+        chosen: returns whether a file is wanted, by its path below that folder.
+    """
+
+    path: str
+    compressed: bool
+    root: str
+    chosen: Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +79,12 @@ class Snapshot:
     Attributes:
         commit: the source's name for that moment, or a hash of what the files are.
         files: sorted by path.
+        layers: those of the files that are archives to unpack, each over the ones before.
     """
 
     commit: str
     files: tuple[RemoteFile, ...]
+    layers: tuple[Layer, ...] = ()
 
     @property
     def bytes(self) -> int:
@@ -87,6 +118,12 @@ class Source(Protocol):
         Raises:
             Failure: it cannot be had, or is not to be had.
         """
+
+    def sign(self, url: str) -> Mapping[str, str]:
+        """Return the headers that prove who asks for a URL of the endpoint."""
+
+    def served(self, remote: RemoteFile, work: Work) -> Bytes:
+        """Return the bytes of a file."""
 
     def refusal(self, path: str, status: int, code: str, message: str, token: bool) -> Failure:
         """Return the permanent failure for a response about a file."""

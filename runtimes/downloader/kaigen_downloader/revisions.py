@@ -66,7 +66,7 @@ class Revisions:
     def _listed(self) -> list[str]:
         try:
             found = json.loads(self._root.read(LIST) or b"[]")
-        except ValueError:
+        except (ValueError, RecursionError):
             return []
         return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
 

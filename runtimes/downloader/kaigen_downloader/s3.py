@@ -7,6 +7,7 @@ program asks of a network.
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import os
 import threading
@@ -17,6 +18,7 @@ from urllib.parse import urlsplit
 from kaigen_downloader.errors import BadInput, Refused, Transient, Unavailable
 from kaigen_downloader.folder import split
 from kaigen_downloader.retry import Retry
+from kaigen_downloader.s3_answers import send_bounded
 from kaigen_downloader.s3_errors import Absent, explain
 from kaigen_downloader.text import hide, size
 
@@ -124,7 +126,15 @@ class _Body(io.RawIOBase):
 class Client:
     """The objects below one prefix of one bucket. Safe for threads."""
 
-    def __init__(self, where: Address, retry: Retry, *, timeout: float, connections: int) -> None:
+    def __init__(
+        self,
+        where: Address,
+        retry: Retry,
+        *,
+        timeout: float,
+        connections: int,
+        keys: tuple[str, str] | None = None,
+    ) -> None:
         """Find the credentials; no other connection is made yet.
 
         Args:
@@ -132,6 +142,7 @@ class Client:
             retry: for failures that pass.
             timeout: seconds that one connect, read or write may take.
             connections: how many are used at once.
+            keys: access key ID and secret access key; None for those that boto3 finds.
 
         Raises:
             Failure: there are no credentials, or the settings make no sense.
@@ -146,13 +157,14 @@ class Client:
         region = where.region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
         style = where.addressing or ("path" if where.endpoint else None)
         try:
-            session = boto3.session.Session()
+            session = boto3.session.Session(*(keys or ()))
             credentials = session.get_credentials()
             if credentials is None:
                 raise Refused(
                     f"{where.name}: no credentials found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
                     "or give the service account a cloud identity"
                 )
+            self._credentials = credentials
             frozen = credentials.get_frozen_credentials()
             hide(frozen.secret_key)
             hide(frozen.token or "")
@@ -180,6 +192,8 @@ class Client:
             raise explain(error, "", where, self.server) from None
         # boto3 would follow a bucket to another region automatically. Report the region to the user instead.
         self._client.meta.events.register_last("before-parameter-build.s3", _stay)
+        bounded = functools.partial(send_bounded, self._client._endpoint.http_session)
+        self._client.meta.events.register_last("before-send.s3", bounded)
 
     @contextlib.contextmanager
     def used_with(self, retry: Retry) -> Iterator[None]:
@@ -189,6 +203,23 @@ class Client:
             yield
         finally:
             self._retry = mine
+
+    def url(self, path: str) -> str:
+        """Return the URL of a file, or of the prefix if the path is empty."""
+        key = self.key(path) if path else self.where.prefix or "x"
+        given = {"Bucket": self.where.bucket, "Key": key}
+        url: str = self._client.generate_presigned_url("get_object", given)
+        return url.partition("?")[0]
+
+    def signed(self, url: str) -> dict[str, str]:
+        """Return the headers of a signed GET of a URL."""
+        from botocore.auth import S3SigV4Auth
+        from botocore.awsrequest import AWSRequest
+
+        request = AWSRequest("GET", url)
+        frozen = self._credentials.get_frozen_credentials()
+        S3SigV4Auth(frozen, "s3", self._client.meta.region_name).add_auth(request)
+        return dict(request.headers.items())
 
     @property
     def server(self) -> str:
@@ -252,6 +283,7 @@ class Client:
     ) -> Reply:
         from botocore import xform_name
         from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
 
         given: dict[str, object] = {"Bucket": self.where.bucket, **more}
         if path is not None:
@@ -261,6 +293,8 @@ class Client:
         try:
             reply: Reply = getattr(self._client, xform_name(operation))(**given)
             return reply
+        except ResponseParserError:
+            raise Transient(f"{operation}: {self.server} sent an answer that is not one of S3") from None
         except (BotoCoreError, ClientError, OSError, ValueError) as error:
             raise explain(error, operation, self.where, self.server) from None
 

@@ -62,6 +62,7 @@ _BAD_NAMES = {
     "XMinioInvalidObjectName",
 }
 _ABSENT = {"NoSuchKey", "NoSuchUpload", "NotFound", "404"}
+_CONFLICT = {"PreconditionFailed", "ConditionalRequestConflict", "412"}
 _OF_BUCKETS = {"ListObjectsV2", "ListMultipartUploads"}
 # Permissions that are not called as the operation is.
 _PERMISSIONS = {
@@ -78,6 +79,10 @@ class Absent(Failure):
     """The object or the upload does not exist. Caught where that is expected."""
 
     code = 10
+
+
+class Conflict(Failure):
+    """The object has changed since it was read. Caught where a request has such a condition."""
 
 
 def explain(error: Exception, operation: str, where: Address, server: str) -> Failure:
@@ -115,6 +120,8 @@ def _answered(error: ClientError, operation: str, where: Address, server: str) -
         return Transient(
             f"{server} answers {status}{name}" + (f", wait {duration(wait)}" if wait else ""), wait
         )
+    if code in _CONFLICT:
+        return Conflict(f"{where.name}: {operation}: the object has changed ({code})")
     if code in _BAD_KEYS:
         return Refused(f"{server} rejects the credentials: {code}")
     # An answer without a body, as to HeadObject, says no more than 400.

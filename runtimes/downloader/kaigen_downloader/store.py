@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kaigen_downloader.folder import STATE
+from kaigen_downloader.marker import StoredFile
 from kaigen_downloader.net import Net
 from kaigen_downloader.progress import Meter
-from kaigen_downloader.ranges import Refusal, Served
-from kaigen_downloader.remote import RemoteFile, Snapshot
+from kaigen_downloader.ranges import Bytes, Refusal
+from kaigen_downloader.remote import Layer, RemoteFile, Snapshot, Source
 from kaigen_downloader.retry import Retry
 
 OWNED = f"{STATE}/owned.json"
@@ -46,6 +47,7 @@ class Work:
         refusal: for those that do not.
         connections: threads, each with one connection to the server of the bytes.
         part_size: bytes asked for at once.
+        source: where the files are.
     """
 
     net: Net
@@ -54,10 +56,11 @@ class Work:
     refusal: Refusal
     connections: int
     part_size: int
+    source: Source
 
-    def serve(self, remote: RemoteFile) -> Served:
+    def serve(self, remote: RemoteFile) -> Bytes:
         """A file at its source."""
-        return Served(remote, self.net, self.meter, self.retry, self.refusal)
+        return self.source.served(remote, self)
 
 
 class Files(Protocol):
@@ -115,6 +118,19 @@ class Store(Files, Protocol):
         Returns:
             The paths of those that could be.
         """
+
+    def unpack(self, layers: Sequence[Layer], plan: Plan) -> list[StoredFile]:
+        """Write the files in layers, which this store has under their paths.
+
+        Returns:
+            The files.
+
+        Raises:
+            BadInput: a layer has links, names that lead out of the folder, or is no archive.
+        """
+
+    def drop_layers(self) -> None:
+        """Remove the layers whose files are in place, also those of an earlier run."""
 
     def tidy(self) -> None:
         """Removes what is left of unfinished files. Called when all are in place, before the marker is written."""

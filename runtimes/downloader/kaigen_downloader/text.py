@@ -46,6 +46,11 @@ def say(message: str) -> None:
         sys.stderr.flush()
 
 
+def whole_number(text: str) -> int | None:
+    """Return the number that a header writes in at most 18 digits, or None: servers write anything."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
 def parse_size(text: str) -> int:
     """Return the bytes of a Kubernetes quantity such as `16Mi`, `64M` or `1048576`.
 

@@ -17,10 +17,9 @@ from kaigen_downloader.crew import Crew
 from kaigen_downloader.digest import FETCHES_OF_A_BAD_FILE, Digest
 from kaigen_downloader.errors import Corrupt, Stopped
 from kaigen_downloader.folder import Folder
-from kaigen_downloader.net import Answer
 from kaigen_downloader.partial import Partial
 from kaigen_downloader.progress import Meter
-from kaigen_downloader.ranges import BUFFER, RangesIgnored, Served
+from kaigen_downloader.ranges import BUFFER, Bytes, RangesIgnored, Readable
 from kaigen_downloader.remote import RemoteFile
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.text import say
@@ -38,7 +37,7 @@ class _Part:
 class _File:
     """One file in progress. `lock` guards the bookkeeping, `hashing` the checksum."""
 
-    def __init__(self, folder: Folder, served: Served, part_size: int) -> None:
+    def __init__(self, folder: Folder, served: Bytes, part_size: int) -> None:
         remote = served.remote
         self.remote = remote
         self.served = served
@@ -122,7 +121,7 @@ class Transfer:
         self,
         folder: Folder,
         files: Sequence[RemoteFile],
-        serve: Callable[[RemoteFile], Served],
+        serve: Callable[[RemoteFile], Bytes],
         crew: Crew,
         meter: Meter,
         *,
@@ -206,7 +205,7 @@ class Transfer:
     def _fetch(self, file: _File, part: _Part, buffer: memoryview) -> None:
         crc = 0
 
-        def take(answer: Answer, offset: int) -> int:
+        def take(answer: Readable, offset: int) -> int:
             nonlocal crc
             count = answer.readinto(buffer[: part.end - offset])
             file.partial.write(buffer[:count], offset)
@@ -257,6 +256,7 @@ class Transfer:
             file.damaged(index)
             self._crew.notify()
             return
+        file.partial.start_saving(index)
         with file.lock:
             file.digest = digest
             file.frontier = index + 1

@@ -16,8 +16,7 @@ from typing import Protocol
 from kaigen_downloader.crew import Crew
 from kaigen_downloader.digest import FETCHES_OF_A_BAD_FILE, Digest
 from kaigen_downloader.errors import Corrupt, Stopped, Unavailable
-from kaigen_downloader.net import Answer
-from kaigen_downloader.ranges import BUFFER, RangesIgnored, Served
+from kaigen_downloader.ranges import BUFFER, Bytes, RangesIgnored, Readable
 from kaigen_downloader.remote import RemoteFile
 from kaigen_downloader.store import Work
 from kaigen_downloader.text import say
@@ -53,7 +52,7 @@ class Target(Protocol):
 class _File:
     """One file in progress. The crew's `change` guards it, except the digest, which one thread at a time uses."""
 
-    def __init__(self, served: Served, asked: int) -> None:
+    def __init__(self, served: Bytes, asked: int) -> None:
         self.served = served
         self.remote = served.remote
         self.part = part_size(self.remote.size, asked)
@@ -173,7 +172,7 @@ class Upload:
         """Fetch, hash and upload one part."""
         start, end = file.bounds(index)
 
-        def take(answer: Answer, offset: int) -> int:
+        def take(answer: Readable, offset: int) -> int:
             return answer.readinto(view[offset - start :][:BUFFER])
 
         try:
@@ -198,7 +197,7 @@ class Upload:
     def _stream(self, file: _File, view: memoryview) -> None:
         """Copy all parts of a file over one connection, for a server that sends only whole files."""
 
-        def take(answer: Answer, offset: int) -> int:
+        def take(answer: Readable, offset: int) -> int:
             if offset == 0:
                 file.digest = Digest(file.remote)
             index, at = divmod(offset, file.part)

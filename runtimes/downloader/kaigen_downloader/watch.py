@@ -4,46 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from dataclasses import dataclass
 
 from kaigen_downloader import marker as markers
-from kaigen_downloader.errors import BadInput, Unavailable
+from kaigen_downloader.errors import BadInput
 from kaigen_downloader.folder import STATE, Folder
 from kaigen_downloader.marker import Marker, StoredFile
-from kaigen_downloader.text import duration, plural, say, size
+from kaigen_downloader.polling import Polling
+from kaigen_downloader.text import plural, say, size
 
 _SHOWN = 40
 
 
-def wait(dest: str, identity: str, *, timeout: float, every: float, poll: float) -> Marker:
+def wait(dest: str, identity: str, polling: Polling) -> Marker:
     """Block until the folder has a marker with this identity and every file has its size.
 
     Args:
         dest: the model folder; it need not exist yet.
         identity: the marker's identity to wait for.
-        timeout: seconds.
-        every: seconds between two lines while nothing changes.
-        poll: seconds between two looks.
+        polling: how long and how often to look.
 
     Raises:
         Unavailable: the time is over.
     """
-    begin = time.monotonic()
-    printed_at, printed = -every, ""
-    while True:
-        found, sight = _look(dest, identity)
-        if found is not None:
-            say(f"ready: {found.summary}")
-            return found
-        now = time.monotonic()
-        waited = duration(now - begin)
-        if now - begin >= timeout:
-            raise Unavailable(f"waited {waited} for the model in {dest}: {sight}, {_present(dest)}")
-        if sight != printed or now - printed_at >= every:
-            say(f"waiting for {waited}: {sight}, {_present(dest)}")
-            printed_at, printed = now, sight
-        time.sleep(min(poll, max(0.0, begin + timeout - now)))
+    found = polling.wait(
+        lambda: _look(dest, identity),
+        what=f" for the model in {dest}",
+        details=lambda: f", {_present(dest)}",
+    )
+    say(f"ready: {found.summary}")
+    return found
 
 
 def _look(dest: str, identity: str) -> tuple[Marker | None, str]:

@@ -6,13 +6,15 @@ import hashlib
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from kaigen_downloader.errors import BadInput, Failure, Refused, Transient, Unavailable
-from kaigen_downloader.net import Answer, Net, origin
+from kaigen_downloader.net import Answer, Net, origin, redirected
+from kaigen_downloader.ranges import Served
 from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
-from kaigen_downloader.text import plural
+from kaigen_downloader.store import Work
+from kaigen_downloader.text import plural, whole_number
 
 _REDIRECTS = {301, 302, 303, 307, 308}
 
@@ -70,6 +72,14 @@ class Web:
         listing = "\n".join(f"{file.oid} {file.path}" for file in found)
         return Snapshot(hashlib.sha256(listing.encode()).hexdigest()[:40], found)
 
+    def sign(self, url: str) -> Mapping[str, str]:
+        """Return no headers: no token is sent."""
+        return {}
+
+    def served(self, remote: RemoteFile, work: Work) -> Served:
+        """Return the bytes of a file."""
+        return Served(remote, work.net, work.meter, work.retry, work.refusal)
+
     def refusal(self, path: str, status: int, code: str, message: str, token: bool) -> Failure:
         """Return the permanent failure for a status."""
         host = next(urlsplit(file.url).hostname for file in self.files if file.path == path)
@@ -94,7 +104,7 @@ def _follow(file: WebFile, net: Net) -> Answer:
         if answer.status not in _REDIRECTS:
             return answer
         with answer:
-            target = urljoin(url, answer.headers.get("Location", ""))
+            target = redirected(url, answer.headers.get("Location", ""))
             answer.small_body(1 << 20)
         if url.startswith("https:") and not target.startswith("https:"):
             raise Refused(f"{file.path}: {urlsplit(url).hostname} redirects from https to http")
@@ -109,8 +119,9 @@ def _described(file: WebFile, answer: Answer) -> RemoteFile:
     length = answer.headers.get("Content-Length") if answer.status == 200 else None
     if length is None:
         length = answer.headers.get("Content-Range", "").rpartition("/")[2]
-    if not length.isdigit():
+    size = whole_number(length)
+    if size is None:
         raise Unavailable(f"{file.path}: {host} does not report the size of the file")
     # Without a version of the content, the files of an interrupted run cannot be reused.
     version = answer.headers.get("ETag") or uuid.uuid4().hex
-    return RemoteFile(file.path, int(length), file.sha256, None, file.url, version)
+    return RemoteFile(file.path, size, file.sha256, None, file.url, version)

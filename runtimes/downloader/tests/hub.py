@@ -75,6 +75,10 @@ class Hub:
 
     files: dict[str, Stored] = field(default_factory=dict)
     revisions: dict[str, str] = field(default_factory=lambda: {"main": COMMIT, COMMIT: COMMIT})
+    commits: dict[str, dict[str, Stored]] = field(
+        default_factory=dict
+    )  # files of commits that have their own
+    card: dict[str, object] = field(default_factory=dict)  # metadata of the model card
     repo: str = REPO
     token: str | None = None
     gated: bool = False
@@ -114,6 +118,42 @@ class Hub:
         """Puts a file into the repository; large ones go to large-file storage."""
         self.files[path] = Stored(data, len(data) > 1000 if lfs is None else lfs)
         return self.files[path]
+
+    def commit(self, files: dict[str, bytes], branch: str = "main") -> str:
+        """Moves a branch to a new commit with these files, and returns the commit."""
+        stored = {path: Stored(data, path.endswith(".safetensors")) for path, data in files.items()}
+        listing = "".join(f"{path} {stored[path].entry(path)['oid']}\n" for path in sorted(stored))
+        commit = hashlib.sha1(f"{len(self.commits)}\n{listing}".encode()).hexdigest()
+        self.commits[commit] = stored
+        self.revisions |= {branch: commit, commit: commit}
+        return commit
+
+    def at(self, revision: str) -> dict[str, Stored]:
+        """The files of a branch or commit."""
+        return self.commits.get(self.revisions.get(revision, revision), self.files)
+
+    def info(self, revision: str, blobs: bool) -> dict[str, object]:
+        """What the API says about a branch or commit."""
+        listed = [stored.entry(path) for path, stored in self.at(revision).items()]
+        siblings = [{"rfilename": each["path"]} for each in listed]
+        if blobs:
+            for sibling, each in zip(siblings, listed, strict=True):
+                sibling |= {"blobId": each["oid"], "size": each["size"]}
+                if "lfs" in each:
+                    lfs = each["lfs"]
+                    assert isinstance(lfs, dict)
+                    sibling["lfs"] = {
+                        "sha256": lfs["oid"],
+                        "size": lfs["size"],
+                        "pointerSize": lfs["pointerSize"],
+                    }
+        return {
+            "id": self.repo,
+            "sha": self.revisions[revision],
+            "gated": "manual" if self.gated else False,
+            "cardData": self.card,
+            "siblings": siblings,
+        }
 
     def requests(self, server: str, part: str = "") -> list[Seen]:
         """What one of the two servers was asked, as far as `part` is in the path."""
@@ -212,14 +252,15 @@ class Handler(BaseHTTPRequestHandler):
         allowed = hub.token is None or self.headers.get("Authorization") == f"Bearer {hub.token}"
         if not allowed and not hub.gated:
             return self.reply(401, b"", {"X-Error-Code": "RepoNotFound"})
-        base = f"/api/models/{hub.repo}/"
+        base = f"/api/{hub.repo if hub.repo.startswith('datasets/') else f'models/{hub.repo}'}/"
         if path.startswith(base + "revision/"):
             revision = path.removeprefix(base + "revision/")
             if revision not in hub.revisions:
                 return self.reply(404, b"", {"X-Error-Code": "RevisionNotFound"})
-            return self.json({"id": hub.repo, "sha": hub.revisions[revision]})
+            return self.json(hub.info(revision, "blobs" in parse_qs(query)))
         if path.startswith(base + "tree/"):
-            entries = [stored.entry(path) for path, stored in hub.files.items()]
+            files = hub.at(path.removeprefix(base + "tree/"))
+            entries = [stored.entry(name) for name, stored in files.items()]
             entries.insert(0, {"type": "directory", "path": "folder", "oid": "0" * 40, "size": 0})
             start = int(parse_qs(query).get("cursor", ["0"])[0])
             link = f'<{hub.next_page_at or hub.url}{path}?cursor={start + hub.page}>; rel="next"'
@@ -228,11 +269,13 @@ class Handler(BaseHTTPRequestHandler):
         if path.startswith(f"/{hub.repo}/resolve/"):
             if not allowed:
                 return self.reply(401, b"", {"X-Error-Code": "GatedRepo"})
-            _, name = path.removeprefix(f"/{hub.repo}/resolve/").split("/", 1)
-            if name not in hub.files:
+            revision, name = path.removeprefix(f"/{hub.repo}/resolve/").split("/", 1)
+            files = hub.at(revision)
+            if name not in files:
                 return self.reply(404, b"", {"X-Error-Code": "EntryNotFound"})
-            if hub.cdn and hub.files[name].lfs:
-                target = f"{hub.cdn_url}/{name}?X-Amz-Signature={hub.signature}"
+            if hub.cdn and files[name].lfs:
+                place = f"{revision}/{name}" if revision in hub.commits else name
+                target = f"{hub.cdn_url}/{place}?X-Amz-Signature={hub.signature}"
                 return self.reply(302, b"", {"Location": target, "X-Repo-Commit": COMMIT})
             return self.content()
         return self.reply(404, b"", {"X-Error-Code": "RepoNotFound"})
@@ -244,8 +287,12 @@ class Handler(BaseHTTPRequestHandler):
         if self.name == "cdn" and parts.query != f"X-Amz-Signature={hub.signature}":
             return self.reply(403, b"expired")
         path = unquote(parts.path)
-        name = path[1:] if self.name == "cdn" else path.split("/resolve/", 1)[1].split("/", 1)[1]
-        data = memoryview(hub.files[name].data)
+        name = path[1:] if self.name == "cdn" else path.split("/resolve/", 1)[1]
+        revision, _, rest = name.partition("/")
+        if self.name != "cdn" or revision in hub.commits:
+            data = memoryview(hub.at(revision)[rest].data)
+        else:
+            data = memoryview(hub.files[name].data)
         asked = self.headers.get("Range")
         first, last = 0, len(data) - 1
         if asked and hub.ranges:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import http.client
-import itertools
 import re
 import ssl
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,7 +27,6 @@ KEYS = {
     "AWS_SECRET_ACCESS_KEY": SECRET,
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-_numbers = itertools.count()
 
 
 @functools.cache
@@ -77,7 +76,8 @@ class S3:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __enter__(self) -> S3:
-        self.make_bucket(self.bucket or f"models-{next(_numbers)}")
+        # All servers of moto in a process have the same buckets.
+        self.make_bucket(self.bucket or f"models-{uuid.uuid4().hex}")
         self._server = _Server(("127.0.0.1", 0), type("Bound", (Handler,), {"s3": self}))
         if self.tls is not None:
             self._server.socket = self.tls.wrap_socket(self._server.socket, server_side=True)

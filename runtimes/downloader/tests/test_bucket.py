@@ -108,7 +108,7 @@ def test_a_new_identity_fetches_changed_files_and_removes_old_ones(hub: Hub, s3:
 
 def test_object_metadata_names_are_case_insensitive(hub: Hub, s3: S3, run: Runner) -> None:
     def capitals(handler: Handler) -> bool:
-        if handler.command != "HEAD":
+        if handler.command != "HEAD" or handler.path.endswith("owned.json"):
             return False
         found = s3.sums(unquote(handler.path).split("/", 2)[2])
         size = len(s3.get(unquote(handler.path).split("/", 2)[2]) or b"")

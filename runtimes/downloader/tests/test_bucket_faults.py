@@ -241,6 +241,42 @@ def test_of_two_runs_the_later_one_wins(large: Hub, s3: S3, run: Runner) -> None
     assert holds(s3, large)
 
 
+@pytest.mark.parametrize("before", [False, True])
+def test_of_two_runs_that_begin_at_the_same_moment_one_ends(
+    large: Hub, s3: S3, run: Runner, before: bool
+) -> None:
+    def begin(handler: Handler) -> bool:
+        if re.search("^PUT .*owned.json", handler.about):
+            s3.put(OWNED, json.dumps({"run": "another", "files": []}).encode())
+        return False
+
+    if before:
+        s3.put(OWNED, json.dumps({"run": "dead", "files": []}).encode())
+    s3.put(MARKER, b"{}")
+    s3.faults.append(begin)
+    done = fill(run, large, s3)
+    assert done.code == 20, done.err
+    assert "another run has begun to write to s3://" in done.err
+    assert json.loads(s3.get(OWNED) or b"{}")["run"] == "another"
+    assert s3.get(MARKER) == b"{}"
+    assert not s3.requests("config.json")
+
+
+def test_a_lost_answer_to_the_first_write_is_no_other_run(large: Hub, s3: S3, run: Runner) -> None:
+    s3.fail(1, "^PUT .*owned.json", lose)
+    done = fill(run, large, s3)
+    assert done.code == 0, done.err
+    assert holds(s3, large)
+
+
+def test_a_server_without_conditional_writes_is_used_with_a_warning(large: Hub, s3: S3, run: Runner) -> None:
+    s3.fail(1, "^PUT .*owned.json", error(501, "NotImplemented"))
+    done = fill(run, large, s3)
+    assert done.code == 0, done.err
+    assert "has no conditional writes: of two runs" in done.err
+    assert holds(s3, large)
+
+
 def test_an_upload_that_somebody_aborts_ends_the_run(large: Hub, s3: S3, run: Runner) -> None:
     s3.fail(1, "partNumber=2", error(404, "NoSuchUpload"))
     done = fill(run, large, s3)

@@ -61,6 +61,24 @@ def test_after_a_kill_only_the_missing_parts_are_fetched(big: Hub, run: Runner, 
     assert big.sent < 30 * PART
 
 
+def test_a_token_revoked_in_the_middle_ends_the_run_and_a_new_one_goes_on(
+    big: Hub, run: Runner, dest: Path
+) -> None:
+    big.token, big.rate, big.cdn = "hf_first", 1.5e6, False
+    process = start(arguments(big, dest), HF_TOKEN="hf_first")
+    until(lambda: journaled(dest) >= 2 * PART)
+    big.token = "hf_second"
+    done = finish(process)
+    assert done.code == 10, done.err
+    assert "HF_TOKEN is invalid or has no access" in done.err
+    assert marker(dest) is None
+    there, big.rate, big.sent = journaled(dest), None, 0
+    done = run.fetch(big, dest, HF_TOKEN="hf_second")
+    assert done.code == 0, done.err
+    assert holds(dest, big)
+    assert big.sent <= 40 * PART + 77 - there + 2
+
+
 def test_a_sigterm_ends_the_run_at_once_and_it_can_be_resumed(big: Hub, run: Runner, dest: Path) -> None:
     big.rate = 1e6
     process = kill_in_the_middle(big, dest, signal.SIGTERM, 10 * PART)

@@ -137,14 +137,14 @@ def test_a_revision_that_a_pod_reads_stays(hub: Hub, api: Api, run: Runner, root
     assert holds(root / C, hub)
 
 
-@pytest.mark.parametrize("reached", [True, False])
+@pytest.mark.parametrize("status", [403, 200, None], ids=["refused", "cut off", "not reached"])
 def test_nothing_is_removed_when_pods_cannot_be_listed(
-    hub: Hub, api: Api, run: Runner, root: Path, reached: bool
+    hub: Hub, api: Api, run: Runner, root: Path, status: int | None
 ) -> None:
     assert keep(run, hub, root, A).code == 0
     change(hub, 7)
-    api.statuses = [403]
-    done = keep(run, hub, root, B, 0, env=api.env if reached else {})
+    api.statuses = [status] if status is not None else []
+    done = keep(run, hub, root, B, 0, env=api.env if status is not None else {})
     assert done.code == 0
     assert "warning: old revisions are not removed: which of them pods read is not known" in done.err
     assert folders(root) == {A, B}
@@ -231,6 +231,61 @@ def test_files_without_a_folder_are_a_revision(hub: Hub, api: Api, run: Runner, 
     assert keep(run, hub, root, C, 0, env=api.env).code == 0
     assert folders(root) == {B, C}
     assert marker(root) is None
+
+
+def derive(folder: Path, *, complete: bool = True) -> None:
+    """Write what kaigen-convert does, or what it leaves when it is killed."""
+    (folder / ".kaigen").mkdir(parents=True)
+    (folder / "model.m").write_bytes(b"converted")
+    if complete:
+        files = [{"path": "model.m", "size": 9, "sha256": "0" * 64}]
+        source = {"type": "distributed-llama", "commit": "c0ffee"}
+        times = {"started": "2026-01-01T00:00:00Z", "finished": "2026-01-01T00:00:01Z"}
+        content = {
+            "schema": 1,
+            "identity": folder.name,
+            "source": source,
+            "files": files,
+            "bytes": 9,
+            **times,
+        }
+        (folder / ".kaigen/model.json").write_text(json.dumps(content))
+    else:
+        (folder / ".kaigen/owned.json").write_text('["model.m", "tokenizer.t"]')
+        (folder / ".kaigen/partial").mkdir()
+        (folder / ".kaigen/partial/model.m").write_bytes(b"conv")
+
+
+def test_files_that_are_made_of_old_revisions_are_removed_like_them(
+    hub: Hub, api: Api, run: Runner, root: Path
+) -> None:
+    converted = root / "converted"
+    fixed = ["fetch", "huggingface", "--repo", REPO, "--endpoint", hub.url, "--keep-revisions", "1"]
+
+    def fetch(source: str, derived: str) -> None:
+        place = ["--dest", str(root / source), "--identity", source, "--derived", str(converted / derived)]
+        assert run(*fixed, *place, **api.env).code == 0
+
+    names = [letter * 16 for letter in "def0"]
+    fetch(A, names[0])
+    derive(converted / names[0])
+    fetch(A, names[1])
+    derive(converted / names[1], complete=False)
+    api.pods = [pod("ring", f"converted/{names[0]}")]
+    fetch(B, names[2])
+    derive(converted / names[2])
+    # The one that was not finished is gone, also with what it left; a pod reads the other.
+    assert folders(converted) == {names[0], names[2]}
+    api.pods = []
+    fetch(C, names[3])
+    assert folders(converted) == {names[2]}
+    assert folders(root) == {"converted", B, C}
+
+
+def test_derived_files_need_revisions(hub: Hub, run: Runner, root: Path) -> None:
+    fixed = ["fetch", "huggingface", "--repo", REPO, "--endpoint", hub.url, "--dest", str(root / A)]
+    done = run(*fixed, "--identity", A, "--derived", str(root / B))
+    assert (done.code, "--derived is for --keep-revisions" in done.err) == (13, True)
 
 
 def test_a_bucket_has_the_same_revisions(hub: Hub, s3: S3, api: Api, run: Runner) -> None:

@@ -73,13 +73,12 @@ def test_wait_prints_at_a_bounded_rate(run: Runner, dest: Path) -> None:
 
 
 def test_many_may_wait_for_one(run: Runner, hub: Hub, dest: Path) -> None:
+    from kaigen_downloader.polling import Polling
     from kaigen_downloader.watch import wait
 
     ready = []
-    waiting = [
-        threading.Thread(target=lambda: ready.append(wait(str(dest), ID, timeout=20, every=60, poll=0.01)))
-        for _ in range(4)
-    ]
+    polling = Polling(timeout=20, every=60, poll=0.01)
+    waiting = [threading.Thread(target=lambda: ready.append(wait(str(dest), ID, polling))) for _ in range(4)]
     for thread in waiting:
         thread.start()
     assert not ready

@@ -1,0 +1,151 @@
+"""Files of a folder on this machine, as a source: for what was converted or computed, and is to be stored."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from kaigen_downloader.errors import BadInput, Failure, Transient
+from kaigen_downloader.folder import STATE, Folder, explain
+from kaigen_downloader.globs import chosen
+from kaigen_downloader.net import Net
+from kaigen_downloader.progress import Meter
+from kaigen_downloader.ranges import BUFFER, Take
+from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
+from kaigen_downloader.retry import Retry
+from kaigen_downloader.store import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """The files of a folder.
+
+    Attributes:
+        folder: the open folder.
+        include: globs over the whole path, `*` crossing slashes; none means all files.
+        exclude: globs of files left out.
+        progress: seconds between two lines of progress.
+    """
+
+    folder: Folder
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    progress: float = 10.0
+
+    @property
+    def endpoint(self) -> str:
+        """Return an empty URL: there is no server."""
+        return ""
+
+    @property
+    def name(self) -> str:
+        """Return the folder."""
+        return self.folder.path
+
+    @property
+    def facts(self) -> Mapping[str, str]:
+        """Return the source for the marker, without the path, which means nothing elsewhere."""
+        return {"type": "local"}
+
+    def sign(self, url: str) -> Mapping[str, str]:
+        """Return no headers."""
+        return {}
+
+    def snapshot(self, net: Net, retry: Retry, token: bool) -> Snapshot:
+        """List the files and compute their checksums.
+
+        Raises:
+            BadInput: the folder has no files, or a link or another object that is no file.
+        """
+        sizes = {}
+        for path, found in sorted(self.folder.files()):
+            if path.split("/")[0] == STATE or not chosen(path, self.include, self.exclude):
+                continue
+            if not stat.S_ISREG(found.st_mode):
+                raise BadInput(f"{self.folder.path}/{path}: not a regular file")
+            sizes[path] = found.st_size
+        if not sizes:
+            raise BadInput(f"{self.folder.path} has no files to store")
+        check_names(list(sizes))
+        meter = Meter("checked", sum(sizes.values()), every=self.progress)
+        with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
+            sums = list(pool.map(lambda path: self._sha256(path, meter), sizes))
+        files = tuple(
+            RemoteFile(path, size, sha256, None, "")
+            for (path, size), sha256 in zip(sizes.items(), sums, strict=True)
+        )
+        listing = "\n".join(f"{file.oid} {file.path}" for file in files)
+        return Snapshot(hashlib.sha256(listing.encode()).hexdigest()[:40], files)
+
+    def _sha256(self, path: str, meter: Meter) -> str:
+        digest, buffer = hashlib.sha256(), memoryview(bytearray(BUFFER))
+        try:
+            with os.fdopen(self.folder.open(path, os.O_RDONLY), "rb", buffering=0) as content:
+                while count := content.readinto(buffer):
+                    digest.update(buffer[:count])
+                    meter.add(count)
+                    meter.line()
+        except OSError as error:
+            raise explain(error, f"{self.folder.path}/{path}") from error
+        return digest.hexdigest()
+
+    def served(self, remote: RemoteFile, work: Work) -> LocalFile:
+        """Return the bytes of a file."""
+        return LocalFile(self.folder, remote, work)
+
+    def refusal(self, path: str, status: int, code: str, message: str, token: bool) -> Failure:
+        """Return what cannot happen without a server."""
+        return Failure(f"{path}: status {status}")
+
+
+class _Reader:
+    """A part of a file, read in order."""
+
+    def __init__(self, fd: int, offset: int) -> None:
+        self._fd = fd
+        self._at = offset
+
+    def readinto(self, view: memoryview) -> int:
+        """Read the next bytes; return 0 at the end of the file."""
+        count = os.preadv(self._fd, [view], self._at)
+        self._at += count
+        return count
+
+
+class LocalFile:
+    """One file of the folder. See `Served` for the methods."""
+
+    def __init__(self, folder: Folder, remote: RemoteFile, work: Work) -> None:
+        """Initialize."""
+        self.remote = remote
+        self._folder = folder
+        self._work = work
+
+    def forget_url(self) -> None:
+        """Do nothing: there is no URL."""
+
+    def fetch(self, start: int, end: int, take: Take) -> None:
+        """Have all bytes of a range taken, in order.
+
+        Raises:
+            Failure: the file became shorter, or cannot be read.
+        """
+        attempts = self._work.retry.attempts(self.remote.path)
+        try:
+            fd = self._folder.open(self.remote.path, os.O_RDONLY)
+        except OSError as error:
+            raise explain(error, f"{self._folder.path}/{self.remote.path}") from error
+        with os.fdopen(fd, "rb"):
+            offset, reader = start, _Reader(fd, start)
+            while offset < end:
+                if self._work.retry.stop.is_set():
+                    attempts.failed(Transient("the work has ended"))
+                count = take(reader, offset)
+                if not count:
+                    raise BadInput(f"{self._folder.path}/{self.remote.path} became shorter while it was read")
+                offset += count
+                self._work.meter.add(count)

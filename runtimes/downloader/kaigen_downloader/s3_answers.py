@@ -1,0 +1,55 @@
+"""Answers of an S3 server that are read whole: listings and errors, but not objects.
+
+botocore reads them without a limit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+
+LARGEST = 64 << 20
+"""Bytes of an answer. A listing has at most 1,000 keys of 1 KiB."""
+
+
+def send_bounded(session: Any, request: AWSPreparedRequest, **_: object) -> AWSResponse | None:
+    """Send a request and read its answer up to a limit: a handler of botocore's event `before-send`.
+
+    Args:
+        session: botocore's HTTP session.
+        request: the signed request.
+
+    Returns:
+        The answer; None for an object, which botocore sends itself and others read in pieces.
+
+    Raises:
+        HTTPClientError: the answer is larger, or it ended early.
+    """
+    from botocore.exceptions import ConnectionClosedError, HTTPClientError, ReadTimeoutError
+    from urllib3.exceptions import HTTPError, ProtocolError
+    from urllib3.exceptions import ReadTimeoutError as Silent
+
+    if request.stream_output:
+        return None
+    request.stream_output = True
+    try:
+        answer: AWSResponse = session.send(request)
+    finally:
+        request.stream_output = False
+    content = bytearray()
+    try:
+        for piece in answer.raw.stream(65536):
+            content += piece
+            if len(content) > LARGEST:
+                answer.raw.close()
+                raise HTTPClientError(error=f"the answer is larger than {LARGEST} bytes")
+    except Silent as error:
+        raise ReadTimeoutError(endpoint_url=request.url, error=error) from error
+    except ProtocolError as error:
+        raise ConnectionClosedError(endpoint_url=request.url, error=error, request=request) from error
+    except HTTPError as error:
+        raise HTTPClientError(error=error) from error
+    answer._content = bytes(content)
+    return answer

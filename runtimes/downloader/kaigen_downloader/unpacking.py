@@ -1,0 +1,171 @@
+"""Unpacks verified layers into a folder: plain files only, in the order of the layers, with their deletions.
+
+The archives are read twice. The first pass decides which entry of which layer is the final content of each path, and
+refuses what is not a plain file inside the folder, before anything is written. The second pass writes those files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tarfile
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kaigen_downloader.errors import BadInput, NoSpace
+from kaigen_downloader.folder import STATE, Folder, explain, sync
+from kaigen_downloader.marker import StoredFile
+from kaigen_downloader.progress import Meter
+from kaigen_downloader.ranges import BUFFER
+from kaigen_downloader.remote import Layer, check_names
+from kaigen_downloader.store import OWNED
+from kaigen_downloader.text import plural, say, size
+
+_MOST_ENTRIES = 200_000
+_SPARE = 4 << 20
+_TEMPORARY = f"{STATE}/partial/unpacked"
+_DELETION = ".wh."
+_DELETES_ALL = ".wh..wh..opq"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """The final content of a path: an entry of a layer, by number."""
+
+    layer: int
+    number: int
+    size: int
+
+
+def unpack(folder: Folder, layers: Sequence[Layer], owned: Collection[str], every: float) -> list[StoredFile]:
+    """Write the files in layers.
+
+    Args:
+        folder: has the layers, and gets the files.
+        layers: each over the ones before.
+        owned: paths that are ours already.
+        every: seconds between two lines of progress.
+
+    Raises:
+        BadInput: a layer has links or names that lead out of the folder, or is no archive.
+        NoSpace: the files do not fit.
+    """
+    final = _final(folder, layers)
+    if not final:
+        roots = sorted({layer.root or "/" for layer in layers})
+        raise BadInput(f"the layers have no file in {' or '.join(roots)} that the globs select")
+    check_names(list(final))
+    need, (free, _) = sum(entry.size for entry in final.values()) + _SPARE, folder.free()
+    if need > free:
+        raise NoSpace(
+            f"{folder.path} has {size(free)} left, and the files in the layers take {size(need)}: "
+            "give the volume a larger size"
+        )
+    # A run that is killed from here on has files that the next one may replace.
+    folder.write(OWNED, json.dumps(sorted({*owned, *final})).encode())
+    meter = Meter("unpacked", need - _SPARE, every=every)
+    places = {(entry.layer, entry.number): path for path, entry in final.items()}
+    stored = []
+    for index, layer in enumerate(layers):
+        for number, member, archive in _entries(folder, layer):
+            path = places.get((index, number))
+            if path is not None:
+                stored.append(_write(folder, path, member, archive, meter))
+    say(f"unpacked {plural(len(stored), 'file')} of {plural(len(layers), 'layer')}")
+    return stored
+
+
+def _final(folder: Folder, layers: Sequence[Layer]) -> dict[str, _Entry]:
+    """Return the final content of each chosen path."""
+    final: dict[str, _Entry] = {}
+    for index, layer in enumerate(layers):
+        mine: set[str] = set()
+        for number, member, _ in _entries(folder, layer):
+            path = _below(member.name, layer.root)
+            if path is None:
+                continue
+            above, _, name = path.rpartition("/")
+            if name == _DELETES_ALL:
+                _delete(final, f"{above}/" if above else "", mine)
+            elif name.startswith(_DELETION):
+                gone = f"{above}/{name.removeprefix(_DELETION)}".lstrip("/")
+                final.pop(gone, None)
+                _delete(final, f"{gone}/", mine)
+            elif not member.isdir() and layer.chosen(path):
+                if not member.isreg() or member.issparse():
+                    kind = "a link" if member.issym() or member.islnk() else "not a plain file"
+                    raise BadInput(
+                        f"the layer has {member.name!r}, which is {kind}: only plain files are unpacked"
+                    )
+                mine.add(path)
+                final[path] = _Entry(index, number, member.size)
+    return final
+
+
+def _delete(final: dict[str, _Entry], prefix: str, keep: Collection[str]) -> None:
+    """Remove what earlier layers have below a folder."""
+    for path in [path for path in final if path.startswith(prefix) and path not in keep]:
+        del final[path]
+
+
+def _below(name: str, root: str) -> str | None:
+    """Return the path of an entry below a folder; None for one elsewhere.
+
+    Raises:
+        BadInput: the name leads out.
+    """
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise BadInput(f"the layer has the name {name!r}, which leads out of the folder")
+    path, top = "/".join(parts), f"{root}/" if root else ""
+    return path.removeprefix(top) if path.startswith(top) and path != root and path else None
+
+
+@contextmanager
+def _opened(folder: Folder, layer: Layer) -> Iterator[tarfile.TarFile]:
+    try:
+        with (
+            os.fdopen(folder.open(layer.path, os.O_RDONLY), "rb") as blob,
+            tarfile.open(fileobj=blob, mode="r|gz" if layer.compressed else "r|", bufsize=BUFFER) as archive,
+        ):
+            yield archive
+    except (tarfile.TarError, zlib.error, EOFError) as error:
+        raise BadInput(f"the layer {layer.path.rpartition('/')[2][:12]} is no archive: {error}") from None
+
+
+def _entries(folder: Folder, layer: Layer) -> Iterator[tuple[int, tarfile.TarInfo, tarfile.TarFile]]:
+    with _opened(folder, layer) as archive:
+        for number, member in enumerate(archive):
+            if number >= _MOST_ENTRIES:
+                raise BadInput(f"the layer has more than {_MOST_ENTRIES} entries")
+            archive.members = []  # type: ignore[attr-defined]  # Otherwise every entry stays in memory.
+            yield number, member, archive
+
+
+def _write(
+    folder: Folder, path: str, member: tarfile.TarInfo, archive: tarfile.TarFile, meter: Meter
+) -> StoredFile:
+    content = archive.extractfile(member)
+    assert content is not None
+    digest, count = hashlib.sha256(), 0
+    try:
+        folder.make_way(path)
+        fd = folder.open(_TEMPORARY, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, create=True)
+        with os.fdopen(fd, "wb", buffering=0) as file:
+            while piece := content.read(BUFFER):
+                file.write(piece)
+                digest.update(piece)
+                count += len(piece)
+                meter.add(len(piece))
+                meter.line()
+            os.fchmod(fd, 0o644)
+            sync(fd)
+        if count != member.size:
+            raise BadInput(f"the layer ends inside {member.name!r}")
+        folder.move(_TEMPORARY, path)
+    except OSError as error:
+        raise explain(error, path) from error
+    return StoredFile(path, count, digest.hexdigest())

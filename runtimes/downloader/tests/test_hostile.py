@@ -1,0 +1,103 @@
+"""Servers and folders that answer with anything: an error in one line, no traceback, and no wait without an end."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hub import Handler, Hub, status
+from kaigen_downloader.disk import Disk
+from kaigen_downloader.errors import Transient
+from kaigen_downloader.folder import Folder
+from kaigen_downloader.net import redirected, retry_after
+from kaigen_downloader.text import whole_number
+from runs import ID, Runner
+
+SUPERSCRIPT = "\u00b2"
+DEEP = "[" * 100_000
+
+
+def replies(code: int, **headers: str) -> Callable[[Handler], None]:
+    return lambda handler: handler.reply(
+        code, b"x", {name.replace("_", "-"): value for name, value in headers.items()}
+    )
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        replies(206, Content_Range=f"bytes 0-0/{SUPERSCRIPT}"),
+        replies(206, Content_Range="bytes 0-0/" + "9" * 5000),
+        replies(416, Content_Range=f"bytes */{SUPERSCRIPT}"),
+        replies(302, Location="http://[::1"),
+        replies(302, Location="http://a:99999999/"),
+        replies(302, Location="\x00"),
+        status(503, Retry_After=SUPERSCRIPT),
+    ],
+)
+def test_odd_headers_are_an_error_in_one_line(
+    hub: Hub, run: Runner, dest: Path, fault: Callable[[Handler], None]
+) -> None:
+    hub.fail(1000, "hub", fault, "config.json")
+    done = run.fetch(hub, dest, KAIGEN_ATTEMPTS="2")
+    assert done.code in (20, 21, 22, 23), done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("value", [SUPERSCRIPT, "9" * 5000, "1e400", "-1", "\u0663"])
+def test_a_pause_is_a_number_with_a_limit(value: str) -> None:
+    for headers in ({"Retry-After": value}, {"RateLimit": f"t={value}"}):
+        pause = retry_after(headers, 0.0)
+        assert pause is None or 0 <= pause <= 24 * 3600
+
+
+@pytest.mark.parametrize("value", ["http://[::1", "http://a:x/", "//[", "http://a:99999999/"])
+def test_a_redirect_to_no_url_passes_as_a_fault(value: str) -> None:
+    with pytest.raises(Transient, match="not a URL"):
+        redirected("http://a.example/", value)
+
+
+def test_numbers_of_headers() -> None:
+    assert [whole_number(text) for text in ("0", "18", "", SUPERSCRIPT, "-1", "9" * 19)] == [
+        0,
+        18,
+        None,
+        None,
+        None,
+        None,
+    ]
+
+
+@pytest.mark.parametrize("text", ["5", "null", '"a"', "{}", "[1, null]", DEEP, "\x00"])
+def test_an_odd_list_of_files_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".kaigen").mkdir()
+    (tmp_path / ".kaigen" / "owned.json").write_text(text)
+    folder = Folder(str(tmp_path))
+    try:
+        assert Disk(folder, 1.0).owned() == set()
+    finally:
+        folder.close()
+
+
+@pytest.mark.parametrize("text", ["5", "null", "[]", DEEP, json.dumps({"schema": 1, "source": 5})])
+@pytest.mark.parametrize("name", ["model.json", "owned.json", "revisions.json"])
+def test_odd_state_stops_no_fetch(hub: Hub, run: Runner, dest: Path, name: str, text: str) -> None:
+    (dest / ".kaigen").mkdir(parents=True)
+    (dest / ".kaigen" / name).write_text(text)
+    done = run.fetch(hub, dest)
+    assert done.code == 0, done.err
+
+
+def test_a_pipe_in_place_of_the_marker_blocks_nothing(hub: Hub, run: Runner, dest: Path) -> None:
+    (dest / ".kaigen").mkdir(parents=True)
+    os.mkfifo(dest / ".kaigen" / "model.json")
+    begin = time.monotonic()
+    done = run("wait", "--dest", str(dest), "--identity", ID, "--timeout", "1s")
+    assert (done.code, "not a regular file" in done.err) == (20, True), done.err
+    assert run("verify", "--dest", str(dest)).code != 0
+    assert run.fetch(hub, dest).code != 0
+    assert time.monotonic() - begin < 30

@@ -1,0 +1,85 @@
+"""Layers of an image: only plain files inside the folder are unpacked."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kaigen_downloader.errors import BadInput
+from kaigen_downloader.folder import Folder
+from kaigen_downloader.globs import duplicates
+from kaigen_downloader.remote import LAYERS, Layer
+from kaigen_downloader.unpacking import unpack
+
+
+def entry(name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, target: str = "") -> bytes:
+    """An archive with one entry."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        member = tarfile.TarInfo(name)
+        member.type, member.size, member.linkname = kind, len(data), target
+        archive.addfile(member, io.BytesIO(data))
+    return out.getvalue()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    opened = Folder(str(tmp_path / "model"), create=True)
+    yield opened
+    opened.close()
+
+
+def unpacked(folder: Folder, *archives: bytes, root: str = "models") -> set[str]:
+    """The paths that layers are unpacked to."""
+    layers = []
+    for number, data in enumerate(archives):
+        path = f"{LAYERS}/{number}"
+        folder.write(path, data)
+        layers.append(Layer(path, compressed=False, root=root, chosen=lambda path: not path.endswith(".md")))
+    return {file.path for file in unpack(folder, layers, (), 10.0)}
+
+
+@pytest.mark.parametrize(
+    ("hostile", "reason"),
+    [
+        (entry("models/../../x", b"1"), "leads out"),
+        (entry("models/a", kind=tarfile.SYMTYPE, target="/etc/passwd"), "a link"),
+        (entry("models/a", kind=tarfile.LNKTYPE, target="models/b"), "a link"),
+        (entry("models/a", kind=tarfile.CHRTYPE), "not a plain file"),
+        (entry("models/a", kind=tarfile.FIFOTYPE), "not a plain file"),
+        (entry("models/.kaigen/model.json", b"{}"), "reserved"),
+        (entry("models/a\nb", b"1"), "not accepted"),
+        (b"no archive at all" * 100, "no archive"),
+        (entry("models/readme.md", b"1"), "no file in models"),
+        (entry("etc/passwd", b"1"), "no file in models"),
+    ],
+)
+def test_a_hostile_layer_writes_nothing(folder: Folder, hostile: bytes, reason: str) -> None:
+    with pytest.raises(BadInput, match=reason):
+        unpacked(folder, hostile)
+    assert [path for path, _ in folder.files() if not path.startswith(".kaigen")] == []
+
+
+def test_later_layers_replace_and_delete_files(folder: Folder) -> None:
+    found = unpacked(
+        folder,
+        entry("./models/a", b"1"),
+        entry("models/b", b"2"),
+        entry("models/c/d", b"3"),
+        entry("models/a", b"4"),
+        entry("models/.wh.b"),
+        entry("models/c/.wh..wh..opq"),
+    )
+    assert found == {"a"}
+    assert folder.read("a") == b"4"
+
+
+def test_weights_in_other_formats_are_duplicates_only_next_to_safetensors() -> None:
+    plain = {"model.safetensors", "config.json", "training_args.bin", "data.bin"}
+    more = {"original/consolidated.00.pth", "consolidated.safetensors", "pytorch_model.bin", "tf_model.h5"}
+    assert duplicates(plain | more) == more
+    assert duplicates(more) == set()
+    assert duplicates({"unet/model.safetensors", "vae/model.bin"}) == set()
