@@ -1,0 +1,77 @@
+"""The files of a lock that a spec asks for, chosen and compared as the downloader does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from kaigen.config.lock_file import LockedBucket, LockedFile, LockedModel
+    from kaigen.kinds.blocks import HubRepository
+    from kaigen.kinds.sources import S3
+
+F = TypeVar("F")
+
+
+def chosen_files(model: LockedModel, hub: HubRepository) -> dict[str, LockedFile]:
+    """Return the files of a repository that a spec asks for."""
+    chosen = selected_files(model.files, hub.include, hub.exclude)
+    if hub.include or hub.keeps_duplicates:
+        return chosen
+    skipped = duplicates(chosen)
+    return {path: file for path, file in chosen.items() if path not in skipped}
+
+
+def selected_files(files: Mapping[str, F], include: Sequence[str], exclude: Sequence[str]) -> dict[str, F]:
+    """Return the files that globs select, as the downloader does: `*` crosses slashes, `folder/` is all in it."""
+
+    def matches(path: str, globs: Sequence[str]) -> bool:
+        return any(fnmatchcase(path, f"{glob}*" if glob.endswith("/") else glob) for glob in globs)
+
+    return {
+        path: file
+        for path, file in files.items()
+        if (not include or matches(path, include)) and not matches(path, exclude)
+    }
+
+
+_OTHER_FORMATS = (".bin", ".bin.index.json", ".h5", ".msgpack", ".ot")
+
+
+def _is_other_format(name: str) -> bool:
+    return "model" in name and name.endswith(_OTHER_FORMATS)
+
+
+def duplicates(paths: Iterable[str]) -> set[str]:
+    """Return the files with weights that others have as safetensors files, as the downloader does."""
+    listed = {path: path.rpartition("/")[::2] for path in paths}
+    plain = {
+        folder
+        for path, (folder, name) in listed.items()
+        if name.endswith(".safetensors") and not name.startswith("consolidated") and folder != "original"
+    }
+    return {
+        path
+        for path, (folder, name) in listed.items()
+        if (path.startswith("original/") and "" in plain)
+        or (folder in plain and (name.startswith("consolidated") or _is_other_format(name)))
+    }
+
+
+def files_digest(files: Mapping[str, LockedFile]) -> str:
+    """Return number, bytes and a SHA-256 digest of files, as the downloader compares them."""
+    return _digest({path: (file.size, file.sha256) for path, file in files.items()})
+
+
+def bucket_revision(bucket: LockedBucket, s3: S3) -> str:
+    """Return number, bytes and a SHA-256 digest of the files of a bucket that a spec asks for: its `revision`."""
+    chosen = selected_files(bucket.files, s3.include, s3.exclude)
+    return _digest({path: (file.size, file.etag) for path, file in chosen.items()})
+
+
+def _digest(files: Mapping[str, tuple[int, str]]) -> str:
+    lines = (f"{proof} {size} {path}\n" for path, (size, proof) in sorted(files.items()))
+    digest = sha256("".join(lines).encode()).hexdigest()
+    return f"{len(files)}:{sum(size for size, _ in files.values())}:{digest}"

@@ -1,0 +1,178 @@
+"""The lock, applied to specs: commits in place of branches, facts of models, and sizes of volumes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from kaigen.catalog.presets import find_preset
+from kaigen.config.lock_file import (
+    Lock,
+    LockedArtifact,
+    LockedBucket,
+    LockedFile,
+    LockedModel,
+    LockedObject,
+    LockedWeights,
+    lock_of,
+)
+from kaigen.config.locked_files import bucket_revision, chosen_files, selected_files
+from kaigen.kinds.base import AUTO
+from kaigen.kinds.block import Block, derived
+from kaigen.kinds.blocks import FileSource, HubRepository
+from kaigen.kinds.facts import Facts
+from kaigen.kinds.model import DownloadSpec, ModelSpec
+from kaigen.kinds.repositories import Repository, with_blocks
+from kaigen.kinds.serving import PulledModel, ServedModel
+from kaigen.kinds.sources import S3, Oci
+from kaigen.kubernetes.quantities import units
+from kaigen.sizing.config_json import facts_of_config
+from kaigen.sizing.conversion import converted_bytes
+from kaigen.sizing.facts import GIB
+from kaigen.sizing.problem import PlanError
+from kaigen.sizing.room import room_for
+
+if TYPE_CHECKING:
+    from kaigen.config.settings import Config
+
+B = TypeVar("B", bound=Block)
+T = TypeVar("T")
+_LAYERS_AND_FILES = 3
+"""Bytes of the compressed layers and their files together, as a multiple of the layers: weights compress by a third at
+most."""
+
+
+def with_lock(block: T, config: Config) -> T:
+    """Return a spec with what the lock knows: the lock leaves documents as they are.
+
+    Args:
+        block: the spec.
+        config: the settings of the run.
+
+    Raises:
+        InputError: the lock is invalid.
+    """
+    lock = lock_of(config.root, config.lock)
+
+    def change(each: Block) -> Block:
+        if isinstance(each, HubRepository | PulledModel):
+            return _with_commit(each, lock)
+        if isinstance(each, S3):
+            return _with_revision(each, lock)
+        if isinstance(each, Oci):
+            return _with_digest(each, lock)
+        if isinstance(each, ModelSpec):
+            return _with_size(
+                _with_facts(each, each.source.hugging_face, locked_source(each.source, lock)), lock
+            )
+        if isinstance(each, DownloadSpec):
+            return _with_size(each, lock)
+        if isinstance(each, ServedModel) and each.hugging_face is not None:
+            return _with_facts(each, each.hugging_face, lock.of(each.hugging_face))
+        return each
+
+    return with_blocks(block, change)
+
+
+def _with_commit(hub: Block, lock: Lock) -> Block:
+    assert isinstance(hub, HubRepository | PulledModel)
+    model = lock.of(hub)
+    return derived(hub, revision=model.commit) if model and model.commit != hub.revision else hub
+
+
+def _with_revision(s3: S3, lock: Lock) -> Block:
+    """Return a bucket with the revision of the files that the lock has, unless the spec has one."""
+    bucket = lock.buckets.get(s3.location)
+    if bucket is None or s3.revision is not None:
+        return s3
+    return derived(s3, revision=bucket_revision(bucket, s3))
+
+
+def _with_digest(oci: Oci, lock: Lock) -> Block:
+    """Return an artifact with the digest that the lock has, unless the spec has one."""
+    artifact = lock.artifact(oci.ref)
+    return oci if artifact is None or "@" in oci.ref else derived(oci, ref=f"{oci.ref}@{artifact.digest}")
+
+
+def locked_source(source: FileSource, lock: Lock) -> LockedWeights | None:
+    """Return what the lock knows about a source; None if it does not have it, or has another revision of it."""
+    if source.hugging_face is not None:
+        return lock.of(source.hugging_face)
+    if source.oci is not None:
+        return lock.artifact(source.oci.ref)
+    bucket = lock.buckets.get(source.s3.location) if source.s3 is not None else None
+    if source.s3 is None or bucket is None:
+        return None
+    return bucket if source.s3.revision in (None, bucket_revision(bucket, source.s3)) else None
+
+
+def _with_facts(block: B, hub: Repository | None, entry: LockedWeights | None) -> B:
+    """Return a block with the facts of its model, unless it has some, or the catalogue has the model."""
+    assert isinstance(block, ModelSpec | ServedModel)
+    # The catalogue does not have the shape, from which the size of converted weights is computed.
+    converts = isinstance(block, ModelSpec) and block.convert is not None
+    known = hub is not None and find_preset(hub.repo) is not None
+    if entry is None or block.facts is not None or (known and not converts):
+        return block
+    facts = locked_facts(entry, hub.repo if hub is not None else "the model")
+    return derived(block, facts=facts) if facts is not None else block
+
+
+def locked_facts(entry: LockedWeights, name: str) -> Facts | None:
+    """Return the facts of a locked model; None if they do not suffice for a plan."""
+    if not entry.weights or not entry.config:
+        return None
+    try:
+        facts_of_config(entry.config, name=name, weights=entry.weights / GIB)
+    except PlanError:
+        return None
+    return Facts(config=entry.config, weights=str(entry.weights))
+
+
+def _with_size(spec: DownloadSpec, lock: Lock) -> DownloadSpec:
+    """Return a spec whose volumes have sizes in place of `auto`, as far as the sizes of the files are known."""
+    block = spec.convert if isinstance(spec, ModelSpec) else None
+    convert = block.distributed_llama if block is not None else None
+    added = converted_bytes(spec)
+    copies = spec.store.keep_revisions + 1
+    if convert is not None and convert.store is not None and convert.store.volume is not None:
+        own = convert.store.volume
+        if own.size == AUTO and added:
+            sized = derived(convert.store, volume=derived(own, size=room_for(added / GIB, copies)))
+            changed = derived(convert, store=sized)
+            spec = derived(spec, convert=derived(block, distributed_llama=changed))  # type: ignore[type-var]
+        needed = _bytes(spec, lock)
+    else:
+        known = _bytes(spec, lock)
+        needed = known + added if known and (convert is None or added) else 0
+    volume = spec.store.volume
+    if volume is None or volume.size != AUTO or not needed:
+        return spec
+    room = room_for(needed / GIB, copies)
+    return derived(spec, store=derived(spec.store, volume=derived(volume, size=room)))
+
+
+def _bytes(spec: DownloadSpec, lock: Lock) -> int:
+    """Return the bytes of a volume for the files; 0 if unknown."""
+    entry = locked_source(spec.source, lock)
+    if entry is not None:
+        return _locked_bytes(spec.source, entry)
+    if isinstance(spec, ModelSpec) and spec.facts is not None:
+        return units(spec.facts.weights) or 0
+    hub = spec.source.hugging_face
+    preset = find_preset(hub.repo) if hub is not None else None
+    return int(preset.weights_gib * GIB) if preset is not None else 0
+
+
+def _locked_bytes(source: FileSource, entry: LockedWeights) -> int:
+    """Return the bytes of a volume for the files of the lock that a spec asks for."""
+    hub, block = source.hugging_face, source.s3 or source.oci
+    if isinstance(entry, LockedModel) and hub is not None:
+        return sum(file.size for file in chosen_files(entry, hub).values())
+    if isinstance(entry, LockedArtifact) and entry.is_image:
+        # Layers of an image stay until their files are unpacked and verified.
+        return _LAYERS_AND_FILES * sum(file.size for file in entry.files.values())
+    assert isinstance(entry, LockedBucket | LockedArtifact)
+    assert block is not None
+    files: Mapping[str, LockedFile | LockedObject] = {**entry.files}
+    return sum(file.size for file in selected_files(files, block.include, block.exclude).values())

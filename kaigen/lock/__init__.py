@@ -1,0 +1,1 @@
+"""`kaigen lock`: what the moving names of specs stand for now."""

@@ -1,0 +1,121 @@
+"""Ask registries which files an OCI artifact or an image has."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kaigen.config.lock_file import LockedArtifact, LockedFile
+from kaigen.diagnostics.errors import SystemFailure
+from kaigen.kinds.sources import Oci
+from kaigen.kubernetes.image_names import ImageName, is_image, parse_image
+from kaigen.lock.answers import NotFound, read_facts
+from kaigen.pin.resolve import LATEST, registry_of
+from kaigen.publish.registry import Registry
+
+_DIGEST = re.compile("sha256:[0-9a-f]{64}")
+_IMAGE_CONFIGS = {
+    "application/vnd.oci.image.config.v1+json",
+    "application/vnd.docker.container.image.v1+json",
+}
+_NAMES = ("org.opencontainers.image.title", "org.cncf.model.filepath")
+"""Annotations with the name of a layer's file (source: OCI image specification; CNCF model specification)."""
+_EMPTY = "application/vnd.oci.empty.v1+json"
+
+
+class Artifacts:
+    """A client of registries."""
+
+    def __init__(self, *, plain_http: bool = False, pause: Callable[[float], object] | None = None) -> None:
+        """Ask nothing yet.
+
+        Args:
+            plain_http: connect to remote registries without TLS.
+            pause: waits some seconds after a failed attempt; None for `sleep`.
+        """
+        self._plain_http = plain_http
+        self._pause = pause
+
+    def artifact(self, oci: Oci, *, data: bool) -> LockedArtifact:
+        """Return the layers of an artifact or an image.
+
+        Args:
+            oci: the reference.
+            data: whether the files are a dataset, which has no weights.
+
+        Raises:
+            NotFound: there is no such artifact.
+            SystemFailure: the registry cannot be reached, rejects the request, or gives no valid answer.
+        """
+        if not is_image(oci.ref):
+            raise NotFound(f"`{oci.ref}` is not the reference of an artifact")
+        image = parse_image(oci.ref)
+        registry = registry_of(image, plain_http=self._plain_http or oci.plain_http, pause=self._pause)
+        digest, manifest = _manifest(registry, image, image.digest or image.tag or LATEST)
+        try:
+            if "manifests" in manifest:
+                _, manifest = _manifest(registry, image, _platform(manifest))
+            return _locked(registry, digest, manifest, data=data)
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+            reason = f"{type(error).__name__}: {error}"[:300]
+            raise SystemFailure(f"the registry has no usable manifest of {image} ({reason})") from None
+
+
+def _manifest(registry: Registry, image: ImageName, version: str) -> tuple[str, Mapping[str, Any]]:
+    found = registry.named(version)
+    if found is None:
+        raise NotFound(f"the registry {image.registry} has no {image}")
+    digest, content = found
+    try:
+        manifest = json.loads(content)
+    except (ValueError, RecursionError):
+        manifest = None
+    if not isinstance(manifest, dict):
+        raise SystemFailure(f"the registry {image.registry} sends no manifest of {image}")
+    return digest, manifest
+
+
+def _platform(index: Mapping[str, Any]) -> str:
+    """Return the digest of the manifest for linux/amd64, or of the first one, as the downloader does."""
+    entries = [entry for entry in index["manifests"] if _DIGEST.fullmatch(entry["digest"])]
+    fitting = [
+        entry
+        for entry in entries
+        if (platform := entry.get("platform") or {}).get("os") == "linux"
+        and platform.get("architecture") == "amd64"
+    ]
+    return str((fitting or entries)[0]["digest"])
+
+
+def _locked(registry: Registry, digest: str, manifest: Mapping[str, Any], *, data: bool) -> LockedArtifact:
+    """Return an artifact by its manifest."""
+    is_image = manifest["config"]["mediaType"] in _IMAGE_CONFIGS
+    files: dict[str, LockedFile] = {}
+    for layer in manifest["layers"]:
+        if layer["mediaType"] == _EMPTY:
+            continue
+        if not _DIGEST.fullmatch(layer["digest"]):
+            raise ValueError("a layer has no sha256 digest")
+        notes = layer.get("annotations") or {}
+        name = next((str(notes[each]) for each in _NAMES if each in notes), "")
+        is_folder = "tar" in layer["mediaType"] or (is_image and "rootfs" in layer["mediaType"])
+        path = layer["digest"] if is_folder or not name else name
+        if int(layer["size"]) < 0 or not path.isprintable():
+            raise ValueError("a layer has no usable name or size")
+        files[path] = LockedFile(size=int(layer["size"]), sha256=layer["digest"].removeprefix("sha256:"))
+    if not files:
+        raise ValueError("it has no layers")
+
+    def read(path: str, start: int, end: int) -> bytes:
+        return registry.blob_range(f"sha256:{files[path].sha256}", start, min(end, files[path].size))
+
+    # The files of an image are in compressed layers.
+    facts = read_facts([] if data or is_image else files, read)
+    return LockedArtifact(
+        digest=digest,
+        is_image=any(path.startswith("sha256:") for path in files),
+        **facts.fields(),
+        files=files,
+    )

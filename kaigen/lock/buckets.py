@@ -1,0 +1,181 @@
+"""Ask S3 servers which files are below a prefix. boto3 makes the requests, with the credentials of the user."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from kaigen.compile.builders.buckets import GOOGLE
+from kaigen.config.lock_file import LockedBucket, LockedObject
+from kaigen.diagnostics.errors import SystemFailure
+from kaigen.kinds.sources import S3
+from kaigen.lock.answers import NotFound, all_at_once, read_facts
+
+_STATE = ".kaigen"
+"""Folder in which the downloader keeps its state; it is no part of the files."""
+_HEX = re.compile("[0-9a-f]{64}")
+_DENIED = frozenset({"403", "AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "SignatureDoesNotMatch"})
+_ABSENT = frozenset({"404", "NoSuchBucket", "NoSuchKey"})
+_CHANGED = frozenset({"412", "PreconditionFailed"})
+_WAY = "give the environment credentials that may list and read it: AWS_PROFILE, or AWS_ACCESS_KEY_ID and its secret"
+
+
+class Buckets:
+    """A client of S3 servers."""
+
+    def __init__(self) -> None:
+        self._clients: dict[tuple[str, str], Any] = {}
+        self._lock = threading.Lock()
+
+    def bucket(self, s3: S3, *, data: bool) -> LockedBucket:
+        """Return the files below a prefix.
+
+        Args:
+            s3: the bucket and the prefix.
+            data: whether the files are a dataset, which has no weights.
+
+        Raises:
+            NotFound: there is no such bucket, it has no files, or it is not shown.
+            SystemFailure: the server cannot be reached, or gives no valid answer, or boto3 is not installed.
+        """
+        try:
+            from botocore import exceptions
+        except ImportError:
+            raise SystemFailure(
+                "`kaigen lock` requires boto3 for buckets",
+                hint='install it with `pip install "kaigen[lock]"`',
+            ) from None
+        try:
+            return _Prefix(self._client(s3), s3).locked(data=data)
+        except (exceptions.NoCredentialsError, exceptions.PartialCredentialsError):
+            raise NotFound(f"there are no credentials for {s3.location}", hint=_WAY) from None
+        except exceptions.ClientError as error:
+            raise _refusal(s3, error.response) from None
+        except (exceptions.BotoCoreError, ValueError, KeyError, TypeError, AttributeError) as error:
+            reason = " ".join(str(error).split())[:300] or type(error).__name__
+            raise SystemFailure(f"cannot list {s3.location}: {reason}") from None
+
+    def _client(self, s3: S3) -> Any:
+        import boto3
+        from botocore.config import Config
+
+        google = s3.scheme == "gs"
+        endpoint = s3.endpoint or (GOOGLE if google else "")
+        region = s3.region or ("auto" if google else "")
+        with self._lock:
+            known = self._clients.get((endpoint, region))
+            if known is None:
+                session = boto3.Session()
+                known = session.client(
+                    "s3",
+                    endpoint_url=endpoint or None,
+                    region_name=region or session.region_name or "us-east-1",
+                    config=Config(
+                        s3={"addressing_style": "path" if endpoint else "auto"},
+                        retries={"mode": "standard", "total_max_attempts": 5},
+                        connect_timeout=20,
+                        request_checksum_calculation="when_required",
+                        response_checksum_validation="when_required",
+                        user_agent_extra="kaigen",
+                    ),
+                )
+                self._clients[endpoint, region] = known
+        return known
+
+
+def _refusal(s3: S3, response: Mapping[str, Any]) -> Exception:
+    """Return the failure for an error of a server."""
+    code = str(response.get("Error", {}).get("Code", ""))
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+    if code in _ABSENT or status == 404:
+        return NotFound(f"the server has no {s3.location}")
+    if code in _CHANGED:
+        return SystemFailure(f"{s3.location} changes while it is read", hint="run `kaigen lock` again")
+    if code in _DENIED or status in (401, 403):
+        return NotFound(f"the server does not show {s3.location} ({code or status})", hint=_WAY)
+    return SystemFailure(f"the server answered HTTP {status} ({code}) for {s3.location}")
+
+
+class _Prefix:
+    """The files below a prefix."""
+
+    def __init__(self, client: Any, s3: S3) -> None:
+        self._client = client
+        self._s3 = s3
+        self._bucket, _, prefix = s3.place.partition("/")
+        self._prefix = f"{prefix}/" if prefix else ""
+
+    def locked(self, *, data: bool) -> LockedBucket:
+        """Return what it contains."""
+        listed = dict(self._listed())
+        if not listed:
+            raise NotFound(f"{self._s3.location} has no files")
+        odd = next((path for path in listed if not path.isprintable()), None)
+        if odd is not None:
+            raise NotFound(f"{self._s3.location} has a file with an unusable name: {odd!r}")
+        paths = sorted(listed)
+        found = all_at_once(lambda path: self._object(path, *listed[path]), paths)
+        files = dict(zip(paths, found, strict=True))
+
+        def read(path: str, start: int, end: int) -> bytes:
+            return self._range(path, files[path], start, end)
+
+        facts = read_facts([] if data else paths, read)
+        return LockedBucket(**facts.fields(), files=files)
+
+    def _listed(self) -> Iterator[tuple[str, tuple[int, str]]]:
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=self._bucket, Prefix=self._prefix
+        )
+        for page in pages:
+            for entry in page.get("Contents", ()):
+                path = entry["Key"][len(self._prefix) :]
+                # A key that ends in a slash is what consoles show as a folder.
+                if path and not path.endswith("/") and path.split("/")[0] != _STATE:
+                    yield path, (int(entry["Size"]), entry["ETag"].strip('"'))
+
+    def _object(self, path: str, size: int, etag: str) -> LockedObject:
+        head = self._client.head_object(Bucket=self._bucket, Key=self._prefix + path, ChecksumMode="ENABLED")
+        if head["ETag"].strip('"') != etag or head["ContentLength"] != size:
+            raise ValueError(f"{path} changed while it was listed")
+        version = head.get("VersionId")
+        return LockedObject(
+            size=size,
+            etag=etag,
+            sha256=_sha256(head),
+            version=version if version not in (None, "null") else None,
+        )
+
+    def _range(self, path: str, file: LockedObject, start: int, end: int) -> bytes:
+        end = min(end, file.size)
+        if start >= end:
+            return b""
+        answer = self._client.get_object(
+            Bucket=self._bucket,
+            Key=self._prefix + path,
+            Range=f"bytes={start}-{end - 1}",
+            IfMatch=f'"{file.etag}"',
+        )
+        content: bytes = answer["Body"].read(end - start + 1)
+        if len(content) != end - start:
+            raise ValueError(f"{path} has another length than it is listed with")
+        return content
+
+
+def _sha256(head: Mapping[str, Any]) -> str | None:
+    """Return the sha256 of an object: the server's, or the one that the downloader stored with it."""
+    found = ""
+    # Of an object of several parts, the server's is a checksum of checksums.
+    if head.get("ChecksumType") != "COMPOSITE":
+        try:
+            found = base64.b64decode(head.get("ChecksumSHA256", ""), validate=True).hex()
+        except binascii.Error:
+            found = ""
+    if not _HEX.fullmatch(found):
+        stored = head.get("Metadata", {})
+        found = next((value for name, value in stored.items() if name.lower() == "sha256"), "")
+    return found if _HEX.fullmatch(found) else None

@@ -1,0 +1,155 @@
+"""The moving names of a repository: revisions on the Hub, prefixes of buckets, artifacts, and images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kaigen.catalog import own_rows
+from kaigen.catalog.presets import find_preset
+from kaigen.config.lock_file import Lock, lock_ref, lock_with, namespace_of, source_key
+from kaigen.config.settings import Config, LockRef
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Mark
+from kaigen.environments.combined import for_each
+from kaigen.kinds.block import set_fields
+from kaigen.kinds.model import Dataset
+from kaigen.kinds.repositories import MovingSource, sources
+from kaigen.kinds.serving import PulledModel
+from kaigen.kinds.sources import S3, Oci
+from kaigen.kinds.spec import Spec
+from kaigen.kinds.topology import Topology
+from kaigen.kubernetes.image_names import is_image, parse_image
+from kaigen.kubernetes.pod_images import images_of
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.result import Compiled
+from kaigen.pipeline.run import compile_specs
+
+
+class SourceName(Struct, frozen=True):
+    """A source of weights or data whose content can change.
+
+    Attributes:
+        source: the block of a spec.
+        is_data: whether only datasets have it.
+        mark: the first spec that names it.
+        field: the field there.
+        apps: the apps that use it.
+    """
+
+    source: MovingSource
+    is_data: bool
+    mark: Mark | None
+    field: str
+    apps: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """Its name in the lock."""
+        return source_key(self.source)
+
+    @property
+    def titles(self) -> set[str]:
+        """Names by which a user may choose it, without those of apps."""
+        if isinstance(self.source, S3):
+            return {self.key, self.source.uri, self.source.uri.rstrip("/")}
+        if isinstance(self.source, Oci):
+            return {self.key, parse_image(self.source.ref).repository}
+        return {self.key, f"{namespace_of(self.source)}{self.source.repo}"}
+
+
+class Image(Struct, frozen=True):
+    """An image without a digest.
+
+    Attributes:
+        name: as in the rendered objects, before mirroring.
+        apps: the apps that use it.
+    """
+
+    name: str
+    apps: tuple[str, ...]
+
+
+def source_names(configs: Sequence[Config]) -> dict[str, SourceName]:
+    """Return the sources that the specs of all environments name, by their names in the lock.
+
+    Raises:
+        InputError: a spec is invalid.
+    """
+    found: dict[str, SourceName] = {}
+    for names in for_each(configs, _source_names):
+        for name in names:
+            known = found.get(name.key, name)
+            found[name.key] = replace(
+                known,
+                is_data=known.is_data and name.is_data,
+                apps=tuple(dict.fromkeys((*known.apps, *name.apps))),
+            )
+    return found
+
+
+def _source_names(config: Config) -> list[SourceName]:
+    # Without the lock, specs have the names that people wrote.
+    loaded = load_specs((), replace(config, lock=LockRef()))
+    Diagnostics(loaded.diagnostics).raise_errors()
+    with own_rows.using(config.rows):
+        return [name for spec in loaded.specs for name in _names_in(spec, config)]
+
+
+def _names_in(spec: Spec, config: Config) -> Iterator[SourceName]:
+    metadata, block = spec.block.metadata, spec.block
+    app = f"{metadata.namespace or config.namespace}/{metadata.name}"
+    for path, source in sources(block):
+        place = spec.diagnostic("KG0751", "", (*path, _field(source)))
+        yield SourceName(source, isinstance(block, Dataset), place.mark, place.path, (app,))
+    if isinstance(block, Topology) and block.spec.model is None and block.spec.preset:
+        preset = find_preset(block.spec.preset)
+        if preset is not None and not preset.revision:
+            place = spec.diagnostic("KG0751", "", ("spec", "preset"))
+            yield SourceName(PulledModel(repo=preset.repo), False, place.mark, place.path, (app,))
+
+
+def _field(source: MovingSource) -> str:
+    """Return the field that names the content of a source."""
+    if isinstance(source, S3):
+        return "revision" if source.revision is not None else "uri"
+    if isinstance(source, Oci):
+        return "ref"
+    return "revision" if "revision" in set_fields(source) else "repo"
+
+
+def images(configs: Sequence[Config], lock: Lock) -> dict[str, Image]:
+    """Return the images without a digest that the apps of all environments need, by their names in the lock.
+
+    Args:
+        configs: the settings of each environment.
+        lock: the sources; its images do not matter.
+
+    Raises:
+        InputError: a spec is invalid.
+    """
+    ref = lock_ref(lock_with(lock.entries, {}))
+    used: dict[str, list[str]] = {}
+    for found in for_each(configs, lambda config: _images(config, ref)):
+        for name, app in found:
+            used.setdefault(name, []).append(app)
+    return {name: Image(name, tuple(dict.fromkeys(used[name]))) for name in sorted(used)}
+
+
+def _images(config: Config, ref: LockRef) -> list[tuple[str, str]]:
+    # The images' own names: a mirror has copies with the same digests.
+    plain = replace(config, mirror=None, images=config.plain_images or config.images, lock=ref, licenses=None)
+    return [
+        (image, f"{item.app.namespace}/{item.app.name}")
+        for item in compile_specs((), plain).apps
+        for image in sorted(_of(item, item.values) & _of(item, item.app.default_values()))
+        if is_image(image) and not parse_image(image).digest
+    ]
+
+
+def _of(item: Compiled, values: Mapping[str, Any]) -> set[str]:
+    """Return the images of an app with some settings: a name in `values` of kaigen.yaml is used as it is written."""
+    return set(images_of(each.body for each in item.app.render(values, tests=True)))

@@ -1,0 +1,234 @@
+"""Plan the next content of `kaigen.lock`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from kaigen.config.lock_file import Lock, LockedBucket, LockedWeights, lock_of, lock_with, namespace_of
+from kaigen.config.locked_files import bucket_revision
+from kaigen.config.settings import LOCK_NAME, Config
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.diagnostics.errors import InputError, SystemFailure
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.kinds.sources import S3, Oci
+from kaigen.kubernetes.image_names import parse_image
+from kaigen.lock.answers import NotFound
+from kaigen.lock.artifacts import Artifacts
+from kaigen.lock.buckets import Buckets
+from kaigen.lock.hub import Hub
+from kaigen.lock.names import Image, SourceName, images, source_names
+from kaigen.pin.resolve import Resolver
+
+_CODE = "KG0751"
+
+
+class LockPlan(Struct, frozen=True):
+    """The content of the lock, and what it was.
+
+    Attributes:
+        old: the lock as it is.
+        new: the lock as it should be.
+    """
+
+    old: Lock
+    new: Lock
+
+
+class Stale(Struct, frozen=True):
+    """How a lock differs from what the specs name.
+
+    Attributes:
+        missing: names without an entry.
+        unused: entries that no spec names.
+    """
+
+    missing: tuple[str, ...]
+    unused: tuple[str, ...]
+
+
+class Servers(Struct, frozen=True):
+    """Clients of the servers that are asked.
+
+    Attributes:
+        hub: about repositories.
+        buckets: about files below prefixes.
+        artifacts: about artifacts.
+        registries: about images.
+    """
+
+    hub: Hub
+    buckets: Buckets
+    artifacts: Artifacts
+    registries: Resolver
+
+    def entry(self, name: SourceName) -> LockedWeights:
+        """Return what a source contains.
+
+        Raises:
+            NotFound: there is no such source, or it is not shown.
+            SystemFailure: the server cannot be reached, or gives no valid answer.
+        """
+        source = name.source
+        if isinstance(source, S3):
+            found = self.buckets.bucket(source, data=name.is_data)
+            _check_revision(source, found)
+            return found
+        if isinstance(source, Oci):
+            return self.artifacts.artifact(source, data=name.is_data)
+        repo = f"{namespace_of(source)}{source.repo}"
+        return self.hub.model(repo, source.revision, source.endpoint)
+
+
+def _check_revision(s3: S3, bucket: LockedBucket) -> None:
+    """Check that a bucket has the files of the revision in a spec.
+
+    Raises:
+        NotFound: it has others.
+    """
+    revision = bucket_revision(bucket, s3)
+    if s3.revision not in (None, revision):
+        hint = f"review the change and set it to {revision}, or leave it to the lock"
+        raise NotFound(f"{s3.location} does not have the files of `revision`", hint=hint)
+
+
+class ServersFailed(InputError):
+    """Names that cannot be resolved, at least one because a server failed. Exit code 3."""
+
+    exit_code = SystemFailure.exit_code
+
+
+def stale(configs: Sequence[Config]) -> Stale:
+    """Return how the lock differs from what the specs of all environments name. No server is asked.
+
+    Raises:
+        InputError: the lock or a spec is invalid.
+    """
+    lock = lock_of(configs[0].root, configs[0].lock)
+    names = source_names(configs)
+    missing = [key for key in names if key not in lock.entries]
+    unused = [key for key in lock.entries if key not in names]
+    if not missing:
+        # Without the facts of a model, its spec may be invalid.
+        used = images(configs, lock)
+        missing += [name for name in used if name not in lock.images]
+        unused += [name for name in lock.images if name not in used]
+    return Stale(tuple(missing), tuple(unused))
+
+
+def plan_lock(
+    configs: Sequence[Config], servers: Servers, upgrade: Collection[str] | None = None
+) -> LockPlan:
+    """Return the lock with an entry for each name in the specs of all environments, and no others.
+
+    Args:
+        configs: the settings of each environment.
+        servers: are asked about what has no entry.
+        upgrade: names of apps, sources and images that are resolved again; all if it is empty, none if None.
+
+    Raises:
+        InputError: the lock or a spec is invalid, or a name does not exist; with all problems.
+        ServersFailed: a server cannot be reached, or gives no valid answer; with all problems.
+    """
+    old = lock_of(configs[0].root, configs[0].lock)
+    names = source_names(configs)
+    answers = _Answers(servers)
+    found = {
+        key: answers.entry(name)
+        if upgrade is not None and _is_chosen(name, upgrade)
+        else old.entries.get(key) or answers.entry(name)
+        for key, name in sorted(names.items())
+    }
+    answers.raise_errors()
+    entries = {key: entry for key, entry in found.items() if entry is not None}
+    used = images(configs, lock_with(entries, {}))
+    _check_names(upgrade or (), names.values(), used.values())
+    digests = {
+        name: answers.digest(image)
+        if upgrade is not None and _is_chosen_image(image, upgrade)
+        else old.images.get(name) or answers.digest(image)
+        for name, image in used.items()
+    }
+    answers.raise_errors()
+    return LockPlan(old, lock_with(entries, digests))
+
+
+class _Answers:
+    """Answers of servers, and the problems of those that gave none."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._servers = servers
+        self._problems = Diagnostics()
+        self._failed = False
+
+    def entry(self, name: SourceName) -> LockedWeights | None:
+        """Return what a source contains; None if there is a problem."""
+        try:
+            return self._servers.entry(name)
+        except (NotFound, SystemFailure) as error:
+            self._add(error, name.mark, name.field)
+            return None
+
+    def digest(self, image: Image) -> str:
+        """Return the digest of an image; nothing if there is a problem."""
+        try:
+            return self._servers.registries.digest(parse_image(image.name))
+        except SystemFailure as error:
+            self._add(error, None, "", f"of {', '.join(image.apps)}")
+            return ""
+
+    def raise_errors(self) -> None:
+        """Raise all problems."""
+        if self._problems.has_errors:
+            raise (ServersFailed if self._failed else InputError)(self._problems.sorted())
+
+    def _add(self, error: NotFound | SystemFailure, mark: Mark | None, field: str, whose: str = "") -> None:
+        self._failed |= isinstance(error, SystemFailure)
+        message = f"{error} ({whose})" if whose else str(error)
+        self._problems.add(Diagnostic(_CODE, message, mark, error.hint, path=field))
+
+
+def _is_chosen(name: SourceName, upgrade: Collection[str]) -> bool:
+    return not upgrade or bool(_titles(name) & set(upgrade))
+
+
+def _is_chosen_image(image: Image, upgrade: Collection[str]) -> bool:
+    return not upgrade or bool(_image_titles(image) & set(upgrade))
+
+
+def _titles(name: SourceName) -> set[str]:
+    """Return the names by which a user may choose a source."""
+    return {*name.titles, *name.apps, *_short(name.apps)}
+
+
+def _image_titles(image: Image) -> set[str]:
+    return {image.name, parse_image(image.name).repository, *image.apps, *_short(image.apps)}
+
+
+def _short(apps: Iterable[str]) -> set[str]:
+    return {app.partition("/")[2] for app in apps}
+
+
+def _check_names(upgrade: Collection[str], names: Iterable[SourceName], used: Iterable[Image]) -> None:
+    known = {title for name in names for title in _titles(name)}
+    known |= {title for image in used for title in _image_titles(image)}
+    for name in upgrade:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"name an app, a source or an image; {LOCK_NAME} lists them"
+            raise InputError.of("KG0716", f"nothing in the specs is named `{name}`", hint=hint)
+
+
+def differences(plan: LockPlan) -> Mapping[str, str]:
+    """Return the entries that are added, changed and removed, each with what happens."""
+    found: dict[str, str] = {}
+    tables: tuple[tuple[Mapping[str, object], Mapping[str, object]], ...] = (
+        (plan.old.entries, plan.new.entries),
+        (plan.old.images, plan.new.images),
+    )
+    for old, new in tables:
+        for key in sorted({*old, *new}):
+            if old.get(key) != new.get(key):
+                found[key] = "added" if key not in old else "removed" if key not in new else "changed"
+    return found
