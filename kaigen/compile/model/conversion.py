@@ -1,0 +1,267 @@
+"""The conversion of downloaded weights: the container that converts them, its volume, and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct, field
+
+from kaigen.compile.app import Object
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.buckets import (
+    bucket_volume,
+    check_bucket,
+    check_grant,
+    location,
+    transfer_arguments,
+)
+from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.pods import container_security, image_fields
+from kaigen.compile.builders.sources import identity
+from kaigen.compile.builders.storage import check_access_modes, claim
+from kaigen.compile.context import Context
+from kaigen.compile.expressions import Release, Setting, SpecPath, Tree
+from kaigen.compile.model.served import (
+    CONVERTED,
+    CONVERTED_SUFFIX,
+    CONVERTER,
+    conversion,
+    served_bucket,
+    served_identity,
+)
+from kaigen.compile.model.store import FOLDER, WAVE, Store
+from kaigen.compile.problems import Problems
+from kaigen.diagnostics.problem import ProblemError
+from kaigen.kinds.base import AUTO
+from kaigen.kinds.bucket import Bucket
+from kaigen.kinds.convert import DistributedLlama
+from kaigen.kinds.model import DownloadSpec, ModelSpec
+from kaigen.kinds.store import ModelVolume
+from kaigen.kubernetes.quantities import units
+from kaigen.sizing.conversion import converted_bytes
+from kaigen.sizing.distributed_llama import Shape, check_blocks, converter_memory, shape_of_config
+from kaigen.sizing.facts import GIB
+from kaigen.sizing.problem import PlanError
+from kaigen.sizing.room import room_for
+
+CONVERT = "convert"
+"""Name of the converter's container."""
+
+PERMANENT_EXIT_CODES = (2, 10, 11)
+"""Exit codes of kaigen-convert after which a retry cannot succeed (source: its README)."""
+
+AT: SpecPath = ("spec", "convert", "distributedLlama")
+_OWN_FOLDER = "/converted"
+_REASONS: Mapping[str, str] = {
+    "q80": "it computes q80 for what it sends between nodes, and has no product of q80 weights",
+    "f16": "it has no product of f16 weights",
+}
+"""Why the runtime cannot load a type that its converter writes (distributed-llama v0.16.4, all 16 pairs tried)."""
+
+
+class Conversion(Struct, frozen=True):
+    """A conversion, as its Job runs it.
+
+    Attributes:
+        format: the spec's block.
+        objects: the claim of a volume of its own.
+        mounts: volume mounts of the converter.
+        volumes: volumes of the pod besides those of the store.
+        folder: folder above the converted revisions, in the container.
+        account: annotations of the service account, to write to the bucket.
+        upload: arguments of the upload; None if the files are stored in a volume.
+        env: variables of the upload with the bucket's keys.
+        shape: of the model; None when it is not known.
+    """
+
+    format: DistributedLlama
+    objects: Sequence[Object]
+    mounts: Sequence[Tree]
+    volumes: Sequence[Tree]
+    folder: str
+    shape: Shape | None
+    account: Mapping[str, str] = field(default_factory=dict)
+    upload: Sequence[Tree] | None = None
+    env: Sequence[Tree] = ()
+
+
+def resolve_conversion(
+    spec: DownloadSpec, frame: Frame, context: Context, source: Store, problems: Problems
+) -> Conversion | None:
+    """Return the conversion that a spec asks for; None for none.
+
+    Args:
+        spec: the spec.
+        frame: names and labels of its objects.
+        context: what it is compiled for.
+        source: where the downloaded files are stored.
+        problems: collects why the model cannot be converted.
+    """
+    convert = conversion(spec)
+    if convert is None:
+        return None
+    shape = problems.attempt(lambda: _shape(spec, convert), None)
+    volume = convert.store.volume if convert.store is not None else None
+    bucket = served_bucket(spec)
+    if bucket is not None:
+        return _into_bucket(spec, convert, bucket, source, frame, shape)
+    if volume is None:
+        return Conversion(convert, [], source.mounts, [], f"{FOLDER}/{CONVERTED}", shape)
+    own = claim(
+        frame,
+        context,
+        volume,
+        what="converted",
+        name=Release(CONVERTED_SUFFIX),
+        retain=volume.retain,
+        origin=(*AT, "store", "volume"),
+        role="persistentvolumeclaim-converted",
+        wave=WAVE,
+    )
+    mount: Tree = {"name": "converted", "mountPath": _OWN_FOLDER}
+    added: Tree = {"name": "converted", "persistentVolumeClaim": {"claimName": Release(CONVERTED_SUFFIX)}}
+    return Conversion(convert, [own], [*source.mounts, mount], [added], _OWN_FOLDER, shape)
+
+
+def _into_bucket(
+    spec: DownloadSpec,
+    convert: DistributedLlama,
+    bucket: Bucket,
+    source: Store,
+    frame: Frame,
+    shape: Shape | None,
+) -> Conversion:
+    """Return a conversion on the disk of the node, whose result is uploaded to a bucket."""
+    mounts: list[Tree] = [{"name": "converted", "mountPath": _OWN_FOLDER}]
+    volumes: list[Tree] = [{"name": "converted", "emptyDir": {}}]
+    if spec.store.bucket is not None:
+        mounts.insert(0, {"name": "weights", "mountPath": FOLDER})
+        volumes.insert(0, {"name": "weights", "emptyDir": {}})
+    if bucket is spec.store.bucket:
+        return Conversion(
+            convert,
+            [],
+            [*source.mounts, *mounts],
+            volumes,
+            _OWN_FOLDER,
+            shape,
+            {},
+            source.arguments,
+            source.env,
+        )
+    arguments, env = transfer_arguments(bucket, (*AT, "store", "bucket"), "upload")
+    account = bucket.credentials.service_account if bucket.credentials else None
+    return Conversion(
+        convert,
+        bucket_volume(frame, bucket, "-converted"),
+        [*source.mounts, *mounts],
+        volumes,
+        _OWN_FOLDER,
+        shape,
+        account.annotations if account else {},
+        arguments,
+        env,
+    )
+
+
+def _shape(spec: DownloadSpec, convert: DistributedLlama) -> Shape | None:
+    """Return the shape of the model, if the spec or the lock has its config.
+
+    Raises:
+        ProblemError: distributed-llama cannot run it.
+    """
+    config = spec.facts.config if isinstance(spec, ModelSpec) and spec.facts is not None else None
+    if not isinstance(config, Mapping):
+        return None
+    try:
+        shape = shape_of_config(config)
+        check_blocks(shape, convert.weights)
+    except PlanError as error:
+        path = ("spec", "facts", "config") if error.problem.code == "KG1103" else AT
+        raise ProblemError(error.problem.code, str(error), path, error.hint) from None
+    return shape
+
+
+def check_conversion(
+    spec: DownloadSpec, convert: DistributedLlama, namespace: str, context: Context, problems: Problems
+) -> None:
+    """Report a type of weights that the runtime cannot load, and stores that the converter cannot use."""
+    if convert.weights in _REASONS:
+        problems.error(
+            "KG0391",
+            f"distributed-llama cannot load weights of type `{convert.weights}`: {_REASONS[convert.weights]}",
+            (*AT, "weights"),
+            "use `q40`, or `f32` for the full precision",
+        )
+    own = convert.store.bucket if convert.store is not None else None
+    if own is not None:
+        place = (*AT, "store", "bucket")
+        check_bucket(own, place, problems)
+        check_grant(own, namespace, context.allow, place, problems)
+        if spec.store.bucket is not None and location(own) == location(spec.store.bucket):
+            message = "the converted files are stored in the folder of the downloaded ones"
+            problems.error("KG0392", message, place, "leave `store` out, or set another prefix")
+    if convert.store is not None and convert.store.volume is not None and spec.store.bucket is not None:
+        message = "the downloaded files are stored in a bucket, and the converted ones in a volume"
+        problems.error("KG0392", message, (*AT, "store"), "use a bucket for both, or a volume for both")
+    elif convert.store is not None and convert.store.volume is not None:
+        _check_own_volume(spec, convert.store.volume, context, problems)
+
+
+def _check_own_volume(spec: DownloadSpec, volume: ModelVolume, context: Context, problems: Problems) -> None:
+    """Report a volume for converted weights that is too small, or has no size."""
+    origin: SpecPath = (*AT, "store", "volume")
+    check_access_modes(volume, context, origin, problems)
+    needed, copies = converted_bytes(spec), spec.store.keep_revisions + 1
+    if volume.size == AUTO:
+        message = "the size of the converted weights is not known, so `auto` has no value"
+        hint = "run `kaigen lock`, set `facts`, or set a size"
+        problems.error("KG0320", message, (*origin, "size"), hint)
+        return
+    room, gib = units(volume.size) or 0, needed / GIB
+    hint = f"set `{room_for(gib, copies)}` or more"
+    if room < needed:
+        message = f"{volume.size} is smaller than the converted weights, which have {gib:.1f} GiB"
+        problems.error("KG0320", message, (*origin, "size"), hint)
+    elif room < copies * needed:
+        problems.warning(
+            "KG0321",
+            f"{volume.size} has no room for {copies} revisions of converted weights with {gib:.1f} GiB each",
+            (*origin, "size"),
+            f"{hint}, or fewer `keepRevisions`",
+        )
+
+
+def converted_folder(spec: DownloadSpec, convert: Conversion) -> str:
+    """Return the folder of the converted files, in the containers of the Job."""
+    return f"{convert.folder}/{served_identity(spec)}"
+
+
+def convert_container(spec: DownloadSpec, convert: Conversion, context: Context) -> dict[str, Tree]:
+    """Return the container that converts the downloaded files."""
+    given, origin = convert.format.converter, (*AT, "converter")
+    image = given.image if given.image is not None else context.images["convert"]
+    memory = given.memory or converter_memory(convert.shape)
+    return {
+        "name": CONVERT,
+        **image_fields(image, "convert.", (*origin, "image")),
+        "args": [
+            "distributed-llama",
+            f"--source={FOLDER}/{identity(spec.source)}",
+            f"--source-identity={identity(spec.source)}",
+            f"--dest={converted_folder(spec, convert)}",
+            f"--identity={served_identity(spec)}",
+            f"--weights={convert.format.weights}",
+            f"--output-version={CONVERTER}",
+        ],
+        "resources": Setting(
+            "convert.resources",
+            {"requests": {"cpu": given.cpu or "1", "memory": memory}, "limits": {"memory": memory}},
+            "Resources of the converter.",
+            settings.RESOURCES,
+            origin=origin,
+        ),
+        "securityContext": container_security(read_only=True),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": list(convert.mounts),
+    }

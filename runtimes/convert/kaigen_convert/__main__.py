@@ -1,0 +1,5 @@
+"""`python -m kaigen_convert`."""
+
+from kaigen_convert.cli import run
+
+run()
