@@ -12,7 +12,7 @@ from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.suggest import nearest
 from kaigen.kinds.compat import Naming, ServingNaming
 from kaigen.kinds.config_files import file_key, resolve_file
-from kaigen.kinds.input_documents import InputDocuments, ObjectName
+from kaigen.kinds.input_documents import ANY_NAME, InputDocuments, ObjectName
 from kaigen.kinds.positioned import Positioned
 
 if TYPE_CHECKING:
@@ -71,12 +71,14 @@ class LoweringResult(Struct, frozen=True):
         specs: none when an error was found.
         diagnostics: errors and warnings.
         consumed: other documents that became part of the specs and are not rendered themselves.
+        joined: whether the document became part of the specs of another one, and therefore has none.
         looked_up: objects that were looked up among the documents of the run, and files, whether they exist or not.
     """
 
     specs: tuple[Lowered, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     consumed: tuple[Document, ...] = ()
+    joined: bool = False
     looked_up: tuple[ObjectName, ...] = ()
 
 
@@ -90,10 +92,19 @@ class Lowering:
         self._consumed: list[Document] = []
         self._looked_up: list[ObjectName] = []
 
-    def result(self, *specs: Lowered) -> LoweringResult:
-        """Return the result with these specs."""
+    def result(self, *specs: Lowered, joined: bool = False) -> LoweringResult:
+        """Return the result with these specs.
+
+        Args:
+            specs: none after an error, and for a document that is part of another.
+            joined: whether the document became part of the specs of another one.
+        """
         return LoweringResult(
-            specs, tuple(self.diagnostics), tuple(self._consumed), tuple(dict.fromkeys(self._looked_up))
+            specs,
+            tuple(self.diagnostics),
+            tuple(self._consumed),
+            joined,
+            tuple(dict.fromkeys(self._looked_up)),
         )
 
     @property
@@ -115,6 +126,15 @@ class Lowering:
         own_file = self.document.mark(()).file
         candidates.sort(key=lambda document: document.mark(()).file != own_file)
         return candidates[0] if candidates else None
+
+    def find_objects(self, api_version: str, kind: str, namespace: str | None) -> list[Document]:
+        """Return all objects of a kind in a namespace of the input, those without a namespace included."""
+        self._looked_up.append((api_version, kind, ANY_NAME))
+        return [
+            document
+            for document in self.context.documents.named(api_version, kind, ANY_NAME)
+            if _namespace(document.data) in {None, namespace}
+        ]
 
     def find_file(self, name: str) -> str:
         """Return the path of a file that the document names, relative to it.

@@ -1,0 +1,291 @@
+"""distributed-llama: one model split over the CPUs of a root and its workers, behind a proxy that checks requests.
+
+Facts of the program (tried with v0.16.2 and v0.16.4): the first TCP connection to a worker is its root, and one that
+closes ends the worker; the API ends on a connection without a request, and on requests that it cannot parse. So nothing
+connects to its ports but the program itself and the proxy: probes read `/proc/net/tcp`, and the root waits for its
+workers by DNS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from kaigen.catalog.engines import Version, parse_version, tag_version
+from kaigen.compile.builders.jobs import seconds
+from kaigen.compile.builders.pods import container_security, image_fields, image_ref
+from kaigen.compile.engines.arguments import KEY_FOLDER, key_mount, key_volume, with_engine_args
+from kaigen.compile.engines.base import Engine
+from kaigen.compile.engines.drain import SETTLE_SECONDS, SHUTDOWN_SECONDS
+from kaigen.compile.engines.launch import Launch, Member
+from kaigen.compile.expressions import Joined, Release, Tree
+from kaigen.compile.field_expressions import ListFlags
+from kaigen.compile.problems import Problems
+from kaigen.kinds.blocks import Image
+from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.ring import BUFFER_TYPES
+
+WORKER_PORT = 9990
+API_PORT = 9991
+"""Port of the API, which only the proxy in the same pod connects to."""
+
+READY_SUFFIX = "-ready"
+"""End of the name of the Service that has the addresses of the workers that are ready."""
+
+FLAGS = ("chat-template", "gpu-index", "gpu-segments", "net-turbo", "seed", "temperature", "topp")
+"""Flags that a spec may set: the program ends on one that it does not know (source: `AppCliArgs::parse`)."""
+
+ROOT = """\
+stop() { kill -TERM "$child" 2>/dev/null; wait "$child"; exit 143; }
+trap stop TERM INT
+"$@" &
+child=$!
+wait "$child"
+"""
+"""Runs the program, which its arguments name. As the first process of the container it would ignore SIGTERM."""
+
+WORKER = """\
+stop() { kill -TERM "$child" 2>/dev/null; exit 0; }
+trap stop TERM INT
+while :; do
+  "$@" &
+  child=$!
+  wait "$child"
+  echo "ring: the worker ended with code $?, and starts again" >&2
+  sleep 1
+done
+"""
+"""Runs a worker again whenever it ends: it does when its root does not find all workers, which is no failure."""
+
+WAIT = """\
+left=$1
+while [ "$left" -gt 0 ] && grep -Eq "$2" /proc/net/tcp; do
+  sleep 1
+  left=$((left - 1))
+done
+"""
+"""Waits until no socket of the pod matches an expression."""
+
+_LISTEN, _ESTABLISHED = "0A", "01"
+_ADDRESS = "[0-9A-F]{8}"
+_PROXY_RESOURCES: Mapping[str, Any] = {
+    "requests": {"cpu": "100m", "memory": "128Mi"},
+    "limits": {"memory": "128Mi"},
+}
+
+
+def _sockets(port: int, *states: str) -> str:
+    """Return the expression that finds lines of `/proc/net/tcp`: sockets of a local port in one of these states."""
+    remote = f"{_ADDRESS}:[0-9A-F]{{4}}"
+    return f"^ *[0-9]+: {_ADDRESS}:{port:04X} {remote} ({'|'.join(states)}) "
+
+
+class DistributedLlama(Engine):
+    """The root of a ring with its proxy, and its workers."""
+
+    name = "distributedLlama"
+    ignored_fields: ClassVar[Mapping[str, str]] = {
+        "preset": "set `model` to a Model with `convert`",
+        "token_secret": "set it in the Model",
+        "adapters": "use `engine: vllm`, which supports it",
+        "trust_remote_code": "leave it out",
+        "concurrency": "leave it out: a ring answers one request at a time; set `shape.replicas` for more",
+        "command": "use `engineArgs` for further flags",
+        "args": "use `engineArgs` for further flags",
+        "storage": "leave it out: the root reads the Model, and workers get their share from the root",
+        "transfer": "set it in the Model",
+    }
+    ignored_shape_fields: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("tensor_parallel", "pipeline_parallel", "data_parallel", "executor"),
+        "set `shape.nodes`: a ring splits each layer over all nodes",
+    )
+    managed_flags: ClassVar[Mapping[str, str]] = {
+        "buffer-float-type": "quantization",
+        "host": "engineVersion",
+        "max-seq-len": "contextLength",
+        "model": "model",
+        "nthreads": "resources.cpu",
+        "port": "port",
+        "tokenizer": "model",
+        "workers": "shape.nodes",
+    }
+    rendezvous_port = WORKER_PORT
+    is_ring = True
+
+    def check(self, spec: TopologySpec, problems: Problems) -> None:
+        """Report a port that the program itself uses, and weights without the files of the format."""
+        if spec.port in (WORKER_PORT, API_PORT):
+            message = f"port {spec.port} is that of distributed-llama itself"
+            problems.error("KG0393", message, ("spec", "port"), "use another port, such as 8000")
+
+    def check_flags(self, spec: TopologySpec, image: Image, problems: Problems) -> None:
+        """Report flags that the program does not know: it would end."""
+        given = spec.engine_args
+        by_name = isinstance(given, dict)
+        for index, written in enumerate(given):
+            name = written.lstrip("-").replace("_", "-")
+            flag = by_name or written.startswith("--")
+            if flag and name not in FLAGS and name not in self.managed_flags:
+                at = written if by_name else index
+                message = f"distributed-llama has no flag `--{name}` that kaigen knows"
+                problems.error("KG0393", message, ("spec", "engineArgs", at), f"known: {', '.join(FLAGS)}")
+
+    def version(self, spec: TopologySpec, image: Image) -> Version | None:
+        """Return the version that the spec gives, else the image's tag; None when neither does."""
+        return parse_version(spec.engine_version) if spec.engine_version else tag_version(image_ref(image))
+
+    def _knows(self, flag: str, launch: Launch) -> bool:
+        """Return whether the version is known to have a feature: an unknown flag ends the program."""
+        return launch.version is not None and self.facts.knows(flag, launch.version)
+
+    def command(self, launch: Launch) -> dict[str, Tree]:
+        """Return the command line of the root or of a worker."""
+        threads = [f"--nthreads={1 if launch.parallelism.gpus else launch.cpus}"]
+        ring, member = launch.ring, launch.member
+        assert ring is not None
+        if not member.serves:
+            own: list[Tree] = ["dllama", "worker", f"--port={WORKER_PORT}", *threads]
+            return {"command": ["sh", "-c", WORKER, "worker"], "args": _flags(_separate(own), launch)}
+        own = [*self.facts.command]
+        if member.peers:
+            own += ["--workers", *(Joined((peer, f":{WORKER_PORT}")) for peer in member.peers)]
+        folder, names = launch.weights.reference, launch.weights.files
+        model, tokenizer = (f"{folder}/{names.get(name, name)}" for name in ("model.m", "tokenizer.t"))
+        own += [
+            *("--model", model, "--tokenizer", tokenizer),
+            f"--port={API_PORT}",
+            *(["--host=127.0.0.1"] if self._knows("host", launch) else []),
+            *threads,
+            f"--buffer-float-type={BUFFER_TYPES[ring.weights]}",
+            f"--max-seq-len={ring.context}",
+        ]
+        return {"command": ["sh", "-c", ROOT, "root"], "args": _flags(_separate(own), launch)}
+
+    def container_fields(self, member: Member) -> dict[str, Tree]:
+        """Return a terminal: without one the program keeps its messages, and loses them when it crashes."""
+        return {"tty": True}
+
+    def ports(self, spec: TopologySpec, member: Member) -> list[Tree]:
+        """Return no ports of the root, whose API only the proxy uses, and that of a worker."""
+        if member.serves:
+            return []
+        return [{"name": "ring", "containerPort": WORKER_PORT, "protocol": "TCP"}]
+
+    def probes(self, launch: Launch) -> dict[str, Tree] | None:
+        """Return probes that read the table of sockets: opening a port would end the program."""
+        if not launch.member.serves:
+            command: Tree = _grep(WORKER_PORT, _LISTEN, _ESTABLISHED)
+            return {"readinessProbe": {"exec": {"command": command}, "periodSeconds": 5, "timeoutSeconds": 5}}
+        listens: dict[str, Tree] = {"exec": {"command": _grep(API_PORT, _LISTEN)}}
+        startup = {"periodSeconds": 10, "timeoutSeconds": 5, "failureThreshold": launch.startup_attempts}
+        probes: dict[str, Tree] = {"startupProbe": {**listens, **startup}}
+        if launch.member.peers:
+            # It notices a lost worker with the next request only, and old versions never connect again. New ones get
+            # a minute to do so.
+            attempts = 6 if self._knows("reconnect", launch) else 2
+            remote = f"{_ADDRESS}:[0-9A-F]{{4}} {_ADDRESS}:{WORKER_PORT:04X} {_ESTABLISHED} "
+            count = f'[ "$(grep -Ec "{remote}" /proc/net/tcp)" -ge {len(launch.member.peers)} ]'
+            probes["livenessProbe"] = {
+                "exec": {"command": ["sh", "-c", count]},
+                "periodSeconds": 10,
+                "timeoutSeconds": 5,
+                "failureThreshold": attempts,
+            }
+        return probes
+
+    def gates(self, launch: Launch) -> list[Tree]:
+        """Return the container of the root that waits until DNS has all workers as ready."""
+        peers = launch.member.peers
+        if not peers:
+            return []
+        return [
+            {
+                "name": "wait-for-workers",
+                **image_fields(launch.images["ringproxy"], "proxy.", ()),
+                "args": ["wait", Joined(("--ready=", Release(READY_SUFFIX))), *peers],
+                **({"env": list(launch.member.env)} if launch.member.env else {}),
+                "resources": {
+                    "requests": {"cpu": "10m", "memory": "64Mi"},
+                    "limits": {"memory": "64Mi"},
+                },
+                "securityContext": container_security(read_only=True),
+                "terminationMessagePolicy": "FallbackToLogsOnError",
+            }
+        ]
+
+    def sidecars(self, launch: Launch) -> list[Tree]:
+        """Return the proxy of the root."""
+        if not launch.member.serves:
+            return []
+        spec, ring = launch.spec, launch.ring
+        assert ring is not None
+        ready = {"httpGet": {"path": spec.probes.ready or self.facts.ready, "port": "http"}}
+        live = {"httpGet": {"path": spec.probes.live or self.facts.live, "port": "http"}}
+        return [
+            {
+                "name": "proxy",
+                **image_fields(launch.images["ringproxy"], "proxy.", ()),
+                "args": [
+                    "serve",
+                    f"--port={spec.port}",
+                    f"--upstream-port={API_PORT}",
+                    *(f"--model-name={name}" for name in launch.served_names),
+                    f"--context={ring.context}",
+                    f"--drain-timeout={seconds(spec.drain)}s",
+                    *([f"--api-key-file={KEY_FOLDER}/{spec.auth.key}"] if spec.auth else []),
+                ],
+                "ports": [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}],
+                "resources": dict(_PROXY_RESOURCES),
+                "readinessProbe": {**ready, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3},
+                "livenessProbe": {**live, "periodSeconds": 10, "timeoutSeconds": 10, "failureThreshold": 6},
+                "lifecycle": {"preStop": {"sleep": {"seconds": SETTLE_SECONDS}}},
+                "securityContext": container_security(read_only=True),
+                "terminationMessagePolicy": "FallbackToLogsOnError",
+                **({"volumeMounts": [key_mount()]} if spec.auth else {}),
+            }
+        ]
+
+    def secret_volumes(self, spec: TopologySpec) -> list[Tree]:
+        """Return the volume of the API key, which the proxy reads."""
+        return [key_volume(spec.auth)] if spec.auth else []
+
+    def required_environment(self, launch: Launch) -> list[Tree]:
+        """Return the variables of the root that the names of its workers contain."""
+        return list(launch.member.env) if launch.member.serves else []
+
+    def grace_seconds(self, spec: TopologySpec) -> int:
+        """Return the time for the requests in flight, which the proxy finishes."""
+        return seconds(spec.drain) + SETTLE_SECONDS + SHUTDOWN_SECONDS + 10
+
+    def pre_stop(self, spec: TopologySpec, member: Member) -> dict[str, Tree]:
+        """Return the hook that waits: the root for its proxy, and a worker for its root."""
+        sockets = _sockets(WORKER_PORT, _ESTABLISHED)
+        if member.serves:
+            sockets = f"{_sockets(spec.port, _LISTEN)}|{_sockets(API_PORT, _ESTABLISHED)}"
+        longest = seconds(spec.drain) + SETTLE_SECONDS + SHUTDOWN_SECONDS
+        return {"exec": {"command": ["sh", "-c", WAIT, "wait", str(longest), sockets]}}
+
+
+def _grep(port: int, *states: str) -> list[Tree]:
+    return ["grep", "-Eq", _sockets(port, *states), "/proc/net/tcp"]
+
+
+def _separate(arguments: list[Tree]) -> list[Tree]:
+    """Return arguments with each flag apart from its value, as the program reads them."""
+    separate: list[Tree] = []
+    for each in arguments:
+        separate += each.split("=", 1) if isinstance(each, str) and each.startswith("--") else [each]
+    return separate
+
+
+def _flags(own: list[Tree], launch: Launch) -> Tree:
+    """Return the arguments with the spec's own.
+
+    The program waits for messages in a loop that takes a whole CPU, which makes it 200 times as slow where containers
+    share CPUs. Nothing in a pod says that they do not, so it must be asked for.
+    """
+    given = launch.spec.engine_args
+    names = [name.lstrip("-").replace("_", "-") for name in given]
+    turbo = [] if "net-turbo" in names else ["--net-turbo", "0"]
+    gpu = ["--gpu-index", "0"] if launch.parallelism.gpus and "gpu-index" not in names else []
+    return with_engine_args([*own, *turbo, *gpu], launch.spec, ListFlags(pairs=True))

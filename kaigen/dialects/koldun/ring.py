@@ -1,0 +1,293 @@
+"""The ring of a Koldun resource, as a Topology: a root, its workers, and the Model that the root loads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from kaigen.dialects.draft import Draft
+from kaigen.dialects.koldun.names import API_VERSION, GROUP
+from kaigen.dialects.koldun.options import BUFFERS, Option, check_options, put_files, read_options
+from kaigen.dialects.koldun.resource import KoldunLowering, app_name
+from kaigen.kinds.base import ADDRESS, DURATION, QUANTITY, matches
+from kaigen.kinds.compat import ServingNaming
+from kaigen.kinds.lowering import LoweringResult
+from kaigen.kinds.spec import Path, SourceField
+from kaigen.kinds.topology import Topology
+from kaigen.yaml.document import Document
+
+ENGINE = "distributedLlama"
+DIRECTIVES = (
+    *("compat", "context-length", "cpu", "engine-version", "idle-after", "memory"),
+    *("prometheus", "query", "replicas", "version"),
+)
+"""Annotations, without `kaigen.dev/`, of resources that become rings."""
+
+MOST_WORKERS = 63
+"""Most workers of a ring: a Topology has at most 64 nodes."""
+
+_OPERATOR_PORT = 8080
+"""Port of the operator's Service."""
+
+_OUTPUT_CLAIM = "-s3-output-pvc"
+"""End of the name of the claim that the operator makes for the converted files of a Model."""
+
+_VERSIONS = {"ghcr.io/gorizond/koldun:v0.0.1": "0.16.2"}
+"""Versions of distributed-llama in images of the operator (source: its Dockerfile at that tag)."""
+
+_PLAIN = re.compile(r"^[1-9][0-9]{0,8}$")
+
+
+class ModelUse(Struct, frozen=True):
+    """The weights of a ring.
+
+    Attributes:
+        block: the field `model` of a Topology.
+        path: where the resource names them.
+        document: Koldun's Model; None when the input does not have it.
+    """
+
+    block: dict[str, Any]
+    path: Path
+    document: Document | None = None
+
+    @property
+    def spec(self) -> Any:
+        """The spec of Koldun's Model, which may be invalid; empty when the input does not have it."""
+        found = self.document.data.get("spec") if self.document is not None else None  # type: ignore[union-attr]
+        return found if isinstance(found, dict) else {}
+
+
+class Ring(Struct, frozen=True):
+    """A ring.
+
+    Attributes:
+        model: its weights.
+        image: image of all its pods.
+        image_at: where the resource names it.
+        workers: number of workers.
+        workers_at: where the resource decides it.
+        args: options of the root.
+        args_at: path of the options.
+    """
+
+    model: ModelUse
+    image: str
+    image_at: Path
+    workers: int
+    workers_at: Path
+    args: Sequence[str] = ()
+    args_at: Path = ()
+
+
+def number_of_workers(power: int, at: Path, lowering: KoldunLowering, *, compat: bool) -> int:
+    """Return the number of workers for a `replicaPower`, or 0 after an error.
+
+    Args:
+        power: the field.
+        at: where it is written.
+        lowering: collects the error.
+        compat: count as the operator does: 2p - 1 for p.
+    """
+    if power <= 0:
+        return 0
+    # A greater power needs no exact number, and could be too large for one.
+    workers = 2 * power - 1 if compat else 2 ** min(power, 31) - 1
+    pods = workers + 1
+    if workers > MOST_WORKERS:
+        message = f"`replicaPower: {power}` asks for more than {MOST_WORKERS} workers"
+        lowering.error("KG0413", message, at, "write 6 or less")
+    elif pods & workers:
+        lowering.error(
+            "KG0412",
+            f"the operator starts {workers} workers for `replicaPower: {power}`, and {pods} pods are no ring: their "
+            "number must be a power of two",
+            at,
+            "delete the annotation `kaigen.dev/compat` for 2^p - 1 workers",
+        )
+    else:
+        return workers
+    return 0
+
+
+def find_model(name: str, namespace: str | None, at: Path, lowering: KoldunLowering) -> ModelUse:
+    """Return a Model by its name.
+
+    Args:
+        name: the name.
+        namespace: namespace of the Model, if it is not that of the resource.
+        at: where the resource names it.
+        lowering: has the documents of the run.
+    """
+    document = lowering.find_object(API_VERSION, "Model", name, namespace or lowering.metadata.namespace)
+    return ModelUse({"name": app_name(name)}, at, document)
+
+
+def find_claim(claim: str, at: Path, lowering: KoldunLowering) -> ModelUse:
+    """Return the Model whose converted files a claim has, or the claim.
+
+    Args:
+        claim: name of the claim.
+        at: where the resource names it.
+        lowering: has the documents of the run.
+    """
+    found = find_model(claim.removesuffix(_OUTPUT_CLAIM), None, at, lowering)
+    return found if found.document is not None else ModelUse({"volume": {"claimName": claim}}, at)
+
+
+def lower_ring(draft: Draft, ring: Ring, lowering: KoldunLowering) -> LoweringResult:
+    """Return a ring as a Topology.
+
+    Args:
+        draft: the Topology, with its metadata and what the resource adds.
+        ring: the ring.
+        lowering: collects the problems.
+    """
+    given = lowering.given
+    draft.put(("spec", "engine"), ENGINE, ring.image_at)
+    draft.put(("spec", "image"), ring.image, ring.image_at)
+    version = given.get("engine-version") or _VERSIONS.get(ring.image.partition("@")[0])
+    if version is not None:
+        at = lowering.directive_at("engine-version") if "engine-version" in given else ring.image_at
+        draft.put(("spec", "engineVersion"), version, at)
+    draft.put(("spec", "shape", "nodes"), ring.workers + 1, ring.workers_at)
+    draft.put(("spec", "model"), ring.model.block, ring.model.path)
+    _check_converted(ring.model, lowering)
+    _put_type(draft, ring.model)
+    _put_options(draft, ring, lowering)
+    _put_annotations(draft, lowering)
+    draft.hints["KG0394"] = (
+        "record the repository with `kaigen lock`, or set the annotation `kaigen.dev/memory`"
+    )
+    compat = lowering.flag(given, "compat", False)
+    if compat and draft.get(("spec", "service")) is None:
+        draft.put(("spec", "service", "port"), _OPERATOR_PORT, lowering.directive_at("compat"))
+    topology = draft.finish(Topology, lowering) if not lowering.failed else None
+    if topology is None:
+        return lowering.result()
+    return lowering.result(draft.lowered(topology, _operator_names() if compat else None))
+
+
+def _operator_names() -> ServingNaming:
+    return ServingNaming(pod_labels={f"{GROUP}/dllama": ""}, container="root")
+
+
+def _check_converted(model: ModelUse, lowering: KoldunLowering) -> None:
+    """Report a Model without converted files."""
+    spec = model.spec
+    if model.document is not None and not spec.get("conversion") and not spec.get("preConverted"):
+        lowering.error(
+            "KG0412",
+            f"Model `{model.document.name}` has no `conversion`, so no ring can load it",
+            model.path,
+            "add `conversion: {weightsFloatType: q40}` to the Model, or `preConverted: true`",
+        )
+    elif spec.get("preConverted") and not spec.get("preConvertedPVCName"):
+        lowering.error(
+            "KG0413",
+            "files that are converted already are served from a volume only",
+            model.path,
+            "set `preConvertedPVCName` of the Model to the PersistentVolumeClaim with the files",
+        )
+
+
+def _put_type(draft: Draft, model: ModelUse) -> None:
+    """Put the type of weights that kaigen does not convert."""
+    conversion, document = model.spec.get("conversion"), model.document
+    if document is None or not model.spec.get("preConverted") or not isinstance(conversion, dict):
+        return
+    for name in ("weightsFloatType", "convertWeights"):
+        if conversion.get(name) in BUFFERS:
+            source = SourceField(document.mark(("spec", "conversion", name)), f"spec.conversion.{name}")
+            draft.put(("spec", "quantization"), conversion[name], None, source)
+
+
+def _put_options(draft: Draft, ring: Ring, lowering: KoldunLowering) -> None:
+    """Put the options of the Model and of the root; the root's take precedence."""
+    check_options(ring.args, ring.args_at, lowering)
+    if "volume" in ring.model.block:
+        put_files(draft, ("spec", "model", "volume"), read_options(ring.args, ring.args_at), lowering)
+    launch = ring.model.spec.get("launchOptions")
+    listed = isinstance(launch, list) and all(isinstance(each, str) for each in launch)
+    for name, option in read_options(launch if listed else [], ("spec", "launchOptions")).items():
+        document = ring.model.document
+        assert document is not None
+        source = SourceField(document.mark(option.path), f"spec.launchOptions[{option.path[-1]}]")
+        _put_option(draft, name, option, source)
+    for name, option in read_options(ring.args, ring.args_at).items():
+        _put_option(draft, name, option, None)
+
+
+_FIELDS: dict[str, tuple[Path, bool]] = {
+    "max-seq-len": (("spec", "contextLength"), True),
+    "nthreads": (("spec", "resources", "cpu"), False),
+}
+"""Fields of a Topology by the options that they decide, and whether they are numbers."""
+_ENGINE_ARGS = ("chat-template", "gpu-index", "gpu-segments", "net-turbo", "seed", "temperature", "topp")
+
+
+def _put_option(draft: Draft, name: str, option: Option, source: SourceField | None) -> None:
+    origin = None if source else option.path
+    if name in _FIELDS:
+        path, numeric = _FIELDS[name]
+        value = int(option.value) if numeric and _PLAIN.match(option.value) else option.value
+        draft.put(path, value, origin, source)
+    elif name in _ENGINE_ARGS:
+        draft.put(("spec", "engineArgs", name), option.value, origin, source)
+
+
+def _put_annotations(draft: Draft, lowering: KoldunLowering) -> None:
+    """Put what annotations of kaigen decide: resources, replicas, and activation on demand."""
+    numbers: dict[str, Path] = {
+        "context-length": ("spec", "contextLength"),
+        "replicas": ("spec", "shape", "replicas"),
+    }
+    for name, path in numbers.items():
+        text = lowering.given.get(name)
+        if text is not None and _PLAIN.match(text):
+            draft.put(path, int(text), lowering.directive_at(name))
+        elif text is not None:
+            _reject(name, "a whole number from 1", lowering)
+    for name in ("cpu", "memory"):
+        text = lowering.given.get(name)
+        if text is not None and matches(QUANTITY, text):
+            draft.put(("spec", "resources", name), text, lowering.directive_at(name))
+        elif text is not None:
+            _reject(name, "a quantity such as `4` or `8Gi`", lowering)
+    _put_activation(draft, lowering)
+
+
+def _put_activation(draft: Draft, lowering: KoldunLowering) -> None:
+    """Put the autoscaler that starts a ring when there are requests, and stops it when there are none."""
+    given = lowering.given
+    query, address, idle = given.get("query"), given.get("prometheus"), given.get("idle-after")
+    if query is None or address is None:
+        for name in ("query", "prometheus", "idle-after"):
+            if name in given and draft.get(("spec", "autoscale")) is None:
+                missing = "query" if query is None else "prometheus"
+                message = f"`kaigen.dev/{name}` requires `kaigen.dev/{missing}`"
+                lowering.error("KG0406", message, lowering.directive_at(name), f"add `kaigen.dev/{missing}`")
+                return
+        return
+    if not matches(ADDRESS, address):
+        _reject("prometheus", "the URL of a Prometheus server", lowering)
+    autoscale: Path = ("spec", "autoscale")
+    scaling = {"min": 0, "max": 1, **(draft.get(autoscale) or {})}
+    draft.put(
+        autoscale, {**scaling, "scaler": "keda"}, draft.origins.get(autoscale, lowering.directive_at("query"))
+    )
+    draft.put((*autoscale, "query"), query, lowering.directive_at("query"))
+    draft.put((*autoscale, "prometheus", "address"), address, lowering.directive_at("prometheus"))
+    if draft.get((*autoscale, "target")) is None:
+        draft.put((*autoscale, "target"), 1, lowering.directive_at("query"))
+    if idle is not None:
+        if not matches(DURATION, idle):
+            _reject("idle-after", "a duration such as `10m`", lowering)
+        draft.put((*autoscale, "idleAfter"), idle, lowering.directive_at("idle-after"))
+
+
+def _reject(name: str, expected: str, lowering: KoldunLowering) -> None:
+    lowering.error("KG0406", f"`kaigen.dev/{name}` must be {expected}", lowering.directive_at(name))

@@ -1,0 +1,258 @@
+"""The proxy between clients and an API that reads one connection after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kaigen_ringproxy.metrics import Metrics
+from kaigen_ringproxy.server import Options, Server
+from kaigen_ringproxy.turns import Turns
+from kaigen_ringproxy.upstream import Upstream
+
+CHAT = {"messages": [{"role": "user", "content": "Hello"}]}
+
+
+class Api:
+    """An API that notes the bytes of each request, and how many it reads at the same time."""
+
+    def __init__(self) -> None:
+        self.requests: list[bytes] = []
+        self.most = self.now = 0
+        self.go = asyncio.Event()
+        self.go.set()
+        self.breaks = False
+
+    async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer one request."""
+        self.now += 1
+        self.most = max(self.most, self.now)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
+        body = await reader.readexactly(length)
+        if head.startswith(b"POST"):
+            self.requests.append(head + body)
+            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
+            self._piece(writer, "one ")
+            await writer.drain()
+            await self.go.wait()
+            if not self.breaks:
+                self._piece(writer, "two")
+                writer.write(b"c\r\ndata: [DONE]\r\n0000\r\n\r\n")
+        else:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        self.now -= 1
+        writer.close()
+
+    @staticmethod
+    def _piece(writer: asyncio.StreamWriter, text: str) -> None:
+        choice = {"index": 2**32 - 1, "delta": {"role": "assistant", "content": text}, "finish_reason": ""}
+        data = f"data: {json.dumps({'choices': [choice]})}\r\n\r\n".encode()
+        writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+
+
+class World:
+    """The proxy on a port, and the API behind it."""
+
+    def __init__(self, api: Api, server: Server, port: int, stop: asyncio.Event, metrics: Metrics) -> None:
+        self.api = api
+        self.port = port
+        self.stop = stop
+        self.metrics = metrics
+        self.server = server
+
+    async def send(self, data: bytes) -> bytes:
+        """Return the answer to the bytes of a request, until the proxy closes the connection."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            writer.write(data)
+            return await reader.read()
+        finally:
+            writer.close()
+
+    async def ask(
+        self, body: Any = CHAT, *headers: str, path: str = "/v1/chat/completions"
+    ) -> tuple[int, str]:
+        """Return status and body of the answer to a POST; to a GET if there is no body."""
+        data = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        lines = [
+            f"{'GET' if body is None else 'POST'} {path} HTTP/1.1",
+            "host: x",
+            "connection: close",
+            *headers,
+        ]
+        lines += [f"content-length: {len(data)}"] if data else []
+        answer = await self.send("\r\n".join([*lines, "", ""]).encode() + data)
+        head, _, rest = answer.partition(b"\r\n\r\n")
+        return int(head.split(b" ")[1]), rest.decode()
+
+
+def run(test: Callable[[World], Awaitable[None]], *, queue: int = 16, **options: Any) -> None:
+    """Run a test with a proxy."""
+
+    async def body() -> None:
+        api, metrics, stop = Api(), Metrics(), asyncio.Event()
+        behind = await asyncio.start_server(api.connected, "127.0.0.1", 0)
+        upstream = Upstream(behind.sockets[0].getsockname()[1])
+        turns = Turns(upstream, metrics, queue=queue)
+        server = Server(Options(names=["tiny"], context=64, **options), upstream, turns, metrics)
+        turns.note(ready=True)
+        ports: asyncio.Queue[int] = asyncio.Queue()
+        task = asyncio.create_task(server.serve("127.0.0.1", 0, stop, 5.0, listening=ports.put_nowait))
+        world = World(api, server, await ports.get(), stop, metrics)
+        async with asyncio.timeout(20):
+            await test(world)
+            stop.set()
+            await task
+        behind.close()
+        await asyncio.sleep(0)
+
+    asyncio.run(body())
+
+
+def test_a_chat_is_passed_on_as_the_program_reads_it() -> None:
+    async def test(world: World) -> None:
+        status, body = await world.ask()
+        found = json.loads(body)
+        assert (status, found["model"]) == (200, "tiny")
+        choice = found["choices"][0]
+        assert (choice["index"], choice["message"]["content"], choice["finish_reason"]) == (
+            0,
+            "one two",
+            "stop",
+        )
+        head, _, sent = world.api.requests[0].partition(b"\r\n\r\n")
+        assert b"\r\nContent-Length: " in head
+        assert json.loads(sent)["stream"] is True
+
+    run(test)
+
+
+def test_a_stream_has_complete_events() -> None:
+    async def test(world: World) -> None:
+        status, body = await world.ask({**CHAT, "stream": True})
+        events = [line.removeprefix("data: ") for line in body.splitlines() if line.startswith("data: ")]
+        assert (status, events[-1]) == (200, "[DONE]")
+        choices = [json.loads(event)["choices"][0] for event in events[:-1]]
+        assert "".join(choice["delta"].get("content", "") for choice in choices) == "one two"
+        assert [choice["index"] for choice in choices] == [0] * len(choices)
+        assert choices[-1]["finish_reason"] == "stop"
+
+    run(test)
+
+
+def test_bad_requests_never_reach_the_program() -> None:
+    async def test(world: World) -> None:
+        assert (await world.ask(b"{"))[0] == 400
+        assert (await world.ask({"messages": [{"role": "user", "content": [1]}]}))[0] == 400
+        assert (await world.ask(None))[0] == 405
+        assert (await world.ask(CHAT, path="/v1/completions"))[0] == 404
+        assert (await world.ask(b"x" * 2000))[0] == 413
+        assert b" 400 " in await world.send(b"no HTTP\r\n\r\n")
+        assert b" 408 " in await world.send(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n")
+        assert world.api.requests == []
+
+    run(test, body=1000, head_seconds=0.2)
+
+
+def test_a_body_in_chunks_is_read() -> None:
+    async def test(world: World) -> None:
+        body = json.dumps(CHAT).encode()
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+        head += b"transfer-encoding: chunked\r\n\r\n"
+        parts = f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n"
+        assert b" 200 " in await world.send(head + parts)
+
+    run(test)
+
+
+def test_one_request_at_a_time_and_a_short_queue() -> None:
+    async def test(world: World) -> None:
+        world.api.go.clear()
+        tasks = [asyncio.create_task(world.ask()) for _ in range(4)]
+        while not any(task.done() for task in tasks):
+            await asyncio.sleep(0.01)
+        while "kaigen_ring_requests_waiting 2\n" not in (await world.ask(None, path="/metrics"))[1]:
+            await asyncio.sleep(0.01)
+        assert len(world.api.requests) <= 1
+        world.api.go.set()
+        assert sorted([(await task)[0] for task in tasks]) == [200, 200, 200, 503]
+        assert world.api.most == 1
+
+    run(test, queue=2)
+
+
+def test_a_client_that_leaves_the_queue_is_forgotten() -> None:
+    async def test(world: World) -> None:
+        world.api.go.clear()
+        first = asyncio.create_task(world.ask())
+        while not world.api.requests:
+            await asyncio.sleep(0.01)
+        second = asyncio.create_task(world.ask())
+        while "requests_waiting 1" not in world.metrics.text():
+            await asyncio.sleep(0.01)
+        second.cancel()
+        await asyncio.wait([second])
+        while "requests_waiting 0" not in world.metrics.text():
+            await asyncio.sleep(0.01)
+        world.api.go.set()
+        assert (await first)[0] == 200
+        assert len(world.api.requests) == 1
+
+    run(test)
+
+
+def test_a_broken_answer_is_an_error() -> None:
+    async def test(world: World) -> None:
+        world.api.breaks = True
+        assert (await world.ask())[0] == 502
+        assert (await world.ask(None, path="/ready"))[0] == 503
+        assert (await world.ask(None, path="/health"))[0] == 200
+        assert (await world.ask())[0] == 503
+
+    run(test)
+
+
+def test_a_broken_stream_ends_with_an_error_and_not_with_done() -> None:
+    async def test(world: World) -> None:
+        world.api.breaks = True
+        status, body = await world.ask({**CHAT, "stream": True})
+        assert status == 200
+        assert '"server_error"' in body
+        assert "[DONE]" not in body
+
+    run(test)
+
+
+def test_the_key_opens_the_api_only() -> None:
+    async def test(world: World) -> None:
+        assert (await world.ask())[0] == 401
+        assert (await world.ask(CHAT, "authorization: Bearer wrong"))[0] == 401
+        assert (await world.ask(CHAT, "authorization: Bearer key"))[0] == 200
+        assert (await world.ask(None, path="/v1/models"))[0] == 401
+        assert (await world.ask(None, path="/ready"))[0] == 200
+
+    run(test, key_file=KEY)
+
+
+KEY = Path(__file__).parent / "key.txt"
+
+
+def test_requests_in_flight_are_finished_at_the_end() -> None:
+    async def test(world: World) -> None:
+        world.api.go.clear()
+        task = asyncio.create_task(world.ask())
+        while not world.api.requests:
+            await asyncio.sleep(0.01)
+        world.stop.set()
+        await asyncio.sleep(0.05)
+        with pytest.raises(ConnectionRefusedError):
+            await world.ask()
+        world.api.go.set()
+        assert (await task)[0] == 200
+
+    run(test)

@@ -1,0 +1,165 @@
+"""Rings of distributed-llama: what is written for each version, and which specs are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from kaigen.plan.specs import plan_specs
+from tests.unit.compile.specs import objects, problem_paths, topology
+from tests.unit.compile.topologies import CONTEXT
+
+CONFIG: Mapping[str, Any] = {
+    "model_type": "llama",
+    "hidden_size": 256,
+    "intermediate_size": 512,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "vocab_size": 1024,
+    "max_position_embeddings": 8192,
+}
+WEIGHTS = {"volume": {"claimName": "converted"}, "facts": {"config": CONFIG, "weights": "10Mi"}}
+IMAGE = "registry.example/distributed-llama:v0.16.4"
+
+
+def ring(**fields: Any) -> Any:
+    """A ring of four nodes."""
+    given = {"engine": "distributedLlama", "image": IMAGE, "model": WEIGHTS, "shape": {"nodes": 4}, **fields}
+    return topology(**given)
+
+
+def containers(**fields: Any) -> dict[str, Any]:
+    """The containers of the root and of a worker by role, and the proxy."""
+    fields["shape"] = {"nodes": 4, "groups": "leaderWorkerSet"}
+    template = objects(ring(**fields), CONTEXT)["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]
+    root, worker = (template[name]["spec"] for name in ("leaderTemplate", "workerTemplate"))
+    return {"root": root["containers"][0], "proxy": root["containers"][1], "worker": worker["containers"][0]}
+
+
+def flags(arguments: list[str]) -> dict[str, str]:
+    """The values of flags by name."""
+    return {name: value for name, value in pairwise(arguments) if name.startswith("--")}
+
+
+@pytest.mark.parametrize(
+    ("fields", "host", "attempts"),
+    [
+        ({}, True, 6),
+        ({"image": "x/y:v0.16.2"}, False, 2),
+        ({"image": "x/y:latest"}, False, 2),
+        ({"image": "x/y:latest", "engineVersion": "0.16.4"}, True, 6),
+    ],
+)
+def test_flags_follow_the_version(fields: dict[str, Any], host: bool, attempts: int) -> None:
+    root = containers(**fields)["root"]
+    assert ("--host" in root["args"]) == host
+    assert root["livenessProbe"]["failureThreshold"] == attempts
+
+
+@pytest.mark.parametrize(("weights", "buffers"), [("q40", "q80"), ("f32", "f32")])
+def test_the_type_of_buffers_follows_the_weights(weights: str, buffers: str) -> None:
+    root = containers(quantization=weights)["root"]
+    assert flags(root["args"])["--buffer-float-type"] == buffers
+
+
+@pytest.mark.parametrize(("cpu", "threads"), [("500m", "1"), ("3", "3"), ("2500m", "2")])
+def test_threads_are_the_whole_cpus(cpu: str, threads: str) -> None:
+    for name in ("root", "worker"):
+        assert flags(containers(resources={"cpu": cpu})[name]["args"])["--nthreads"] == threads
+
+
+def test_the_network_is_not_polled_unless_the_spec_says_so() -> None:
+    assert flags(containers()["worker"]["args"])["--net-turbo"] == "0"
+    assert containers(engineArgs={"net-turbo": 1})["root"]["args"][-2:] == ["--net-turbo", "1"]
+
+
+def test_no_probe_opens_a_port_of_the_program() -> None:
+    found = containers()
+    for name in ("root", "worker"):
+        probes = [value for key, value in found[name].items() if key.endswith("Probe")]
+        assert probes
+        assert all("exec" in probe for probe in probes)
+    assert {probe for key in found["proxy"] if key.endswith("Probe") for probe in found["proxy"][key]} >= {
+        "httpGet"
+    }
+
+
+def test_workers_mount_no_weights_and_the_root_waits_for_their_names() -> None:
+    lws = objects(ring(shape={"nodes": 2, "groups": "leaderWorkerSet"}), CONTEXT)["LeaderWorkerSet"]
+    template = lws["spec"]["leaderWorkerTemplate"]
+    worker, root = template["workerTemplate"]["spec"], template["leaderTemplate"]["spec"]
+    assert "model" not in {volume["name"] for volume in worker["volumes"]}
+    assert root["initContainers"][-1]["args"][-1] == "$(POD_NAME)-1.$(POD_NAME)"
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ({"image": None}, ("KG0341", "spec.engine")),
+        ({"shape": {"nodes": 3}}, ("KG0393", "spec.shape.nodes")),
+        ({"shape": {"nodes": 8}}, ("KG0393", "spec.shape.nodes")),
+        ({"contextLength": 9000}, ("KG0393", "spec.contextLength")),
+        ({"quantization": "q80"}, ("KG0391", "spec.quantization")),
+        ({"resources": {"memory": "1Mi"}}, ("KG0393", "spec.resources.memory")),
+        ({"port": 9990}, ("KG0393", "spec.port")),
+        ({"engineArgs": {"batch": 1}}, ("KG0393", "spec.engineArgs.batch")),
+        ({"engineArgs": ["--workers", "x"]}, ("KG0347", "spec.engineArgs.0")),
+        ({"engineArgs": {"nthreads": 8}}, ("KG0347", "spec.engineArgs.nthreads")),
+        ({"model": {"volume": {"claimName": "converted"}}}, ("KG0394", "spec.model")),
+        ({"model": "many"}, ("KG0393", "spec.model")),
+        ({"concurrency": 2}, ("KG0340", "spec.concurrency")),
+        (
+            {
+                "shape": {"nodes": 4, "groups": "statefulSet"},
+                "autoscale": {
+                    "min": 0,
+                    "max": 1,
+                    "query": "x",
+                    "target": 1,
+                    "prometheus": {"address": "http://p:9090"},
+                },
+            },
+            ("KG0353", "spec.autoscale"),
+        ),
+    ],
+)
+def test_what_cannot_run_is_refused(fields: dict[str, Any], problem: tuple[str, str]) -> None:
+    given = {key: value for key, value in fields.items() if value is not None}
+    block = ring(**given)
+    if "image" in fields:
+        block = topology(engine="distributedLlama", model=WEIGHTS, shape={"nodes": 4})
+    assert problem in problem_paths(block, CONTEXT)
+
+
+def test_an_image_of_kaigen_yaml_is_used() -> None:
+    context = replace(CONTEXT, images={**CONTEXT.images, "distributedLlama": "registry.example/own:v0.16.4"})
+    made = objects(topology(engine="distributedLlama", model=WEIGHTS), context)
+    pod = made["Deployment"]["spec"]["template"]["spec"]
+    assert pod["containers"][0]["image"] == "registry.example/own:v0.16.4"
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 4])
+@pytest.mark.parametrize("memory", [None, "1Gi"])
+def test_the_plan_is_what_is_rendered(nodes: int, memory: str | None) -> None:
+    resources = {"memory": memory} if memory else {}
+    shape = {"nodes": nodes, "groups": "leaderWorkerSet"} if nodes > 1 else {"nodes": 1}
+    block = ring(shape=shape, resources=resources)
+    made = objects(block, CONTEXT)
+    document: Any = SimpleNamespace(block=block, source="ring.yaml")
+    (planned,) = plan_specs([document], CONTEXT).rings
+    if nodes == 1:
+        templates = [made["Deployment"]["spec"]["template"]]
+    else:
+        lws = made["LeaderWorkerSet"]["spec"]["leaderWorkerTemplate"]
+        templates = [lws["leaderTemplate"], lws["workerTemplate"]]
+        assert lws["size"] == planned.plan.nodes
+    found = [template["spec"]["containers"][0]["resources"]["limits"]["memory"] for template in templates]
+    assert found == [each for each in (planned.root, planned.worker) if each]
+    arguments = flags(templates[0]["spec"]["containers"][0]["args"])
+    assert arguments["--max-seq-len"] == str(planned.plan.context)

@@ -1,0 +1,392 @@
+"""Koldun's Dllama, Root, Worker and Ingress: the ring that they become, and what is reported of each field."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kaigen.config.settings import Config
+from kaigen.pipeline.load import load_specs
+from tests.unit.dialects.koldun_case import (
+    IMAGE,
+    Object,
+    annotated,
+    compiled,
+    converted,
+    dllama,
+    errors,
+    loaded,
+    model,
+    resource,
+    specs,
+    warnings,
+)
+
+
+def topology(*documents: Object) -> Any:
+    """Return the spec of the only Topology that documents are lowered to."""
+    (found,) = (block for block in specs(*documents) if block.kind == "Topology")
+    return found.spec
+
+
+def root(changes: Object | None = None, name: str = "chat", **metadata: Any) -> Object:
+    """Return a Root of the Model `it`."""
+    spec = {"modelRef": "it-s3-output-pvc", "image": IMAGE} | (changes or {})
+    return resource("Root", spec, name, **metadata)
+
+
+def worker(slot: int, changes: Object | None = None, **metadata: Any) -> Object:
+    """Return a Worker of the Root `chat`."""
+    spec = {"modelRef": "it-s3-output-pvc", "image": IMAGE, "rootRef": "chat", "slot": slot} | (changes or {})
+    return resource("Worker", spec, **({"name": f"worker-{slot}"} | metadata))
+
+
+def ingress(changes: Object | None = None, **metadata: Any) -> Object:
+    """Return an Ingress of rings with two pods."""
+    backend = {"rootImage": IMAGE, "workerImage": IMAGE, "replicaPower": 1}
+    spec: Object = {"backend": backend, "service": {"port": 8082}}
+    changes = dict(changes or {})
+    spec["backend"] = backend | changes.pop("backend", {})
+    return resource("Ingress", spec | changes, "public", **metadata)
+
+
+def test_dllama_is_a_ring_of_its_model() -> None:
+    spec = topology(converted(), dllama())
+    assert spec.engine == "distributedLlama"
+    assert spec.image == IMAGE
+    assert spec.model.name == "it"
+    assert (spec.shape.nodes, spec.shape.replicas) == (4, 1)
+    assert warnings(converted(), dllama()) == []
+
+
+@pytest.mark.parametrize(("power", "nodes"), [(-3, 1), (0, 1), (1, 2), (2, 4), (3, 8), (4, 16), (6, 64)])
+def test_replica_power_gives_a_ring_of_a_power_of_two(power: int, nodes: int) -> None:
+    assert topology(converted(), dllama(power)).shape.nodes == nodes
+
+
+@pytest.mark.parametrize("power", [7, 31, 2**31 - 1])
+def test_more_workers_than_a_topology_can_have_are_an_error(power: int) -> None:
+    assert errors(converted(), dllama(power)) == [("KG0413", "spec.replicaPower")]
+
+
+@pytest.mark.parametrize(("power", "nodes"), [(0, 1), (1, 2), (2, 4), (4, 8), (8, 16)])
+def test_compat_counts_workers_as_the_operator(power: int, nodes: int) -> None:
+    notes = annotated(compat="true")
+    assert topology(converted(), dllama(power, annotations=notes)).shape.nodes == nodes
+
+
+@pytest.mark.parametrize("power", [3, 5, 6, 7])
+def test_compat_with_workers_that_are_no_ring_is_an_error(power: int) -> None:
+    notes = annotated(compat="true")
+    assert errors(converted(), dllama(power, annotations=notes)) == [("KG0412", "spec.replicaPower")]
+
+
+@pytest.mark.parametrize(
+    ("reference", "path"),
+    [
+        ({"kind": "Modle", "name": "it"}, "spec.modelRef.kind"),
+        ({"kind": "Model", "name": "it", "apiGroup": "kaito.sh"}, "spec.modelRef.apiGroup"),
+    ],
+)
+def test_reference_that_the_operator_rejects_is_an_error(reference: Object, path: str) -> None:
+    assert ("KG0412", path) in errors(converted(), dllama(changes={"modelRef": reference}))
+
+
+def test_model_of_another_namespace_is_an_error() -> None:
+    reference = {"kind": "Model", "name": "it", "namespace": "b"}
+    documents = (converted(namespace="b"), converted({"localPath": "models/own"}, namespace="a"))
+    chat = dllama(changes={"modelRef": reference}, namespace="a")
+    assert errors(*documents, chat) == [("KG0413", "spec.modelRef.namespace")]
+    reference["namespace"] = "a"
+    assert topology(*documents, dllama(changes={"modelRef": reference}, namespace="a")).model.name == "it"
+
+
+def test_reference_may_have_any_case_and_the_group_of_models() -> None:
+    reference = {"kind": "model", "name": "it", "apiGroup": "koldun.gorizond.io"}
+    assert topology(converted(), dllama(changes={"modelRef": reference})).model.name == "it"
+
+
+def test_model_without_converted_files_is_an_error() -> None:
+    assert errors(model(), dllama()) == [("KG0412", "spec.modelRef.name")]
+
+
+def test_unknown_model_is_an_error_at_the_reference() -> None:
+    assert errors(dllama()) == [("KG0301", "spec.modelRef.name")]
+
+
+def test_dots_in_the_name_of_a_model_become_dashes() -> None:
+    reference = {"kind": "Model", "name": "qwen3-0.6b"}
+    documents = (converted(name="qwen3-0.6b"), dllama(changes={"modelRef": reference}))
+    assert topology(*documents).model.name == "qwen3-0-6b"
+    assert warnings(*documents) == [("KG0414", "metadata.name")]
+
+
+def test_image_of_workers_is_that_of_the_root() -> None:
+    documents = (converted(), dllama(changes={"workerImage": "registry.example.com/dllama:0.16.5"}))
+    assert topology(*documents).image == IMAGE
+    assert warnings(*documents) == [("KG0414", "spec.workerImage")]
+
+
+def test_version_of_an_image_of_the_operator_is_known() -> None:
+    image = "ghcr.io/gorizond/koldun:v0.0.1"
+    documents = (converted(), dllama(changes={"rootImage": image, "workerImage": image}))
+    assert topology(*documents).engine_version == "0.16.2"
+
+
+def test_launch_options_of_the_model_are_those_of_the_ring() -> None:
+    options = [
+        "--max-seq-len",
+        "2048",
+        "--nthreads",
+        "3",
+        "--temperature",
+        "0.2",
+        "--buffer-float-type",
+        "q80",
+    ]
+    spec = topology(converted({"launchOptions": options}), dllama())
+    assert spec.context_length == 2048
+    assert spec.resources.cpu == "3"
+    assert spec.engine_args == {"temperature": "0.2"}
+
+
+def test_error_in_a_launch_option_is_at_the_line_of_the_model() -> None:
+    options = ["--max-seq-len", "many"]
+    assert errors(converted({"launchOptions": options}), dllama()) == [("KG0413", "spec.launchOptions[1]")]
+
+
+def test_annotations_decide_resources_and_replicas() -> None:
+    notes = annotated(cpu="4", memory="8Gi", replicas="2", context_length="1024", engine_version="0.16.5")
+    spec = topology(converted(), dllama(annotations=notes))
+    assert (spec.resources.cpu, spec.resources.memory) == ("4", "8Gi")
+    assert (spec.shape.replicas, spec.context_length, spec.engine_version) == (2, 1024, "0.16.5")
+
+
+def test_annotations_start_a_ring_on_demand() -> None:
+    notes = annotated(prometheus="http://prometheus:9090", query="sum(waiting)", idle_after="10m")
+    scaling = topology(converted(), dllama(annotations=notes)).autoscale
+    assert (scaling.min, scaling.max, scaling.target, scaling.scaler) == (0, 1, 1, "keda")
+    assert (scaling.query, scaling.prometheus.address) == ("sum(waiting)", "http://prometheus:9090")
+    assert scaling.idle_after == "10m"
+
+
+@pytest.mark.parametrize(
+    "directives",
+    [
+        *(
+            {"cpu": "many"},
+            {"memory": "8 GB"},
+            {"replicas": "0"},
+            {"context_length": "4k"},
+            {"compat": "yes"},
+        ),
+        *({"query": "up"}, {"prometheus": "http://prometheus"}, {"idle_after": "5m"}, {"thread": "4"}),
+        {"query": "up", "prometheus": "prometheus"},
+    ],
+    ids=str,
+)
+def test_a_wrong_annotation_of_kaigen_is_an_error(directives: dict[str, str]) -> None:
+    (found,) = errors(converted(), dllama(annotations=annotated(**directives)))
+    assert found[0] == "KG0406"
+
+
+def test_root_and_workers_are_one_app() -> None:
+    documents = (converted(), worker(1), root(), worker(0), worker(2))
+    blocks = specs(*documents)
+    assert [(block.kind, block.metadata.name) for block in blocks] == [("Model", "it"), ("Topology", "chat")]
+    spec = topology(*documents)
+    assert (spec.shape.nodes, spec.image, spec.model.name) == (4, IMAGE, "it")
+    assert warnings(*documents) == []
+
+
+def test_root_without_workers_is_a_ring_of_one() -> None:
+    assert topology(converted(), root()).shape.nodes == 1
+
+
+def test_workers_of_other_roots_and_namespaces_do_not_count() -> None:
+    documents = (
+        converted(namespace="a"),
+        root(namespace="a"),
+        worker(0, namespace="a"),
+        root(name="other", namespace="a"),
+        worker(0, {"rootRef": "other"}, namespace="a"),
+        root(namespace="b"),
+        worker(0, namespace="b"),
+    )
+    nodes = [block.spec.shape.nodes for block in specs(*documents) if block.kind == "Topology"]
+    assert nodes == [2, 2, 2]
+
+
+def test_root_of_a_claim_that_no_model_makes() -> None:
+    spec = topology(root({"modelRef": "weights"}), worker(0))
+    assert spec.model.volume.claim_name == "weights"
+
+
+def test_args_of_root_become_fields() -> None:
+    args = ["--max-seq-len", "4096", "--nthreads", "2", "--chat-template", "llama3", "--workers", "x:1"]
+    spec = topology(converted(), root({"args": args}))
+    assert (spec.context_length, spec.resources.cpu) == (4096, "2")
+    assert spec.engine_args == {"chat-template": "llama3"}
+    assert warnings(converted(), root({"args": args})) == [("KG0405", "spec.args[6]")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"cacheSpec": {"endpoint": "http://minio", "bucket": "b"}}, [("KG0405", "spec.cacheSpec")]),
+        ({"workerSelector": {"a": "b"}}, [("KG0405", "spec.workerSelector")]),
+    ],
+)
+def test_fields_of_root_without_effect_are_warnings(changes: Object, expected: list[tuple[str, str]]) -> None:
+    assert warnings(converted(), root(changes)) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"image": "registry.example.com/other:1"}, [("KG0414", "spec.image")]),
+        ({"modelRef": "weights"}, [("KG0405", "spec.modelRef")]),
+        ({"args": ["--nthreads", "4"]}, [("KG0405", "spec.args[1]")]),
+        ({"args": ["--port", "9999"]}, [("KG0405", "spec.args[0]")]),
+        ({"cacheSpec": {"endpoint": "http://minio", "bucket": "b"}}, [("KG0405", "spec.cacheSpec")]),
+    ],
+)
+def test_fields_of_worker_without_effect_are_warnings(
+    changes: Object, expected: list[tuple[str, str]]
+) -> None:
+    assert warnings(converted(), root(), worker(0, changes)) == expected
+
+
+@pytest.mark.parametrize(
+    ("documents", "expected"),
+    [
+        ((root(), worker(0), worker(1)), ("KG0412", "metadata.name")),
+        ((root(), worker(0), worker(0, name="twice"), worker(1)), ("KG0412", "spec.slot")),
+        ((root(), worker(1)), ("KG0412", "spec.slot")),
+        ((root(), worker(0, {"rootRef": "chad"})), ("KG0412", "spec.rootRef")),
+        ((root(), worker(-1)), ("KG0208", "spec.slot")),
+    ],
+    ids=["two workers", "slot twice", "no slot 0", "unknown root", "negative slot"],
+)
+def test_workers_that_are_no_ring_are_an_error(
+    documents: tuple[Object, ...], expected: tuple[str, str]
+) -> None:
+    assert errors(converted(), *documents) == [expected]
+
+
+def test_what_a_dllama_makes_has_no_effect_next_to_it() -> None:
+    labels = {"koldun.gorizond.io/dllama": "chat"}
+    made = (root(name="chat-root", labels=labels), worker(0, {"rootRef": "chat-root"}, labels=labels))
+    documents = (converted(), dllama(1), *made)
+    assert topology(*documents).shape.nodes == 2
+    path = 'metadata.labels["koldun.gorizond.io/dllama"]'
+    assert warnings(*documents) == [("KG0405", path), ("KG0405", path)]
+    assert topology(converted(), *made).shape.nodes == 2
+
+
+def test_a_worker_of_another_file_counts(tmp_path: Path) -> None:
+    files = {"a.yaml": [converted(), root()], "b.yaml": [worker(0)]}
+    for name, documents in files.items():
+        (tmp_path / name).write_text(yaml.safe_dump_all(documents))
+    found = load_specs([str(tmp_path)], Config(root=tmp_path))
+    assert found.diagnostics == ()
+    (spec,) = (each.block.spec for each in found.specs if each.block.kind == "Topology")
+    assert spec.shape.nodes == 2
+
+
+def test_worker_is_not_broken() -> None:
+    assert [source.broken for source in loaded(converted(), root(), worker(0)).sources] == [frozenset()]
+
+
+def test_compat_keeps_the_port_and_the_label_of_the_operator() -> None:
+    document = dllama(annotations=annotated(compat="true"))
+    app = next(item for item in compiled(converted(), document).apps if item.app.name == "chat")
+    services = [item.body for item in app.objects if item.body["kind"] == "Service"]
+    assert 8080 in [port["port"] for service in services for port in service["spec"]["ports"]]
+    text = json.dumps([item.body for item in app.objects])
+    assert '"koldun.gorizond.io/dllama": "chat"' in text
+    assert '"name": "root"' in text
+
+
+def test_type_of_weights_that_are_converted_already() -> None:
+    documents = (
+        model({"preConverted": True, "preConvertedPVCName": "w", "conversion": {"weightsFloatType": "f32"}}),
+        dllama(),
+    )
+    assert topology(*documents).quantization == "f32"
+
+
+def arguments_of_root(*documents: Object) -> list[str]:
+    """Return the arguments of the root's container."""
+    app = next(item for item in compiled(*documents).apps if item.app.name == "chat")
+    (group,) = (item.body for item in app.objects if item.body["kind"] in {"LeaderWorkerSet", "Deployment"})
+    template = (
+        group["spec"].get("leaderWorkerTemplate", {}).get("leaderTemplate") or group["spec"]["template"]
+    )
+    found: list[str] = template["spec"]["containers"][0]["args"]
+    return found
+
+
+def test_root_loads_the_files_by_their_names() -> None:
+    options = ["--model", "/model/x.m", "--tokenizer", "/model/y.t"]
+    existing = model({"preConverted": True, "preConvertedPVCName": "w", "launchOptions": options})
+    for documents in (
+        (existing, dllama(1)),
+        (existing, dllama(0)),
+        (root({"modelRef": "w", "args": options}), worker(0)),
+    ):
+        found = arguments_of_root(*documents)
+        assert found[found.index("--model") + 1] == "/model/x.m"
+        assert found[found.index("--tokenizer") + 1] == "/model/y.t"
+        assert found.count("--model") == 1
+    found = arguments_of_root(root({"modelRef": "w"}), worker(0))
+    assert found[found.index("--model") + 1] == "/model/model.m"
+
+
+def test_converted_files_without_a_volume_are_an_error() -> None:
+    assert errors(model({"preConverted": True}), dllama()) == [("KG0413", "spec.modelRef.name")]
+
+
+def test_ingress_is_a_topology_of_the_only_model() -> None:
+    changes = {"route": {"host": "api.example.com", "path": "/v1", "ingressClassName": "nginx"}}
+    spec = topology(converted(), ingress(changes))
+    assert spec.model.name == "it"
+    assert (spec.shape.nodes, spec.service.port) == (2, 8082)
+    assert (spec.route.host, spec.route.path, spec.route.ingress.class_name) == (
+        *("api.example.com", "/v1"),
+        "nginx",
+    )
+
+
+def test_ingress_names_its_model_in_an_annotation() -> None:
+    models = (converted(), converted({"localPath": "models/other"}, name="other"))
+    assert errors(*models, ingress()) == [("KG0413", "metadata.name")]
+    assert topology(*models, ingress(annotations=annotated(model="other"))).model.name == "other"
+
+
+def test_ingress_scales_with_the_backlog() -> None:
+    scaling = {"minDllamas": 0, "maxDllamas": 10, "scaleUpBacklog": 5, "scaleDownIdleSeconds": 300}
+    notes = annotated(prometheus="http://prometheus:9090", query="sum(waiting)")
+    spec = topology(converted(), ingress({"backend": {"sessionScaling": scaling}}, annotations=notes))
+    found = spec.autoscale
+    assert (found.min, found.max, found.target, found.idle_after) == (0, 10, 5, "300s")
+    without = (converted(), ingress({"backend": {"sessionScaling": scaling}}))
+    assert topology(*without).shape.replicas == 1
+    assert warnings(*without) == [("KG0414", "spec.backend.sessionScaling")]
+
+
+def test_fields_of_ingress_without_effect_are_warnings() -> None:
+    backend = {
+        "image": "a",
+        "dispatcherImage": "b",
+        "nats": {"url": "nats://nats:4222"},
+        "conversationTTL": "30m",
+        "responseTimeout": "5m",
+        "dispatcherMetricsListen": ":9090",
+    }
+    found = warnings(converted(), ingress({"backend": backend}))
+    assert sorted(found) == [("KG0405", f"spec.backend.{name}") for name in sorted(backend)]
