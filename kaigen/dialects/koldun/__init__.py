@@ -1,0 +1,32 @@
+"""Koldun (`koldun.gorizond.io`), the operator of distributed-llama: models in buckets, and rings that serve them."""
+
+from __future__ import annotations
+
+from kaigen.dialects.dialect import Dialect
+from kaigen.dialects.koldun.names import API_VERSION
+from kaigen.kinds.kind import ForeignKind
+
+
+def _kind(kind: str, model: str, lower: str, summary: str) -> ForeignKind:
+    """Return a kind whose model and lowering are in the modules that the arguments name."""
+    return ForeignKind(
+        API_VERSION,
+        kind,
+        f"kaigen.dialects.koldun.{model}",
+        summary,
+        system="koldun",
+        lower_reference=f"kaigen.dialects.koldun.{lower}",
+    )
+
+
+DIALECT = Dialect(
+    name="koldun",
+    title="Koldun",
+    kinds=(
+        _kind("Model", "model:Model", "weights:lower", "Koldun's model, downloaded and converted"),
+        _kind("Dllama", "serving:Dllama", "dllama:lower", "Koldun's model served by a ring"),
+        _kind("Root", "serving:Root", "root:lower", "Koldun's root of a ring"),
+        _kind("Worker", "serving:Worker", "root:lower_worker", "Koldun's worker of a ring"),
+        _kind("Ingress", "serving:Ingress", "ingress:lower", "Koldun's rings that scale with requests"),
+    ),
+)

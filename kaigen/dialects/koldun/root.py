@@ -1,0 +1,147 @@
+"""Lowers Koldun's `Root` and the `Worker`s that name it to one Topology."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import ValidationError
+
+from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.dialects.koldun.dllama import check_images
+from kaigen.dialects.koldun.names import API_VERSION, GROUP
+from kaigen.dialects.koldun.options import check_options, read_options
+from kaigen.dialects.koldun.resource import KoldunLowering
+from kaigen.dialects.koldun.ring import DIRECTIVES, Ring, find_claim, lower_ring
+from kaigen.dialects.koldun.serving import Root, Worker
+from kaigen.kinds.block import read_block
+from kaigen.kinds.lowering import LoweringContext, LoweringResult
+from kaigen.kinds.positioned import Positioned
+from kaigen.kinds.spec import Path
+from kaigen.yaml.document import Document
+
+_ARGS: Path = ("spec", "args")
+_DLLAMA = f"{GROUP}/dllama"
+
+
+def lower(root: Root, document: Positioned, context: LoweringContext) -> LoweringResult:
+    """Return a `Root` with its Workers as a Topology with the name of the Root.
+
+    Args:
+        root: the validated document.
+        document: the document with positions.
+        context: what else the lowering may read.
+    """
+    lowering = KoldunLowering(root.metadata, document, context, DIRECTIVES)
+    if _belongs_to_dllama(lowering):
+        return lowering.result(joined=True)
+    spec = root.spec
+    _warn_of_cache(lowering)
+    if spec.worker_selector:
+        reason = "a ring consists of the Workers whose `rootRef` names the Root, as in the operator"
+        lowering.without_effect(("spec", "workerSelector"), reason)
+    workers = _workers(root, lowering)
+    _check_slots(workers, lowering)
+    ring = Ring(
+        model=find_claim(spec.model_ref, ("spec", "modelRef"), lowering),
+        image=spec.image,
+        image_at=("spec", "image"),
+        workers=len(workers),
+        workers_at=("metadata", "name"),
+        args=spec.args,
+        args_at=_ARGS,
+    )
+    return lower_ring(lowering.draft(), ring, lowering)
+
+
+def lower_worker(worker: Worker, document: Positioned, context: LoweringContext) -> LoweringResult:
+    """Return no spec: a `Worker` is part of the Topology of its Root.
+
+    Args:
+        worker: the validated document.
+        document: the document with positions.
+        context: what else the lowering may read.
+    """
+    lowering = KoldunLowering(worker.metadata, document, context, ("version",))
+    if _belongs_to_dllama(lowering):
+        return lowering.result(joined=True)
+    spec, namespace = worker.spec, worker.metadata.namespace
+    root = lowering.find_object(API_VERSION, "Root", spec.root_ref, namespace)
+    if root is None:
+        names = [found.name or "" for found in lowering.find_objects(API_VERSION, "Root", namespace)]
+        where = f" in namespace `{namespace}`" if namespace else ""
+        hint = did_you_mean(spec.root_ref, names) or "add the Root, or write a Dllama"
+        lowering.error("KG0412", f"no Root `{spec.root_ref}`{where}", ("spec", "rootRef"), hint)
+        return lowering.result()
+    _warn_of_cache(lowering)
+    check_options(spec.args, _ARGS, lowering)
+    try:
+        owner = read_block(Root, root.data).spec
+    except ValidationError:
+        return lowering.result(joined=True)
+    check_images(owner.image, spec.image, ("spec", "image"), lowering)
+    if spec.model_ref != owner.model_ref:
+        reason = "the root sends a worker its share of the weights"
+        lowering.without_effect(("spec", "modelRef"), reason, f"write `{owner.model_ref}`, as in the Root")
+    of_root = read_options(owner.args, _ARGS)
+    for name, option in read_options(spec.args, _ARGS).items():
+        if name in {"nthreads", "net-turbo"} and (name not in of_root or of_root[name].value != option.value):
+            message = f"`--{name}` has no effect: all pods of a ring have that of the Root"
+            lowering.warning("KG0405", message, option.path, f"set `--{name}` in the `args` of the Root")
+    return lowering.result(joined=True)
+
+
+def _belongs_to_dllama(lowering: KoldunLowering) -> bool:
+    """Return whether a Dllama of the input makes the resource, with a warning at its label."""
+    name = lowering.metadata.labels.get(_DLLAMA)
+    if not name or lowering.find_object(API_VERSION, "Dllama", name, lowering.metadata.namespace) is None:
+        return False
+    lowering.warning(
+        "KG0405",
+        f"the resource has no effect: it is part of Dllama `{name}`",
+        ("metadata", "labels", _DLLAMA),
+        "delete the resource, or the label for a ring of its own",
+    )
+    return True
+
+
+def _warn_of_cache(lowering: KoldunLowering) -> None:
+    if "cacheSpec" in lowering.block("spec"):
+        reason = "no program in the image reads the variables that the operator makes of it"
+        lowering.without_effect(("spec", "cacheSpec"), reason)
+
+
+def _workers(root: Root, lowering: KoldunLowering) -> list[tuple[Worker, Document]]:
+    """Return the Workers of a Root by slot. Invalid ones are reported at their place, and count."""
+    found = []
+    for document in lowering.find_objects(API_VERSION, "Worker", root.metadata.namespace):
+        try:
+            worker = read_block(Worker, document.data)
+        except ValidationError:
+            continue
+        if worker.spec.root_ref == root.metadata.name:
+            found.append((worker, document))
+    return sorted(found, key=lambda item: item[0].spec.slot)
+
+
+def _check_slots(workers: Sequence[tuple[Worker, Document]], lowering: KoldunLowering) -> None:
+    """Report slots that are taken twice or missing, and a number of workers that makes no ring."""
+    path: Path = ("spec", "slot")
+    for expected, (worker, document) in enumerate(workers):
+        slot = worker.spec.slot
+        if slot != expected:
+            taken = slot < expected
+            message = f"slot {slot} is taken twice" if taken else f"no Worker has slot {expected}"
+            mark = document.mark(path)
+            lowering.report(
+                [Diagnostic("KG0412", message, mark, f"write `slot: {expected}`", path="spec.slot")]
+            )
+            return
+    pods = len(workers) + 1
+    if pods & (pods - 1):
+        lowering.error(
+            "KG0412",
+            f"a Root with {len(workers)} Workers is no ring: the number of its pods, {pods}, must be a power of two",
+            ("metadata", "name"),
+            f"write {(1 << pods.bit_length() - 1) - 1} or {(1 << pods.bit_length()) - 1} Workers",
+        )
