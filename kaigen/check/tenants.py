@@ -1,0 +1,133 @@
+"""Findings for objects of tenants that reach outside their namespaces."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from kaigen.check import codes
+from kaigen.config.tenant_settings import (
+    Tenant,
+    bucket_pattern,
+    glob_pattern,
+    tenant_of_file,
+    tenant_of_namespace,
+)
+from kaigen.diagnostics.problem import Problem
+from kaigen.kubernetes.claim_jobs import created_volume
+from kaigen.kubernetes.manifest import Object, Path, mapping, text, type_of
+from kaigen.kubernetes.pods import pod_templates
+from kaigen.kubernetes.reach import OPTION, PODS, REACHES, URI, Reach, Test, location, values_at
+from kaigen.kubernetes.schemas import is_cluster_scoped
+
+
+def tenant_findings(obj: Object, namespace: str, source: str, tenants: Sequence[Tenant]) -> Iterator[Problem]:
+    """Check what an object reaches outside its namespace against what its tenant is granted.
+
+    The tenant is the one whose folder contains the file, or else the one that owns the namespace. Objects of others
+    are not checked.
+
+    Args:
+        obj: the object.
+        namespace: of the app.
+        source: the file that it comes from, relative to the repository.
+        tenants: of kaigen.yaml.
+    """
+    if not tenants:
+        return
+    tenant = tenant_of_file(source, tenants) or tenant_of_namespace(_place(obj, namespace), tenants)
+    if tenant is not None:
+        yield from violations(obj, namespace, tenant)
+
+
+def violations(obj: Object, namespace: str, tenant: Tenant) -> Iterator[Problem]:
+    """Return what an object reaches and a tenant is not granted."""
+    kind, place = type_of(obj), _place(obj, namespace)
+    if not _matches(kind, glob_pattern(tenant.granted("kinds"))):
+        yield _problem(tenant, f"the kind {kind}", ("kind",), "kinds")
+    if place not in tenant.namespaces and (place or kind == "Namespace"):
+        path: Path = ("metadata", "name" if kind == "Namespace" else "namespace")
+        yield _problem(tenant, f"the namespace {place}", path, "namespaces")
+    for reach in REACHES:
+        for path, value in _values(reach, obj, kind):
+            if (shown := _violated(reach, value, tenant)) is not None:
+                yield _problem(tenant, f"{reach.what} {shown}".strip(), path, reach.grant)
+    created = created_volume(obj)
+    if created is not None:
+        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **created.body}
+        for problem in violations(claim, place, tenant):
+            yield replace(problem, path=created.path)
+
+
+def _place(obj: Object, namespace: str) -> str:
+    """Return the namespace that an object is in, or is for; empty for an object of the cluster."""
+    metadata = mapping(obj.get("metadata"))
+    kind = type_of(obj)
+    if kind == "Namespace":
+        return text(metadata.get("name"))
+    if kind == "PersistentVolume":
+        return text(mapping(mapping(obj.get("spec")).get("claimRef")).get("namespace"))
+    if is_cluster_scoped(str(obj.get("apiVersion")), str(obj.get("kind"))):
+        return ""
+    return text(metadata.get("namespace")) or namespace
+
+
+def _values(reach: Reach, obj: Object, kind: str) -> Iterator[tuple[Path, object]]:
+    if reach.types == (PODS,):
+        starts: list[tuple[object, Path]] = [
+            (template.spec, (*template.path, "spec")) for template in pod_templates(obj)
+        ]
+    else:
+        starts = [(obj, ())] if not reach.types or kind in reach.types else []
+    for start, at in starts:
+        for steps in reach.paths:
+            yield from values_at(start, steps, reach.default, at)
+
+
+def _violated(reach: Reach, value: object, tenant: Tenant) -> str | None:
+    """Return how a message shows a value that a tenant is not granted; None for one that it is."""
+    match reach.test:
+        case Test.GRANTED:
+            pattern = glob_pattern((*tenant.granted(reach.grant), *reach.always))
+            return None if _matches(value, pattern) else f"`{value}`"
+        case Test.MISSING:
+            return f"`{value}`" if isinstance(value, str) else ""
+        case Test.NOT_TRUE:
+            return "" if value is True else None
+        case Test.NO_KEYS:
+            return next((f"`{key}`" for key in mapping(value) if _matches(key, reach.pattern)), None)
+        case Test.NAMESPACE:
+            return None if value in tenant.namespaces else f"`{value}`"
+        case Test.TOLERATION:
+            taint = mapping(value)
+            return "" if taint.get("operator") == "Exists" and not taint.get("key") else None
+        case Test.REFERENCE:
+            target = mapping(value)
+            place = target.get("namespace")
+            shown = f"{place}/{target.get('name')}"
+            own = place is None or place in tenant.namespaces
+            return None if own or _matches(shown, glob_pattern(tenant.granted(reach.grant))) else f"`{shown}`"
+        case Test.BUCKET:
+            pattern = bucket_pattern(tenant.granted(reach.grant))
+            is_bucket = isinstance(value, str) and re.match(URI, value)
+            return f"`{value}`" if is_bucket and not _matches(value, f"{OPTION}({pattern})") else None
+        case Test.LOCATION:
+            bucket = location(mapping(value))
+            pattern = bucket_pattern(tenant.granted(reach.grant))
+            return f"`{bucket}`" if bucket and not _matches(bucket, pattern) else None
+
+
+def _matches(value: object, pattern: str) -> bool:
+    return isinstance(value, str) and re.fullmatch(pattern, value) is not None
+
+
+def _problem(tenant: Tenant, what: str, path: Path, grant: str) -> Problem:
+    hint = (
+        f"remove it, or add it to `tenants.{tenant.name}.{grant}` in kaigen.yaml"
+        if grant
+        else "remove it, or move the spec to a folder of no tenant"
+    )
+    message = f"tenant `{tenant.name}` is not granted {what}"
+    return Problem(codes.TENANT_NOT_GRANTED, message, path, hint)

@@ -1,0 +1,133 @@
+"""The block `tenants` of kaigen.yaml: which folders of specs own which namespaces, and what they reach outside."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from kaigen.config.tenant_settings import Tenant
+from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.kinds.base import RELATIVE_PATH, LabelName, text
+from kaigen.kinds.block import Block
+from kaigen.kubernetes.reach import USUAL_KINDS
+from kaigen.yaml.document import Document
+
+_Glob = Annotated[str, text(r"^[^\s,\[\]]+$", max_length=512)]
+_Folder = Annotated[str, text(RELATIVE_PATH, min_length=1)]
+_Kind = Annotated[str, text(r"^[A-Z*][A-Za-z0-9*]*(\.[a-z0-9.*-]+)?$", max_length=253)]
+_Bucket = Annotated[str, text(r"^(s3|gs)://[^\s,\[\]]+$", max_length=1024)]
+_Reference = Annotated[str, text(r"^[a-z0-9*?.-]+/[a-z0-9*?.-]+$", max_length=317)]
+
+
+class TenantBlock(Block):
+    """A team. Lists may use the wildcards `*` (also over `/`) and `?`; what is in no list is denied."""
+
+    folders: Annotated[
+        list[_Folder], Meta(min_length=1, description="Folders of its specs.", examples=[["specs/team-a"]])
+    ]
+    namespaces: Annotated[
+        list[LabelName],
+        Meta(min_length=1, description="Namespaces that only this tenant uses.", examples=[["team-a"]]),
+    ]
+    kinds: Annotated[
+        list[_Kind] | None,
+        Meta(
+            description="Kinds of the objects that it may have, with their groups. Default: the kinds that kaigen "
+            "creates, and the usual workloads.",
+            examples=[["ConfigMap", "Deployment.apps", "Service"]],
+        ),
+    ] = None
+    buckets: Annotated[
+        list[_Bucket],
+        Meta(description="Buckets and prefixes.", examples=[["s3://acme-models/team-a"]]),
+    ] = field(default_factory=list)
+    drivers: Annotated[
+        list[_Glob], Meta(description="CSI drivers of volumes.", examples=[["s3.csi.aws.com"]])
+    ] = field(default_factory=list)
+    storage_classes: Annotated[
+        list[_Glob],
+        Meta(
+            description="Storage classes of claims. List the cluster's default class too: the API server fills it in.",
+            examples=[["fast-ssd"]],
+        ),
+    ] = field(default_factory=list)
+    priority_classes: Annotated[
+        list[_Glob], Meta(description="Priority classes of pods.", examples=[["team-a-*"]])
+    ] = field(default_factory=list)
+    hosts: Annotated[
+        list[_Glob],
+        Meta(description="Hosts of routes, gateways and DNS records.", examples=[["*.team-a.example.com"]]),
+    ] = field(default_factory=list)
+    images: Annotated[
+        list[_Glob],
+        Meta(
+            description="Images, as objects name them, with their registries. kaigen's own images need no entry.",
+            examples=[["registry.example.com/team-a/*", "docker.io/vllm/*"]],
+        ),
+    ] = field(default_factory=list)
+    references: Annotated[
+        list[_Reference],
+        Meta(
+            description="Objects of other namespaces that routes, gateways and volumes refer to, `NAMESPACE/NAME`.",
+            examples=[["gateways/public", "kube-system/csi-s3-secret"]],
+        ),
+    ] = field(default_factory=list)
+    services: Annotated[
+        list[_Glob],
+        Meta(description="Types of Services besides `ClusterIP`.", examples=[["LoadBalancer"]]),
+    ] = field(default_factory=list)
+    gpus: Annotated[
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="GPUs that all its apps together may request. Default: any number."),
+    ] = None
+
+
+def tenant_settings(blocks: Mapping[str, TenantBlock], images: Mapping[str, str]) -> tuple[Tenant, ...]:
+    """Return the tenants of kaigen.yaml.
+
+    Args:
+        blocks: by name.
+        images: kaigen's own images by name.
+    """
+    return tuple(
+        Tenant(
+            name,
+            tuple(folder.strip("/").removeprefix("./") for folder in block.folders),
+            tuple(block.namespaces),
+            {
+                "kinds": tuple(USUAL_KINDS if block.kinds is None else block.kinds),
+                "buckets": tuple(block.buckets),
+                "drivers": tuple(block.drivers),
+                "storageClasses": tuple(block.storage_classes),
+                "priorityClasses": tuple(block.priority_classes),
+                "hosts": tuple(block.hosts),
+                "images": (*block.images, *sorted(images.values())),
+                "references": tuple(block.references),
+                "services": tuple(block.services),
+            },
+            block.gpus,
+        )
+        for name, block in blocks.items()
+    )
+
+
+def check_tenants(
+    blocks: Mapping[str, TenantBlock], document: Document | None, problems: Diagnostics
+) -> None:
+    """Report folders and namespaces that two tenants have."""
+    seen: dict[tuple[str, str], str] = {}
+    for name, block in blocks.items():
+        for field_name, values in (("folders", block.folders), ("namespaces", block.namespaces)):
+            for index, value in enumerate(values):
+                value = value.strip("/").removeprefix("./")
+                other = seen.setdefault((field_name, value), name)
+                for (kind, taken), owner in seen.items():
+                    inside = value.startswith(f"{taken}/") or taken.startswith(f"{value}/")
+                    if kind == field_name == "folders" and owner != name and inside:
+                        other = owner
+                if other != name:
+                    assert document is not None
+                    message = f"tenant `{other}` has `{value}`, or a folder above or below it, too"
+                    mark = document.mark(("tenants", name, field_name, index))
+                    problems.add(Diagnostic("KG0742", message, mark, "remove it from one of the two tenants"))

@@ -1,0 +1,254 @@
+"""Two tenants, and objects that the specs of one may and may not have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Body = dict[str, Any]
+
+TENANT: Body = {
+    "folders": ["specs/a"],
+    "namespaces": ["team-a"],
+    "images": ["example.com/*"],
+    "hosts": ["*.a.example.com"],
+    "buckets": ["s3://shared/a"],
+    "drivers": ["s3.csi.aws.com", "ru.yandex.s3.csi"],
+    "storageClasses": ["standard"],
+    "priorityClasses": ["a-*"],
+    "references": ["gateways/public"],
+}
+OTHER: Body = {"folders": ["specs/b"], "namespaces": ["team-b"], "images": ["*"]}
+
+
+def _object(api: str, kind: str, /, **fields: object) -> Body:
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": "x"}, **fields}
+
+
+def _at(body: Body, **metadata: object) -> Body:
+    return {**body, "metadata": {**body["metadata"], **metadata}}
+
+
+def _container(**fields: object) -> Body:
+    return {"name": "main", "image": "example.com/main:1", **fields}
+
+
+def pod(**spec: object) -> Body:
+    """Return a Pod that the tenant may have, with changes of its `spec`."""
+    return _object("v1", "Pod", spec={"containers": [_container()], **spec})
+
+
+def _deployment(**spec: object) -> Body:
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": pod(**spec)["spec"]}
+    return _object(
+        "apps/v1", "Deployment", spec={"selector": {"matchLabels": {"app": "x"}}, "template": template}
+    )
+
+
+def _stateful(storage: str) -> Body:
+    body = _deployment()
+    template = {"metadata": {"name": "data"}, "spec": _claim(storage)["spec"]}
+    return {**body, "kind": "StatefulSet", "spec": {**body["spec"], "volumeClaimTemplates": [template]}}
+
+
+def _group(storage: str) -> Body:
+    template = {"metadata": {"name": "data"}, "spec": _claim(storage)["spec"]}
+    spec = {"workerTemplate": {"spec": pod()["spec"]}, "volumeClaimTemplates": [template]}
+    return _object("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec={"leaderWorkerTemplate": spec})
+
+
+def _claim(storage: str | None) -> Body:
+    spec: Body = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    if storage is not None:
+        spec["storageClassName"] = storage
+    return _object("v1", "PersistentVolumeClaim", spec=spec)
+
+
+def _volume(spec: Body | None = None, **csi: object) -> Body:
+    return _object(
+        "v1",
+        "PersistentVolume",
+        spec={
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadOnlyMany"],
+            "claimRef": {"namespace": "team-a", "name": "c"},
+            **({"csi": {"driver": "ru.yandex.s3.csi", "volumeHandle": "shared/a", **csi}}),
+            **(spec or {}),
+        },
+    )
+
+
+def _route(**spec: object) -> Body:
+    return _object(
+        "gateway.networking.k8s.io/v1", "HTTPRoute", spec={"hostnames": ["x.a.example.com"], **spec}
+    )
+
+
+def _gateway(**listener: object) -> Body:
+    known = {"name": "web", "port": 80, "protocol": "HTTP", "hostname": "x.a.example.com", **listener}
+    listed = {key: value for key, value in known.items() if value is not None}
+    return _object(
+        "gateway.networking.k8s.io/v1", "Gateway", spec={"gatewayClassName": "x", "listeners": [listed]}
+    )
+
+
+def ingress(host: str | None = "x.a.example.com", **spec: object) -> Body:
+    """Return an Ingress of a host; None for any."""
+    backend = {"service": {"name": "x", "port": {"number": 80}}}
+    rule: Body = {"http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}
+    if host is not None:
+        rule["host"] = host
+    return _object("networking.k8s.io/v1", "Ingress", spec={"rules": [rule], **spec})
+
+
+def _service(**spec: object) -> Body:
+    return _object("v1", "Service", spec={"ports": [{"port": 80}], "selector": {"app": "x"}, **spec})
+
+
+def _monitor(**namespaces: object) -> Body:
+    spec = {"selector": {}, "podMetricsEndpoints": [{"port": "web"}], "namespaceSelector": namespaces}
+    return _object("monitoring.coreos.com/v1", "PodMonitor", spec=spec)
+
+
+def _scaler(kind: str) -> Body:
+    trigger = {
+        "type": "prometheus",
+        "metadata": {"query": "x", "threshold": "1", "serverAddress": "http://p:9090"},
+        "authenticationRef": {"name": "x", "kind": kind},
+    }
+    spec = {"scaleTargetRef": {"name": "x"}, "triggers": [trigger]}
+    return _object("keda.sh/v1alpha1", "ScaledObject", spec=spec)
+
+
+def _role(kind: str) -> Body:
+    return _object("rbac.authorization.k8s.io/v1", kind, rules=[])
+
+
+def _with_volume(**source: object) -> Body:
+    return pod(volumes=[{"name": "v", **source}])
+
+
+def _ephemeral(storage: str) -> Body:
+    return _with_volume(ephemeral={"volumeClaimTemplate": {"spec": _claim(storage)["spec"]}})
+
+
+def _secret_of(namespace: str) -> Body:
+    certificate = {"certificateRefs": [{"name": "c", "namespace": namespace}]}
+    return _gateway(port=443, protocol="HTTPS", tls=certificate)
+
+
+_MOUNTPOINT: Body = {"driver": "s3.csi.aws.com", "volumeAttributes": {"bucketName": "shared"}}
+_SNIPPET = {"nginx.ingress.kubernetes.io/configuration-snippet": "x"}
+_DNS = "external-dns.alpha.kubernetes.io/hostname"
+
+DENIED: dict[str, tuple[Body, str]] = {
+    "kind: a quota": (_object("v1", "ResourceQuota", spec={}), "the kind ResourceQuota"),
+    "kind: a cluster role": (_role("ClusterRole"), "the kind ClusterRole"),
+    "kind: a namespace": (
+        _at(_object("v1", "Namespace"), name="team-c"),
+        "the kind Namespace",
+    ),
+    "namespace": (_at(pod(), namespace="team-b"), "the namespace team-b"),
+    "namespace of a volume": (
+        _volume({"claimRef": {"namespace": "team-b", "name": "c"}}),
+        "the namespace team-b",
+    ),
+    "image": (pod(containers=[_container(image="docker.io/x/y:1")]), "the image `docker.io/x/y:1`"),
+    "image of a Deployment": (_deployment(containers=[_container(image="x:1")]), "the image `x:1`"),
+    "image of an init container": (
+        pod(initContainers=[_container(name="i", image="x:1")]),
+        "the image `x:1`",
+    ),
+    "image as a volume": (_with_volume(image={"reference": "x:1"}), "the image `x:1`"),
+    "bucket in an argument": (
+        pod(containers=[_container(args=["--to=s3://shared/ab"])]),
+        "the bucket `--to=s3://shared/ab`",
+    ),
+    "bucket in a variable": (
+        pod(containers=[_container(env=[{"name": "A", "value": "gs://other"}])]),
+        "the bucket `gs://other`",
+    ),
+    "priority class": (
+        _deployment(priorityClassName="system-node-critical"),
+        "the priority class `system-node-critical`",
+    ),
+    "node": (pod(nodeName="control-plane"), "a node by its name `control-plane`"),
+    "tolerations": (pod(tolerations=[{"operator": "Exists"}]), "a toleration of all taints"),
+    "host network": (pod(hostNetwork=True), "a namespace of the node"),
+    "privileged": (
+        pod(containers=[_container(securityContext={"privileged": True})]),
+        "a privileged container",
+    ),
+    "driver in a pod": (_with_volume(csi={"driver": "nfs.csi.k8s.io"}), "the driver `nfs.csi.k8s.io`"),
+    "host path": (_with_volume(hostPath={"path": "/"}), "a volume of type `hostPath`"),
+    "class of an ephemeral volume": (_ephemeral("gp3"), "the storage class `gp3`"),
+    "class of a claim": (_claim("gp3"), "the storage class `gp3`"),
+    "class of a StatefulSet": (_stateful("gp3"), "the storage class `gp3`"),
+    "class of a LeaderWorkerSet": (_group("gp3"), "the storage class `gp3`"),
+    "volume for any claim": (_volume({"claimRef": None}), "a volume for a claim in namespace"),
+    "driver of a volume": (_volume(driver="nfs.csi.k8s.io"), "the driver `nfs.csi.k8s.io`"),
+    "Secret of a volume": (
+        _volume(nodePublishSecretRef={"name": "vault", "namespace": "team-b"}),
+        "the Secret `team-b/vault`",
+    ),
+    "bucket of a volume": (_volume(volumeHandle="shared/b"), "the bucket `s3://shared/b/`"),
+    "bucket without its prefix": (_volume(**_MOUNTPOINT), "the bucket `s3://shared/`"),
+    "prefix twice": (
+        _volume({"mountOptions": ["prefix a/", "prefix b/"]}, **_MOUNTPOINT),
+        "the bucket `s3://shared/a/ b/`",
+    ),
+    "host": (ingress("b.example.com"), "the host `b.example.com`"),
+    "any host": (ingress(None), "the host `*`"),
+    "host of a certificate": (ingress(tls=[{"hosts": ["b.example.com"]}]), "the host `b.example.com`"),
+    "default backend": (
+        ingress(defaultBackend={"service": {"name": "x", "port": {"number": 80}}}),
+        "all hosts by a default backend",
+    ),
+    "snippet": (_at(ingress(), annotations=_SNIPPET), "nginx.ingress.kubernetes.io/configuration-snippet"),
+    "DNS record": (
+        _at(_service(), annotations={_DNS: "b.example.com,x.a.example.com"}),
+        "the host `b.example.com,x.a.example.com`",
+    ),
+    "host of a route": (_route(hostnames=["b.example.com"]), "the host `b.example.com`"),
+    "any host of a route": (_route(hostnames=[]), "the host `*`"),
+    "Gateway of another namespace": (
+        _route(parentRefs=[{"name": "g", "namespace": "team-b"}]),
+        "the reference `team-b/g`",
+    ),
+    "backend of another namespace": (
+        _route(rules=[{"backendRefs": [{"name": "s", "namespace": "team-b", "port": 80}]}]),
+        "the reference `team-b/s`",
+    ),
+    "any host of a Gateway": (_gateway(hostname=None), "the host `*`"),
+    "certificate of another namespace": (_secret_of("team-b"), "the Secret `team-b/c`"),
+    "type of a Service": (_service(type="LoadBalancer"), "a Service of type `LoadBalancer`"),
+    "address": (_service(externalIPs=["192.0.2.1"]), "external addresses"),
+    "monitor of everything": (_monitor(any=True), "Pods of every namespace"),
+    "monitor of another namespace": (_monitor(matchNames=["team-b"]), "Pods of namespace `team-b`"),
+    "authentication of the cluster": (
+        _scaler("ClusterTriggerAuthentication"),
+        "authentication of kind `ClusterTriggerAuthentication`",
+    ),
+}
+"""Objects with what the finding names, by what is wrong with them."""
+
+ALLOWED: dict[str, Body] = {
+    "pod": pod(tolerations=[{"key": "gpu", "operator": "Exists"}]),
+    "Deployment": _deployment(),
+    "StatefulSet": _stateful("standard"),
+    "bucket in an argument": pod(containers=[_container(args=["--to=s3://shared/a/x", "s3"])]),
+    "claim": _claim("standard"),
+    "claim of the default class": _claim(None),
+    "claim without a class": _claim(""),
+    "volume": _volume(),
+    "volume with its prefix": _volume({"mountOptions": ["prefix a/"]}, **_MOUNTPOINT),
+    "Ingress": ingress(),
+    "DNS record": _at(_service(), annotations={_DNS: "x.a.example.com"}),
+    "route": _route(parentRefs=[{"name": "public", "namespace": "gateways"}]),
+    "Gateway": _secret_of("team-a"),
+    "Service": _service(),
+    "monitor": _monitor(matchNames=["team-a"]),
+    "scaler": _scaler("TriggerAuthentication"),
+    "Role": _role("Role"),
+    "ConfigMap": _object("v1", "ConfigMap", data={"a": "b"}),
+}
+"""Objects that the tenant may have."""

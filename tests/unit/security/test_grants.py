@@ -1,0 +1,128 @@
+"""What a spec reaches outside its own namespace is an error, unless kaigen.yaml allows it."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from tests.unit.security.hostile import CONFIG, JOB, Repository
+
+MODEL = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Model
+metadata: {name: qwen}
+spec:
+  source:
+    huggingFace: {repo: Qwen/Qwen2.5-0.5B-Instruct, revision: 7ae557604adf67be50417f59c2c2f167def9a775}
+  store:
+    bucket:
+      uri: s3://team-a/qwen
+      endpoint: https://minio.example.com
+      credentials: {secret: {name: keys}}
+      mount: MOUNT
+"""
+STOLEN = "{secret: {name: vault, namespace: team-b}}"
+NFS = "{driverName: nfs.csi.k8s.io, attributes: {server: 10.0.0.1, share: /}}"
+
+
+@pytest.mark.parametrize(
+    ("mount", "what"),
+    [
+        (STOLEN, "team-b/vault"),
+        (NFS, "nfs.csi.k8s.io"),
+        ("{attributes: {options: '--uid=0'}}", "options"),
+        ("{options: ['-o allow_root']}", "-o allow_root"),
+    ],
+)
+def test_what_a_driver_reaches_must_be_allowed(repository: Repository, mount: str, what: str) -> None:
+    repository.write({"specs/qwen.yaml": MODEL.replace("MOUNT", mount)})
+    done = repository.kaigen("validate")
+    assert (done.code, "KG0581" in done.err, what in done.err) == (2, True, True), done.text
+    granted = {
+        "drivers": ["nfs.csi.k8s.io"],
+        "secrets": ["team-b/vault", "kube-system/*"],
+        "attributes": ["*"],
+        "options": ["*"],
+    }
+    repository.write({"kaigen.yaml": CONFIG + yaml.safe_dump({"allow": {"volumes": [granted]}})})
+    assert repository.kaigen("validate").code == 0
+
+
+@pytest.mark.parametrize(
+    ("grant", "code"),
+    [
+        ({"uris": ["s3://team-a/*"]}, 0),
+        ({"uris": ["s3://team-b/*"]}, 2),
+        ({"namespaces": ["team-a"]}, 2),
+        ({"namespaces": ["ml"], "uris": ["s3://*"]}, 0),
+    ],
+)
+def test_buckets_are_limited_by_namespace_and_prefix(
+    repository: Repository, grant: dict[str, list[str]], code: int
+) -> None:
+    entry = {"secrets": ["kube-system/csi-s3-secret"], **grant}
+    repository.write(
+        {
+            "kaigen.yaml": CONFIG + yaml.safe_dump({"allow": {"volumes": [entry]}}),
+            "specs/qwen.yaml": MODEL.replace("MOUNT", "{}"),
+        }
+    )
+    assert repository.kaigen("validate").code == code
+
+
+def test_listing_buckets_withdraws_the_shared_secret(repository: Repository) -> None:
+    entry = {"uris": ["s3://team-a/*"]}
+    repository.write(
+        {
+            "kaigen.yaml": CONFIG + yaml.safe_dump({"allow": {"volumes": [entry]}}),
+            "specs/qwen.yaml": MODEL.replace("MOUNT", "{}"),
+        }
+    )
+    done = repository.kaigen("validate")
+    assert (done.code, "kube-system/csi-s3-secret" in done.err) == (2, True), done.text
+
+
+@pytest.mark.parametrize(
+    "namespace", ["kube-system", "kube-public", "argocd", "flux-system", "openshift-config"]
+)
+def test_a_system_namespace_must_be_allowed(repository: Repository, namespace: str) -> None:
+    tenancy = "gitops: {repository: https://git.example.com/a.git, argocd: {}, tenancy: {}}\n"
+    spec = JOB.replace("{name: evaluate}", f"{{name: evaluate, namespace: {namespace}}}")
+    repository.write({"kaigen.yaml": CONFIG + tenancy, "specs/evaluate.yaml": spec})
+    done = repository.kaigen("render")
+    assert (done.code, "KG0580" in done.err) == (2, True), done.text
+    assert not (repository.folder / "rendered").exists()
+    repository.write({"kaigen.yaml": CONFIG + tenancy + f"allow: {{namespaces: [{namespace}]}}\n"})
+    assert repository.kaigen("render").code == 0
+
+
+@pytest.mark.parametrize("namespace", ["kube-system", "ml"])
+@pytest.mark.parametrize("kind", ["ConfigMap", "Namespace"])
+def test_plain_objects_are_no_way_around(repository: Repository, namespace: str, kind: str) -> None:
+    metadata = {"name": namespace} if kind == "Namespace" else {"name": "c", "namespace": namespace}
+    body = {"apiVersion": "v1", "kind": kind, "metadata": metadata}
+    repository.write({"kaigen.yaml": CONFIG + "passthrough: true\n", "specs/c.yaml": yaml.safe_dump(body)})
+    assert repository.kaigen("validate").code == (2 if namespace == "kube-system" else 0)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"hostPath": {"path": "/"}},
+        {"local": {"path": "/etc"}},
+        {"csi": {"driver": "nfs.csi.k8s.io", "volumeHandle": "x"}},
+        {
+            "csi": {
+                "driver": "ru.yandex.s3.csi",
+                "volumeHandle": "x",
+                "nodePublishSecretRef": {"name": "vault", "namespace": "team-b"},
+            }
+        },
+    ],
+)
+def test_plain_volumes_are_no_way_around(repository: Repository, source: dict[str, object]) -> None:
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadOnlyMany"], **source}
+    body = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": spec}
+    repository.write({"kaigen.yaml": CONFIG + "passthrough: true\n", "specs/v.yaml": yaml.safe_dump(body)})
+    done = repository.kaigen("validate")
+    assert (done.code, "KG0581" in done.err) == (2, True), done.text

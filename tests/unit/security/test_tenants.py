@@ -1,0 +1,129 @@
+"""A folder of specs reaches only the namespaces of its tenant, and what kaigen.yaml grants this tenant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kaigen.config.load import load_config
+from kaigen.pipeline.run import start_run
+from tests.tenants import ALLOWED, DENIED, OTHER, TENANT, ingress
+from tests.unit.security.hostile import CONFIG, JOB, Repository
+
+
+def config(**changes: object) -> str:
+    tenants = {"tenants": {"a": {**TENANT, **changes}, "b": OTHER}}
+    return (
+        CONFIG.replace("namespace: ml", "namespace: team-a") + "passthrough: true\n" + yaml.safe_dump(tenants)
+    )
+
+
+@pytest.fixture
+def team(repository: Repository) -> Repository:
+    """A repository with two tenants and no spec."""
+    (repository.folder / "specs/evaluate.yaml").unlink()
+    repository.write({"kaigen.yaml": config()})
+    return repository
+
+
+def file_name(case: str) -> str:
+    return "specs/a/" + case.lower().replace(" ", "-").replace(":", "") + ".yaml"
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What kaigen reports of each file of denied objects."""
+    root = tmp_path_factory.mktemp("tenants")
+    (root / "specs/a").mkdir(parents=True)
+    (root / "kaigen.yaml").write_text(config(), encoding="utf-8")
+    for case, (body, _) in DENIED.items():
+        (root / file_name(case)).write_text(yaml.safe_dump(body), encoding="utf-8")
+    reports: dict[str, str] = {}
+    for each in start_run((), load_config(root)).diagnostics:
+        if each.code == "KG0582" and each.mark is not None:
+            path = Path(each.mark.file).relative_to(root).as_posix()
+            reports[path] = reports.get(path, "") + each.message
+    return reports
+
+
+@pytest.mark.parametrize("case", DENIED)
+def test_what_a_tenant_reaches_must_be_granted(found: dict[str, str], case: str) -> None:
+    assert DENIED[case][1] in found[file_name(case)]
+
+
+def test_what_is_granted_is_allowed(team: Repository) -> None:
+    team.write({file_name(case): yaml.safe_dump(body) for case, body in ALLOWED.items()})
+    done = team.kaigen("validate")
+    assert "KG0582" not in done.err, done.text
+
+
+def test_all_findings_of_a_spec_are_reported_at_its_lines(team: Repository) -> None:
+    spec = JOB.replace("example.com", "example.org") + "  placement: {priorityClassName: gold}\n"
+    team.write({"specs/a/evaluate.yaml": spec})
+    done = team.kaigen("validate")
+    assert done.code == 2, done.text
+    for place, grant in (("5:10", "images"), ("8:34", "priorityClasses")):
+        assert f"specs/a/evaluate.yaml:{place}: error[KG0582]" in done.err, done.text
+        assert f"`tenants.a.{grant}`" in done.err, done.text
+
+
+def test_namespaces_of_a_tenant_are_checked_in_every_folder(team: Repository) -> None:
+    team.write({"specs/evaluate.yaml": JOB.replace("example.com", "example.org")})
+    done = team.kaigen("validate")
+    assert (done.code, "KG0582" in done.err) == (2, True), done.text
+    team.write({"specs/evaluate.yaml": JOB.replace("evaluate}", "evaluate, namespace: free}")})
+    assert "KG0582" not in team.kaigen("validate").err
+
+
+def test_two_tenants_cannot_share_a_namespace_or_a_folder(team: Repository) -> None:
+    team.write({"kaigen.yaml": config(namespaces=["team-b"], folders=["specs"])})
+    done = team.kaigen("validate")
+    assert (done.code, done.err.count("KG0742")) == (2, 2), done.text
+
+
+@pytest.mark.parametrize("granted", [False, True])
+def test_one_host_in_two_namespaces_is_reported(team: Repository, granted: bool) -> None:
+    hosts = {"hosts": ["x.example.com"]} if granted else {"hosts": ["*"]}
+    two = {"tenants": {"a": {**TENANT, **hosts}, "b": {**OTHER, **hosts}}}
+    plain = CONFIG + "passthrough: true\n"
+    team.write({"kaigen.yaml": plain + (yaml.safe_dump(two) if granted else "")})
+    for place in ("team-a", "team-b"):
+        body = ingress("x.example.com")
+        body["metadata"] = {"name": "i", "namespace": place}
+        team.write({f"specs/{place}.yaml": yaml.safe_dump(body)})
+    done = team.kaigen("validate")
+    assert ("KG0384" in done.err, done.code) == (not granted, 0), done.text
+
+
+def test_gpus_of_all_apps_of_a_tenant_are_counted(team: Repository) -> None:
+    team.write({"kaigen.yaml": config(gpus=3)})
+    for name in ("x", "y"):
+        spec = JOB.replace("evaluate}", f"{name}}}").replace("cpu: 1", "cpu: 1, gpus: 2, gpuType: L4")
+        team.write({f"specs/a/{name}.yaml": spec})
+    done = team.kaigen("validate")
+    assert (done.code, "request 4 GPUs, and it has 3" in done.err) == (2, True), done.text
+    team.write({"kaigen.yaml": config(gpus=4)})
+    assert team.kaigen("validate").code == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"hosts": ["*.a.example.com", "*"]}, "hosts * as tenant a"),
+        ({"gpus": 8}, "8 GPUs as tenant a"),
+        ({"namespaces": ["team-a", "c"]}, "namespaces c as tenant a"),
+        ({"folders": ["specs/c"]}, "everything in folder specs/a"),
+        ({"images": []}, ""),
+    ],
+)
+def test_diff_shows_wider_grants_as_dangers(team: Repository, change: dict[str, Any], what: str) -> None:
+    team.write({"kaigen.yaml": config(gpus=4), "specs/b/x.yaml": JOB.replace("e}", "e, namespace: team-b}")})
+    assert team.kaigen("render").code == 0
+    team.commit()
+    team.write({"kaigen.yaml": config(**{"gpus": 4, **change})})
+    done = team.kaigen("diff", "--base", "HEAD")
+    assert what in done.out, done.text
+    assert ("danger" in done.out) is bool(what), done.text
