@@ -1,0 +1,32 @@
+"""Names of images in a mirror."""
+
+from __future__ import annotations
+
+from kaigen.config.block_settings import ImageMirror
+from kaigen.kubernetes.image_names import parse_image
+
+
+def mirrored(reference: str, mirror: ImageMirror) -> str:
+    """Return where an image is pulled from: by the rule with the longest prefix, else from the mirror.
+
+    Tag and digest stay. An image that is at the target of a rule or of the mirror already stays as it is.
+    """
+    image = parse_image(reference)
+    name = f"{image.registry}/{image.repository}"
+    targets = [rule.to for rule in mirror.rules]
+    targets += [mirror.mirror.partition("{")[0]] if mirror.mirror else []
+    if any(_has_prefix(name, target) for target in targets if target):
+        return reference
+    fitting = [rule for rule in mirror.rules if _has_prefix(name, rule.prefix)]
+    if fitting:
+        rule = max(fitting, key=lambda rule: len(rule.prefix))
+        rest = name[len(rule.prefix) :].lstrip("/")
+        return f"{rule.to.rstrip('/')}/{rest}{image.version}" if rest else f"{rule.to}{image.version}"
+    if not mirror.mirror:
+        return reference
+    return f"{mirror.mirror.replace('{host}', image.registry)}/{image.repository}{image.version}"
+
+
+def _has_prefix(name: str, prefix: str) -> bool:
+    """Return whether a name is below a prefix, which ends at a slash or with a whole part of the name."""
+    return name == prefix or name.startswith(prefix if prefix.endswith("/") else f"{prefix}/")

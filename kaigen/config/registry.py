@@ -1,0 +1,79 @@
+"""The field `registry` of kaigen.yaml: where images are pulled from."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from kaigen.config.block_settings import ImageMirror, ImageRule
+from kaigen.kinds.base import check_text, listable_text, text
+from kaigen.kinds.block import Block
+
+REGISTRY = r"^[a-z0-9][a-z0-9.:/_-]*[a-z0-9]$"
+_PREFIX = r"^[a-z0-9][a-z0-9.:/_-]*$"
+_MIRROR = r"^[a-z0-9]([a-z0-9.:/_-]|\{host\})*([a-z0-9]|\{host\})$"
+
+
+class Rule(Block):
+    """Where images with a prefix are pulled from."""
+
+    from_: Annotated[
+        str,
+        text(
+            _PREFIX,
+            max_length=253,
+            description="Start of the image's name: a registry, or a part of a name before a slash.",
+            examples=["docker.io/vllm", "quay.io"],
+        ),
+    ] = field(name="from")
+    to: Annotated[
+        str,
+        text(
+            _PREFIX,
+            max_length=253,
+            description="What replaces it.",
+            examples=["registry.example.com/dockerhub/vllm"],
+        ),
+    ]
+
+
+class RegistryBlock(Block):
+    """A mirror for all images."""
+
+    mirror: Annotated[
+        Annotated[str, text(_MIRROR, max_length=253)] | None,
+        Meta(
+            description="What replaces the registry in the name of every image; `{host}` is the registry.",
+            examples=["registry.example.com", "registry.example.com/{host}"],
+        ),
+    ] = None
+    rules: Annotated[
+        list[Rule],
+        Meta(description="Other replacements by the start of the name; the longest match applies."),
+    ] = field(default_factory=list)
+
+
+RegistryText = Annotated[str, listable_text(REGISTRY)]
+
+
+def check_registry(value: object) -> None:
+    """Check a registry that is a text.
+
+    Raises:
+        ValueError: it is not a registry.
+    """
+    check_text(REGISTRY, value)
+
+
+def own_registry(layers: Sequence[str | RegistryBlock | None]) -> str:
+    """Return the mirror of kaigen's own images, of the last layer that has a registry; empty for none."""
+    last = next((layer for layer in reversed(layers) if layer is not None), None)
+    return last if isinstance(last, str) else ""
+
+
+def image_mirror(layers: Sequence[str | RegistryBlock | None]) -> ImageMirror | None:
+    """Return the mirror of all images, of the last layer that has a registry; None for none."""
+    last = next((layer for layer in reversed(layers) if layer is not None), None)
+    if not isinstance(last, RegistryBlock):
+        return None
+    return ImageMirror(last.mirror or "", tuple(ImageRule(rule.from_, rule.to) for rule in last.rules))

@@ -1,0 +1,1 @@
+"""What a cluster must have before an environment is deployed to it."""
