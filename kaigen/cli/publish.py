@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +16,10 @@ from kaigen.publish.branch import PublishOptions
 from kaigen.publish.plan import Requested, destination, make_plan
 from kaigen.publish.results import BranchResult
 from kaigen.publish.source import is_checked_out
+from kaigen.system.lazy_import import lazy_imports
+
+with lazy_imports():
+    from kaigen.signing import keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +67,13 @@ MOST_APPS = 20
 @click.option("--plain-http", is_flag=True, help="Connect to remote registries without TLS.")
 @click.option("-m", "--message", default="", metavar="TEXT", help="Commit message, without trailers.")
 @click.option("--sign/--no-sign", default=None, help="Sign the commit. Default: Git's commit.gpgSign.")
+@click.option(
+    "--sign-key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    envvar="KAIGEN_SIGN_KEY",
+    metavar="FILE",
+    help="Sign charts and manifests with this private key. Default: KAIGEN_SIGN_KEY.",
+)
 @click.option("--allow-dirty", is_flag=True, help="Allow uncommitted changes.")
 @click.option(
     "--allow-older",
@@ -84,6 +96,7 @@ def command(
     plain_http: bool,
     message: str,
     sign: bool | None,
+    sign_key: Path | None,
     allow_dirty: bool,
     allow_older: bool,
     dry_run: bool,
@@ -110,6 +123,7 @@ def command(
     settings = base.publish or PublishSettings()
     requested = Requested(remote, branch, path, charts, manifests, version_suffix, plain_http)
     where = destination(settings, requested)
+    key = keys.read_private_key(sign_key) if sign_key else None
     names = list(dict.fromkeys(environments)) or sorted(base.environments) or [""]
     configs: list[Config] = [read_config(name) for name in names]
     plan = make_plan(configs, where, allow_dirty=allow_dirty)
@@ -124,7 +138,7 @@ def command(
     )
     done: list[BranchResult | ArtifactResult] = []
     try:
-        for result in plan.publish(options):
+        for result in plan.publish(options, key=key):
             done.append(result)
             if output == "text":
                 _print_result(console, plan, result)

@@ -8,24 +8,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from kaigen.diagnostics.errors import InputError, SystemFailure
+from kaigen.diagnostics.errors import InputError
 from kaigen.git.remote import Git
-from kaigen.publish.attestation import STATEMENT, encode, provenance
+from kaigen.publish.attachments import attach, descriptor, parse_manifest
+from kaigen.publish.attestation import STATEMENT, provenance
 from kaigen.publish.reference import Reference
-from kaigen.publish.registry import INDEX, MANIFEST, Registry, digest_of
+from kaigen.publish.registry import MANIFEST, Registry, digest_of
 from kaigen.publish.results import ArtifactResult, Status
 from kaigen.publish.sbom import BOM, bill_of_images
+from kaigen.publish.signature import sign_manifest
 from kaigen.publish.source import Source, require_newer
+from kaigen.signing.bundle import BUNDLE
+from kaigen.signing.canonical import encode
+
+if TYPE_CHECKING:
+    from kaigen.signing.keys import PrivateKey
 
 HELM_CONFIG = "application/vnd.cncf.helm.config.v1+json"
 HELM_CONTENT = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 FLUX_CONFIG = "application/vnd.cncf.flux.config.v1+json"
 FLUX_CONTENT = "application/vnd.cncf.flux.content.v1.tar+gzip"
-EMPTY = "application/vnd.oci.empty.v1+json"
 REVISION = "org.opencontainers.image.revision"
 
 
@@ -69,11 +75,6 @@ class Artifact(Struct, frozen=True):
         )
 
 
-def descriptor(media_type: str, content: bytes) -> dict[str, Any]:
-    """Return an OCI content descriptor."""
-    return {"mediaType": media_type, "digest": digest_of(content), "size": len(content)}
-
-
 def push_artifact(
     git: Git,
     source: Source,
@@ -82,6 +83,7 @@ def push_artifact(
     plain_http: bool = False,
     allow_older: bool = False,
     dry_run: bool = False,
+    key: PrivateKey | None = None,
 ) -> ArtifactResult:
     """Push an artifact unless the registry has it.
 
@@ -92,6 +94,7 @@ def push_artifact(
         plain_http: use HTTP without TLS also for a registry on another machine.
         allow_older: replace manifests even if they come from a commit that this source does not contain.
         dry_run: only report what would be done.
+        key: signs the artifact, also one that the registry has without a signature of this key.
 
     Raises:
         InputError: KG0908, the registry has this version with different content.
@@ -102,32 +105,35 @@ def push_artifact(
     manifest = artifact.manifest()
     current = registry.manifest(artifact.reference.tag)
     if current is not None:
-        old = _parse_manifest(current, artifact.reference)
+        old = parse_manifest(current, artifact.reference)
         if _content_digests(old) == _content_digests(json.loads(manifest)):
-            return _result(artifact, digest_of(current), "unchanged")
+            if key is not None and not dry_run:
+                sign_manifest(registry, current, key)
+            return _result(artifact, digest_of(current), "unchanged", key)
         if artifact.immutable:
             raise _version_exists(artifact)
         if not allow_older:
             _require_newer(git, source, old, artifact.reference)
     digest = digest_of(manifest)
     if dry_run:
-        return _result(artifact, digest, "planned")
+        return _result(artifact, digest, "planned", key)
     registry.push_blob(artifact.config[1])
     registry.push_blob(artifact.layer[1])
     statement = provenance(source, str(artifact.reference), digest, artifact.parameters, artifact.materials)
     bom = bill_of_images(artifact.name, artifact.version, digest, artifact.images)
     subject = {"mediaType": MANIFEST, "digest": digest, "size": len(manifest)}
-    _attach(registry, subject, ((STATEMENT, statement), (BOM, bom)))
+    attach(registry, subject, ((STATEMENT, statement), (BOM, bom)))
+    if key is not None:
+        sign_manifest(registry, manifest, key)
     if not artifact.immutable:
         registry.push_manifest(source.commit[:12], manifest, MANIFEST)
     registry.push_manifest(artifact.reference.tag, manifest, MANIFEST)
-    return _result(artifact, digest, "published")
+    return _result(artifact, digest, "published", key)
 
 
-def _result(artifact: Artifact, digest: str, status: Status) -> ArtifactResult:
-    return ArtifactResult(
-        artifact.name, artifact.version, str(artifact.reference), digest, status, (STATEMENT, BOM)
-    )
+def _result(artifact: Artifact, digest: str, status: Status, key: PrivateKey | None) -> ArtifactResult:
+    attached = (STATEMENT, BOM, BUNDLE) if key is not None else (STATEMENT, BOM)
+    return ArtifactResult(artifact.name, artifact.version, str(artifact.reference), digest, status, attached)
 
 
 def _version_exists(artifact: Artifact) -> InputError:
@@ -137,16 +143,6 @@ def _version_exists(artifact: Artifact) -> InputError:
         f"{artifact.reference} already has version {artifact.version} of chart {artifact.name}, with different content",
         hint=hint,
     )
-
-
-def _parse_manifest(content: bytes, reference: Reference) -> dict[str, Any]:
-    try:
-        data = json.loads(content)
-    except ValueError:
-        data = None
-    if not isinstance(data, dict):
-        raise SystemFailure(f"the registry returned an invalid manifest for {reference}")
-    return data
 
 
 def _content_digests(manifest: Mapping[str, Any]) -> list[str]:
@@ -162,41 +158,3 @@ def _require_newer(git: Git, source: Source, old: Mapping[str, Any], reference: 
     if commit and all(char in "0123456789abcdef" for char in commit):
         origin = str(annotations.get("org.opencontainers.image.source", ""))
         require_newer(git, source, commit, origin, str(reference))
-
-
-def _attach(registry: Registry, subject: Mapping[str, Any], parts: Sequence[tuple[str, bytes]]) -> None:
-    """Push attachments that refer to a manifest, before the manifest itself is pushed."""
-    registry.push_blob(b"{}")
-    unlisted: list[dict[str, Any]] = []
-    for media_type, content in parts:
-        registry.push_blob(content)
-        manifest = encode(
-            {
-                "schemaVersion": 2,
-                "mediaType": MANIFEST,
-                "artifactType": media_type,
-                "config": descriptor(EMPTY, b"{}"),
-                "layers": [descriptor(media_type, content)],
-                "subject": dict(subject),
-            }
-        )
-        if not registry.push_manifest(digest_of(manifest), manifest, MANIFEST):
-            unlisted.append({**descriptor(MANIFEST, manifest), "artifactType": media_type})
-    if unlisted:
-        _list_referrers(registry, str(subject["digest"]), unlisted)
-
-
-def _list_referrers(registry: Registry, digest: str, referrers: Sequence[Mapping[str, Any]]) -> None:
-    """List referrers under a tag, the specification's fallback for a registry without the referrers API."""
-    tag = digest.replace(":", "-")
-    current = registry.manifest(tag)
-    old = _parse_manifest(current, registry.reference).get("manifests") if current is not None else []
-    entries = {
-        str(item["digest"]): dict(item)
-        for item in [*(old if isinstance(old, list) else []), *referrers]
-        if isinstance(item, dict) and "digest" in item
-    }
-    index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [entries[key] for key in sorted(entries)]}
-    content = encode(index)
-    if content != current:
-        registry.push_manifest(tag, content, INDEX)

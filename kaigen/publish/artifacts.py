@@ -12,9 +12,9 @@ from kaigen.diagnostics.errors import InputError
 from kaigen.kubernetes.pod_images import images_of
 from kaigen.publish.archive import tgz
 from kaigen.publish.artifact import FLUX_CONFIG, FLUX_CONTENT, HELM_CONFIG, HELM_CONTENT, REVISION, Artifact
-from kaigen.publish.attestation import encode
 from kaigen.publish.reference import Reference, parse_reference
 from kaigen.publish.source import Source
+from kaigen.signing.canonical import encode
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config

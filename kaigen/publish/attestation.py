@@ -5,12 +5,12 @@ Formats: in-toto Statement v1 (github.com/in-toto/attestation), SLSA Provenance 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from kaigen import __version__
 from kaigen.publish.source import Source
+from kaigen.signing.canonical import encode
 
 STATEMENT = "application/vnd.in-toto+json"
 BUILD_TYPE = "https://kaigen.dev/publish/v1"
@@ -51,8 +51,3 @@ def provenance(
         },
     }
     return encode(statement)
-
-
-def encode(data: Mapping[str, Any]) -> bytes:
-    """Return JSON whose bytes depend only on the content."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()

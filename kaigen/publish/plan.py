@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.config.block_settings import PublishSettings
-from kaigen.config.settings import FILE_NAME, pins_path
+from kaigen.config.settings import FILE_NAME, LOCK_NAME, pins_path
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
 from kaigen.git.remote import Git, check_branch
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kaigen.pipeline.load import Loaded
     from kaigen.pipeline.result import Compilation
     from kaigen.publish.artifact import Artifact
+    from kaigen.signing.keys import PrivateKey
 
 DEFAULT_BRANCH = "deploy"
 
@@ -116,12 +117,17 @@ class Plan(Struct, frozen=True):
     plain_http: bool = False
 
     def publish(
-        self, options: PublishOptions | None = None, *, pause: Callable[[float], object] | None = None
+        self,
+        options: PublishOptions | None = None,
+        *,
+        key: PrivateKey | None = None,
+        pause: Callable[[float], object] | None = None,
     ) -> Iterator[BranchResult | ArtifactResult]:
         """Publish to registries first, then to branches, so that a branch refers only to existing artifacts.
 
         Args:
             options: how to publish.
+            key: signs charts and manifests.
             pause: waits a number of seconds before a branch is tried again.
 
         Yields:
@@ -140,6 +146,7 @@ class Plan(Struct, frozen=True):
                 plain_http=self.plain_http,
                 allow_older=options.allow_older,
                 dry_run=options.dry_run,
+                key=key,
             )
         for branch, trees in self.branches.items():
             yield publish_branch(self.git, self.source, branch, trees, options, pause=pause)
@@ -243,7 +250,8 @@ def _materials(loaded: Loaded, config: Config, source: Source) -> dict[str, str]
     digests = {}
     root = config.root.absolute()
     pins = [pins_path(config.root, config.environment)] if config.environment else []
-    for path in [config.root / FILE_NAME, *pins, *map(config.root.__class__, loaded.files)]:
+    named = [config.root / FILE_NAME, config.root / LOCK_NAME, *pins]
+    for path in [*named, *map(config.root.__class__, loaded.files)]:
         if path.is_file() and path.absolute().is_relative_to(root):
             inside = path.absolute().relative_to(root).as_posix()
             name = f"{source.folder}/{inside}" if source.folder else inside

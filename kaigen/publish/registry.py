@@ -9,108 +9,33 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import http.client
 import json
-import random
 import re
-import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Callable, Mapping
-from email.message import Message
-from time import sleep
 from typing import Any
 
-from msgspec import Struct
-
-from kaigen import __version__
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.git.failures import mask
 from kaigen.publish.credentials import Credentials, find_credentials
+from kaigen.publish.http import ATTEMPTS, RETRY_STATUSES, Opener, Response, user_agent
 from kaigen.publish.reference import Reference
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
-ATTEMPTS = 5
-TIMEOUT_S = 60.0
-_LARGEST_BODY = 8 << 20
-_LONGEST_PAUSE_S = 20.0
-_RETRY_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
+_IMAGES = (
+    INDEX,
+    MANIFEST,
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
+_RANGE = 4 << 20
+"""Bytes of a request for a range: less than the largest body that is read."""
 _PARAMETER = re.compile(r'([a-zA-Z_]+)="([^"]*)"')
 
 
-class Response(Struct, frozen=True):
-    """A response of the registry; header names are in lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-
-def _headers(message: Message) -> dict[str, str]:
-    return {name.lower(): value for name, value in message.items()}
-
-
-class _Redirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        old, new = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
-        if old.scheme == "https" and new.scheme != "https":
-            raise SystemFailure(f"{old.hostname} redirects to a URL without TLS")
-        request = super().redirect_request(req, fp, code, msg, headers, newurl)
-        if request is not None and new.netloc != old.netloc:
-            request.remove_header("Authorization")
-        return request
-
-
-def _pause_after(attempt: int) -> float:
-    return float(min(_LONGEST_PAUSE_S, 0.25 * 2**attempt) * random.uniform(0.5, 1.0))
-
-
-class _Opener:
-    """Sends requests, with one retry policy for all."""
-
-    def __init__(self, pause: Callable[[float], object] | None) -> None:
-        self._open = urllib.request.build_opener(_Redirects()).open
-        self._pause = pause or sleep
-
-    def wait(self, attempt: int) -> None:
-        """Wait after a failed attempt, longer after each one."""
-        self._pause(_pause_after(attempt))
-
-    def send(
-        self,
-        method: str,
-        url: str,
-        headers: Mapping[str, str],
-        body: bytes | None = None,
-        *,
-        retry: bool = True,
-    ) -> Response:
-        host = urllib.parse.urlsplit(url).netloc.rpartition("@")[2]
-        for attempt in range(1, ATTEMPTS + 1):
-            last = attempt == ATTEMPTS or not retry
-            request = urllib.request.Request(url, data=body, headers=dict(headers), method=method)
-            wait = _pause_after(attempt)
-            try:
-                with self._open(request, timeout=TIMEOUT_S) as stream:
-                    return Response(stream.status, _headers(stream.headers), stream.read(_LARGEST_BODY))
-            except urllib.error.HTTPError as error:
-                with error:
-                    response = Response(error.code, _headers(error.headers), error.read(_LARGEST_BODY))
-                if error.code not in _RETRY_STATUSES or last:
-                    return response
-                retry_after = response.headers.get("retry-after", "")
-                wait = min(float(retry_after), _LONGEST_PAUSE_S) if retry_after.isdigit() else wait
-            except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
-                if last:
-                    reason = getattr(error, "reason", None) or error
-                    raise SystemFailure(f"cannot reach the registry {host}: {mask(str(reason))}") from None
-            self._pause(wait)
-        raise AssertionError("the last attempt returns or raises")
-
-
 class Registry:
-    """One repository of a registry, to push to."""
+    """One repository of a registry."""
 
     def __init__(
         self,
@@ -118,12 +43,14 @@ class Registry:
         *,
         plain_http: bool = False,
         pause: Callable[[float], object] | None = None,
+        access: str = "pull,push",
     ) -> None:
         self.reference = reference
+        self._access = access
         self._is_plain = plain_http or reference.is_loopback
         host = "registry-1.docker.io" if reference.host == "docker.io" else reference.host
         self._base = f"{'http' if self._is_plain else 'https'}://{host}/v2/{reference.repository}"
-        self._opener = _Opener(pause)
+        self._opener = Opener(pause, "the registry")
         self._authorization = ""
         self._credentials: Credentials | None = None
         self._credentials_read = False
@@ -140,6 +67,90 @@ class Registry:
             return None
         self._expect(response, 200, "read")
         return response.body
+
+    def digest(self, name: str) -> str | None:
+        """Return the digest of the image or index with a tag or digest; like `named`."""
+        found = self.named(name)
+        return found[0] if found is not None else None
+
+    def named(self, name: str) -> tuple[str, bytes] | None:
+        """Return digest and content of the image or index with a tag or digest; None when it does not exist.
+
+        Raises:
+            SystemFailure: the registry is unreachable, rejects the request, or names another digest.
+        """
+        response = self._send("GET", f"{self._base}/manifests/{name}", {"Accept": ", ".join(_IMAGES)})
+        if response.status == 404:
+            return None
+        self._expect(response, 200, "read")
+        digest = digest_of(response.body)
+        if response.headers.get("docker-content-digest", digest) != digest or (
+            ":" in name and name != digest
+        ):
+            raise SystemFailure(
+                f"the registry {self.reference.host} sent another manifest of {self.reference.repository}:{name} than "
+                "it names"
+            )
+        return digest, response.body
+
+    def blob_range(self, digest: str, start: int, end: int) -> bytes:
+        """Return the bytes of a blob from a start to an end; fewer at its end.
+
+        Raises:
+            SystemFailure: the registry is unreachable, rejects the request, or sends another range.
+        """
+        content = b""
+        while start + len(content) < end:
+            first = start + len(content)
+            last = min(end, first + _RANGE)
+            response = self._send(
+                "GET", f"{self._base}/blobs/{digest}", {"Range": f"bytes={first}-{last - 1}"}
+            )
+            if response.status == 200 and not content and start == 0:
+                return response.body[:end]  # It ignores ranges, and sends the start of the blob, too.
+            if response.status == 416:
+                return content
+            self._expect(response, 206, "read")
+            if not response.headers.get("content-range", "").startswith(f"bytes {first}-"):
+                raise SystemFailure(
+                    f"the registry {self.reference.host} sent another range than bytes {first}-{last - 1}"
+                )
+            content += response.body
+            if len(response.body) < last - first:
+                return content
+        return content
+
+    def whole_blob(self, digest: str) -> bytes:
+        """Return the content of a blob.
+
+        Raises:
+            SystemFailure: the registry is unreachable, rejects the request, or sends other content.
+        """
+        response = self._send("GET", f"{self._base}/blobs/{digest}", {})
+        self._expect(response, 200, "read")
+        if digest_of(response.body) != digest:
+            raise SystemFailure(f"the registry {self.reference.host} sent other content for {digest}")
+        return response.body
+
+    def referrers(self, digest: str) -> list[dict[str, Any]]:
+        """Return the descriptors of what is attached to a manifest.
+
+        Asks the referrers API, and reads the tag that replaces it in registries without that API.
+
+        Raises:
+            SystemFailure: the registry is unreachable, rejects the request, or its answer is invalid.
+        """
+        response = self._send("GET", f"{self._base}/referrers/{digest}", {"Accept": INDEX})
+        content: bytes | None = response.body
+        if response.status != 200:
+            content = self.manifest(digest.replace(":", "-"))
+        if content is None:
+            return []
+        try:
+            found = json.loads(content)["manifests"]
+            return [each for each in found if isinstance(each, dict) and isinstance(each.get("digest"), str)]
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise SystemFailure(f"the registry {self.reference.host} sent an invalid index") from error
 
     def push_blob(self, content: bytes) -> str:
         """Upload content unless the registry has it, and return its digest.
@@ -164,7 +175,7 @@ class Registry:
                     raise
                 continue
             if (
-                not (response.status in _RETRY_STATUSES or _is_digest_mismatch(response))
+                not (response.status in RETRY_STATUSES or _is_digest_mismatch(response))
                 or attempt == ATTEMPTS
             ):
                 break
@@ -217,11 +228,16 @@ class Registry:
         *,
         retry: bool = True,
     ) -> Response:
-        ours = urllib.parse.urlsplit(url).netloc == urllib.parse.urlsplit(self._base).netloc
+        base, target = urllib.parse.urlsplit(self._base), urllib.parse.urlsplit(url)
+        if base.scheme == "https" and target.scheme != "https":
+            raise SystemFailure(
+                f"the registry {self.reference.host} names an address without TLS for uploads"
+            )
+        ours = (target.scheme, target.netloc) == (base.scheme, base.netloc)
         for _ in range(2):
             own = {"Authorization": self._authorization} if ours and self._authorization else {}
             response = self._opener.send(
-                method, url, {**headers, **own, "User-Agent": _agent()}, body, retry=retry
+                method, url, {**headers, **own, "User-Agent": user_agent()}, body, retry=retry
             )
             if response.status != 401 or not ours:
                 return response
@@ -246,9 +262,9 @@ class Registry:
         realm = challenged.get("realm", "")
         if not realm.startswith("https://") and not (self._is_plain and realm.startswith("http://")):
             raise SystemFailure(f"the token service of {self.reference.host} does not use TLS")
-        scope = f"repository:{self.reference.repository}:pull,push"
+        scope = f"repository:{self.reference.repository}:{self._access}"
         query = {"service": challenged.get("service", ""), "scope": scope}
-        headers = {"User-Agent": _agent()}
+        headers = {"User-Agent": user_agent()}
         if login and login.identity_token:
             form = {
                 **query,
@@ -276,10 +292,6 @@ class Registry:
 def digest_of(content: bytes) -> str:
     """Return the digest of content: `sha256:` and hexadecimal digits."""
     return f"sha256:{hashlib.sha256(content).hexdigest()}"
-
-
-def _agent() -> str:
-    return f"kaigen/{__version__}"
 
 
 def _is_digest_mismatch(response: Response) -> bool:

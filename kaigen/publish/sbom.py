@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 from uuid import NAMESPACE_URL, uuid5
 
-from kaigen.publish.attestation import encode
+from kaigen.signing.canonical import encode
 
 BOM = "application/vnd.cyclonedx+json"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from kaigen.config.settings import FILE_NAME, PINS_FOLDER
+from kaigen.config.settings import FILE_NAME, LOCK_NAME, PINS_FOLDER
 from kaigen.diagnostics.errors import CheckFailed, InputError
 from kaigen.git.failures import without_userinfo
 from kaigen.git.remote import Git
@@ -50,7 +50,8 @@ def read_source(git: Git, configs: Sequence[Config], *, allow_dirty: bool = Fals
         InputError: KG0802 no repository, KG0801 no commit yet, KG0901 uncommitted changes.
     """
     commit = head_commit(git.folder)
-    paths = dict.fromkeys([FILE_NAME, PINS_FOLDER, *(spec for config in configs for spec in config.specs)])
+    specs = (spec for config in configs for spec in config.specs)
+    paths = dict.fromkeys([FILE_NAME, LOCK_NAME, PINS_FOLDER, *specs])
     dirty = [path for path in paths if is_dirty(git.folder, path)]
     if dirty and not allow_dirty:
         hint = "commit first, so that the published commit names its exact source; or give --allow-dirty"

@@ -373,3 +373,27 @@ def test_a_killed_publish_leaves_complete_charts_or_none(
         for name in names:
             complete(registry, name)
     assert PASSWORD not in str(list(tmp_path.rglob("*")))
+
+
+def test_pin_resolves_the_tag_of_a_registry_that_asks_for_a_password(
+    registry: LocalRegistry, repository: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(["-q", "publish", "--env", "dev", "--manifests", place, "--allow-dirty"]) == 0
+    name = place.removeprefix(f"oci://{registry.host}/")
+    listed = json.loads(registry.get(f"{name}/tags/list") or b"{}")
+    tag = next(tag for tag in listed["tags"] if not tag.startswith("sha256"))
+    manifest = registry.get(f"{name}/manifests/{tag}")
+    assert manifest is not None
+    job = {"apiVersion": "kaigen.dev/v1alpha1", "kind": "Job", "metadata": {"name": "own"}}
+    image = f"{registry.host}/{name}:{tag}"
+    path = repository / "specs" / "own.yaml"
+    path.write_text(json.dumps({**job, "spec": {"command": ["true"], "image": image}}))
+    assert run(["-q", "pin", "own"]) == 0
+    digest = hashlib.sha256(manifest).hexdigest()
+    assert json.loads(path.read_text())["spec"]["image"] == f"{image}@sha256:{digest}"
+
+    monkeypatch.delenv("DOCKER_CONFIG")
+    monkeypatch.setenv("HOME", str(repository))
+    monkeypatch.delenv("HELM_REGISTRY_CONFIG")
+    path.write_text(json.dumps({**job, "spec": {"command": ["true"], "image": image}}))
+    assert run(["-q", "pin", "own"]) == 2

@@ -253,6 +253,10 @@ def test_a_chart_is_packed_like_helm_does(repository: Clone) -> None:
     assert all(name.startswith("qwen/") for name in names)
     assert chart.images == ["python:3.12-slim"]
     assert set(chart.materials) == {"kaigen.yaml", "specs/evaluate.yaml", "specs/qwen.yaml"}
+    repository.write("kaigen.lock", '{"apiVersion": "kaigen.dev/v1alpha1", "kind": "Lock"}\n')
+    repository.commit("lock")
+    locked = plan(repository, branch="", charts="oci://h/c").artifacts
+    assert all("kaigen.lock" in item.materials for item in locked)
     # Another commit, the same content.
     repository.commit("of no matter")
     assert {

@@ -237,6 +237,13 @@ def test_uncommitted_changes_are_rejected_or_recorded(clone: Clone, bare: Bare) 
     assert read_trailers(bare.message())["Source-State"] == "uncommitted changes"
 
 
+def test_an_uncommitted_lock_is_rejected(clone: Clone, bare: Bare) -> None:
+    clone.write("kaigen.lock", "{}\n")
+    with pytest.raises(InputError, match=r"uncommitted changes in kaigen\.lock") as error:
+        clone.publish(app("qwen"))
+    assert codes(error) == {"KG0901"}
+
+
 def test_a_pull_request_branch_is_named_by_its_content(clone: Clone, bare: Bare) -> None:
     proposal = PublishOptions(pull_request=True)
     with pytest.raises(InputError) as error:

@@ -5,70 +5,19 @@ from __future__ import annotations
 import base64
 import json
 import stat
-import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.publish.credentials import Credentials, find_credentials
+from kaigen.publish.http import ATTEMPTS
 from kaigen.publish.reference import Reference
-from kaigen.publish.registry import ATTEMPTS, Registry, digest_of
+from kaigen.publish.registry import Registry, digest_of
+from tests.unit.publish.web import Reply, Web
 
-Reply = tuple[int, dict[str, str], bytes]
 BASIC = "Basic " + base64.b64encode(b"ada:correct-horse").decode()
-
-
-@dataclass
-class Web:
-    """A web server whose answers the test chooses."""
-
-    answer: Callable[[str, str, str], Reply] = lambda method, path, auth: (404, {}, b"")
-    asked: list[tuple[str, str, str]] = field(default_factory=list)
-    host: str = ""
-
-
-@pytest.fixture
-def make_web() -> Iterator[Callable[[], Web]]:
-    running: list[ThreadingHTTPServer] = []
-
-    def make() -> Web:
-        web = Web()
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def _serve(self) -> None:
-                self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                authorization = self.headers.get("Authorization") or ""
-                web.asked.append((self.command, self.path, authorization))
-                status, headers, body = web.answer(self.command, self.path, authorization)
-                self.send_response(status)
-                for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                if self.command != "HEAD":
-                    self.wfile.write(body)
-
-            do_GET = do_HEAD = do_POST = do_PUT = _serve
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Log nothing."""
-
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        running.append(server)
-        web.host = f"127.0.0.1:{server.server_address[1]}"
-        return web
-
-    yield make
-    for server in running:
-        server.shutdown()
-        server.server_close()
 
 
 @pytest.fixture

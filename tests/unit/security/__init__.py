@@ -1,0 +1,1 @@
+"""Attacks from the security review: each test carries one out."""

@@ -1,0 +1,8 @@
+"""What the tests of attacks share."""
+
+from __future__ import annotations
+
+from tests.unit.publish.conftest import make_web
+from tests.unit.security.hostile import repository
+
+__all__ = ["make_web", "repository"]
