@@ -5,8 +5,8 @@
     files = kaigen.render(["specs"], kaigen.load_config("."))        # path -> bytes; nothing is written
     diagnostics, _ = kaigen.validate(kaigen.Model(metadata={...}, spec={...}))
 
-Specs are files, objects (`Model`, `Job`, `Topology`) or dicts with the content of a YAML document. docs/library.md has
-examples.
+Specs are files, objects (`Model`, `Dataset`, `Job`, `Topology`, `Notebook`) or dicts with the content of a YAML
+document. docs/library.md has examples.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from kaigen.graph import build_graph, render_graph
     from kaigen.kinds.base import Metadata
     from kaigen.kinds.job import Job
-    from kaigen.kinds.model import Model
+    from kaigen.kinds.model import Dataset, Model
+    from kaigen.kinds.notebook import Notebook
     from kaigen.kinds.topology import Topology
     from kaigen.pipeline.load import Loaded, load_specs
     from kaigen.pipeline.result import Compilation
@@ -39,6 +40,7 @@ __all__ = [
     "App",
     "Compilation",
     "Config",
+    "Dataset",
     "Diagnostic",
     "InputError",
     "Job",
@@ -46,6 +48,7 @@ __all__ = [
     "Loaded",
     "Metadata",
     "Model",
+    "Notebook",
     "Topology",
     "__version__",
     "build_graph",
@@ -70,6 +73,8 @@ _HOMES = {
     "Metadata": "kaigen.kinds.base",
     "Job": "kaigen.kinds.job",
     "Model": "kaigen.kinds.model",
+    "Notebook": "kaigen.kinds.notebook",
+    "Dataset": "kaigen.kinds.model",
     "Topology": "kaigen.kinds.topology",
     "render_report": "kaigen.diagnostics.report",
     "compare": "kaigen.diff.compare",
@@ -94,5 +99,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Return every name of the module, those that are not imported yet included, for `dir` and `help`."""
-    return sorted({*globals(), *__all__})
+    """Return the public names, those that are not imported yet included, for `dir`, `help` and completion."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -1,15 +1,15 @@
-"""GPU models by name. The table is `gpus.json`."""
+"""GPU models by name. The table is `gpus.json`, with the rows of the repository."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cache
-from typing import Any
+from functools import lru_cache
 
 from msgspec import Struct
 
-from kaigen.catalog.json_tables import load_table
+from kaigen.catalog import own_rows
+from kaigen.catalog.own_rows import Row
 from kaigen.diagnostics.suggest import nearest
 
 
@@ -41,16 +41,19 @@ class Gpu(Struct, frozen=True):
     aliases: tuple[str, ...]
 
 
-@cache
-def _index() -> dict[str, dict[str, Any]]:
-    entries = load_table("gpus")["gpus"]
-    found = {alias.lower(): entry for entry in entries for alias in entry.get("aliases", ())}
-    return found | {entry["name"].lower(): entry for entry in entries}
+@lru_cache(maxsize=16)
+def _index(_: str) -> Mapping[str, Row]:
+    return own_rows.index("gpus", {row["name"]: row.get("aliases", ()) for row in own_rows.rows("gpus")})
 
 
 def gpu_names() -> tuple[str, ...]:
     """Return every catalogue name."""
-    return tuple(entry["name"] for entry in load_table("gpus")["gpus"])
+    return tuple(row["name"] for row in own_rows.rows("gpus"))
+
+
+def is_gpu_resource(name: str) -> bool:
+    """Return whether a device is a GPU of the catalogue, or a slice of one."""
+    return name.startswith("nvidia.com/mig-") or name in {row["resource"] for row in own_rows.rows("gpus")}
 
 
 def similar_gpus(name: str) -> list[str]:
@@ -68,7 +71,8 @@ def similar_gpus(name: str) -> list[str]:
 def gpu_hint(name: str) -> str:
     """Return what to write for an unknown GPU."""
     similar = [f"`{known}`" for known in similar_gpus(name)[:3]]
-    return f"did you mean {' or '.join(similar)}?" if similar else "list the GPUs with `kaigen gpus list`"
+    listed = " or ".join(filter(None, (", ".join(similar[:-1]), *similar[-1:])))
+    return f"did you mean {listed}?" if similar else "list the GPUs with `kaigen gpus list`"
 
 
 def _class(name: str) -> str:
@@ -84,7 +88,7 @@ def _model(name: str) -> str:
 
 def get_gpu(name: str) -> Gpu | None:
     """Return the GPU of a name or alias, ignoring case; None when there is none."""
-    entry = _index().get(name.lower())
+    entry = _index(own_rows.used_digest()).get(name.lower())
     if entry is None:
         return None
     return Gpu(

@@ -1,23 +1,25 @@
-"""Instance types with GPUs. The table is `instances.json`."""
+"""Instance types with GPUs. The table is `instances.json`, with the rows of the repository."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
 
+from kaigen.catalog import own_rows
 from kaigen.catalog.gpus import Gpu, get_gpu
-from kaigen.catalog.json_tables import load_table
+from kaigen.catalog.own_rows import Row
 from kaigen.diagnostics.suggest import nearest
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
     from kaigen.catalog import profiles
 
-CLOUDS = ("azure", "azure-arc", "aws", "gcp")
-"""Clouds of the instance types."""
+ON_PREMISES = "on-premises"
+CLOUDS = ("azure", "azure-arc", "aws", "gcp", ON_PREMISES)
+"""Clouds of the instance types. kaigen's table has none on premises; a repository may."""
 
 
 class Instance(Struct, frozen=True):
@@ -38,6 +40,8 @@ class Instance(Struct, frozen=True):
         aliases: other names.
         notes: remarks.
         row: its row of the table, for columns that only a dialect reads.
+        price: of an hour, as the repository says; None when it does not.
+        currency: of the price.
     """
 
     name: str
@@ -54,6 +58,8 @@ class Instance(Struct, frozen=True):
     aliases: tuple[str, ...]
     notes: tuple[str, ...]
     row: Mapping[str, Any]
+    price: float | None = None
+    currency: str = ""
 
     def node_labels(self, profile: str) -> dict[str, str]:
         """Return the labels of nodes of this type in clusters of a profile, including those of its GPUs.
@@ -79,17 +85,17 @@ _COUNT_LABELS = {
 """Node label with the number of GPUs, by profile; GKE has none that is always set."""
 
 
-@cache
-def _index() -> dict[str, dict[str, Any]]:
-    entries = load_table("instances")["instances"]
-    found = {alias.lower(): entry for entry in entries for alias in entry.get("aliases", ())}
-    return found | {entry["name"].lower(): entry for entry in entries}
+@lru_cache(maxsize=16)
+def _index(_: str) -> Mapping[str, Row]:
+    names = {row["name"]: row.get("aliases", ()) for row in own_rows.rows("instances")}
+    return own_rows.index("instances", names)
 
 
-@cache
-def _instance(name: str) -> Instance:
-    entry = _index()[name]
+@lru_cache(maxsize=4096)
+def _instance(name: str, digest: str) -> Instance:
+    entry = _index(digest)[name]
     gpu = get_gpu(entry["gpu"])
+    prices, currency = own_rows.prices()
     assert gpu is not None, f"{entry['name']} has an unknown GPU"
     return Instance(
         name=entry["name"],
@@ -106,27 +112,30 @@ def _instance(name: str) -> Instance:
         aliases=tuple(entry.get("aliases", ())),
         notes=tuple(entry.get("notes", ())),
         row=entry,
+        price=prices.get(entry["name"]),
+        currency=currency,
     )
 
 
 def instance_names() -> tuple[str, ...]:
     """Return every name: by cloud, then by GPU memory, then in the order of the cloud."""
-    return tuple(entry["name"] for entry in load_table("instances")["instances"])
+    return tuple(row["name"] for row in own_rows.rows("instances"))
 
 
 def instances(cloud: str | None = None) -> tuple[Instance, ...]:
     """Return every instance type, or those of a cloud, in the order of `instance_names`."""
+    digest = own_rows.used_digest()
     return tuple(
-        _instance(entry["name"].lower())
-        for entry in load_table("instances")["instances"]
+        _instance(entry["name"].lower(), digest)
+        for entry in own_rows.rows("instances")
         if cloud is None or entry["cloud"] == cloud
     )
 
 
 def find_instance(name: str) -> Instance | None:
     """Return the instance type of a name or alias, ignoring case; None when there is none."""
-    key = name.lower()
-    return _instance(key) if key in _index() else None
+    key, digest = name.lower(), own_rows.used_digest()
+    return _instance(key, digest) if key in _index(digest) else None
 
 
 def nearest_instances(name: str, *, limit: int = 3) -> list[str]:

@@ -1,14 +1,16 @@
-"""Models by name, with the facts that sizing and serving need. The table is `presets.json`."""
+"""Models by name, with the facts that sizing and serving need: `presets.json`, with the rows of the repository."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
 
-from kaigen.catalog.json_tables import load_table
+from kaigen.catalog import own_rows
+from kaigen.catalog.own_rows import Row
 from kaigen.diagnostics.suggest import nearest
 
 
@@ -162,23 +164,22 @@ class Preset(Struct, frozen=True):
         return next(iter(self.weights.values()))
 
 
-@cache
-def _index() -> dict[str, dict[str, Any]]:
-    entries = load_table("presets")["presets"]
-    found: dict[str, dict[str, Any]] = {}
-    for entry in entries:
-        # Columns of foreign systems may have further names.
-        foreign = [
-            name for column in entry.values() if isinstance(column, dict) for name in column.get("names", ())
-        ]
-        names = (*foreign, *entry.get("aliases", ()), entry["repo"], entry["name"])
-        found |= {name.lower(): entry for name in names}
-    return found
+@lru_cache(maxsize=16)
+def _index(_: str) -> Mapping[str, Row]:
+    return own_rows.index("presets", {row["name"]: _names(row) for row in own_rows.rows("presets")})
 
 
-@cache
-def _preset(key: str) -> Preset:
-    entry = _index()[key]
+def _names(row: Row) -> tuple[str, ...]:
+    # Columns of foreign systems may have further names.
+    foreign = [
+        name for column in row.values() if isinstance(column, dict) for name in column.get("names", ())
+    ]
+    return (*foreign, *row.get("aliases", ()), row["repo"])
+
+
+@lru_cache(maxsize=4096)
+def _preset(key: str, digest: str) -> Preset:
+    entry = _index(digest)[key]
     mla, window = entry.get("mla"), entry.get("slidingWindow")
     return Preset(
         name=entry["name"],
@@ -210,7 +211,7 @@ def _preset(key: str) -> Preset:
         weights=entry["weightsGiB"],
         min_compute_capability=entry.get("minComputeCapability"),
         engine=_engine(entry.get("engine", {})),
-        engines=tuple(entry["engines"]),
+        engines=tuple(entry.get("engines", ("vllm",))),
         from_config=tuple(entry.get("fromConfig", ())),
         notes=tuple(entry.get("notes", ())),
         corrections=tuple(
@@ -238,25 +239,36 @@ def _engine(entry: Mapping[str, Any]) -> EngineFlags:
 
 def preset_names() -> tuple[str, ...]:
     """Return every catalogue name, in order."""
-    return tuple(entry["name"] for entry in load_table("presets")["presets"])
+    return tuple(row["name"] for row in own_rows.rows("presets"))
 
 
 def presets() -> tuple[Preset, ...]:
     """Return every preset, in the order of names."""
-    return tuple(_preset(name.lower()) for name in preset_names())
+    return tuple(_preset(name.lower(), own_rows.used_digest()) for name in preset_names())
 
 
 def find_preset(name: str) -> Preset | None:
     """Return the preset of a name, alias or repository, ignoring case; None when there is none."""
-    key = name.lower()
-    return _preset(_index()[key]["name"].lower()) if key in _index() else None
+    digest = own_rows.used_digest()
+    row = _index(digest).get(name.lower())
+    return _preset(row["name"].lower(), digest) if row is not None else None
+
+
+def _sizes(name: str) -> set[str]:
+    """Return the numbers of parameters in a name: `122b` and `a10b` of `qwen3.5-122b-a10b`."""
+    return set(re.findall(r"(?<![a-z0-9.])[ae]?[0-9]+(?:\.[0-9]+)?b(?![a-z0-9])", name.lower()))
 
 
 def nearest_presets(name: str, *, limit: int = 3) -> list[str]:
-    """Return similar names and aliases, nearest first; a prefix is enough."""
+    """Return similar names and aliases, nearest first; a prefix is enough.
+
+    A name with a size, such as `7B`, has only similar names with that size: a model of another size needs other GPUs.
+    """
     wanted = name.rsplit("/", 1)[-1]
     begins: dict[str, str] = {}
-    for known in (name for name in _index() if "/" not in name):
+    for known in sorted((each for each in _index(own_rows.used_digest()) if "/" not in each), key=len):
+        if not _sizes(wanted) <= _sizes(known):
+            continue
         parts = known.split("-")
         for length in range(len(parts), 0, -1):
             begins.setdefault("-".join(parts[:length]), known)

@@ -14,6 +14,7 @@ from kaigen.check import codes
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.kubernetes.claim_jobs import created_volume
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import Identity, Object, Path, entries, identity_of, mapping
 from kaigen.kubernetes.object_kind import ObjectKind
@@ -80,6 +81,9 @@ def check_references(objs: Sequence[Object], *, external: External = ()) -> list
         if identity.name and app.objects.setdefault(identity, obj) is not obj:
             message = f"the app has two {identity.kind} objects named `{identity.name}`"
             findings.append((number, Problem(codes.DUPLICATE_OBJECT, message, ("metadata", "name"))))
+        volume = created_volume(obj)
+        if volume is not None:
+            app.objects.setdefault(identity_of(volume.body), volume.body)
     for number, obj in enumerate(objs):
         findings += [(number, finding) for finding in _object_findings(app, obj)]
     return findings

@@ -22,6 +22,12 @@ from kaigen.kubernetes.schemas import is_cluster_scoped
 _NAMESPACE = ("metadata", "namespace")
 
 
+def check_names(obj: Object) -> list[Problem]:
+    """Check the names, labels, annotations and keys of an object that the API server checks beyond its schema."""
+    metadata = mapping(obj.get("metadata"))
+    return [*object_name_findings(obj), *metadata_findings(metadata, ("metadata",)), *kind_findings(obj)]
+
+
 def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Problem]:
     """Check an object against the policies.
 
@@ -40,9 +46,7 @@ def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Probl
         raise ValueError(f"no Pod Security level {pod_security!r}; there are {', '.join(LEVELS)}")
     metadata = mapping(obj.get("metadata"))
     findings = [
-        *object_name_findings(obj),
-        *metadata_findings(metadata, ("metadata",)),
-        *kind_findings(obj),
+        *check_names(obj),
         *claim_findings(obj),
         *secret_findings(obj),
     ]

@@ -10,6 +10,7 @@ import click
 from kaigen.cli.console import Console
 from kaigen.cli.options import checkout_folder, paths_argument, read_configs
 from kaigen.diagnostics.codes import codes
+from kaigen.diagnostics.links import codes_url
 from kaigen.diagnostics.report import render_report
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
@@ -105,5 +106,5 @@ def _check_words(kubernetes: str, ignore: tuple[str, ...]) -> None:
         raise click.UsageError(f"unknown Kubernetes version {kubernetes}; known: {known}")
     for code in ignore:
         if code not in codes():
-            hint = did_you_mean(code, codes()) or "docs/diagnostics.md lists all codes"
+            hint = did_you_mean(code, codes()) or f"all codes: {codes_url()}"
             raise click.UsageError(f"no code {code}; {hint}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.diagnostics import report as diagnostics_report
+    from kaigen.diagnostics.reporters import summary
 
 
 class Console:
@@ -64,13 +65,20 @@ class Console:
             diagnostics, "text", color=self.colored(err=True), files=list(files)
         )
         click.echo(text.rstrip("\n"), err=True, color=True if self.colored(err=True) else None)
+        if diagnostics and sys.stderr.isatty():
+            self.say(f"explain a code with: kaigen explain {diagnostics[0].code}")
 
     def failure(self, error: KaigenError) -> None:
         """Print an error without a place in a file."""
         label = click.style("error:", fg="red", bold=True) if self.colored(err=True) else "error:"
-        click.echo(f"{label} {error}", err=True, color=self.colored(err=True))
+        click.echo(f"{label} {_quoted(str(error))}", err=True, color=self.colored(err=True))
         if error.hint:
-            click.echo(f"  = hint: {error.hint}", err=True)
+            click.echo(f"  = hint: {_quoted(error.hint)}", err=True)
+
+
+def _quoted(text: str) -> str:
+    """Return text whose further lines start with a bar, so that no line of a file name is a command for a pipeline."""
+    return "\n  | ".join(summary.printable(line) for line in text.split("\n"))
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:

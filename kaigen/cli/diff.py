@@ -12,12 +12,14 @@ from kaigen.cli.options import (
     read_overrides,
     require_repository,
 )
+from kaigen.diagnostics.errors import InputError
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
-    from kaigen.diff import compare, markdown, structured, text
+    from kaigen.diff import markdown, structured, text
     from kaigen.environments import combined
     from kaigen.git import repository
+    from kaigen.pipeline import change as changes
     from kaigen.pipeline import revision, run
 
 
@@ -56,13 +58,14 @@ def command(
     commit = repository.merge_base(configs[0].root, base)
     overrides = read_overrides(assignments, value_files)
     trees = combined.for_each(configs, lambda config: run.render((), config, overrides=overrides))
-    old: dict[str, bytes] = {}
-    new: dict[str, bytes] = {}
-    for config, tree in zip(configs, trees, strict=True):
-        place = f"{config.environment}/" if len(configs) > 1 else ""
-        old |= {f"{place}{path}": data for path, data in revision.tree_at(config, commit).items()}
-        new |= {f"{place}{path}": data for path, data in tree.items()}
-    change = compare(old, new)
+    try:
+        before = revision.configs_at(configs[0], commit)
+    except InputError:
+        console.say(f"kaigen.yaml is invalid at {base}: a change of folders is not shown")
+        before = {config.environment: config for config in configs}
+    if environment:
+        before = {name: config for name, config in before.items() if name == environment}
+    change = changes.change_since(commit, before, configs, trees)
     if output == "markdown":
         console.write(markdown.render_markdown(change))
     elif output == "json":

@@ -17,7 +17,8 @@ from kaigen.cli.options import (
     read_one_config,
     read_overrides,
 )
-from kaigen.diagnostics import codes
+from kaigen.diagnostics import codes, links
+from kaigen.dialects import registry
 from kaigen.explain import fields
 from kaigen.explain.effective import effective_spec
 from kaigen.pipeline import run, sources
@@ -121,7 +122,7 @@ def _explain_field(console: Console, field: str, *, recursive: bool) -> None:
 def _explain_code(console: Console, name: str) -> None:
     code = codes.codes().get(name)
     if code is None:
-        raise click.UsageError(f"no code {name}; docs/diagnostics.md lists all")
+        raise click.UsageError(f"no code {name}; all codes: {links.codes_url()}")
     console.out(f"CODE:     {name}")
     console.out(f"TITLE:    {code.title}")
     console.out("")
@@ -140,8 +141,14 @@ def _list_topics(console: Console) -> None:
 
 
 def _is_app(console: Console, name: str) -> bool:
-    """Return whether the repository has an app of that name, and no kind has it."""
+    """Return whether the repository has an app of that name, and no kind has it.
+
+    The path of a field has dots, which an app's name never has. It is explained in a broken repository too.
+    """
+    if "." in name or name.lower() in (entry.key.lower() for entry in registry.KINDS):
+        return False
+    config = read_config()
     kinds = {key.lower() for key in named_kinds(console)}
-    if name.split(".")[0].lower() in kinds or sources.missing_repository(config := read_config()) is not None:
+    if name.lower() in kinds or sources.missing_repository(config) is not None:
         return False
     return bool(run.start_run((), config).find(name))

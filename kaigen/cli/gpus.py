@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 import click
 
+from kaigen.catalog import own_rows
 from kaigen.catalog.gpus import get_gpu, gpu_hint, gpu_names, similar_gpus
 from kaigen.catalog.instances import find_instance, instance_names, instances
 from kaigen.cli.console import Console, table
+from kaigen.cli.options import read_config
 from kaigen.cli.sizing import cloud_option, load_options, output_option, refusals
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.sizing import hardware_tables
@@ -46,6 +48,19 @@ def command(
         raise click.UsageError("--context-length and --concurrency require `fit`")
     if action == "show" and cloud:
         raise click.UsageError("--cloud requires `list` or `fit`")
+    with own_rows.using(read_config().rows):
+        _run(console, action, name, cloud, context_length, concurrency, output)
+
+
+def _run(
+    console: Console,
+    action: str,
+    name: str | None,
+    cloud: str | None,
+    context_length: int | None,
+    concurrency: int | None,
+    output: str,
+) -> None:
     if action == "list":
         _list(console, name, cloud, output)
     elif name is None:

@@ -21,10 +21,18 @@ _WORDS = {"add": "added", "change": "extended", "keep": "kept"}
 @click.option("--profile", default="generic", show_default=True, help="Cluster profile.")
 @click.option("--namespace", default="ml", show_default=True, help="Namespace of the apps.")
 @click.option(
-    "--environments", metavar="NAME,...", default="", help="Environments, in the order of promotion."
+    "--environments",
+    metavar="NAME,...",
+    default="",
+    help="Environments, in the order of promotion. NAME=argocd or NAME=flux selects what syncs one.",
 )
 @click.option("--argocd", is_flag=True, help="Write objects for Argo CD.")
 @click.option("--flux", is_flag=True, help="Write objects for Flux.")
+@click.option(
+    "--reaper",
+    is_flag=True,
+    help="Add the chart of kaigen-reaper, which deletes expired pods and volumes, and objects for what syncs it.",
+)
 @click.option("--force", is_flag=True, help="Replace files that exist, except README.md.")
 @click.option("--dry-run", is_flag=True, help="Print what would be added; write nothing.")
 @click.pass_obj
@@ -36,6 +44,7 @@ def command(
     environments: str,
     argocd: bool,
     flux: bool,
+    reaper: bool,
     force: bool,
     dry_run: bool,
 ) -> None:
@@ -47,8 +56,9 @@ def command(
     folder of the Git repository, also if DIR is below it.
     """
     root = Path(folder)
-    names = tuple(name.strip() for name in environments.split(",") if name.strip())
-    choices = Choices(profile, namespace, argocd, flux, names)
+    pairs = [name.partition("=") for item in environments.split(",") if (name := item.strip())]
+    syncers = {name: syncer for name, sign, syncer in pairs if sign}
+    choices = Choices(profile, namespace, argocd, flux, tuple(name for name, _, _ in pairs), syncers, reaper)
     changes = plan_repository(root, choices, force=force)
     if not dry_run:
         write_changes(changes)

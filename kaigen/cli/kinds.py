@@ -9,6 +9,7 @@ import click
 
 from kaigen.cli.console import Console, table
 from kaigen.cli.options import read_config
+from kaigen.config.catalog import CATALOG_ENTRY
 from kaigen.config.file import CONFIG_ENTRY
 from kaigen.config.pins import PINS_ENTRY
 from kaigen.config.settings import FILE_NAME
@@ -39,7 +40,7 @@ def added_kinds(console: Console) -> tuple[KindEntry, ...]:
 
 def named_kinds(console: Console) -> dict[str, KindEntry]:
     """Every kind by each of its names; those of kaigen.yaml, of pins and of kind.yaml among them."""
-    own = entries_by_name((*KINDS, CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY))
+    own = entries_by_name((*KINDS, CONFIG_ENTRY, CATALOG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY))
     own |= {FILE_NAME: CONFIG_ENTRY, "kind.yaml": DEFINITION_ENTRY}
     added = entries_by_name(added_kinds(console))
     return {**own, **{name: entry for name, entry in added.items() if name not in own}}

@@ -21,7 +21,7 @@ from kaigen.system.lazy_import import lazy_imports
 with lazy_imports():
     from click import shell_completion
 
-    from kaigen.cli import habits
+    from kaigen.cli import habits, limits
 
 
 COMMANDS: dict[str, str] = {
@@ -33,12 +33,24 @@ COMMANDS: dict[str, str] = {
     "comment": "Create or update a comment in a pull request.",
     "graph": "Draw apps, their objects and their dependencies.",
     "publish": "Publish the rendered output to a deploy branch or an OCI registry.",
+    "sign": "Sign artifacts of a registry, or the rendered output.",
+    "verify": "Verify the signatures of artifacts, or of the rendered output.",
     "check": "Check Kubernetes manifests.",
     "secrets": "List the Secrets that apps need, with their keys.",
+    "policies": "Print the rules of tenants as admission policies.",
+    "requirements": "List what a cluster must have.",
+    "doctor": "Check whether a cluster is ready.",
+    "status": "Show the state of apps in a cluster.",
+    "pin": "Pin branches and tags to commits and digests.",
+    "lock": "Record what branches, tags and buckets stand for in `kaigen.lock`.",
+    "prune": "Remove specs that have expired, and render.",
+    "mirror": "List the images, files of models and charts that an environment needs.",
     "promote": "Promote revisions and images from one environment to another.",
     "plan": "Plan the GPUs for a model.",
-    "presets": "List the models in the catalogue, or show one.",
+    "presets": "List the models in the catalogue, show one, or add one.",
     "gpus": "List GPUs and instance types, show one, or rank those that fit a model.",
+    "job": "Run Jobs on a cluster, and show what they do.",
+    "notebook": "Open Notebooks of a cluster, and turn them into Jobs.",
     "explain": "Explain a field of a kind, a code, or the effective spec of an app.",
     "schema": "Print the JSON Schema of a kind.",
     "kinds": "List the kinds and dialects that kaigen reads.",
@@ -46,6 +58,10 @@ COMMANDS: dict[str, str] = {
 }
 """Every command with its summary; it is the function `command` of the module `kaigen.cli.NAME`."""
 
+_WAITING = frozenset(
+    {"comment", "doctor", "job", "lock", "mirror", "notebook", "pin", "publish", "sign", "status", "verify"}
+)
+"""Commands that wait for other servers, with time limits of their own."""
 
 COMPLETE = "_KAIGEN_COMPLETE"
 """Variable that a shell completion script sets."""
@@ -62,6 +78,8 @@ class LazyGroup(click.Group):
         """Import and return a command."""
         if cmd_name not in COMMANDS:
             return None
+        if cmd_name not in _WAITING:
+            ctx.with_resource(limits.limited())
         command = cast("click.Command", import_module(f"kaigen.cli.{cmd_name}").command)
         known = {parameter.name for parameter in command.params}
         command.params += [option for option in output_options() if option.name not in known]
@@ -138,11 +156,22 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
+    execute(arguments, cli, "kaigen")
+
+
+def execute(arguments: Sequence[str] | None, command: click.Command, name: str) -> NoReturn:
+    """Run the command line of a program and exit.
+
+    Args:
+        arguments: those of the process when None.
+        command: what the program runs.
+        name: name of the program.
+    """
     # A run creates almost no cycles of objects, so searching for them takes time and frees nothing: the peak memory of
     # 5,000 specs is the same with and without it.
     gc.disable()
     _open_streams()
-    _exit(run(arguments))
+    _exit(run(arguments, command, name))
 
 
 def _exit(code: int) -> NoReturn:
@@ -167,20 +196,28 @@ def _open_streams() -> None:
         sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
 
 
-def run(arguments: Sequence[str] | None = None) -> int:
+def run(
+    arguments: Sequence[str] | None = None, command: click.Command | None = None, name: str = "kaigen"
+) -> int:
     """Run the command line.
+
+    Args:
+        arguments: those of the process when None.
+        command: what the program runs; kaigen's commands when None.
+        name: name of the program.
 
     Returns:
         The exit code.
     """
-    instruction = os.environ.get(COMPLETE)
+    command = command or cli
+    instruction = os.environ.get(COMPLETE) if command is cli else None
     if instruction:
         return shell_completion.shell_complete(cli, {}, "kaigen", COMPLETE, instruction)
     console = Console()
     try:
         given = list(sys.argv[1:] if arguments is None else arguments)
-        with cli.make_context("kaigen", given, obj=console) as context:
-            cli.invoke(context)
+        with command.make_context(name, given, obj=console) as context:
+            command.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as end:
         return end.exit_code
@@ -192,6 +229,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return 130
+    except limits.LimitReached as error:
+        console.failure(KaigenError(str(error), hint=error.hint))
+        return KaigenError.exit_code
     except InputError as error:
         console.report(error.diagnostics)
         return error.exit_code

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kaigen.catalog import own_rows
 from kaigen.cli.console import Console, table
 from kaigen.cli.options import environment_option, read_config, read_one_config
 from kaigen.cli.sizing import Command, cloud_option, load_options, output_option, refusals
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 with lazy_imports():
     from kaigen.compile import context as compile_context
     from kaigen.pipeline import compile_spec, sources
-    from kaigen.plan import selection, specs, tables
+    from kaigen.plan import locked, selection, specs, tables
     from kaigen.sizing import answer as sizing_answer
     from kaigen.sizing import config_json, png
     from kaigen.sizing import facts as sizing_facts
@@ -108,9 +109,9 @@ def command(
     """Plan the GPUs for a model.
 
     Prints memory, nodes and parallelism with the calculation, and the next best three instance types, for each
-    Topology that APP or SPEC names (default: all of the repository), for a model by --preset, or for any model by
-    --config and --weights. Without nodes, picks the best instance type in the catalogue. The other options override
-    the values of the spec. docs/sizing.md explains the calculation.
+    Topology that APP or SPEC names (default: all of the repository), for a model of the catalogue or of kaigen.lock by
+    --preset or --model, or for any model by --config and --weights. Without nodes, picks the best instance type in the
+    catalogue. The other options override the values of the spec. docs/sizing.md explains the calculation.
     """
     dialects = [dialect for dialect in DIALECTS if requested.pop(_option(dialect), False)]
     of_specs = model is None and config_file is None
@@ -120,11 +121,12 @@ def command(
     if of_specs:
         _plan_specs(console, words, environment, requested, dialects, picture=picture, output=output)
         return
-    with refusals():
+    config = read_config()
+    with own_rows.using(config.rows), refusals():
         facts = (
             config_json.read_config_json(config_file, weights)
             if config_file is not None and weights is not None
-            else None
+            else locked.locked_facts(model or "", config)
         )
         name = facts.name if facts is not None else model or ""
         found = sizing_answer.answer(
@@ -198,10 +200,12 @@ def _plan_specs(
     if picture is not None and len(found.plans) > 1:
         raise click.UsageError("--picture draws one plan; name one APP")
     if output == "json":
-        _print_json(console, tables.plans_data(found.plans, dialects))
+        rings = [tables.ring_data(item) for item in found.rings]
+        _print_json(console, [*tables.plans_data(found.plans, dialects), *rings])
     else:
+        _print_rings(console, found)
         for number, item in enumerate(found.plans):
-            if number:
+            if number or found.rings:
                 console.out()
             console.out(f"{item.source}: {item.name}")
             _print_answer(console, item.answer, dialects)
@@ -211,9 +215,11 @@ def _plan_specs(
                 f"{item.name}: the spec does not say which GPUs the nodes have, so `kaigen render` does not use "
                 "this plan; set `resources.instanceType` or `resources.gpuType`"
             )
+    for name, text in found.conversions:
+        console.out(f"{name}: {text}") if output != "json" else console.say(f"{name}: {text}")
     for without in found.without:
         console.say(f"{without.name}: {without.why}")
-    if not found.plans and not found.without and not found.diagnostics:
+    if not (found.plans or found.rings or found.without or found.diagnostics or found.conversions):
         console.say("no Topology found; `kaigen plan` plans Topologies, and models by --preset or --config")
     problems = Diagnostics(found.diagnostics)
     problems.raise_errors()
@@ -221,6 +227,18 @@ def _plan_specs(
         console.report(problems.sorted())
     if picture is not None and found.plans:
         _draw(console, found.plans[0].answer, picture)
+
+
+def _print_rings(console: Console, found: specs.SpecPlans) -> None:
+    for number, item in enumerate(found.rings):
+        if number:
+            console.out()
+        console.out(f"{item.source}: {item.name}")
+        console.out(tables.ring_title(item))
+        for rows in tables.ring_tables(item):
+            console.out()
+            for line in table(rows):
+                console.out(line)
 
 
 def _print_answer(console: Console, found: Answer, dialects: Sequence[Dialect]) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from kaigen.catalog import own_rows
 from kaigen.catalog.presets import find_preset, presets
 from kaigen.cli.console import Console, table
+from kaigen.cli.options import read_config
+from kaigen.cli.preset_file import SizeParam
 from kaigen.cli.sizing import output_option, refusals
 from kaigen.system.lazy_import import lazy_imports
 
@@ -17,20 +20,54 @@ if TYPE_CHECKING:
     from kaigen.sizing.format import Json
 
 with lazy_imports():
+    from kaigen.cli import preset_file
     from kaigen.sizing import answer
 
 
 @click.command("presets")
-@click.argument("words", nargs=-1, metavar="[list|show] [NAME]")
+@click.argument("words", nargs=-1, metavar="[list|show|add] [NAME]")
+@click.option("--config", "config_file", metavar="FILE", help="The model's config.json, for add.")
+@click.option(
+    "--weights", type=SizeParam(), metavar="SIZE", help="Size of the weights, such as 14.2Gi, for add."
+)
+@click.option(
+    "--repo", default="", metavar="NAME", help="Hugging Face repository, for add. Default: as in FILE."
+)
+@click.option("--revision", default="", metavar="COMMIT", help="Commit of the repository, for add.")
+@click.option("--licence", default="unknown", metavar="NAME", help="License of the model, for add.")
+@click.option("--force", is_flag=True, help="Replace the preset's file, for add.")
 @output_option
 @click.pass_obj
-def command(console: Console, words: tuple[str, ...], output: str) -> None:
-    """List the models in the catalogue, or show one.
+def command(
+    console: Console,
+    /,
+    words: tuple[str, ...],
+    output: str,
+    config_file: str | None,
+    weights: float | None,
+    **options: Any,
+) -> None:
+    """List the models in the catalogue, show one, or add one.
 
     `list` takes a part of a name; `show` takes a name, a former name or a Hugging Face repository. With NAME alone,
     shows the model of that name, or lists those whose name contains it.
+
+    `add` writes a preset of your own from its config.json to `catalog/NAME.yaml`, which specs then use by its name.
     """
     action, name = _action(words)
+    if action == "add":
+        if config_file is None or weights is None:
+            raise click.UsageError("`add` requires --config and --weights")
+        preset_file.add_preset(console, name, config_file=config_file, weights=weights, **options)
+        return
+    if config_file is not None or weights is not None:
+        raise click.UsageError("--config and --weights require `add`")
+    with own_rows.using(read_config().rows):
+        _find(console, action, name, output)
+
+
+def _find(console: Console, action: str, name: str, output: str) -> None:
+    action = action or ("show" if find_preset(name) else "list")
     if action == "list":
         _list(console, name, output)
         return
@@ -43,20 +80,20 @@ def command(console: Console, words: tuple[str, ...], output: str) -> None:
 
 
 def _action(words: tuple[str, ...]) -> tuple[str, str]:
-    """Return `list` or `show`, and the name.
+    """Return `list`, `show`, `add` or an empty text for one of the first two, and the name.
 
     Raises:
         UsageError: too many words, or no name to show.
     """
     first, *names = words or ("list",)
-    if first not in ("list", "show"):
+    if first not in ("list", "show", "add"):
         first, names = "", [first, *names]
     if len(names) > 1:
         raise click.UsageError(f"unexpected argument: {names[1]}; name one model")
     name = names[0] if names else ""
-    if first == "show" and not name:
-        raise click.UsageError("`show` requires the name of a preset")
-    return first or ("show" if find_preset(name) else "list"), name
+    if first in ("show", "add") and not name:
+        raise click.UsageError(f"`{first}` requires the name of a preset")
+    return first, name
 
 
 def _list(console: Console, part: str, output: str) -> None:

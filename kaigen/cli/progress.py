@@ -18,7 +18,7 @@ DELAY_S = 0.5
 INTERVAL_S = 0.1
 
 
-class _Line:
+class TerminalLine:
     """The progress line of a terminal. Blanks overwrite the previous text, so no escape sequence is needed."""
 
     def __init__(self) -> None:
@@ -26,13 +26,19 @@ class _Line:
         self._shown = 0
 
     def update(self, what: str, done: int, total: int) -> None:
+        """Show how many items of work are done."""
+        self.show(f"{what} {done:,} of {total:,} …")
+
+    def show(self, text: str) -> None:
+        """Show a text, unless the last one is too new."""
         now = monotonic()
         if now < self._next:
             return
         self._next = now + INTERVAL_S
-        self._write(f"{what} {done:,} of {total:,} …")
+        self._write(text)
 
     def clear(self) -> None:
+        """Remove the text."""
         if self._shown:
             self._write("")
             sys.stderr.write("\r")
@@ -52,14 +58,19 @@ def progress_line(console: Console) -> Iterator[Progress | None]:
 
     That is when standard error is no terminal, or one that cannot go back on its line, and with `--quiet`.
     """
-    if console.verbosity < 0 or os.environ.get("TERM", "dumb") == "dumb" or not sys.stderr.isatty():
+    if console.verbosity < 0 or not is_terminal():
         yield None
         return
-    line = _Line()
+    line = TerminalLine()
     try:
         yield line.update
     finally:
         line.clear()
+
+
+def is_terminal() -> bool:
+    """Return whether standard error is a terminal that can go back on its line."""
+    return os.environ.get("TERM", "dumb") != "dumb" and sys.stderr.isatty()
 
 
 def _columns() -> int:

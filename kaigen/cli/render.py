@@ -20,7 +20,7 @@ from kaigen.cli.options import (
     read_overrides,
 )
 from kaigen.cli.progress import progress_line
-from kaigen.diagnostics.errors import CheckFailed
+from kaigen.diagnostics.errors import CheckFailed, InputError
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.environments import combined as environments_combined
-    from kaigen.output import index
+    from kaigen.output import foreign, index
     from kaigen.pipeline import output as pipeline_output
     from kaigen.pipeline import run as pipeline_run
 
@@ -110,7 +110,10 @@ def command(
                 use_cache=not no_cache,
                 progress=progress,
             )
-            return run.compilation() if to_stdout else run.tree(output_folder(config, output))
+            if to_stdout:
+                return run.compilation()
+            inside = config.root if output is None else None
+            return run.tree(output_folder(config, output), inside=inside)
 
         results = environments_combined.for_each(configs, work)
     diagnostics = {
@@ -119,8 +122,10 @@ def command(
     _report(console, environments_combined.combined(diagnostics))
     trees = [item for item in results if isinstance(item, pipeline_output.OutputTree)]
     if configs[0].environments and not (environment or paths or to_stdout):
-        trees[:0] = _left_behind(output_folder(configs[0], output).parent, configs[0].environments)
+        inside = configs[0].root if output is None else None
+        trees[:0] = _left_behind(output_folder(configs[0], output).parent, configs[0].environments, inside)
     if check:
+        _check_origin(configs[0], output, whole=not paths)
         _check(console, trees)
     for item in results:
         if not isinstance(item, pipeline_output.OutputTree):
@@ -131,11 +136,15 @@ def command(
         tree.save()
 
 
-def _left_behind(root: Path, environments: Sequence[str]) -> list[pipeline_output.OutputTree]:
+def _left_behind(
+    root: Path, environments: Sequence[str], inside: Path | None
+) -> list[pipeline_output.OutputTree]:
     """Obsolete trees: of deleted environments, and of the time before environments were defined."""
     below = sorted(path for path in root.iterdir() if path.name not in environments) if root.is_dir() else []
     return [
-        pipeline_output.OutputTree(place) for place in (root, *below) if (place / index.INDEX_NAME).is_file()
+        pipeline_output.OutputTree(place, inside=inside)
+        for place in (root, *below)
+        if (place / index.INDEX_NAME).is_file()
     ]
 
 
@@ -147,6 +156,15 @@ def _report(console: Console, diagnostics: Sequence[Diagnostic]) -> None:
     if len(shown) < len(diagnostics):
         console.say(f"… and {len(diagnostics) - len(shown)} more; `kaigen validate` lists all")
     console.say("")
+
+
+def _check_origin(config: Config, output: str | None, *, whole: bool) -> None:
+    """Raise an error for files in the output folder that kaigen did not write, unless only some specs are checked."""
+    if whole:
+        root = config.root / config.output_base if output is None else Path(output)
+        found = foreign.foreign_diagnostics(root, config.allow.files, config.root if output is None else None)
+        if found:
+            raise InputError(found)
 
 
 def _check(console: Console, trees: Sequence[OutputTree]) -> None:

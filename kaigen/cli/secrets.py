@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from kaigen.cli.console import Console, table
 from kaigen.cli.options import environment_option, read_one_config
 from kaigen.config.block_settings import ExternalSecretsSettings
-from kaigen.pipeline.app_names import unknown_app
+from kaigen.pipeline.app_names import check_names
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.run import compile_specs
 from kaigen.secrets.commands import script
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kaigen.config.settings import Config
-    from kaigen.pipeline.result import Compilation
     from kaigen.secrets.expected import ExpectedSecret
     from kaigen.secrets.provider import External
 
@@ -57,7 +56,7 @@ def command(
         raise click.UsageError("--store requires -o externalsecret")
     config = read_one_config(console, environment)
     compilation = compile_specs(load_specs((), config), config)
-    _check_names(apps, compilation)
+    check_names(apps, [(item.app.namespace, item.app.name) for item in compilation.apps])
     secrets = expected_secrets(compilation, apps)
     if output == "table":
         _table(console, secrets)
@@ -71,13 +70,6 @@ def command(
             console.write(script(todo))
         else:
             console.write(render_external(todo, _external(config, store)))
-
-
-def _check_names(names: Sequence[str], compilation: Compilation) -> None:
-    apps = [(item.app.namespace, item.app.name) for item in compilation.apps]
-    for name in names:
-        if not any(name in (own, f"{namespace}/{own}") for namespace, own in apps):
-            raise unknown_app(name, apps)
 
 
 def _table(console: Console, secrets: Sequence[ExpectedSecret]) -> None:

@@ -29,7 +29,7 @@ def cloud_option(function: Command) -> Command:
     """`--cloud NAME`."""
     return click.option(
         "--cloud",
-        type=click.Choice(["azure", "azure-arc", "aws", "gcp"]),
+        type=click.Choice(["azure", "azure-arc", "aws", "gcp", "on-premises"]),
         help="Consider only the instance types of one cloud.",
     )(function)
 

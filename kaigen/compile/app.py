@@ -7,9 +7,22 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from kaigen.compile.expressions import Json, Scope, Setting, SpecPath, Tree, find_settings, resolve
-from kaigen.compile.field_expressions import HashedName
+from kaigen.compile.expressions import (
+    DIGEST_LENGTH,
+    NAME_MAX,
+    Json,
+    Release,
+    Scope,
+    Setting,
+    SpecPath,
+    Tree,
+    find_settings,
+    resolve,
+)
+from kaigen.compile.field_expressions import ContentName, HashedName
+from kaigen.compile.name_expressions import full_name
 from kaigen.diagnostics.diagnostic import Mark
+from kaigen.kubernetes.derived_names import longest_name
 
 Place = Callable[[SpecPath], Mark | None]
 """Returns where a field of an object was written; None where kaigen made it."""
@@ -44,10 +57,15 @@ class Object(Struct, frozen=True):
         return str(self.body["kind"])
 
     @property
+    def name(self) -> Tree:
+        """The object's name."""
+        return self.body["metadata"]["name"]  # type: ignore[index, call-overload]
+
+    @property
     def hashed(self) -> HashedName | None:
         """The object's name if it ends in a hash of its spec, else None."""
-        name = self.body["metadata"]["name"]  # type: ignore[index, call-overload]
-        return name if isinstance(name, HashedName) else None
+        name = self.name
+        return name if isinstance(name, HashedName) and name.spec == self.body.get("spec") else None
 
     def __hash__(self) -> int:
         return hash(
@@ -118,6 +136,20 @@ class App(Struct, frozen=True):
             here[last] = setting.default
         return values
 
+    @property
+    def name_max(self) -> int:
+        """Most characters of the beginning of all names, so that the names of all objects are valid."""
+        limit = NAME_MAX
+        for item in self.objects:
+            name = item.name
+            if isinstance(name, Release | ContentName):
+                hashed = DIGEST_LENGTH + 1 if isinstance(name, ContentName) else 0
+                fixed = hashed + len(name.prefix) if isinstance(name, Release) else hashed
+                limit = min(limit, longest_name(item.body) - len(name.suffix) - fixed)  # type: ignore[arg-type]
+            elif isinstance(name, HashedName):
+                limit = min(limit, longest_name(item.body) - len(name.suffix) - DIGEST_LENGTH - 1)  # type: ignore[arg-type]
+        return limit
+
     def render(
         self,
         values: Mapping[str, Json] | None = None,
@@ -133,7 +165,12 @@ class App(Struct, frozen=True):
             tests: whether to include the objects of `helm test`.
         """
         scope = Scope(
-            release or self.name, self.namespace, self.default_values() if values is None else values
+            full_name(release or self.name, self.name, self.name_max),
+            self.namespace,
+            self.default_values() if values is None else values,
+            release or self.name,
+            self.name,
+            self.name_max,
         )
         rendered = []
         for item in self.objects:

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 
+from kaigen.catalog.own_rows import OwnRows
 from kaigen.catalog.profiles import Profile
+from kaigen.config.block_settings import Allowed
 
 if TYPE_CHECKING:
-    from kaigen.config.block_settings import ExternalObject
+    from kaigen.config.block_settings import ExternalObject, ImageMirror, LicensePolicy, NetworkSettings
+    from kaigen.config.lock_file import Lock
+    from kaigen.config.tenant_settings import Tenant
     from kaigen.extend.patches import Patches
 
 B = TypeVar("B")
@@ -77,7 +81,15 @@ class Context(Struct, frozen=True):
         labels: labels of every object.
         annotations: annotations of every object.
         digest_in_version: append a digest of its content to the version of each chart.
+        network: how pods reach servers outside the cluster; None for no setting.
+        mirror: where all images are pulled from; None for where their names say.
+        rows: the repository's own rows of the catalogue.
         objects_of: returns the objects of another spec's app; None where only specs are known.
+        lock: what the moving names of specs stand for; None for nothing.
+        licenses: the licences of models that may be used; None for all.
+        digests: digests of images without one in their names.
+        allow: what specs may reach outside their own namespaces.
+        tenants: teams with folders of specs and namespaces of their own.
     """
 
     profile: Profile
@@ -90,4 +102,12 @@ class Context(Struct, frozen=True):
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     digest_in_version: bool = False
+    network: NetworkSettings | None = None
+    mirror: ImageMirror | None = None
+    rows: OwnRows = OwnRows()
     objects_of: ObjectsOf | None = None
+    lock: Lock | None = None
+    licenses: LicensePolicy | None = None
+    digests: Mapping[str, str] = field(default_factory=dict)
+    allow: Allowed = Allowed()
+    tenants: tuple[Tenant, ...] = ()

@@ -28,6 +28,11 @@ else:
 
 SpecPath = tuple[str | int, ...]
 
+CHART = "\0"
+"""The name of the chart in a pipeline; `kaigen.emit.helm_template.dump_template` replaces it. No YAML contains it."""
+
+NAME_MAX = 53
+"""Most characters of a release's name in Helm, and of the full name that the names of its objects begin with."""
 
 DIGEST_LENGTH = 8
 """Hex digits of a content hash in a name: 32 bits suffice, since only versions of one app must differ."""
@@ -37,15 +42,21 @@ class Scope(Struct, frozen=True):
     """The values that expressions are evaluated with.
 
     Attributes:
-        release: name of the Helm release; the app's name in plain manifests.
+        fullname: beginning of the names of all objects; the app's name in plain manifests.
         namespace: namespace of the app.
         values: the settings as a nested mapping, overrides applied.
+        release: name of the Helm release; empty for `fullname`.
+        app: name of the app; empty for `fullname`.
+        most: most characters of `fullname`.
         shared: resolved mappings that several objects share, by the identity of their source.
     """
 
-    release: str
+    fullname: str
     namespace: str
     values: Mapping[str, Json]
+    release: str = ""
+    app: str = ""
+    most: int = NAME_MAX
     shared: dict[int, dict[str, Json]] = field(default_factory=dict)
 
     def resolve_shared(self, tree: Mapping[str, Tree]) -> dict[str, Json]:
@@ -83,19 +94,27 @@ class Expr(Struct, frozen=True):
 
 
 class Release(Expr, frozen=True):
-    """The release's name with a fixed suffix: `finetune` or `finetune-output`."""
+    """The full name of the release with a fixed suffix: `finetune` or `finetune-output`.
+
+    Attributes:
+        suffix: end of the name.
+        prefix: beginning of the name, for names of a foreign system.
+    """
 
     suffix: str = ""
+    prefix: str = ""
 
     def value(self, scope: Scope) -> str:
-        return scope.release + self.suffix
+        return self.prefix + scope.fullname + self.suffix
 
     def pipeline(self) -> str:
-        return f'printf "%s{self.suffix}" .Release.Name' if self.suffix else ".Release.Name"
+        fullname = f'include "{CHART}.fullname" .'
+        fixed = self.prefix or self.suffix
+        return f'printf "{self.prefix}%s{self.suffix}" ({fullname})' if fixed else fullname
 
     def inline(self) -> str:
-        # Helm allows only letters, digits, dots and dashes in a release name.
-        return f'"{{{{ .Release.Name }}}}{self.suffix}"'
+        # Names contain only letters, digits, dots and dashes.
+        return f'"{self.prefix}{{{{ include "{CHART}.fullname" . }}}}{self.suffix}"'
 
 
 class Namespace(Expr, frozen=True):
@@ -121,6 +140,7 @@ class Setting(Expr, frozen=True):
         schema: JSON Schema of its value.
         optional: the object's field is left out while its value is empty (`""`, 0, false, `[]`, `{}`).
         origin: the spec's field that it came from, for diagnostics; empty when kaigen chose it.
+        helper: the chart's helper that applies values of a parent chart to it; empty for none.
     """
 
     path: str
@@ -129,6 +149,7 @@ class Setting(Expr, frozen=True):
     schema: Mapping[str, Any]
     optional: bool = False
     origin: SpecPath = ()
+    helper: str = ""
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -149,7 +170,12 @@ class Setting(Expr, frozen=True):
         return here  # type: ignore[no-any-return]
 
     def pipeline(self) -> str:
-        return f".Values.{self.path}"
+        if not self.helper:
+            return f".Values.{self.path}"
+        given = f'include "{CHART}.{self.helper}" (list . .Values.{self.path})'
+        if isinstance(self.default, list):
+            return f"({given} | fromJsonArray)"
+        return f"({given} | fromJson)" if isinstance(self.default, dict) else given
 
     def settings(self) -> Iterator[Setting]:
         yield self

@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import ClassVar
 
 from msgspec import Struct, field
 
-from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Json, Scope, Setting, Tree, find_settings, resolve
+from kaigen.compile.expressions import (
+    CHART,
+    DIGEST_LENGTH,
+    Expr,
+    Json,
+    Scope,
+    Setting,
+    Tree,
+    find_settings,
+    resolve,
+)
 from kaigen.compile.go_json import go_json, sha256_hex
+from kaigen.compile.name_expressions import full_name
+from kaigen.compile.setting_expressions import Merged
+from kaigen.kinds.base import matches
+from kaigen.kubernetes.metadata_keys import RESERVED_LABELS
 
 MUTABLE_JOB_FIELDS = (
     "activeDeadlineSeconds",
@@ -21,34 +36,40 @@ MUTABLE_JOB_FIELDS = (
 
 
 class HashedName(Expr, frozen=True):
-    """The release's name with a hash of an immutable spec.
+    """The full name of the release with a hash of an immutable spec, which is the same in every release.
 
     Attributes:
         spec: the Job's spec.
         helper: the chart's named template that returns the hash.
+        suffix: what precedes the hash.
     """
 
     spec: Mapping[str, Tree]
     helper: str
+    suffix: str = ""
 
     def value(self, scope: Scope) -> str:
-        return f"{scope.release}-{spec_digest(scope.resolve_shared(self.spec))}"
+        spec = scope.resolve_shared(self.spec)
+        if scope.app not in ("", scope.release):
+            own = full_name(scope.app, scope.app, scope.most)
+            spec = resolve(self.spec, Scope(own, scope.namespace, scope.values, scope.app))  # type: ignore[assignment]
+        return f"{scope.fullname}{self.suffix}-{spec_digest(spec)}"
 
     def pipeline(self) -> str:
-        return f'printf "%s-%s" .Release.Name (include "{self.helper}" .)'
+        return f'printf "%s{self.suffix}-%s" (include "{CHART}.fullname" .) (include "{self.helper}" .)'
 
     def inline(self) -> str:
-        return f'"{{{{ .Release.Name }}}}-{{{{ include "{self.helper}" . }}}}"'
+        return f'"{{{{ include "{CHART}.fullname" . }}}}{self.suffix}-{{{{ include "{self.helper}" . }}}}"'
 
     def __hash__(self) -> int:
         return hash((self.helper,))
 
 
 class ContentName(Expr, frozen=True):
-    """The release's name with a suffix and a hash of the object's content, which running pods must not see change.
+    """The release's full name with a suffix and a hash of the object's content: running pods must not see it change.
 
     Attributes:
-        suffix: what follows the release's name.
+        suffix: what follows the full name.
         content: the content, as text.
     """
 
@@ -56,11 +77,11 @@ class ContentName(Expr, frozen=True):
     content: Expr
 
     def value(self, scope: Scope) -> str:
-        return f"{scope.release}{self.suffix}-{sha256_hex(str(self.content.value(scope)))[:DIGEST_LENGTH]}"
+        return f"{scope.fullname}{self.suffix}-{sha256_hex(str(self.content.value(scope)))[:DIGEST_LENGTH]}"
 
     def pipeline(self) -> str:
         digest = f"{self.content.pipeline()} | sha256sum | trunc {DIGEST_LENGTH}"
-        return f'printf "%s{self.suffix}-%s" .Release.Name ({digest})'
+        return f'printf "%s{self.suffix}-%s" (include "{CHART}.fullname" .) ({digest})'
 
     def settings(self) -> Iterator[Setting]:
         return self.content.settings()
@@ -70,24 +91,35 @@ class Entries(Expr, frozen=True):
     """The entries of a map: those of a setting, then fixed ones, which override them.
 
     The field is left out while the map is empty.
+
+    Attributes:
+        fixed: the fixed entries.
+        more: the setting, or two.
+        ordered: whether the entries are sorted.
     """
 
     omit_empty: ClassVar[bool] = True
 
     fixed: Mapping[str, Tree]
-    more: Setting
+    more: Setting | Merged
+    ordered: bool = False
 
     def value(self, scope: Scope) -> Json:
         given = self.more.value(scope)
         fixed = resolve(self.fixed, scope)
         assert isinstance(fixed, dict)
-        return {**given, **fixed} if isinstance(given, dict) else given
+        if not given:
+            return fixed
+        if not isinstance(given, dict):
+            return given
+        merged = {**given, **fixed}
+        return dict(sorted(merged.items())) if self.ordered else merged
 
     def pipeline(self) -> str:
         return without_keys(self.more.pipeline(), self.fixed)
 
     def settings(self) -> Iterator[Setting]:
-        yield self.more
+        yield from self.more.settings()
         yield from find_settings(self.fixed)
 
     def __hash__(self) -> int:
@@ -152,13 +184,27 @@ def spec_digest(spec: Mapping[str, Json]) -> str:
     return sha256_hex(go_json(fixed))[:DIGEST_LENGTH]
 
 
+@lru_cache
+def _is_reserved(label: str) -> bool:
+    return matches(RESERVED_LABELS, label)
+
+
 class Labels(Expr, frozen=True):
-    """The labels of an object: those of the app, then its own, then those of a setting that are not among them."""
+    """The labels of an object: those of the app, then its own, then those of a setting that are not among them.
+
+    Attributes:
+        common: labels that kaigen sets on all objects or pods of the app.
+        own: labels of this object alone.
+        helper: the chart's helper with the common labels.
+        more: setting with further labels.
+        shared: whether the helper has those of `more` as well.
+    """
 
     common: Mapping[str, Tree]
     own: Mapping[str, Tree] = field(default_factory=dict)
     helper: str = "labels"
     more: Setting | None = None
+    shared: bool = False
 
     def value(self, scope: Scope) -> dict[str, Json]:
         own = resolve(self.own, scope)
@@ -169,13 +215,19 @@ class Labels(Expr, frozen=True):
 
     def pipeline(self) -> str:
         common = f'include "{self.helper}" .'
-        taken = " ".join(go_json(key) for key in self.own if key in self.common)
+        taken = " ".join(go_json(key) for key in self.own if key in self.common or self._may_be_given(key))
         # No key may appear twice: the object's own label overrides the user's.
         return f"omit ({common} | fromYaml) {taken} | toYaml" if taken else common
 
+    def _may_be_given(self, key: str) -> bool:
+        """Return whether the helper may have a label of that key from the setting."""
+        return self.shared and not _is_reserved(key)
+
     def further(self) -> str:
-        """Return the pipeline of the setting's labels; empty without a setting."""
-        return without_keys(self.more.pipeline(), (*self.common, *self.own)) if self.more is not None else ""
+        """Return the pipeline of the setting's labels; empty without a setting, or if the helper has them."""
+        if self.more is None or self.shared:
+            return ""
+        return without_keys(self.more.pipeline(), (*self.common, *self.own))
 
     def settings(self) -> Iterator[Setting]:
         yield from find_settings(self.own)
@@ -233,10 +285,12 @@ class ListFlags(Struct, frozen=True):
     Attributes:
         json: as one JSON list.
         repeated: once for each value.
+        pairs: whether the value of each flag, also true and false, is the next argument.
     """
 
     json: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
+    pairs: bool = False
 
 
 def flags(given: Json, lists: ListFlags = ListFlags()) -> list[Json]:  # noqa: B008 - it is immutable
@@ -250,7 +304,9 @@ def flags(given: Json, lists: ListFlags = ListFlags()) -> list[Json]:  # noqa: B
         return list(given) if isinstance(given, list) else []
     arguments: list[Json] = []
     for name, value in sorted(given.items()):
-        if isinstance(value, bool) and "." not in name:
+        if lists.pairs:
+            arguments += [f"--{name}", _flag_value(value)]
+        elif isinstance(value, bool) and "." not in name:
             arguments.append(f"--{name}" if value else f"--no-{name}")
         elif isinstance(value, list) and name in lists.repeated:
             arguments += [f"--{name}={_flag_value(item)}" for item in value]
@@ -289,6 +345,13 @@ class Arguments(Expr, frozen=True):
         name = self.more.pipeline()
         if not isinstance(self.more.default, dict):
             return [f"{{{{- range {name} }}}}", "- {{ toJson . }}", "{{- end }}"]
+        if self.lists.pairs:
+            return [
+                f"{{{{- range $name, $value := {name} }}}}",
+                '- {{ printf "--%s" $name | toJson }}',
+                '- {{ kindIs "string" $value | ternary $value (toJson $value) | toJson }}',
+                "{{- end }}",
+            ]
         return [
             f"{{{{- range $name, $value := {name} }}}}",
             '{{- if and (kindIs "bool" $value) (not (contains "." $name)) }}',

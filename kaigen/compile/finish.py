@@ -108,6 +108,8 @@ def finish(
         more: further fields of `App`.
     """
     report_unsupported_values(settings, problems)
+    files = [(each.role, each.ending, each.test) for each in objects]
+    assert len(set(files)) == len(files), f"two objects have the same file: {sorted(files)}"
     return App(
         name=metadata.name,
         namespace=metadata.namespace or context.namespace,

@@ -2,13 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Literal
 
 from msgspec import Struct
 
 from kaigen.config.json_types import FieldPath, Json
+
+
+class VolumeGrant(Struct, frozen=True):
+    """Volumes that specs may mount; globs, all of which must match.
+
+    Attributes:
+        namespaces: of the specs.
+        uris: of buckets.
+        drivers: names of CSI drivers besides those of kaigen.
+        secrets: Secrets of other namespaces, `NAMESPACE/NAME`.
+        attributes: keys of volume attributes.
+        options: mount options.
+    """
+
+    namespaces: tuple[str, ...] = ("*",)
+    uris: tuple[str, ...] = ("*",)
+    drivers: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+class Allowed(Struct, frozen=True):
+    """What specs may reach outside their own namespaces, and files that are not of kaigen.
+
+    Attributes:
+        files: globs of files in the output folder that are the user's own.
+        namespaces: globs of system namespaces that specs may use.
+        volumes: volumes that specs may mount.
+    """
+
+    files: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    volumes: tuple[VolumeGrant, ...] = (VolumeGrant(secrets=("kube-system/csi-s3-secret",)),)
+
+
+def matches_glob(text: str, globs: Iterable[str]) -> bool:
+    """Return whether one of the globs matches the whole text; `*` also matches slashes."""
+    return any(fnmatchcase(text, glob) for glob in globs)
 
 
 class ObjectPatch(Struct, frozen=True):
@@ -32,6 +71,32 @@ class ObjectPatch(Struct, frozen=True):
     def file(self) -> str | None:
         """The file that contains the patch; None for a patch in kaigen.yaml."""
         return self.patch if isinstance(self.patch, str) else None
+
+
+class LicensePolicy(Struct, frozen=True):
+    """The licences of models that may be used, by name or glob.
+
+    Attributes:
+        allow: those that may be used; all if it is empty.
+        deny: those that may not, which takes precedence.
+        ask: those that a person must accept.
+    """
+
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
+
+    def verdict(self, licence: str) -> Literal["allow", "deny", "ask"]:
+        """Return what the policy says about a licence."""
+
+        def is_in(globs: Sequence[str]) -> bool:
+            return any(fnmatchcase(licence.lower(), glob.lower()) for glob in globs)
+
+        if is_in(self.deny):
+            return "deny"
+        if is_in(self.ask):
+            return "ask"
+        return "allow" if not self.allow or is_in(self.allow) else "deny"
 
 
 class ExternalObject(Struct, frozen=True):
@@ -70,6 +135,52 @@ class ExternalSecretsSettings(Struct, frozen=True):
     store_kind: Literal["ClusterSecretStore", "SecretStore"] = "ClusterSecretStore"
     refresh_interval: str = "1h"
     key_template: str = "{namespace}/{name}"
+
+
+class NetworkSettings(Struct, frozen=True):
+    """How pods reach servers outside the cluster; empty values where nothing is configured.
+
+    Attributes:
+        hub_endpoint: URL of the Hugging Face Hub.
+        http_proxy: proxy for http URLs.
+        https_proxy: proxy for https URLs.
+        no_proxy: hosts, domains and address ranges without a proxy, besides those of the cluster.
+        ca_config_map: ConfigMap with the certificates of authorities.
+        ca_key: its key.
+        package_index: index of Python packages.
+    """
+
+    hub_endpoint: str = ""
+    http_proxy: str = ""
+    https_proxy: str = ""
+    no_proxy: tuple[str, ...] = ()
+    ca_config_map: str = ""
+    ca_key: str = ""
+    package_index: str = ""
+
+
+class ImageRule(Struct, frozen=True):
+    """Where images with a prefix are pulled from.
+
+    Attributes:
+        prefix: start of the image's name with its registry, as in `docker.io/vllm/`.
+        to: what replaces it.
+    """
+
+    prefix: str
+    to: str
+
+
+class ImageMirror(Struct, frozen=True):
+    """Where all images are pulled from.
+
+    Attributes:
+        mirror: start of their names, with `{host}` for the registry; empty for images that only rules move.
+        rules: exceptions, by the longest prefix.
+    """
+
+    mirror: str = ""
+    rules: tuple[ImageRule, ...] = ()
 
 
 class PublishSettings(Struct, frozen=True):

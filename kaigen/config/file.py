@@ -6,15 +6,20 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from kaigen.config.allow import Allow
 from kaigen.config.document import read_document, validated
 from kaigen.config.external import ExternalEntry
-from kaigen.config.gitops import Cluster, GitOps, GitOpsOverrides
+from kaigen.config.gitops import Cluster, GitOps
 from kaigen.config.images import Images
+from kaigen.config.licenses import Licenses
+from kaigen.config.network import Network
 from kaigen.config.overrides import PATCHABLE, OverrideEntry
 from kaigen.config.patches import PatchEntry
 from kaigen.config.publish import Publish
+from kaigen.config.registry import RegistryBlock, RegistryText, check_registry
 from kaigen.config.secrets import Secrets
 from kaigen.config.settings import FILE_NAME, Format
+from kaigen.config.tenants import TenantBlock
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.kinds.base import RELATIVE_PATH, Annotations, AppName, JsonValue, LabelName, Labels, text
 from kaigen.kinds.block import Block
@@ -34,11 +39,18 @@ class SharedFields(Block):
     ] = None
     profile: Annotated[str | None, Meta(description="Cluster profile.", examples=["generic", "eks"])] = None
     namespace: Annotated[LabelName | None, Meta(description="Namespace of specs without a namespace.")] = None
+    format: Annotated[
+        Format | None,
+        Meta(description="Form of the output: `manifests`, `chart` or `both`. Default: `manifests`."),
+    ] = None
     registry: Annotated[
-        Annotated[str, text(r"^[a-z0-9][a-z0-9.:/_-]*[a-z0-9]$")] | None,
-        Meta(description="Mirror for kaigen's own images."),
+        RegistryText | RegistryBlock | None,
+        Meta(description="Mirror for all images as a block, or for kaigen's own images as a text."),
     ] = None
     images: Annotated[Images, Meta(description="kaigen's own images.")] = field(default_factory=Images)
+    network: Annotated[Network | None, Meta(description="Proxies, mirrors and authorities for all pods.")] = (
+        None
+    )
     values: Annotated[
         dict[str, dict[str, JsonValue]],
         Meta(
@@ -64,9 +76,13 @@ class SharedFields(Block):
         list[ExternalEntry],
         Meta(
             description="Objects that clusters have although no app makes them, such as ServiceAccounts. kaigen does "
-            "not warn of references to them. Of claims and ConfigMaps it warns only if `external` lists some."
+            "not warn of references to them. Of claims, ConfigMaps, and storage, priority and runtime classes it warns "
+            "only if `external` lists some of that kind."
         ),
     ] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        check_registry(self.registry)
 
 
 class Environment(SharedFields):
@@ -76,7 +92,13 @@ class Environment(SharedFields):
         list[LabelName],
         Meta(description="Clusters to deploy to, by name. Default: the cluster that Argo CD runs in."),
     ] = field(default_factory=list)
-    gitops: Annotated[GitOpsOverrides | None, Meta(description="Overrides of `gitops`.")] = None
+    gitops: Annotated[
+        GitOps | None,
+        Meta(
+            description="Merged over `gitops` of the file. With `argocd` or `flux`, the environment uses only what it "
+            "names of the two."
+        ),
+    ] = None
 
 
 class ConfigFile(SharedFields):
@@ -90,9 +112,6 @@ class ConfigFile(SharedFields):
     output: Annotated[RelativePath, Meta(description="Output folder; it must contain nothing else.")] = (
         "rendered"
     )
-    format: Annotated[Format, Meta(description="Form of the output: `manifests`, `chart` or `both`.")] = (
-        "manifests"
-    )
     passthrough: Annotated[
         bool, Meta(description="Copy plain Kubernetes objects among the specs unchanged.")
     ] = False
@@ -102,6 +121,10 @@ class ConfigFile(SharedFields):
             description="Folders that define your own kinds: each contains `kind.yaml`, or folders that do."
         ),
     ] = field(default_factory=list)
+    catalog: Annotated[
+        RelativePath,
+        Meta(description="Folder with presets, GPUs, instance types and prices of your own."),
+    ] = "catalog"
     clusters: Annotated[dict[LabelName, Cluster], Meta(description="Clusters of the environments.")] = field(
         default_factory=dict
     )
@@ -118,7 +141,22 @@ class ConfigFile(SharedFields):
             examples=[["dev", "staging", "prod"]],
         ),
     ] = field(default_factory=list)
+    licenses: Annotated[
+        Licenses | None, Meta(description="Licences of models that may be used. Default: all.")
+    ] = None
     publish: Annotated[Publish | None, Meta(description="Defaults of `kaigen publish`.")] = None
+    allow: Annotated[
+        Allow | None,
+        Meta(
+            description="What specs may reach outside their own namespaces, and files of your own in the output."
+        ),
+    ] = None
+    tenants: Annotated[
+        dict[LabelName, TenantBlock],
+        Meta(
+            description="Teams: which folders of specs own which namespaces, and what they may reach outside."
+        ),
+    ] = field(default_factory=dict)
 
 
 _NULLABLE: tuple[NullPath, ...] = (

@@ -1,7 +1,7 @@
 """The block `gitops` of kaigen.yaml, for both Argo CD and Flux."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, convert, field
 from msgspec.structs import replace
@@ -14,11 +14,15 @@ from kaigen.config.gitops_settings import (
     TenancySettings,
 )
 from kaigen.kinds.base import RELATIVE_PATH, Duration, LabelName, Labels, ObjectName, Quantity, text
-from kaigen.kinds.block import Block
+from kaigen.kinds.block import Block, read_block
 
 Place = Annotated[str, text(r"^[^\s\x00-\x1f]+$", min_length=1, max_length=1024)]
 Template = Annotated[str, text(r"^[^-\s\x00-\x1f][^\s\x00-\x1f]*$", min_length=1, max_length=250)]
 Registry = Annotated[str, text(r"^oci://[A-Za-z0-9.-]+(:[0-9]+)?(/[A-Za-z0-9._{}-]+)*$")]
+
+
+SYNCERS = ("argocd", "flux")
+"""The fields of `gitops` that select what syncs."""
 
 
 class Cluster(Block):
@@ -53,6 +57,14 @@ class ArgoCD(Block):
         ),
     ] = "each"
     auto_sync: Annotated[bool, Meta(description="Sync changes automatically, and correct drift.")] = True
+    signature_keys: Annotated[
+        list[Annotated[str, text(r"^([0-9A-F]{16}|[0-9A-F]{40})$")]],
+        Meta(
+            description="GnuPG keys, by ID or fingerprint, of which one must have signed the commit that is synced. "
+            "Import them into Argo CD.",
+            examples=[["4AEE18F83AFDEB23"]],
+        ),
+    ] = field(default_factory=list)
 
 
 class Decryption(Block):
@@ -98,6 +110,13 @@ class Flux(Block):
     charts_secret: Annotated[
         ObjectName | None,
         Meta(description="Secret with the credentials of the registry in `charts`. Default: `secret`."),
+    ] = None
+    verify_secret: Annotated[
+        ObjectName | None,
+        Meta(
+            description="Secret with the public keys, as `NAME.pub`, of which one must have signed each artifact of a "
+            "registry. With `tenancy.serviceAccount`, each namespace needs it."
+        ),
     ] = None
     service_account: Annotated[
         ObjectName | None,
@@ -149,15 +168,18 @@ class Tenancy(Block):
 
 
 class GitOps(Block):
-    """The location of the rendered tree, and the tools that sync it."""
+    """The location of the rendered tree, and the tools that sync it.
+
+    An environment has the same block. Its fields are merged over those of the file.
+    """
 
     repository: Annotated[
-        Place,
+        Place | None,
         Meta(
-            description="URL of the Git repository with the rendered tree.",
+            description="URL of the Git repository with the rendered tree. Required, here or in the environment.",
             examples=["https://git.example.com/ml/deploy.git"],
         ),
-    ]
+    ] = None
     branch: Annotated[Template, Meta(description="Its branch; `{env}` is replaced by the environment.")] = (
         "main"
     )
@@ -188,33 +210,50 @@ class GitOps(Block):
     ] = None
 
 
-class GitOpsOverrides(Block):
-    """Environment overrides of `gitops`."""
+def environment_gitops(data: Mapping[str, Any], environment: str) -> GitOps | None:
+    """Return the block `gitops` of an environment: its own fields merged over those of the file; None without both.
 
-    repository: Annotated[Place | None, Meta(description="URL of the Git repository.")] = None
-    branch: Annotated[Template | None, Meta(description="Its branch.")] = None
-    path: Annotated[
-        Annotated[str, text(RELATIVE_PATH)] | None,
-        Meta(description="Folder of the rendered tree in the repository."),
-    ] = None
-    auto_sync: Annotated[bool | None, Meta(description="Sync changes automatically with Argo CD.")] = None
-    tenancy: Annotated[Tenancy | None, Meta(description="Replaces `tenancy` for the environment.")] = None
+    Mappings are merged and other values are replaced. An environment with `argocd` or `flux` uses only what it names
+    of the two, with the file's settings of it.
+
+    Args:
+        data: kaigen.yaml, which is valid.
+        environment: its name; empty for the file alone.
+    """
+    shared = data.get("gitops")
+    own = data["environments"][environment].get("gitops") if environment else None
+    if shared is None and own is None:
+        return None
+    shared, own = shared or {}, own or {}
+    named = [name for name in SYNCERS if name in own]
+    kept = {
+        name: value for name, value in shared.items() if not (named and name in SYNCERS and name not in named)
+    }
+    return read_block(GitOps, _merged(kept, own))
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    both = {
+        name: _merged(below[name], value)
+        for name, value in above.items()
+        if isinstance(value, Mapping) and isinstance(below.get(name), Mapping)
+    }
+    return {**below, **above, **both}
 
 
 def gitops_settings(
-    block: GitOps | None, output: str, clusters: Mapping[str, Cluster], own: GitOpsOverrides | None
+    block: GitOps | None, output: str, clusters: Mapping[str, Cluster]
 ) -> GitOpsSettings | None:
-    """Return the settings of one environment; None without the block.
+    """Return the settings of one environment; None without the block, or without a repository.
 
     Args:
-        block: the block of kaigen.yaml.
+        block: the block of the environment.
         output: folder that the environment is rendered into.
         clusters: the environment's clusters by name; empty for the cluster that Argo CD runs in.
-        own: what the environment overrides.
     """
-    if block is None:
+    if block is None or block.repository is None:
         return None
-    settings = GitOpsSettings(
+    return GitOpsSettings(
         repository=block.repository,
         branch=block.branch,
         path=block.path or output,
@@ -223,25 +262,10 @@ def gitops_settings(
         labels=block.labels,
         argocd=convert(block.argocd, ArgoCDSettings, from_attributes=True) if block.argocd else None,
         flux=_flux(block.flux) if block.flux else None,
-        tenancy=_tenancy(block.tenancy),
+        tenancy=convert(block.tenancy, TenancySettings, from_attributes=True) if block.tenancy else None,
         clusters={
             name: convert(each, ClusterSettings, from_attributes=True) for name, each in clusters.items()
         },
-    )
-    return _overridden(settings, own) if own else settings
-
-
-def _overridden(settings: GitOpsSettings, own: GitOpsOverrides) -> GitOpsSettings:
-    argocd = settings.argocd
-    if argocd is not None and own.auto_sync is not None:
-        argocd = replace(argocd, auto_sync=own.auto_sync)
-    return replace(
-        settings,
-        repository=own.repository or settings.repository,
-        branch=own.branch or settings.branch,
-        path=own.path or settings.path,
-        argocd=argocd,
-        tenancy=_tenancy(own.tenancy) or settings.tenancy,
     )
 
 
@@ -251,7 +275,3 @@ def _flux(block: Flux) -> FluxSettings:
         decrypt=block.decryption is not None,
         decryption_secret=block.decryption.secret if block.decryption else None,
     )
-
-
-def _tenancy(block: Tenancy | None) -> TenancySettings | None:
-    return convert(block, TenancySettings, from_attributes=True) if block else None

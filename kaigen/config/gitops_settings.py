@@ -29,11 +29,13 @@ class ArgoCDSettings(Struct, frozen=True):
         namespace: namespace of the Applications.
         applications: `each` for an Application per app, `set` for one ApplicationSet.
         auto_sync: sync changes automatically and correct drift.
+        signature_keys: GnuPG keys of which one must have signed a commit; none to sync unsigned commits, too.
     """
 
     namespace: str = "argocd"
     applications: Literal["each", "set"] = "each"
     auto_sync: bool = True
+    signature_keys: tuple[str, ...] = ()
 
 
 class FluxSettings(Struct, frozen=True):
@@ -47,6 +49,7 @@ class FluxSettings(Struct, frozen=True):
         tag: tag of that artifact.
         secret: Secret with the credentials of the source.
         charts_secret: Secret with the credentials of the registry of charts; None for `secret`.
+        verify_secret: Secret with the public keys that artifacts of a registry are verified with; None for none.
         service_account: account in its namespace that syncs what no tenant's account syncs; None for the controllers'.
         decrypt: decrypt files that SOPS has encrypted.
         decryption_secret: Secret with the key; None for the cloud identity.
@@ -59,6 +62,7 @@ class FluxSettings(Struct, frozen=True):
     tag: str = "latest"
     secret: str | None = None
     charts_secret: str | None = None
+    verify_secret: str | None = None
     service_account: str | None = None
     decrypt: bool = False
     decryption_secret: str | None = None

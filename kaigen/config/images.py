@@ -22,6 +22,20 @@ class Images(Block):
             examples=["registry.example/kaigen/downloader@sha256:…"],
         ),
     ] = None
+    convert: Annotated[
+        Image | None,
+        Meta(
+            description="Converts downloaded weights to another format: `convert` of a Model.",
+            examples=["registry.example/kaigen/convert@sha256:…"],
+        ),
+    ] = None
+    reaper: Annotated[
+        Image | None,
+        Meta(
+            description="Creates volumes that expire, and deletes them and finished pods.",
+            examples=["registry.example/kaigen/reaper@sha256:…"],
+        ),
+    ] = None
     kubectl: Annotated[
         Image | None,
         Meta(
@@ -44,9 +58,37 @@ class Images(Block):
         Image | None,
         Meta(description="vLLM without GPUs.", examples=["registry.example/vllm/vllm-openai-cpu:v0.33.0"]),
     ] = None
+    classify: Annotated[
+        Image | None,
+        Meta(
+            description="Labels images: `workload: classify` of a Job.",
+            examples=["registry.example/kaigen/classify@sha256:…"],
+        ),
+    ] = None
+    distributed_llama: Annotated[
+        Image | None,
+        Meta(
+            description="distributed-llama, with `dllama` and `dllama-api` on the path; kaigen has no default for it.",
+            examples=["registry.example/distributed-llama:v0.16.4"],
+        ),
+    ] = None
+    ringproxy: Annotated[
+        Image | None,
+        Meta(
+            description="Checks requests before distributed-llama reads them, and waits for its workers.",
+            examples=["registry.example/kaigen/ringproxy@sha256:…"],
+        ),
+    ] = None
     chat: Annotated[
         Image | None,
         Meta(description="kaigen's own small server.", examples=["registry.example/kaigen/chat@sha256:…"]),
+    ] = None
+    notebook: Annotated[
+        Image | None,
+        Meta(
+            description="JupyterLab: the default image of a Notebook.",
+            examples=["registry.example/kaigen/notebook@sha256:…"],
+        ),
     ] = None
 
 
@@ -69,7 +111,7 @@ def own_images(
     plain = {**defaults, **named, **pinned}
     mirrored = {
         name: _mirrored(ref, registry)
-        if registry and name not in named and _repository(ref) == _repository(defaults[name])
+        if registry and name not in named and _repository(ref) == _repository(defaults.get(name, ref))
         else ref
         for name, ref in plain.items()
     }

@@ -10,13 +10,14 @@ import msgspec
 from msgspec.structs import replace
 
 from kaigen.catalog.images import default_images
-from kaigen.config.settings import FILE_NAME, Config, pins_path
+from kaigen.config.settings import FILE_NAME, LOCK_NAME, Config, LockRef, pins_path
+from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.errors import InputError
 from kaigen.system.cache import build_id, cache_folder, replace_file
 from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
-    from kaigen.config import merge, missing
+    from kaigen.config import catalog_rows, merge, missing
 
 
 _MAX_CACHED_BYTES = 1 << 20
@@ -41,19 +42,47 @@ def load_config(root: str | Path = ".", environment: str = "") -> Config:
     Raises:
         InputError: the file is invalid, or has no such environment.
     """
-    root = Path(root)
+    config = _load(Path(root), environment)
+    lock = _lock_ref(config.root)
+    return config if lock == config.lock else replace(config, lock=lock)
+
+
+def _lock_ref(root: Path) -> LockRef:
+    """Return the digest of the lock, which an unchanged render needs of it."""
+    try:
+        with open(root / LOCK_NAME, "rb") as file:
+            return LockRef(sha256(file.read()).hexdigest())
+    except FileNotFoundError:
+        return LockRef()
+
+
+def _load(root: Path, environment: str) -> Config:
     path = root / FILE_NAME
     if not os.path.lexists(path):
         if environment:
             raise InputError([missing.missing_config(root)])
-        return Config(root=root, images=default_images())
+        base = Config(root=root, images=default_images())
+        if not (root / base.catalog).is_dir():
+            return base
+        problems = Diagnostics()
+        rows = catalog_rows.read_rows(root, base.catalog, problems)
+        problems.raise_errors()
+        return replace(base, rows=rows)
     cache = _SettingsCache(path, environment)
     config = cache.read(root)
-    if config is None:
+    if config is None or not _is_catalog_unchanged(config):
         # Only a changed file is validated: an unchanged render does not import the models of its blocks.
         config = merge.read_config(root, environment)
         cache.write(config)
     return config
+
+
+def _is_catalog_unchanged(config: Config) -> bool:
+    """Return whether the rows of settings are those of the files."""
+    if not (config.root / config.catalog).is_dir():
+        return not config.rows.digest
+    sources, unread = catalog_rows.catalog_sources(config.root, config.catalog)
+    return not unread.has_errors and catalog_rows.catalog_digest(sources) == config.rows.digest
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -70,8 +99,11 @@ class _SettingsCache:
         self._path: Path | None = None
         if folder is not None and path.is_file() and path.stat().st_size < _MAX_CACHED_BYTES:
             pins = pins_path(path.parent, environment)
-            pinned = pins.read_bytes() if environment and pins.is_file() else b""
-            parts = (build_id().encode(), environment.encode(), path.read_bytes(), pinned)
+            try:
+                pinned = pins.read_bytes() if environment and pins.is_file() else b""
+                parts = (build_id().encode(), environment.encode(), path.read_bytes(), pinned)
+            except OSError:
+                return  # The reader reports it.
             name = sha256(b"".join(sha256(part).digest() for part in parts)).hexdigest()
             self._path = folder / "config" / f"{name[:32]}.json"
 

@@ -6,23 +6,28 @@ from hashlib import sha256
 from pathlib import Path
 
 from kaigen.catalog.profiles import profile_names
+from kaigen.config.allow import allowed
+from kaigen.config.catalog_rows import read_rows
 from kaigen.config.checks import (
-    check_charts,
+    GitOpsPlace,
     check_clusters,
-    check_env_placeholders,
+    check_gitops,
     check_promotion,
-    check_tenancy,
 )
 from kaigen.config.external import external_objects
 from kaigen.config.file import ConfigFile, SharedFields, read_file
-from kaigen.config.gitops import gitops_settings
+from kaigen.config.gitops import GitOps, environment_gitops, gitops_settings
 from kaigen.config.images import given_images, own_images
+from kaigen.config.licenses import license_policy
+from kaigen.config.network import network_settings
 from kaigen.config.overrides import merged_overrides
 from kaigen.config.patches import patch_settings
 from kaigen.config.pins import Pins, read_pins
 from kaigen.config.publish import publish_settings
+from kaigen.config.registry import image_mirror, own_registry
 from kaigen.config.secrets import external_secrets_settings
 from kaigen.config.settings import FILE_NAME, Config, pins_path
+from kaigen.config.tenants import check_tenants, tenant_settings
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
@@ -69,25 +74,31 @@ def _merge(
     pins: Pins | None,
 ) -> Config:
     problems = Diagnostics()
+    base = Config()
     own = file.environments[environment] if environment else None
     _check_names(layers, document, problems)
     _check_labels(layers, document, problems)
     overrides = merged_overrides([(layer.overrides, place) for layer, place in layers], document, problems)
     check_promotion(file, document, problems)
+    check_tenants(file.tenants, document, problems)
     secrets = external_secrets_settings(
         [(layer.secrets, place) for layer, place in layers], document, problems
     )
-    check_clusters(file, environment, document, problems)
-    check_tenancy(file, environment, document, problems)
-    check_charts(file, document, problems)
-    check_env_placeholders(file, document, problems)
+    form = file.environments[environment].format if environment else None
+    form = form or file.format or base.format
+    gitops = _gitops(document, environment)
+    if document and gitops and (environment or not file.environments):
+        # Without a name, a file with environments is read only for their names.
+        check_gitops(GitOpsPlace(gitops, document, environment), file, form, problems)
+    check_clusters(file, environment, gitops, document, problems)
+    rows = read_rows(root, file.catalog, problems)
     problems.raise_errors()
-    base = Config()
+    registries = [layer.registry for layer, _ in layers]
     named: dict[str, str] = {}
     for layer, _ in layers:
         named |= given_images(layer.images)
     pinned = given_images(pins.images) if pins else {}
-    images, plain = own_images(named, _last(layers, "registry"), pinned)
+    images, plain = own_images(named, own_registry(registries), pinned)
     output = f"{file.output}/{environment}" if environment else file.output
     clusters = {name: file.clusters[name] for name in own.clusters} if own else {}
     has_places = bool(overrides or pins or any(layer.patches for layer, _ in layers))
@@ -97,6 +108,7 @@ def _merge(
         kubernetes=_last(layers, "kubernetes") or base.kubernetes,
         profile=_last(layers, "profile") or base.profile,
         namespace=_last(layers, "namespace") or base.namespace,
+        implied_namespace=document is not None and not _last(layers, "namespace"),
         images=images,
         plain_images=plain,
         named_images=tuple(given_images(own.images)) if own else (),
@@ -108,18 +120,30 @@ def _merge(
         origin=_digest(root, environment) if has_places else "",
         specs=tuple(file.specs),
         output=output,
-        format=file.format,
+        format=form,
         passthrough=file.passthrough,
         external_secrets=secrets,
         kinds=tuple(file.kinds),
+        catalog=file.catalog,
+        rows=rows,
         patches=patch_settings([(layer.patches, place) for layer, place in layers]),
         labels={key: value for layer, _ in layers for key, value in layer.labels.items()},
         annotations={key: value for layer, _ in layers for key, value in layer.annotations.items()},
         external=external_objects(layer.external for layer, _ in layers),
+        mirror=image_mirror(registries),
+        network=network_settings(layer.network for layer, _ in layers),
         environments=tuple(file.environments),
-        gitops=gitops_settings(file.gitops, output, clusters, own.gitops if own else None),
+        gitops=gitops_settings(gitops, output, clusters),
         publish=publish_settings(file.publish),
+        licenses=license_policy(file.licenses),
+        allow=allowed(file.allow),
+        tenants=tenant_settings(file.tenants, images),
     )
+
+
+def _gitops(document: Document | None, environment: str) -> GitOps | None:
+    data = document.data if document else None
+    return environment_gitops(data, environment) if isinstance(data, dict) else None
 
 
 def _last(layers: Layers, field: str) -> str:

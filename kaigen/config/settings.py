@@ -8,12 +8,24 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-from kaigen.config.block_settings import ExternalObject, ExternalSecretsSettings, ObjectPatch, PublishSettings
+from kaigen.catalog.own_rows import OwnRows
+from kaigen.config.block_settings import (
+    Allowed,
+    ExternalObject,
+    ExternalSecretsSettings,
+    ImageMirror,
+    LicensePolicy,
+    NetworkSettings,
+    ObjectPatch,
+    PublishSettings,
+)
 from kaigen.config.gitops_settings import GitOpsSettings
 from kaigen.config.json_types import FieldPath, Json
+from kaigen.config.tenant_settings import Tenant
 
 FILE_NAME = "kaigen.yaml"
 PINS_FOLDER = "pins"
+LOCK_NAME = "kaigen.lock"
 
 CHARTS_IN_ARTIFACT = "Flux cannot install charts from the artifact in `gitops.flux.oci`"
 CHARTS_HINT = "set `gitops.charts` to the registry of the charts, or `format` to `manifests`"
@@ -44,6 +56,18 @@ class Override(Struct, frozen=True):
         return str(self.at[1]) if self.at[0] == "environments" else ""
 
 
+class LockRef(Struct, frozen=True):
+    """The lock of a repository, which is parsed when it is needed.
+
+    Attributes:
+        digest: of the content; empty without a lock.
+        content: what applies in place of the file; None for the file.
+    """
+
+    digest: str = ""
+    content: bytes | None = None
+
+
 class Config(Struct, frozen=True):
     """The settings of one run.
 
@@ -53,6 +77,7 @@ class Config(Struct, frozen=True):
         kubernetes: target version.
         profile: name of the profile.
         namespace: namespace of specs that name none.
+        implied_namespace: kaigen.yaml sets no namespace for the environment; `namespace` is the default.
         images: kaigen's own images by name.
         plain_images: the same without the mirror.
         named_images: names of the images that the environment sets in kaigen.yaml.
@@ -68,13 +93,21 @@ class Config(Struct, frozen=True):
         passthrough: copy plain Kubernetes objects unchanged.
         external_secrets: how ExternalSecrets are written; None to write none.
         kinds: folders that define kinds of the user's own.
+        catalog: folder of the repository's own catalogue.
+        rows: the rows of that catalogue.
         patches: changes of objects; the environment's follow the file's.
         labels: labels of every object and pod.
         annotations: annotations of every object and pod.
         external: objects that no app makes but clusters have.
+        network: how pods reach servers outside the cluster; None for no setting.
+        mirror: where all images are pulled from; None for where their names say.
         environments: names of all environments in kaigen.yaml.
         gitops: how Argo CD and Flux sync; None to write nothing for them.
         publish: defaults of `kaigen publish`; None without the block.
+        allow: what specs may reach outside their own namespaces.
+        tenants: teams with folders of specs and namespaces of their own.
+        lock: the lock of the repository.
+        licenses: the licences of models that may be used; None for all.
     """
 
     root: Path = Path()
@@ -82,6 +115,7 @@ class Config(Struct, frozen=True):
     kubernetes: str = "1.36"
     profile: str = "generic"
     namespace: str = "default"
+    implied_namespace: bool = False
     images: Mapping[str, str] = field(default_factory=dict)
     plain_images: Mapping[str, str] = field(default_factory=dict)
     named_images: tuple[str, ...] = ()
@@ -97,13 +131,21 @@ class Config(Struct, frozen=True):
     passthrough: bool = False
     external_secrets: ExternalSecretsSettings | None = None
     kinds: tuple[str, ...] = ()
+    catalog: str = "catalog"
+    rows: OwnRows = OwnRows()
     patches: tuple[ObjectPatch, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     external: tuple[ExternalObject, ...] = ()
+    network: NetworkSettings | None = None
+    mirror: ImageMirror | None = None
     gitops: GitOpsSettings | None = None
     environments: tuple[str, ...] = ()
     publish: PublishSettings | None = None
+    allow: Allowed = Allowed()
+    tenants: tuple[Tenant, ...] = ()
+    lock: LockRef = LockRef()
+    licenses: LicensePolicy | None = None
 
     @property
     def digest_in_version(self) -> bool:
@@ -118,16 +160,23 @@ class Config(Struct, frozen=True):
         )
 
     @property
+    def output_base(self) -> str:
+        """The folder with the trees of all environments, relative to the repository."""
+        return self.output.removesuffix(f"/{self.environment}") if self.environment else self.output
+
+    @property
     def patch_files(self) -> tuple[str, ...]:
         """The files that contain patches."""
         return tuple(patch.file for patch in self.patches if patch.file is not None)
 
 
 def paths_without_specs(config: Config) -> list[Path]:
-    """Return the files and folders that are never read as specs: the output, kinds and patches."""
+    """Return the files and folders that are never read as specs: the output, the catalogue, kinds and patches."""
     # The trees of all environments are siblings.
-    trees = config.output.removesuffix(f"/{config.environment}") if config.environment else config.output
-    return [config.root / path for path in (trees, *config.kinds, *config.patch_files)]
+    return [
+        config.root / path
+        for path in (config.output_base, config.catalog, *config.kinds, *config.patch_files)
+    ]
 
 
 def pins_path(root: Path, environment: str) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kaigen.dialects import ai_operator, kaito
+from kaigen.dialects import ai_operator, ephemeral_gpu, kaito, koldun
 from kaigen.dialects.dialect import Dialect
 from kaigen.kinds.builtin import BUILTIN_KINDS
 from kaigen.kinds.entry import find_entry
@@ -12,7 +12,9 @@ from kaigen.kinds.kind import Kind
 
 DIALECTS: tuple[Dialect, ...] = (
     ai_operator.DIALECT,
+    ephemeral_gpu.DIALECT,
     kaito.DIALECT,
+    koldun.DIALECT,
 )
 
 

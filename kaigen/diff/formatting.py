@@ -17,12 +17,12 @@ _AMBIGUOUS = re.compile(
 # Control characters move a terminal's cursor; bidirectional marks make a reviewer read a different text than the
 # machine does; lone surrogates cannot be printed at all.
 _UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]"
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]"
 )
 
 
 def clean(text: str) -> str:
-    """Return the text with every invisible or misleading character escaped."""
+    """Return the text on one line, with every invisible or misleading character escaped."""
     return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 

@@ -52,7 +52,7 @@ def app_summary(app: AppChange, limit: int = 3) -> tuple[list[Effect], int]:
     """
     found: dict[str, Effect] = {}
     whole = app.status in ("added", "removed")
-    if whole:
+    if whole and (app.objects or app.charts):
         objects = plural(len(app.objects), "object") if app.objects else "a chart"
         text = f"new app with {objects}" if app.status == "added" else f"removed with {objects}"
         level: Level = "info" if app.status == "added" else "notice"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from kaigen.config.settings import LOCK_NAME
 from kaigen.diff.formatting import clean, plural
 from kaigen.diff.layout import (
     MAX_FIELDS,
@@ -39,9 +40,9 @@ def render_markdown(change: Change, max_chars: int = 60_000) -> str:
     """
     title = _escape(headline(change))
     if not change.apps:
-        return f"{MARKER}\n{title}\n"
+        return f"{MARKER}\n{title}\n{_lock(change, max_chars // 4)}"
     budget = max(max_chars, MIN_CHARS)
-    text = f"{MARKER}\n**{title}**\n"
+    text = f"{MARKER}\n**{title}**\n{_lock(change, budget // 4)}"
     text += _table(change, min(budget // 2, budget - len(text)))
     omitted = 0
     reserve = len(_omitted(len(change.apps)))
@@ -50,6 +51,18 @@ def render_markdown(change: Change, max_chars: int = 60_000) -> str:
         text += details
         omitted += not details
     return text + (_omitted(omitted) if omitted else "")
+
+
+def _lock(change: Change, limit: int) -> str:
+    """Return what a changed lock means as a list, about `limit` characters."""
+    text = ""
+    for number, line in enumerate(change.lock):
+        item = f"- {_escape(line)}\n"
+        if len(text) + len(item) > limit:
+            return f"{text}- _and {plural(len(change.lock) - number, 'entry', 'entries')} more_\n"
+        text = text or f"\nWhat `{LOCK_NAME}` stands for:\n\n"
+        text += item
+    return text
 
 
 def _omitted(count: int) -> str:
@@ -77,7 +90,7 @@ def _row(app: AppChange, limit: int) -> str:
     parts = [_effect(effect) for effect in effects]
     if rest:
         parts.append(more(rest, "effect"))
-    return f"| {_code(app.title)} | {'<br>'.join(parts)} |\n"
+    return f"| {_code(clean(app.title))} | {'<br>'.join(parts)} |\n"
 
 
 def _effect(effect: Effect) -> str:
@@ -95,9 +108,8 @@ def _details(app: AppChange, rest: int) -> str:
 
 
 def _whole(app: AppChange, *, with_fields: bool) -> str:
-    was = f", was in {app.old_namespace}" if app.old_namespace else ""
     detail = counts(app)
-    title = f"{app.title} ({app.status}{was}){': ' + detail if detail else ''}"
+    title = f"{app.title} ({app.summary}){': ' + detail if detail else ''}"
     text = f"\n<details><summary>{_html(clean(title))}</summary>\n\n"
     for effect in app.effects:
         text += f"- {_effect(effect)}\n"

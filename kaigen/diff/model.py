@@ -118,6 +118,7 @@ class AppChange(Struct, frozen=True):
         effects: effects on the whole app, dangers first.
         root: the folder above the namespace, as for an environment; the folder itself when it is not an app.
         old_namespace: the old namespace of a moved app; empty for others.
+        old_root: the old folder of an environment that is rendered elsewhere; empty for others.
     """
 
     namespace: str
@@ -128,11 +129,18 @@ class AppChange(Struct, frozen=True):
     effects: tuple[Effect, ...] = ()
     root: str = ""
     old_namespace: str = ""
+    old_root: str = ""
 
     @property
     def title(self) -> str:
         """The name to print: `team-a/finetune`, `prod/team-a/finetune`, or the folder."""
         return "/".join(part for part in (self.root, self.namespace, self.name) if part) or "."
+
+    @property
+    def summary(self) -> str:
+        """The status, and where a moved app was."""
+        was = self.old_namespace or self.old_root
+        return f"{self.status}, was in {was}" if was else self.status
 
     @property
     def rank(self) -> int:
@@ -155,11 +163,13 @@ class Change(Struct, frozen=True):
         apps: the most dangerous first, then by name.
         formatting_only: files whose bytes differ while their objects are the same.
         other_files: files that differ and are neither objects nor charts.
+        lock: what a changed `kaigen.lock` means, in words.
     """
 
     apps: tuple[AppChange, ...] = ()
     formatting_only: int = 0
     other_files: int = 0
+    lock: tuple[str, ...] = ()
 
     def count(self, level: Level) -> int:
         """Return the number of effects of this level."""

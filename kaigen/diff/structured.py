@@ -6,7 +6,7 @@ The shape is stable; fields are only ever added:
       "version": 1,
       "summary": {"apps": 1, "danger": 0, "notice": 1, "info": 2, "formattingOnly": 0, "otherFiles": 0},
       "apps": [{
-        "root": "prod", "namespace": "team-a", "name": "finetune", "oldNamespace": "",
+        "root": "prod", "namespace": "team-a", "name": "finetune", "oldNamespace": "", "oldRoot": "",
         "status": "added | removed | changed | moved",
         "chartFiles": 0,
         "effects": [{"level": "info | notice | danger", "rule": "restart", "text": "pods restart (rolling)"}],
@@ -18,12 +18,13 @@ The shape is stable; fields are only ever added:
           "effects": [],
           "fields": [{"path": "spec.template.spec.containers[run].image", "old": "a", "new": "b"}]
         }]
-      }]
+      }],
+      "lock": ["owner/name@main moves from 1a2b3c4d5e6f to 7a8b9c0d1e2f; …"]
     }
 
-`oldName` is null for an added object and `newName` for a removed one. A new field has no
-`old`, and a removed field no `new`. `kind` is empty for a file that could not be read as objects. Values of
-Secrets are `(hidden)`.
+`lock` is missing if kaigen.lock is the same. `oldName` is null for an added object and `newName` for a removed one. A
+new field has no `old`, and a removed field no `new`. `kind` is empty for a file that could not be read as
+objects. Values of Secrets are `(hidden)`.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ def render_json(change: Change) -> str:
         "summary": summary,
         "apps": [_app(app) for app in change.apps],
     }
+    if change.lock:
+        whole["lock"] = list(change.lock)
     # ASCII, so that lone surrogates of odd file names stay valid JSON.
     return json.dumps(whole, indent=2) + "\n"
 
@@ -62,6 +65,7 @@ def _app(app: AppChange) -> Json:
         "namespace": app.namespace,
         "name": app.name,
         "oldNamespace": app.old_namespace,
+        "oldRoot": app.old_root,
         "status": app.status,
         "chartFiles": app.charts,
         "effects": _effects(app.effects),

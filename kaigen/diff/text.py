@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from kaigen.config.settings import LOCK_NAME
 from kaigen.diff.formatting import clean, value
 from kaigen.diff.layout import MAX_FIELDS, counts, field_lines, headline, more, object_name
 from kaigen.diff.model import AppChange, Change, Effect, FieldChange, Level, ObjectChange
@@ -35,6 +36,9 @@ def render_text(change: Change, color: bool = False, width: int = MAX_WIDTH) -> 
     """
     pen = _Pen(color, max(60, min(width, MAX_WIDTH)))
     lines = [headline(change)]
+    if change.lock:
+        lines += ["", pen.paint(LOCK_NAME, "app")]
+        lines += [line for text in change.lock for line in pen.wrap(clean(text), 2, "- ")]
     for app in change.apps:
         lines.append("")
         lines += _app(app, pen)
@@ -64,9 +68,8 @@ class _Pen:
 
 
 def _app(app: AppChange, pen: _Pen) -> Iterator[str]:
-    was = f", was in {app.old_namespace}" if app.old_namespace else ""
     detail = counts(app)
-    yield pen.paint(clean(app.title), "app") + f" ({app.status}{was}){': ' + detail if detail else ''}"
+    yield pen.paint(clean(app.title), "app") + f" ({clean(app.summary)}){': ' + detail if detail else ''}"
     for effect in app.effects:
         yield from _effect(effect, 2, pen)
     for item in app.objects:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from typing import Any
 
 from kaigen.compile.app import App, Object
-from kaigen.compile.expressions import DIGEST_LENGTH, Json, Setting
-from kaigen.compile.field_expressions import MUTABLE_JOB_FIELDS, HashedName
+from kaigen.compile.expressions import CHART, Json, Setting
+from kaigen.emit.chart_helpers import hashed_template, helpers
+from kaigen.emit.chart_values import SCHEMAS, VALUES
 from kaigen.emit.files import app_folder, header
 from kaigen.emit.helm_template import dump_template
 from kaigen.emit.readme import notes, readme
@@ -65,13 +66,14 @@ def _files(app: App, values: Mapping[str, Json] | None) -> dict[str, str]:
         "values.yaml": header(app) + values_yaml(app, used),
         "values.schema.json": values_schema(app.settings),
         "README.md": readme(app, used),
-        "templates/_helpers.tpl": _helpers(app),
+        "templates/_helpers.tpl": "",
         "templates/NOTES.txt": notes(app),
     }
-    for item in app.objects:
-        if not item.verbatim:
-            files[f"templates/{item.role}.yaml"] = template(app, item)
-    return files
+    templates = {
+        f"templates/{item.role}.yaml": template(app, item) for item in app.objects if not item.verbatim
+    }
+    files["templates/_helpers.tpl"] = helpers(app, "".join(templates.values()))
+    return files | templates
 
 
 def _chart_yaml(app: App, version: str) -> dict[str, Json]:
@@ -93,44 +95,17 @@ def _chart_yaml(app: App, version: str) -> dict[str, Json]:
 def template(app: App, item: Object) -> str:
     """Return the template of one object."""
     name = item.hashed
-    text = dump_template(item.body) if name is None else _hashed_template(app, item, name)
+    text = dump_template(item.body, app.name) if name is None else hashed_template(app, item, name)
     if item.when is not None:
         text = f"{{{{- if {item.when.pipeline()} }}}}\n{text}{{{{- end }}}}\n"
     return text
-
-
-def _hashed_template(app: App, item: Object, name: HashedName) -> str:
-    part = f"{app.name}.{item.role}"
-    head = {key: node for key, node in item.body.items() if key != "spec"}
-    fields = " ".join(f'"{field}"' for field in MUTABLE_JOB_FIELDS)
-    return (
-        f'{{{{- define "{part}.spec" -}}}}\n'
-        f"{dump_template(name.spec)}"
-        f"{{{{- end }}}}\n"
-        f"{{{{- /* The API server rejects changes of this spec, so the name contains its hash. */}}}}\n"
-        f'{{{{- define "{name.helper}" -}}}}\n'
-        f'{{{{- omit (include "{part}.spec" . | fromYaml) {fields} | toJson | sha256sum | trunc {DIGEST_LENGTH} }}}}\n'
-        f"{{{{- end }}}}\n"
-        f"{dump_template(head)}"
-        "spec:\n"
-        f'  {{{{- include "{part}.spec" . | nindent 2 }}}}\n'
-    )
-
-
-def _helpers(app: App) -> str:
-    return (
-        "{{/* Labels of every object. */}}\n"
-        f'{{{{- define "{app.name}.labels" -}}}}\n{dump_template(app.labels)}{{{{- end }}}}\n\n'
-        "{{/* Labels that select the pods of this release. */}}\n"
-        f'{{{{- define "{app.name}.selectorLabels" -}}}}\n{dump_template(app.selector_labels)}{{{{- end }}}}\n'
-    )
 
 
 def values_yaml(app: App, values: Mapping[str, Json]) -> str:
     """Return `values.yaml`: every setting with its value, under a comment that describes it."""
     lines: list[str] = []
     _value_lines(_nested(app.settings), values, "", lines)
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + VALUES.replace(CHART, app.name)
 
 
 def _nested(settings: Sequence[Setting]) -> dict[str, Any]:
@@ -156,7 +131,6 @@ def _value_lines(tree: Mapping[str, Any], values: Mapping[str, Any], indent: str
             _value_lines(node, value if isinstance(value, Mapping) else {}, indent + "  ", lines)
 
 
-_GLOBAL = {"description": "Values of a parent chart; not used here.", "type": "object"}
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -166,11 +140,16 @@ def values_schema(settings: Sequence[Setting]) -> str:
     Unknown keys are errors, except in `global`, which parent charts use.
     """
     head = '{\n  "$schema": "http://json-schema.org/draft-07/schema#",\n'
-    last = f'"global": {_indented(_encode(_GLOBAL), "    ")}'
-    return head + _closed(_nested(settings), "  ", (last,)) + "\n}\n"
+    return head + _closed(_nested(settings), "  ", _chart_schemas()) + "\n}\n"
 
 
-def _closed(tree: Mapping[str, Any], indent: str, more: tuple[str, ...] = ()) -> str:
+@cache
+def _chart_schemas() -> tuple[str, ...]:
+    """Return the members for the values that every chart has."""
+    return tuple(f'"{key}": {_indented(_encode(schema), "    ")}' for key, schema in SCHEMAS.items())
+
+
+def _closed(tree: Mapping[str, Any], indent: str, more: Sequence[str] = ()) -> str:
     """Return the members of a closed object's schema; all properties are required, except `more`."""
     inner = indent + "  "
     names = [_encode(key) for key in tree]

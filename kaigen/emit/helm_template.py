@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from kaigen.compile.expressions import Expr, Setting, Tree
+from kaigen.compile.expressions import CHART, Expr, Setting, Tree
 from kaigen.compile.field_expressions import Arguments, Entries, Items, Labels, Spread
+from kaigen.compile.setting_expressions import Unless
 from kaigen.yaml.dump import Writer, scalar
 
 
@@ -54,8 +55,9 @@ class _TemplateWriter(Writer):
             lines.append(start)
             lines.append(f"{indent}  {{{{- {node.pipeline()} | nindent {len(indent) + 2} }}}}")
             self.mapping(node.own, indent + "  ")
-            if node.more is not None:
-                lines.extend(self._given(node.further(), indent))
+            further = node.further()
+            if further:
+                lines.extend(self._given(further, indent))
             return
         if isinstance(node, Spread):
             lines.append(f"{indent}{{{{- with {node.of.pipeline()} }}}}")
@@ -75,6 +77,11 @@ class _TemplateWriter(Writer):
             lines.append(start)
             self.sequence(node.fixed, indent + "  ")
             lines.extend([f"{indent}  {line}" for line in node.lines()])
+            return
+        if isinstance(node, Unless):
+            lines.append(f"{indent}{{{{- with {node.pipeline()} }}}}")
+            lines.append(f"{start} {{{{ toJson . }}}}")
+            lines.append(f"{indent}{{{{- end }}}}")
             return
         block = isinstance(node, Setting) and isinstance(node.default, dict | list)
         if isinstance(node, Setting) and node.optional:
@@ -123,6 +130,6 @@ class _TemplateWriter(Writer):
         ]
 
 
-def dump_template(tree: Tree) -> str:
-    """Return an object with expressions in it as a Helm template."""
-    return _TemplateWriter().document(tree)
+def dump_template(tree: Tree, chart: str) -> str:
+    """Return an object with expressions in it as a template of a Helm chart with that name."""
+    return _TemplateWriter().document(tree).replace(CHART, chart)

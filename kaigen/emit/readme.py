@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from kaigen.compile.app import App
 from kaigen.compile.expressions import Json
+from kaigen.emit.chart_values import ROWS
 from kaigen.emit.files import shown_source
 from kaigen.kubernetes.kind_table import KINDS
 
@@ -25,7 +26,8 @@ helm install {name} . --namespace {namespace}
 helm test {name} --namespace {namespace}
 ```
 
-Installing it under another release name creates an independent copy.
+Installing it under another release name creates an independent copy, whose objects are named RELEASE-{name}. In another
+chart's `dependencies`, `condition: {name}.enabled` switches it off, and its objects are named RELEASE-{name} too.
 
 ## Objects
 
@@ -44,7 +46,7 @@ _NOTES = """\
 Release {{{{ .Release.Name }}}} in namespace {{{{ .Release.Namespace }}}}:
 {names}
 Watch it:
-  kubectl get {watched} -n {{{{ .Release.Namespace }}}} -l app.kubernetes.io/instance={{{{ .Release.Name }}}}
+  kubectl get {watched} -n {{{{ .Release.Namespace }}}} -l {selector}
 Check it:
   helm test {{{{ .Release.Name }}}} -n {{{{ .Release.Namespace }}}}
 """
@@ -70,7 +72,7 @@ def readme(app: App, values: Mapping[str, Json]) -> str:
             for item in app.objects
             if not item.test
         ),
-        settings="".join(rows),
+        settings="".join(rows) + ROWS,
     )
     if app.notes:
         text += "\n## Notes\n\n" + "".join(f"- {note.text}\n" for note in app.notes)
@@ -80,7 +82,7 @@ def readme(app: App, values: Mapping[str, Json]) -> str:
 def notes(app: App) -> str:
     """Return `NOTES.txt`, itself a template: names with hashes, and commands to watch and test the release."""
     names = [
-        f'  {{{{ .Release.Name }}}}-{{{{ include "{item.hashed.helper}" . }}}} ({item.kind})\n'
+        f'  {{{{ include "{app.name}.fullname" . }}}}-{{{{ include "{item.hashed.helper}" . }}}} ({item.kind})\n'
         for item in app.objects
         if item.hashed and not item.test
     ]
@@ -90,4 +92,8 @@ def notes(app: App) -> str:
     runs = {row.kind for row in KINDS.values() if row.lifecycle == "run"} & kinds | {"Job"}
     running = [*(kind.lower() + "s" for kind in sorted(runs)), "pods", "pvc"]
     watched = ",".join([*serving, "pods", "services"] if serving else running)
-    return _NOTES.format(names="".join(names), watched=watched)
+    selector = (
+        "app.kubernetes.io/instance={{ .Release.Name }},"
+        f'app.kubernetes.io/name={{{{ include "{app.name}.name" . }}}}'
+    )
+    return _NOTES.format(selector=selector, names="".join(names), watched=watched)

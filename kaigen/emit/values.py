@@ -24,7 +24,16 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import FieldPath, dotted
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.emit.chart import values_schema
+from kaigen.emit.chart_values import SCHEMAS
 from kaigen.kinds.value_texts import TYPES, nearest_form, pattern_text, value_text
+
+_CHART_ONLY = {
+    "nameOverride": "change `metadata.name` of the spec, or set it when you install the chart",
+    "fullnameOverride": "change `metadata.name` of the spec, or set it when you install the chart",
+    "enabled": "set it in the parent chart",
+    "global": "set `labels`, `annotations` and `registry` in kaigen.yaml, or set it in the parent chart",
+}
+"""What to do in place of overriding a value that plain manifests do not have."""
 
 
 def _applied(default: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,6 +74,9 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
         mark = _mark(app, layers, path, key=key)
         found.append(Diagnostic(code, f"`{dotted((app.name, *path))}`{message}", mark, hint))
 
+    for name in SCHEMAS:
+        if name in values:
+            say("KG0705", (name,), " is a value of the chart alone", _CHART_ONLY[name], key=True)
     validator = extend(Draft7Validator, {"pattern": _pattern})  # type: ignore[no-untyped-call]
     schema = json.loads(values_schema(app.settings))
     for error in validator(schema).iter_errors(dict(values)):

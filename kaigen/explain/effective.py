@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from kaigen.config.settings import FILE_NAME, Config
+from kaigen.config.settings import FILE_NAME, LOCK_NAME, Config, LockRef
 from kaigen.config.value_layers import Layer
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark, Severity
@@ -100,6 +100,9 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
     compiled = result.compiled
     assert compiled is not None
     document = _document(spec, config)
+    # Values that the lock decides have no line in a spec.
+    plain = _without_lock(app, config, overrides) if config.lock.digest else spec
+    written = dict(leaves(_document(plain, config)))
     context = unit.compiler.context
     blank = replace(
         context.profile,
@@ -121,12 +124,24 @@ def effective_spec(app: str, config: Config, overrides: Sequence[Overrides] = ()
         source=spec.source,
         kind=spec.entry.key,
         document=document,
-        origins={path: _origin(spec, path, config) for path, _ in leaves(document)},
+        origins={
+            path: _origin(spec, path, config) if written.get(path, _NOTHING) == value else LOCK_NAME
+            for path, value in leaves(document)
+        },
         profile=config.profile,
         profile_origin=_config_origin(config, "profile"),
         filled_in=_filled_in(compiled, without),
         settings=_settings(compiled, unit.compiler.overrides, config),
     )
+
+
+_NOTHING = object()
+
+
+def _without_lock(app: str, config: Config, overrides: Sequence[Overrides]) -> Spec:
+    """Return the spec of an app as people wrote it."""
+    unit, position = _find(app, start_run((), replace(config, lock=LockRef()), overrides))
+    return unit.loaded.specs[position]
 
 
 def leaves(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:

@@ -46,7 +46,7 @@ def field_lines(entry: KindEntry, path: Sequence[str], *, recursive: bool = Fals
         lines.append(f"FIELD:    {'.'.join(path)} <{type_name(root, node)}>")
     lines.append("")
     lines += [f"  {line}" for line in textwrap.wrap(node.get("description", ""), 96) or [""]]
-    lines += [f"  {fact}" for fact in _facts(node)]
+    lines += [f"  {fact}" for fact in facts(node)]
     if recursive:
         tree = list(_tree(root, node, 1))
         return [*lines, "", "FIELDS:", *tree] if tree else lines
@@ -70,9 +70,9 @@ def type_name(root: Schema, node: Schema) -> str:
 
 def _field(root: Schema, node: Schema, name: str) -> Schema | None:
     """Return the field of a mapping, of the entries of a list or map, or any entry of a map by its key."""
-    known = dict(_properties(root, node))
-    if name in known:
-        return deref(root, known[name])
+    for known, field, _ in nested_fields(root, node):
+        if known == name:
+            return field
     for branch in branches(root, node):
         inner = entries(branch)
         if inner is not None:
@@ -80,30 +80,32 @@ def _field(root: Schema, node: Schema, name: str) -> Schema | None:
     return None
 
 
-def _properties(root: Schema, node: Schema, depth: int = 0) -> Iterator[tuple[str, Schema]]:
-    """Yield the fields of a mapping, and those of the entries of a list or map."""
+def nested_fields(root: Schema, node: Schema, depth: int = 0) -> Iterator[tuple[str, Schema, bool]]:
+    """Yield the fields of a mapping, and those of the entries of a list or map: name, schema, whether required."""
     if depth > _DEEPEST:
         return
     for branch in branches(root, node):
-        yield from branch.get("properties", {}).items()
+        required = branch.get("required", ())
+        for name, field in branch.get("properties", {}).items():
+            yield name, deref(root, field), name in required
         for inner in (branch.get("items"), entries(branch)):
             if isinstance(inner, dict):
-                yield from _properties(root, inner, depth + 1)
+                yield from nested_fields(root, inner, depth + 1)
 
 
 def _nearest(entry: KindEntry, root: Schema, node: Schema, name: str) -> str:
     """Return a hint for a field that a mapping does not have."""
-    known = list(dict(_properties(root, node)))
+    known = [field for field, _, _ in nested_fields(root, node)]
     if node is root and not nearest(name, known):
         # Users often omit `spec`, which contains most fields.
         spec = root.get("properties", {}).get("spec", {})
-        below = nearest(name, dict(_properties(root, spec)))
+        below = nearest(name, [field for field, _, _ in nested_fields(root, spec)])
         if below:
             return f"did you mean `{entry.key}.spec.{below[0]}`?"
     return did_you_mean(name, known) or ("fields: " + ", ".join(known) if known else "it has no fields")
 
 
-def _facts(node: Schema) -> Iterator[str]:
+def facts(node: Schema) -> Iterator[str]:
     """Yield default, allowed values, limits and an example of a field."""
     yield from _choices(node)
     bounds = [

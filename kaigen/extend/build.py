@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.compile.app import App, Object, Place, collect_settings
 from kaigen.compile.builders.frame import WAVE
@@ -22,7 +23,7 @@ from kaigen.compile.expressions import (
     find_settings,
     resolve,
 )
-from kaigen.compile.field_expressions import HashedName, Labels
+from kaigen.compile.field_expressions import HashedName
 from kaigen.compile.finish import check_labels, finish, frame_of
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
@@ -94,16 +95,19 @@ def build_app(
                 ("metadata", "name"),
                 "use `name: {{ run }}`, the app's name with a hash of the Job's spec",
             )
-        common = frame.metadata("", "", wave=wave, name=name if isinstance(name, Expr) else None)
-        labels: Any = common["labels"]
-        labels = Labels(labels.common, dict(own.get("labels", {})), labels.helper)
-        notes = {**common.get("annotations", {}), **{k: v for k, v in annotations.items() if k != WAVE}}  # type: ignore[dict-item]
+        common: Any = frame.metadata(
+            "",
+            "",
+            wave=wave,
+            annotations={key: value for key, value in annotations.items() if key != WAVE},
+            name=name if isinstance(name, Expr) else None,
+        )
         scoped = is_cluster_scoped(version, object_kind)
         full: dict[str, Tree] = {
             "name": name,
             **({} if scoped else {"namespace": own.get("namespace", Namespace())}),
-            "labels": labels,
-            **({"annotations": dict(sorted(notes.items()))} if notes else {}),
+            "labels": replace(common["labels"], own=dict(own.get("labels", {}))),
+            "annotations": common["annotations"],
             **{key: value for key, value in own.items() if key not in _OWN},
         }
         rest = {key: node for key, node in body.items() if key not in {"apiVersion", "kind"}}

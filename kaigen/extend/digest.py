@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
+from stat import S_ISREG
 from typing import TYPE_CHECKING
+
+LARGEST_FILE = 16 << 20
+"""Bytes of a file that are read; links, devices and pipes are not read at all."""
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
@@ -25,8 +29,12 @@ def extension_digest(config: Config) -> str:
         for path in paths:
             total.update(f"{os.path.relpath(path, config.root)}\0".encode("utf-8", "surrogateescape"))
             try:
-                with open(path, "rb") as file:
-                    total.update(sha256(file.read()).digest())
+                found = os.lstat(path)
+                if S_ISREG(found.st_mode) and found.st_size <= LARGEST_FILE:
+                    with open(path, "rb") as file:
+                        total.update(sha256(file.read()).digest())
+                else:
+                    total.update(f"{found.st_mode} {found.st_size} {found.st_mtime_ns}".encode())
             except OSError:
                 continue
     return total.hexdigest()

@@ -10,6 +10,7 @@ from kaigen.compile.app import App
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Expr, Namespace, Release, Setting, SpecPath
 from kaigen.compile.go_json import go_json, sha256_hex
+from kaigen.compile.name_expressions import AppName, ReleaseName
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
@@ -110,8 +111,10 @@ class _Compiler:
             "run": Placeholder(self.run.token(RUN), "`run`"),
             "namespace": Placeholder(self.run.token(Namespace()), "`namespace`"),
             "labels": {
-                "app.kubernetes.io/name": self.block.metadata.name,
-                "app.kubernetes.io/instance": release,
+                "app.kubernetes.io/name": Placeholder(
+                    self.run.token(AppName(self.block.metadata.name)), "`labels`"
+                ),
+                "app.kubernetes.io/instance": Placeholder(self.run.token(ReleaseName()), "`labels`"),
             },
             "profile": {
                 "name": profile.name,

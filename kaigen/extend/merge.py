@@ -111,7 +111,8 @@ class Merge:
                 kept.append(None)
             target = len(kept) - 1 if position is None else moved[position]
             kept[target] = self.apply(kept[target], entry, (*path, target), where)
-        return kept
+        node[:] = kept  # A list that also has items of a setting stays such a list.
+        return node
 
     def _position(
         self, node: Sequence[Any], entry: Mapping[str, Any], path: SpecPath, origin: SpecPath

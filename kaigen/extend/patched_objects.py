@@ -8,15 +8,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from kaigen.compile.app import App, Object, Place
-from kaigen.compile.expressions import Expr, Scope, SpecPath, find_settings, resolve
-from kaigen.compile.field_expressions import HashedName, Labels
+from kaigen.compile.expressions import Scope, SpecPath, find_settings, resolve
+from kaigen.compile.pod_edits import follow_runs
 from kaigen.config.settings import FILE_NAME
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.merge import Merge, MergeFailed
 from kaigen.extend.patch_target import Patch
-from kaigen.extend.pointer import OperationFailed, apply, brief, same, thaw
+from kaigen.extend.pointer import OperationFailed, apply, brief, closed, same, thaw
 
 _IDENTITY: tuple[SpecPath, ...] = (
     ("apiVersion",),
@@ -37,7 +37,6 @@ def patch_app(app: App, patch: Patch, diagnostics: Diagnostics) -> tuple[App, bo
     scope = Scope(app.name, app.namespace, app.default_values())
     objects: list[Object] = []
     names: list[tuple[str, str]] = []
-    renamed: dict[str, HashedName] = {}
     matched = False
     for item in app.objects:
         metadata: Any = item.body["metadata"]
@@ -47,16 +46,12 @@ def patch_app(app: App, patch: Patch, diagnostics: Diagnostics) -> tuple[App, bo
             objects.append(item)
             continue
         matched = True
-        changed = _patched_object(item, name, patch, scope, diagnostics)
-        hashed = item.hashed
-        if hashed is not None and hashed.spec is item.body.get("spec"):
-            renamed[hashed.helper] = replace(hashed, spec=changed.body["spec"])
-        objects.append(changed)
+        objects.append(_patched_object(item, name, patch, scope, diagnostics))
     if not matched:
         if not patch.has_wildcard:
             diagnostics.add(_no_object(app, patch, names))
         return app, False
-    objects = [replace(item, body=_renamed(item.body, renamed)) if renamed else item for item in objects]
+    objects = follow_runs(app.objects, objects)
     used = {
         setting.path
         for item in objects
@@ -135,6 +130,7 @@ def _patched_object(item: Object, name: str, patch: Patch, scope: Scope, diagnos
                 )
             )
             return item
+    body = closed(body)
     # An unchanged name keeps its expression.
     body["metadata"]["name"] = item.body["metadata"]["name"]  # type: ignore[index, call-overload]
     return replace(item, body=body, place=_with_marks(tuple(marks), item.place))
@@ -172,21 +168,3 @@ def _with_marks(marks: tuple[tuple[SpecPath, Mark], ...], before: Place | None) 
         return before(path) if before else None
 
     return place
-
-
-def _renamed(tree: Any, names: Mapping[str, HashedName]) -> Any:
-    """Return a tree in which hashed names follow the specs that changed."""
-    if isinstance(tree, HashedName):
-        return names.get(tree.helper, tree)
-    if isinstance(tree, Labels) or not isinstance(tree, dict | list | tuple | Expr):
-        return tree
-    if isinstance(tree, dict):
-        result = {key: _renamed(node, names) for key, node in tree.items()}
-        name = tree.get("metadata", {}).get("name") if isinstance(tree.get("metadata"), dict) else None
-        if isinstance(name, HashedName) and name.helper in names and "spec" in tree:
-            result["spec"] = names[name.helper].spec
-        return result
-    if isinstance(tree, list | tuple):
-        return [_renamed(node, names) for node in tree]
-    parts = getattr(tree, "parts", None)
-    return replace(tree, parts=tuple(_renamed(part, names) for part in parts)) if parts else tree

@@ -10,8 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from kaigen.compile.expressions import Expr, Scope, Setting, SpecPath, Tree, resolve
-from kaigen.compile.field_expressions import Labels
+from kaigen.compile.field_expressions import Entries, Items, Labels
 from kaigen.diagnostics.errors import InputError, KaigenError
 from kaigen.diagnostics.suggest import did_you_mean
 
@@ -114,10 +116,59 @@ def same(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
+class _OpenList(list[Any]):
+    """The fixed items of a list, whose settings are empty by default and stay."""
+
+    def __init__(self, items: Items) -> None:
+        super().__init__(thaw(items.fixed))
+        self.items = items
+
+
+class _OpenMap(dict[str, Any]):
+    """The fixed entries of a map, whose setting is empty by default and stays."""
+
+    def __init__(self, fixed: Mapping[str, Tree], expression: Entries | Labels) -> None:
+        super().__init__(thaw(fixed))
+        self.expression = expression
+
+    def closed(self, found: dict[str, Any]) -> Any:
+        """Return the expression with the patched entries."""
+        if isinstance(self.expression, Entries):
+            return replace(self.expression, fixed=found)
+        common = self.expression.common
+        if any(key not in found or found[key] != value for key, value in common.items()):
+            return found
+        own = {key: value for key, value in found.items() if key not in common}
+        return replace(self.expression, own=own)
+
+
+def closed(tree: Any) -> Any:
+    """Return a patched tree with the expressions that `opened` kept."""
+    if isinstance(tree, dict):
+        found = {key: closed(node) for key, node in tree.items()}
+        return tree.closed(found) if isinstance(tree, _OpenMap) else found
+    if isinstance(tree, list):
+        items = [closed(node) for node in tree]
+        return replace(tree.items, fixed=tuple(items)) if isinstance(tree, _OpenList) else items
+    return tree
+
+
 def opened(node: Expr) -> Any:
-    """Return the value inside an expression, so that it can be patched, or the expression itself."""
+    """Return the value inside an expression, so that it can be patched, or the expression itself.
+
+    Settings of lists and maps stay where they are empty by default: the patch changes what is fixed.
+    """
     if isinstance(node, Labels):
-        return thaw({**node.common, **node.own})
+        shown = {**node.common, **node.own}
+        if node.more is None:
+            return thaw(shown)
+        return thaw({**node.more.default, **shown}) if node.more.default else _OpenMap(shown, node)
+    if isinstance(node, Items):
+        before, after = (each.default if each is not None else () for each in (node.before, node.after))
+        return thaw([*before, *node.fixed, *after]) if before or after else _OpenList(node)
+    if isinstance(node, Entries):
+        given = node.more.default
+        return thaw({**given, **node.fixed}) if given else _OpenMap(node.fixed, node)
     if isinstance(node, Setting) and isinstance(node.default, Mapping | list | tuple):
         return copy.deepcopy(thaw(node.default))
     return node
@@ -139,7 +190,8 @@ def _shown(path: Sequence[str]) -> str:
 
 def is_omitted(node: Any, scope: Scope) -> bool:
     """Return whether a field is omitted because its setting is empty."""
-    return isinstance(node, Setting) and node.optional and not node.value(scope)
+    may_be = node.optional if isinstance(node, Setting) else getattr(node, "omit_empty", False)
+    return bool(may_be) and not node.value(scope)
 
 
 def _as_path(body: Any, path: Sequence[str]) -> SpecPath:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import Any, NoReturn
 
 from jinja2 import FunctionLoader, StrictUndefined, nodes, pass_context
 from jinja2.exceptions import SecurityError
+from jinja2.filters import do_round
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
 from msgspec import Struct, field
@@ -141,7 +143,10 @@ class Sandbox(ImmutableSandboxedEnvironment):
         )
         self.run = Run("", lambda: Placeholder("", ""))
         self.filters = {name: self.filters[name] for name in _FILTERS}
+        self.filters = {name: self._counting(filter_) for name, filter_ in self.filters.items()}
         self.filters |= {
+            "round": self.round,
+            "sum": self.sum,
             "b64encode": _b64encode,
             "component": _component,
             "indent": self.indent,
@@ -251,6 +256,36 @@ class Sandbox(ImmutableSandboxedEnvironment):
         lines = [lead + line if line.strip() else line for line in text.split("\n")]
         result = "\n".join(lines) if first else "\n".join(lines)[width if lines[0].strip() else 0 :]
         return Markup(result) if isinstance(value, Markup) else result
+
+    def _counting(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a filter that counts the length of what it gets, or of what its arguments are, as steps."""
+
+        @wraps(function)
+        def counted(*arguments: Any, **options: Any) -> Any:
+            for value in arguments:
+                if isinstance(value, list | tuple | dict | range):
+                    self.step(1 + len(value))
+                elif isinstance(value, str):
+                    self.step(1 + len(value) // 64)
+            return function(*arguments, **options)
+
+        return counted
+
+    def round(self, value: Any, precision: int = 0, method: str = "common") -> float:
+        """The filter `round`."""
+        if not isinstance(precision, int) or not -15 <= precision <= 15:
+            raise MisusedValue("`round` accepts a precision of -15 to 15")
+        return do_round(value, precision, method)  # type: ignore[arg-type]
+
+    def sum(self, value: Any, attribute: str | None = None, start: int = 0) -> Any:
+        """The filter `sum`, of numbers."""
+        total: Any = start
+        for item in value:
+            self.step()
+            total = total + (self.getattr(item, attribute) if attribute else item)
+            if not isinstance(total, int | float):
+                raise MisusedValue("`sum` works on numbers only", "join lists with `+`")
+        return total
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         """Evaluate an operation whose result may be large."""

@@ -9,7 +9,13 @@ from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from jinja2.exceptions import SecurityError, TemplateNotFound, TemplateSyntaxError, UndefinedError
+from jinja2.exceptions import (
+    SecurityError,
+    TemplateNotFound,
+    TemplateRuntimeError,
+    TemplateSyntaxError,
+    UndefinedError,
+)
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -26,6 +32,9 @@ if TYPE_CHECKING:
     from kaigen.extend.definition import Definition
     from kaigen.extend.sandbox import Run
     from kaigen.yaml.document import Document
+
+
+TOO_DEEP = "the template is nested too deep"
 
 
 def mark_line(source: Source, line: int, word: str = "") -> Mark:
@@ -50,6 +59,10 @@ def check_templates(templates: Mapping[str, Source]) -> list[Diagnostic]:
             environment.compile(environment.parse(source.text, name, source.path))
         except TemplateSyntaxError as error:
             errors.append(_syntax_error(source, error))
+        except (RecursionError, MemoryError, SyntaxError, AssertionError):
+            errors.append(
+                Diagnostic("KG1004", TOO_DEEP, mark_line(source, 1), "split it into several templates")
+            )
     return errors
 
 
@@ -226,6 +239,10 @@ def _failure(error: Exception, templates: Mapping[str, Source]) -> TemplateFailu
         )
         return TemplateFailure(f"template `{missing}` not found", hint, missing)
     if isinstance(error, SecurityError | UndefinedError):
+        return TemplateFailure(str(error).rstrip("."))
+    if isinstance(error, MemoryError | SyntaxError):
+        return TemplateFailure(TOO_DEEP)
+    if isinstance(error, TemplateRuntimeError):
         return TemplateFailure(str(error).rstrip("."))
     if isinstance(error, RecursionError):
         return TemplateFailure("the template calls or includes itself endlessly")

@@ -31,7 +31,8 @@ def read_tree_at(repo: Path, ref: str, under: str = "") -> dict[str, bytes]:
         Empty when the folder does not exist at that commit. Symbolic links and submodules are skipped.
 
     Raises:
-        InputError: not a repository (KG0802), no such ref (KG0801), or `under` is outside the repository (KG0804).
+        InputError: not a repository (KG0802), no such ref (KG0801), or a path outside the repository (KG0804): `under`,
+            or one in the commit, which Git can store but never checks out.
         SystemFailure: git is missing or fails.
     """
     commit = resolve(repo, ref)
@@ -48,8 +49,30 @@ def read_tree_at(repo: Path, ref: str, under: str = "") -> dict[str, bytes]:
             mode, _, oid = meta.split(b" ", 2)
             if mode in _REGULAR_FILE_MODES:
                 files.append((name.decode("utf-8", "surrogateescape"), oid))
+    for path, _ in files:
+        if any(part in ("", ".", "..") or part.casefold() == ".git" for part in path.split("/")):
+            message = f"commit {commit[:12]} has a file at {path!r}, which is outside the repository"
+            raise InputError.of("KG0804", message, hint="do not use this commit; Git would not check it out")
     blobs = _read_blobs(repo, sorted({oid for _, oid in files}))
     return {name: blobs[oid] for name, oid in files}
+
+
+def read_file_at(repo: Path, ref: str, path: str) -> bytes | None:
+    """Return the content of a file at a commit; None if there is none.
+
+    Args:
+        repo: the repository, or any folder in its working tree.
+        ref: branch, tag, commit or any other name of a commit.
+        path: the file, relative to `repo`, with `/` as separator.
+
+    Raises:
+        InputError: as for `read_tree_at`.
+        SystemFailure: git is missing or fails.
+    """
+    commit = resolve(repo, ref)
+    name = f"{commit}:{_folder_in_repository(repo, path)}"
+    found = _git_or_none(repo, ["rev-parse", "--verify", "--quiet", name], expected=_ANY_FAILURE)
+    return _git(repo, ["cat-file", "blob", found.decode("ascii").strip()]) if found else None
 
 
 def resolve(repo: Path, ref: str) -> str:

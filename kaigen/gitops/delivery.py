@@ -216,12 +216,14 @@ class Delivery(Struct, frozen=True, dict=True):
         charts: whether the apps are synced as charts.
         settings: how Argo CD and Flux sync it.
         apps: every app.
+        egress: rules for connections to the proxies and mirrors of the environment.
     """
 
     environment: str
     charts: bool
     settings: GitOpsSettings
     apps: tuple[AppFacts, ...]
+    egress: Sequence[Mapping[str, Any]] = ()
 
     @property
     def argocd(self) -> ArgoCDSettings:

@@ -117,7 +117,7 @@ def _source(delivery: Delivery, home: str = "") -> Object:
     if flux.oci:
         kind = "OCIRepository"
         url = flux.oci.replace("{env}", delivery.environment)
-        spec |= {"url": url, "ref": {"tag": flux.tag}}
+        spec |= {"url": url, "ref": {"tag": flux.tag}, **_verify(delivery)}
     else:
         kind = "GitRepository"
         spec |= {"url": delivery.repository, "ref": {"branch": delivery.branch}}
@@ -129,6 +129,12 @@ def _source(delivery: Delivery, home: str = "") -> Object:
         "metadata": _metadata(delivery, delivery.project, home),
         "spec": spec,
     }
+
+
+def _verify(delivery: Delivery) -> Object:
+    """Return the field that makes Flux verify the signature of an artifact."""
+    secret = delivery.flux.verify_secret
+    return {"verify": {"provider": "cosign", "secretRef": {"name": secret}}} if secret else {}
 
 
 def _source_ref(delivery: Delivery) -> Object:
@@ -235,6 +241,7 @@ def _chart_source(delivery: Delivery, app: AppFacts) -> Object:
             "mediaType": "application/vnd.cncf.helm.chart.content.v1.tar+gzip",
             "operation": "copy",
         },
+        **_verify(delivery),
     }
     if secret := flux.charts_secret or flux.secret:
         spec["secretRef"] = {"name": secret}

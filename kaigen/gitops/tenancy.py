@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from msgspec import Struct
 from kaigen.config.gitops_settings import TenancySettings
 from kaigen.gitops.delivery import AppFacts, Delivery
 from kaigen.gitops.own_kinds import OWN_KINDS
+from kaigen.kubernetes.api_paths import resource_of
 
 TENANT_FOLDER = "_tenant"
 """Folder next to the apps of a namespace; no app can have this name."""
@@ -85,7 +86,7 @@ def _objects(
             }
         )
     if tenancy.default_deny:
-        objects += _policies(tenancy.default_deny, metadata)
+        objects += _policies(tenancy.default_deny, delivery.egress, metadata)
     account = tenancy.service_account
     if account:
         objects += [
@@ -133,7 +134,9 @@ def _namespace(delivery: Delivery, name: str, apps: list[AppFacts]) -> dict[str,
     }
 
 
-def _policies(directions: Sequence[str], metadata: Any) -> list[dict[str, Any]]:
+def _policies(
+    directions: Sequence[str], egress: Sequence[Mapping[str, Any]], metadata: Any
+) -> list[dict[str, Any]]:
     api = "networking.k8s.io/v1"
     policies = [
         {
@@ -164,6 +167,15 @@ def _policies(directions: Sequence[str], metadata: Any) -> list[dict[str, Any]]:
                 },
             }
         )
+        if egress:
+            policies.append(
+                {
+                    "apiVersion": api,
+                    "kind": "NetworkPolicy",
+                    "metadata": metadata("allow-network"),
+                    "spec": {"podSelector": {}, "policyTypes": ["Egress"], "egress": list(egress)},
+                }
+            )
     return policies
 
 
@@ -205,13 +217,3 @@ def _grants(kinds: Iterable[tuple[str, str]], verbs: list[str]) -> list[dict[str
         {"apiGroups": [group], "resources": sorted(resources), "verbs": verbs}
         for group, resources in sorted(groups.items())
     ]
-
-
-def resource_of(kind: str) -> str:
-    """Return the plural of a kind in the API, by the default rule of Kubernetes."""
-    name = kind.lower()
-    if name.endswith(("s", "x", "ch", "sh")):
-        return f"{name}es"
-    if name.endswith("y") and name[-2:-1] not in "aeiou":
-        return f"{name[:-1]}ies"
-    return f"{name}s"

@@ -18,15 +18,18 @@ else:
     JsonValue = Any
 
 QUANTITY = r"^([0-9]+(\.[0-9]*)?|\.[0-9]+)(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]+)?$"
+SIZE = f"^auto$|{QUANTITY}"
 DURATION = r"^([0-9]+(s|m|h|d))+$"
+LIFETIME = r"^(never|([0-9]+(s|m|h|d))+)$"
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 LABEL_VALUE = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 ABSOLUTE_PATH = r"^/[^:]*$"
-RELATIVE_PATH = r"^([^./][^/]*|\.[^./][^/]*|\.\.[^/]+|\.)(/([^./][^/]*|\.[^./][^/]*|\.\.[^/]+|\.?))*$"
-"""A relative path without `..`."""
+_STEP = r"([^./\x00-\x1f][^/\x00-\x1f]*|\.[^./\x00-\x1f][^/\x00-\x1f]*|\.\.[^/\x00-\x1f]+|\.)"
+RELATIVE_PATH = rf"^{_STEP}(/({_STEP}|))*$"
+"""A relative path without `..` and control characters."""
 FILE_PATH = r"^[A-Za-z0-9_][A-Za-z0-9_.+@~-]*(/[A-Za-z0-9_][A-Za-z0-9_.+@~-]*)*$"
 """A relative path without hidden parts and without characters that a shell would need to quote."""
 ADDRESS = r"^https?://[^\s$@]+(/[^\s$]*)?$"
@@ -83,8 +86,12 @@ def _exact(pattern: str) -> str:
 
 QUANTITY_MAX = 40
 
+AUTO = "auto"
+"""A size that kaigen computes."""
+
 if TYPE_CHECKING:
     Quantity = str
+    QuantityOrAuto = str
 else:
 
     class Quantity(ABC):  # noqa: B024 - `str` is registered as its subclass
@@ -109,7 +116,18 @@ else:
                 raise ValueError(f"{value!r} is not a quantity")
             return value
 
+    class QuantityOrAuto(ABC):  # noqa: B024 - `str` is registered as its subclass
+        """A Kubernetes quantity, or `auto`."""
+
+        json_schema: ClassVar = {**Quantity.json_schema, "pattern": SIZE}
+
+        @staticmethod
+        def from_document(value: object) -> str:
+            """Return the quantity of a text or a number, or `auto`."""
+            return AUTO if value == AUTO else Quantity.from_document(value)
+
     Quantity.register(str)
+    QuantityOrAuto.register(str)
 
 Duration = Annotated[str, text(DURATION, max_length=20)]
 """A duration: `90s`, `1h30m`, `2d`."""

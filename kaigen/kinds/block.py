@@ -71,6 +71,13 @@ def replaced(block: B, **changes: Any) -> B:
     return copy
 
 
+def derived(block: B, **changes: Any) -> B:
+    """Return a block with other values of some fields, of which only those count as set that the document sets."""
+    copy = replace(block, **changes)
+    force_setattr(copy, _SET_FIELDS, set_fields(block))
+    return copy
+
+
 def document_name(block: Block | type[Block], name: str) -> str:
     """Return the name that a field of a block has in documents."""
     return block.__struct_encode_fields__[block.__struct_fields__.index(name)]

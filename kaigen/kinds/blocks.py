@@ -9,7 +9,9 @@ from kaigen.kinds.base import (
     ENV_NAME,
     FILE_PATH,
     NO_BLANKS,
+    RELATIVE_PATH,
     SHA256,
+    JsonValue,
     KeyRef,
     LabelName,
     Labels,
@@ -21,9 +23,10 @@ from kaigen.kinds.base import (
 )
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.promotable import IMAGE, NAME, REVISION
+from kaigen.kinds.sources import S3, Oci
 
 AccessMode = Literal["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"]
-PodSecurity = Literal["restricted", "baseline"]
+PodSecurity = Literal["restricted", "baseline", "privileged"]
 
 
 class GpuShare(Choice):
@@ -161,16 +164,18 @@ class EnvSource(Choice):
 
 EnvValue = str | int | bool | EnvSource
 Env = dict[Annotated[str, text(ENV_NAME, max_length=128)], EnvValue]
+Params = dict[Annotated[str, text(ENV_NAME, max_length=120)], JsonValue]
+"""Parameters of a container by name, which become variables and a file."""
 
 
-class Security(Block):
-    """Security settings of the pods. The defaults satisfy Pod Security "restricted"."""
+class PodUser(Block):
+    """Security settings of the pods: their level, user and group. The defaults satisfy Pod Security "restricted"."""
 
     pod_security: Annotated[
         PodSecurity,
         Meta(
             description="Pod Security level that the pods satisfy. `baseline` allows the user of the image, root "
-            "included, and appears in every diff."
+            "included; `privileged` allows every capability. Both appear in every diff."
         ),
     ] = "restricted"
     run_as_user: Annotated[
@@ -184,6 +189,11 @@ class Security(Block):
         Annotated[int, Meta(ge=0, le=2147483647)] | None,
         Meta(description="Group id of mounted volumes. Default: `runAsUser`."),
     ] = None
+
+
+class Security(PodUser):
+    """Security settings of the pods. The defaults satisfy Pod Security "restricted"."""
+
     read_only_root_filesystem: Annotated[
         bool | None,
         Meta(
@@ -191,6 +201,14 @@ class Security(Block):
             "whose driver hook writes to it."
         ),
     ] = None
+    capabilities: Annotated[
+        list[Annotated[str, text(r"^[A-Z][A-Z_]*$", max_length=40)]],
+        Meta(
+            description="Linux capabilities of the container, such as IPC_LOCK for RDMA. Only root has them, so they "
+            "require `podSecurity: baseline`, and those that it forbids `privileged`.",
+            examples=[["IPC_LOCK"]],
+        ),
+    ] = field(default_factory=list)
 
 
 RepoName = Annotated[
@@ -201,8 +219,16 @@ RevisionName = Annotated[str, text(r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", min_length=
 """A commit, tag or branch of a repository."""
 
 
-class HuggingFace(Block):
-    """A repository on the Hugging Face Hub."""
+class HubRepository(Block):
+    """Files of a repository on the Hugging Face Hub."""
+
+    namespace: ClassVar[str] = ""
+    """Folder of the Hub with the repositories of this type; empty for models."""
+
+    @property
+    def keeps_duplicates(self) -> bool:
+        """Whether weights are downloaded that the repository has as safetensors files already."""
+        return False
 
     repo: Annotated[
         RepoName, Meta(description="Repository, `owner/name`.", examples=["Qwen/Qwen2.5-0.5B-Instruct"])
@@ -236,6 +262,35 @@ class HuggingFace(Block):
     ] = None
 
 
+class HuggingFace(HubRepository):
+    """A repository on the Hugging Face Hub."""
+
+    duplicates: Annotated[
+        bool,
+        Meta(
+            description="Also download weights that the repository has as safetensors files already: `original/`, "
+            "`consolidated*`, and `*model*.bin`, `.h5`, `.msgpack` and `.ot` next to them. Without effect with "
+            "`include`."
+        ),
+    ] = False
+
+    @property
+    def keeps_duplicates(self) -> bool:
+        """As the spec says."""
+        return self.duplicates
+
+
+class HubDataset(HubRepository):
+    """A dataset on the Hugging Face Hub."""
+
+    namespace: ClassVar[str] = "datasets/"
+
+    @property
+    def keeps_duplicates(self) -> bool:
+        """Every file is data."""
+        return True
+
+
 class HttpFile(Block):
     """A file at a URL, verified by its checksum."""
 
@@ -263,15 +318,56 @@ class Http(Block):
     ]
 
 
-class Source(Choice):
-    """Source of model weights."""
+class ModelSignature(Block):
+    """The signature that downloaded files must have, in the format of OpenSSF Model Signing 1.0."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = ("huggingFace", "http")
+    public_keys: Annotated[
+        list[
+            Annotated[
+                str, text(r"^-----BEGIN PUBLIC KEY-----\s[A-Za-z0-9+/=\s]+-----END PUBLIC KEY-----\s*$")
+            ]
+        ],
+        Meta(
+            min_length=1,
+            description="Public keys in PEM, ECDSA on P-256, P-384 or P-521, of which one must have signed.",
+        ),
+    ]
+    file: Annotated[
+        str,
+        text(
+            RELATIVE_PATH,
+            max_length=1024,
+            description="Path of the signature among the files. It lists the SHA-256 of each file; other files are "
+            "refused.",
+        ),
+    ] = "model.sig"
+
+
+class FileSource(Choice):
+    """Source of files."""
+
+    exactly_one: ClassVar[tuple[str, ...]] = ("huggingFace", "http", "s3", "oci")
+
+    hugging_face: Annotated[
+        HubRepository | None, Meta(description="A repository on the Hugging Face Hub.")
+    ] = None
+    http: Annotated[Http | None, Meta(description="Files from web servers.")] = None
+    s3: Annotated[S3 | None, Meta(description="Files of a bucket.")] = None
+    oci: Annotated[Oci | None, Meta(description="An OCI artifact, or an image with files in its layers.")] = (
+        None
+    )
+    signature: Annotated[
+        ModelSignature | None,
+        Meta(description="Download nothing whose signature is missing or wrong. Not for `volume`."),
+    ] = None
+
+
+class Source(FileSource):
+    """Source of model weights."""
 
     hugging_face: Annotated[HuggingFace | None, Meta(description="A repository on the Hugging Face Hub.")] = (
         None
     )
-    http: Annotated[Http | None, Meta(description="Files from web servers.")] = None
 
 
 class Volume(Block):

@@ -10,7 +10,7 @@ from kaigen.kinds.block import Block, Choice
 
 Driver = Literal["mountpoint-s3", "csi-s3", "gcsfuse"]
 
-_LOCATION = r"^(s3|gs)://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9](/[A-Za-z0-9_][A-Za-z0-9_.=+-]*)*/?$"
+LOCATION = r"^(s3|gs)://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9](/[A-Za-z0-9_][A-Za-z0-9_.=+-]*)*/?$"
 """Bucket and prefix. Source: Amazon S3's rules for bucket names; for keys, the safe characters that have no meaning
 to a shell or a mount helper."""
 _KEY = Annotated[str, text(r"^[-._a-zA-Z0-9]+$", max_length=253)]
@@ -100,7 +100,7 @@ class Bucket(Block):
     uri: Annotated[
         str,
         text(
-            _LOCATION,
+            LOCATION,
             max_length=1024,
             description="Bucket and prefix; each Model needs its own prefix.",
             examples=["s3://acme-models/qwen2.5-0.5b", "gs://acme-models/qwen2.5-0.5b"],

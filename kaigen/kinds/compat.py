@@ -16,6 +16,9 @@ class Naming(Struct, frozen=True):
         fetch_command: its command in place of kaigen's downloader; it runs in the Job's own image.
         volume: name of the pod's volume for results.
         plain: name the objects after the app, without a hash or a suffix.
+        run_prefix: beginning of the name of a plain Job, before that of the app.
+        claim_prefix: beginning of the name of the claim for results.
+        pod_labels: further labels of the pods and of their selectors; an empty value is the app's name.
     """
 
     container: str = "run"
@@ -23,6 +26,9 @@ class Naming(Struct, frozen=True):
     fetch_command: tuple[str, ...] = ()
     volume: str = "output"
     plain: bool = False
+    run_prefix: str = ""
+    claim_prefix: str = ""
+    pod_labels: Mapping[str, str] = field(default_factory=dict)
 
 
 class Folders(Struct, frozen=True):

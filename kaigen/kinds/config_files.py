@@ -50,12 +50,13 @@ def is_model_config(data: Any) -> bool:
 def with_config(block: _B, path: Sequence[str], lowering: Lowering) -> _B | None:
     """Return a spec with the content of the `config.json` that it names in place of the file's name.
 
-    None when the file is wrong.
-
     Args:
         block: the spec.
         path: its field of the type `Facts`.
         lowering: finds the file, and reports what is wrong with it.
+
+    Returns:
+        The spec; None when the file is wrong.
     """
     chain: list[Any] = [block]
     for name in path:

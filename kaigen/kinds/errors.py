@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from jsonschema.exceptions import relevance
@@ -59,6 +60,10 @@ class Explained(Struct, frozen=True):
     meant: str = ""
 
 
+MOST = 1000
+"""Most problems of one document that are reported; finding the hint of each takes time."""
+
+
 def explain(
     document: Positioned,
     schema: dict[str, Any],
@@ -73,10 +78,12 @@ def explain(
         errors: as jsonschema found them in the value.
         place: path of the value in the document.
     """
-    return [
-        item.problem.located(document.mark(item.at, key=item.key))
-        for item in find_problems(document, schema, errors, place)
-    ]
+    found = find_problems(document, schema, errors, place)
+    shown = [item.problem.located(document.mark(item.at, key=item.key)) for item in found[:MOST]]
+    if len(found) > MOST:
+        message = f"the document has more problems than the {MOST} that are shown"
+        shown.append(Diagnostic("KG0210", message, document.mark(()), "correct these first"))
+    return shown
 
 
 def find_problems(
@@ -87,7 +94,7 @@ def find_problems(
 ) -> list[Explained]:
     """Return the problem of each error; see `explain`."""
     explainer = _Explainer(document, schema, place)
-    found = [item for error in errors for item in explainer.explain(error)]
+    found = list(islice((item for error in errors for item in explainer.explain(error)), MOST + 1))
     mistyped = {(item.problem.path[:-1], item.meant) for item in found if item.meant}
     first: dict[tuple[FieldPath, bool, tuple[str, ...]], Explained] = {}
     for item in sorted(found, key=lambda item: item.rank):

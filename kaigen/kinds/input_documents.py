@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 ObjectName = tuple[str, str, str]
 """apiVersion, kind and name of an object."""
 
+ANY_NAME = "*"
+"""The name by which all objects of a kind are looked up."""
+
 
 class InputDocuments:
     """Every document of a run, found by apiVersion, kind and name."""
@@ -20,11 +23,17 @@ class InputDocuments:
         for document in documents:
             name = object_name(document.data)
             if name is not None:
-                self._by_name.setdefault(name, []).append(document)
+                for lookup in lookups_of(name):
+                    self._by_name.setdefault(lookup, []).append(document)
 
     def named(self, api_version: str, kind: str, name: str) -> Sequence[Document]:
-        """Return the documents with that name, of any namespace."""
+        """Return the documents with that name, or with any for `ANY_NAME`, of any namespace."""
         return self._by_name.get((api_version, kind, name), ())
+
+
+def lookups_of(name: ObjectName) -> tuple[ObjectName, ObjectName]:
+    """Return the names by which an object is looked up: its own, and that of all objects of its kind."""
+    return name, (name[0], name[1], ANY_NAME)
 
 
 def object_name(data: Any) -> ObjectName | None:

@@ -10,7 +10,6 @@ from kaigen.kinds.base import (
     SHA256,
     AppName,
     Duration,
-    JsonValue,
     KeyRef,
     Metadata,
     MountPath,
@@ -21,6 +20,7 @@ from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import (
     Env,
     Image,
+    Params,
     Placement,
     Resources,
     Security,
@@ -28,7 +28,9 @@ from kaigen.kinds.blocks import (
     Transfer,
     Volume,
 )
+from kaigen.kinds.classify import Classify
 from kaigen.kinds.entry import API_VERSION
+from kaigen.kinds.lifetimes import PodTtl, Ttl, VolumeTtl
 from kaigen.kinds.pod import PodFields
 
 
@@ -57,9 +59,9 @@ ModelRef = AppName | ModelUse
 
 
 class Input(Choice):
-    """A file that is downloaded before the container starts."""
+    """A file that is downloaded or uploaded before the container starts, or the files of a Dataset."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = ("url", "secret")
+    exactly_one: ClassVar[tuple[str, ...]] = ("url", "secret", "wait", "dataset")
 
     url: Annotated[
         Annotated[str, text(ADDRESS, max_length=4000)] | None,
@@ -69,6 +71,21 @@ class Input(Choice):
         KeyRef | None,
         Meta(description="Key of a Secret with the URL, such as a signed URL. Only the downloader reads it."),
     ] = None
+    wait: Annotated[
+        Duration | None,
+        Meta(
+            description="Longest time to wait until somebody uploads the file to `path` in `output.volume`. "
+            "Requires `into: output`.",
+            examples=["2h"],
+        ),
+    ] = None
+    dataset: Annotated[
+        AppName | None,
+        Meta(
+            description="A Dataset in the same namespace. Its files are mounted read-only in the folder `path`.",
+            examples=["alpaca"],
+        ),
+    ] = None
     sha256: Annotated[
         Annotated[str, text(SHA256)] | None,
         Meta(description="SHA-256 checksum, 64 hex digits. Default: the file is not verified."),
@@ -76,16 +93,23 @@ class Input(Choice):
     path: Annotated[
         Annotated[str, text(FILE_PATH, max_length=1024)] | None,
         Meta(
-            description="Path of the file in the folder. Default: the last segment of `url`.",
+            description="Path of the file in the folder. Default: the last segment of `url`, or the Dataset's name.",
             examples=["train.parquet"],
         ),
     ] = None
 
 
 class Inputs(Block):
-    """Files that each pod downloads before its container starts."""
+    """Files that each pod downloads or waits for before its container starts."""
 
     files: Annotated[list[Input], Meta(min_length=1, max_length=1000, description="The files.")]
+    into: Annotated[
+        Literal["output"] | None,
+        Meta(
+            description="Where the files are stored. `output`: in `output.volume`, where they stay with the results. "
+            "Default: in a folder of the pod."
+        ),
+    ] = None
     mount_path: Annotated[MountPath, Meta(description="Folder of the files in the container.")] = "/inputs"
     transfer: Annotated[Transfer, Meta(description="Settings of the downloader.")] = field(
         default_factory=Transfer
@@ -102,6 +126,15 @@ class OutputVolume(Volume):
     retain: Annotated[
         bool, Meta(description="Keep the volume with the results when the spec is deleted.")
     ] = True
+    ttl: Annotated[
+        Ttl | VolumeTtl | None,
+        Meta(
+            description="Lifetime of the volume, counted from the end of the run: a duration, seconds, `never`, or a "
+            "block. A Job of kaigen-reaper creates the volume, and kaigen-reaper deletes it. Such a volume is "
+            "not retained. Default: the volume stays.",
+            examples=["1h"],
+        ),
+    ] = None
 
 
 class Output(Block):
@@ -113,17 +146,25 @@ class Output(Block):
 class JobSpec(Choice, PodFields):
     """What runs, with which inputs, outputs and resources."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = ("image", "template")
+    exactly_one: ClassVar[tuple[str, ...]] = ("image", "template", "workload")
 
     image: Annotated[
         Image | None, Meta(description="Image of the container: a reference, or a block with pull settings.")
+    ] = None
+    workload: Annotated[
+        Literal["classify"] | None,
+        Meta(description="One of kaigen's own programs, in place of an image. `classify` labels images."),
+    ] = None
+    classify: Annotated[
+        Classify | None,
+        Meta(description="Settings of `workload: classify`: network, weights, images, result."),
     ] = None
     template: Annotated[
         Object | None,
         Meta(
             description="A pod template that is used unchanged, in place of an image; `metadata` and `spec` as "
-            "in a Job. Of the other fields, `retries`, `deadline`, `placement.queue` and `security.podSecurity` "
-            "apply."
+            "in a Job. Of the other fields, `retries`, `deadline`, `ttl`, `placement.queue` and "
+            "`security.podSecurity` apply."
         ),
     ] = None
     command: Annotated[
@@ -137,7 +178,7 @@ class JobSpec(Choice, PodFields):
         default_factory=dict
     )
     params: Annotated[
-        dict[Annotated[str, text(r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=120)], JsonValue],
+        Params,
         Meta(description="Parameters of the job, as `PARAM_*` variables and in `/etc/kaigen/params.json`."),
     ] = field(default_factory=dict)
     model: Annotated[
@@ -145,7 +186,7 @@ class JobSpec(Choice, PodFields):
     ] = None
     inputs: Annotated[
         InputsRef | None,
-        Meta(description="Files to download to `/inputs` before the container starts: a list, or a block."),
+        Meta(description="Files to download to `/inputs` before the container starts, and Datasets."),
     ] = None
     output: Annotated[Output | None, Meta(description="Where results go.")] = None
     resources: Annotated[Resources, Meta(description="Resources of the container.")] = field(
@@ -167,6 +208,19 @@ class JobSpec(Choice, PodFields):
             "and `PET_NPROC_PER_NODE`, the first four also without `PET_`.",
         ),
     ] = 1
+    shards: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100_000,
+            description="Number of pods that share the work, each independent of the others. A pod reads its number "
+            "from `JOB_COMPLETION_INDEX`, from 0, and the number of all from `SHARDS`.",
+        ),
+    ] = 1
+    parallelism: Annotated[
+        Annotated[int, Meta(ge=1, le=100_000)] | None,
+        Meta(description="Number of shards that run at the same time. Default: all."),
+    ] = None
     groups: Annotated[
         Literal["jobSet", "indexedJob"] | None,
         Meta(description="Workload kind for several nodes. Default: JobSet if the profile has it."),
@@ -182,6 +236,14 @@ class JobSpec(Choice, PodFields):
     deadline: Annotated[
         Duration | None,
         Meta(description="Time limit of the job, including retries; of each attempt with a JobSet."),
+    ] = None
+    ttl: Annotated[
+        Ttl | PodTtl | None,
+        Meta(
+            description="How long the pods of a finished run are kept: a duration, seconds, `never`, or a block. "
+            "kaigen-reaper deletes them; the Job stays. Default: the pods stay as long as the Job.",
+            examples=["1h"],
+        ),
     ] = None
 
 

@@ -18,7 +18,7 @@ with lazy_imports():
     from kaigen.kinds import validate as kinds_validate
 
 
-DIRECTIVES = ("version",)
+DIRECTIVES = ("version", "expires-at")
 """Annotations, without `kaigen.dev/`, that direct kaigen in kinds that it compiles."""
 
 

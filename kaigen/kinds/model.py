@@ -1,68 +1,63 @@
-"""The kind `Model`: model weights, downloaded, verified and stored."""
+"""The kinds `Model` and `Dataset`: files, downloaded, verified and stored."""
 
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
 from kaigen.kinds.base import Duration, Metadata
-from kaigen.kinds.block import Block, Choice
-from kaigen.kinds.blocks import Env, Placement, Security, Source, Transfer, Volume
-from kaigen.kinds.bucket import Bucket
+from kaigen.kinds.block import Block
+from kaigen.kinds.blocks import Env, FileSource, HubDataset, Placement, PodUser, Source, Transfer
+from kaigen.kinds.convert import Convert
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.facts import Facts
 from kaigen.kinds.pod import PodFields
+from kaigen.kinds.serving import ExistingVolume, WeightsVolume
+from kaigen.kinds.store import NoStore, Store
 
 
-class ModelVolume(Volume):
-    """The volume with the weights, in a folder for each revision."""
+class ModelSource(Source):
+    """Source of model weights, or the volume that has them already."""
 
-    retain: Annotated[
-        bool,
-        Meta(
-            description="Keep the volume when the spec is deleted. Default: false, since weights can be "
-            "downloaded again."
-        ),
-    ] = False
+    exactly_one: ClassVar[tuple[str, ...]] = (*Source.exactly_one, "volume")
 
-
-class Store(Choice):
-    """Where weights are stored."""
-
-    exactly_one: ClassVar[tuple[str, ...]] = ("volume", "bucket")
-
-    volume: Annotated[ModelVolume | None, Meta(description="A volume of the cluster.")] = None
-    bucket: Annotated[Bucket | None, Meta(description="Object storage that pods mount read-only.")] = None
-    keep_revisions: Annotated[
-        int,
-        Meta(
-            ge=0,
-            le=20,
-            description="Number of earlier revisions that stay stored next to the current one, for a rollback without "
-            "a download. Older ones are removed before the next download, unless a pod reads them.",
-        ),
-    ] = 1
-
-
-class ModelSpec(PodFields):
-    """Weights to download and where to store them."""
-
-    source: Annotated[Source, Meta(description="Source of the weights. Exactly one is required.")]
-    store: Annotated[Store, Meta(description="Where the weights are stored. Exactly one is required.")]
-    facts: Annotated[
-        Facts | None,
-        Meta(
-            description="Shape and size of the model, from which kaigen plans the GPUs of a Topology that serves it. "
-            "Default: those of the catalogue, if it has the repository."
-        ),
+    volume: Annotated[
+        WeightsVolume | None,
+        Meta(description="A folder of an existing volume with the weights. Nothing is downloaded."),
     ] = None
+
+
+class DatasetSource(FileSource):
+    """Source of the files of a dataset, or the volume that has them already."""
+
+    exactly_one: ClassVar[tuple[str, ...]] = (*FileSource.exactly_one, "volume")
+
+    hugging_face: Annotated[HubDataset | None, Meta(description="A dataset on the Hugging Face Hub.")] = None
+    volume: Annotated[
+        ExistingVolume | None,
+        Meta(description="A folder of an existing volume with the files. Nothing is downloaded."),
+    ] = None
+
+
+class DownloadSpec(PodFields):
+    """Files to download and where to store them."""
+
+    source: Annotated[
+        ModelSource | DatasetSource, Meta(description="Source of the files. Exactly one is required.")
+    ]
+    store: Annotated[
+        Store,
+        Meta(
+            description="Where downloaded files are stored: exactly one is required, and none with `source.volume`."
+        ),
+    ] = field(default_factory=NoStore)
     transfer: Annotated[Transfer, Meta(description="Settings of the downloader.")] = field(
         default_factory=Transfer
     )
     placement: Annotated[
         Placement, Meta(description="Where the downloader runs. A volume on a node's disk is created there.")
     ] = field(default_factory=Placement)
-    security: Annotated[Security, Meta(description="Security settings of the downloader.")] = field(
-        default_factory=Security
+    security: Annotated[PodUser, Meta(description="Security settings of the downloader.")] = field(
+        default_factory=PodUser
     )
     env: Annotated[
         Env, Meta(description="Environment variables of the downloader: a value, or its source.")
@@ -75,6 +70,32 @@ class ModelSpec(PodFields):
     ] = None
 
 
+class ModelSpec(DownloadSpec):
+    """Weights to download and where to store them."""
+
+    source: Annotated[ModelSource, Meta(description="Source of the weights. Exactly one is required.")]
+    convert: Annotated[
+        Convert | None,
+        Meta(
+            description="Another format, to which the downloaded weights are converted. Apps that name this Model then "
+            "mount the converted files."
+        ),
+    ] = None
+    facts: Annotated[
+        Facts | None,
+        Meta(
+            description="Shape and size of the model, from which kaigen plans the GPUs of a Topology that serves it. "
+            "Default: those of the catalogue, if it has the repository."
+        ),
+    ] = None
+
+
+class DatasetSpec(DownloadSpec):
+    """Files of a dataset to download and where to store them."""
+
+    source: Annotated[DatasetSource, Meta(description="Source of the files. Exactly one is required.")]
+
+
 class Model(Block):
     """Model weights, downloaded, verified and stored."""
 
@@ -84,3 +105,18 @@ class Model(Block):
     kind: Annotated[Literal["Model"], Meta(description="Kind of the document.")] = "Model"
     metadata: Annotated[Metadata, Meta(description="Name, namespace, labels and annotations of the app.")]
     spec: Annotated[ModelSpec, Meta(description="Desired state.")]
+
+
+class Dataset(Block):
+    """Files of a dataset, downloaded, verified and stored."""
+
+    api_version: Annotated[Literal["kaigen.dev/v1alpha1"], Meta(description="Version of kaigen's kinds.")] = (
+        API_VERSION
+    )
+    kind: Annotated[Literal["Dataset"], Meta(description="Kind of the document.")] = "Dataset"
+    metadata: Annotated[Metadata, Meta(description="Name, namespace, labels and annotations of the app.")]
+    spec: Annotated[DatasetSpec, Meta(description="Desired state.")]
+
+
+Downloaded = Model | Dataset
+"""The kinds whose files other apps mount."""

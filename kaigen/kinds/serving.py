@@ -1,12 +1,13 @@
 """Blocks of a Topology: weights, adapters, replicas and their storage."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
 from kaigen.kinds.base import (
     ADDRESS,
     DNS_LABEL,
+    FILE_PATH,
     NO_BLANKS,
     RELATIVE_PATH,
     AppName,
@@ -17,9 +18,14 @@ from kaigen.kinds.base import (
     text,
 )
 from kaigen.kinds.block import Block, Choice
-from kaigen.kinds.blocks import HuggingFace, RepoName, RevisionName
+from kaigen.kinds.blocks import HubRepository, RepoName, RevisionName
 from kaigen.kinds.facts import Facts
 from kaigen.kinds.promotable import IMAGE
+
+if TYPE_CHECKING:
+    FileName = str
+else:
+    FileName = Literal["model.m", "tokenizer.t"]
 
 
 class PulledModel(Block):
@@ -95,6 +101,22 @@ class ExistingVolume(Block):
     ] = None
 
 
+class WeightsVolume(ExistingVolume):
+    """A folder of an existing volume with weights."""
+
+    files: Annotated[
+        dict[
+            FileName,
+            Annotated[str, text(FILE_PATH, max_length=1024)],
+        ],
+        Meta(
+            description="Names of files in the folder, by those that kaigen gives them. Only the engine "
+            "`distributedLlama` has such files.",
+            examples=[{"model.m": "dllama_model_qwen3_q40.m", "tokenizer.t": "dllama_tokenizer_qwen3.t"}],
+        ),
+    ] = field(default_factory=dict)
+
+
 class ServedModel(Choice):
     """Source of the served weights."""
 
@@ -121,7 +143,7 @@ class ServedModel(Choice):
         ),
     ] = None
     volume: Annotated[
-        ExistingVolume | None,
+        WeightsVolume | None,
         Meta(
             description="Weights that are in an existing volume; mounted read-only. Nothing waits for them."
         ),
@@ -152,7 +174,7 @@ ServedModelRef = AppName | ServedModel
 class Adapter(Choice):
     """A LoRA adapter: vLLM serves it under its own name, kaigen's own server adds it to the model."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = ("model", "volume", "image", "huggingFace")
+    exactly_one: ClassVar[tuple[str, ...]] = ("model", "job", "volume", "image", "huggingFace")
 
     name: Annotated[
         str,
@@ -167,12 +189,19 @@ class Adapter(Choice):
     model: Annotated[AppName | None, Meta(description="A Model in the same namespace with the adapter.")] = (
         None
     )
+    job: Annotated[
+        JobOutput | None,
+        Meta(
+            description="An adapter that a Job writes to its `output`, such as a fine-tune. Pods wait until the Job "
+            "has completed."
+        ),
+    ] = None
     volume: Annotated[ExistingVolume | None, Meta(description="A folder of an existing volume.")] = None
     image: Annotated[
         ImageVolume | None, Meta(description="An OCI image with the adapter, mounted as a volume.")
     ] = None
     hugging_face: Annotated[
-        HuggingFace | None,
+        HubRepository | None,
         Meta(
             description="A repository on the Hub that kaigen's downloader downloads before the engine starts."
         ),

@@ -61,7 +61,10 @@ class TopologySpec(PodFields):
     ] = None
     engine_version: Annotated[
         Annotated[str, text(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")] | None,
-        Meta(description="Version of vLLM in `image`, if the tag does not contain it.", examples=["0.25.1"]),
+        Meta(
+            description="Version of the engine in `image`, if the tag does not contain it.",
+            examples=["0.25.1"],
+        ),
     ] = None
     command: Annotated[
         Annotated[list[str], Meta(min_length=1)] | None,
@@ -88,7 +91,8 @@ class TopologySpec(PodFields):
     quantization: Annotated[
         Annotated[str, text(r"^[a-z0-9][a-z0-9_-]*$", max_length=60)] | None,
         Meta(
-            description="Quantization, by vLLM's name. Default: the one in the configuration of the weights.",
+            description="Quantization, by vLLM's name, or the type of distributed-llama's weights. Default: the one in "
+            "the configuration of the weights.",
             examples=["fp8", "awq"],
         ),
     ] = None

@@ -10,7 +10,9 @@ from kaigen.kinds import base
 
 _MEANINGS: dict[str, str] = {
     base.QUANTITY: "a quantity such as `500m`, `2` or `8Gi`",
+    base.SIZE: "`auto` or a quantity such as `8Gi`",
     base.DURATION: "a duration such as `90s`, `1h30m` or `2d`",
+    base.LIFETIME: "seconds, `never`, or a duration such as `90s`, `1h30m` or `2d`",
     base.DNS_LABEL: "lower-case letters, digits and dashes, starting and ending with a letter or digit",
     base.DNS_SUBDOMAIN: "lower-case letters, digits, dashes and dots, starting and ending with a letter or digit",
     base.LABEL_KEY: "a label key such as `team` or `example.com/team`",
@@ -20,6 +22,9 @@ _MEANINGS: dict[str, str] = {
     base.NO_BLANKS: "characters other than whitespace",
     base.RELATIVE_PATH: "a path below the repository, such as `apps/rendered`",
 }
+
+_QUANTITIES = (base.QUANTITY, base.SIZE)
+_DURATIONS = (base.DURATION, base.LIFETIME)
 
 TYPES = {
     "integer": "a whole number",
@@ -82,11 +87,11 @@ def pattern_text(pattern: str) -> str:
 def nearest_form(value: str, pattern: str) -> str:
     """Return a hint with the text that was probably meant; empty when there is none."""
     meant = ""
-    if pattern == base.QUANTITY and (match := re.fullmatch(r"([0-9.]+) *([A-Za-z]+)", value)):
+    if pattern in _QUANTITIES and (match := re.fullmatch(r"([0-9.]+) *([A-Za-z]+)", value)):
         meant = match[1] + _UNITS[match[2].lower()] if match[2].lower() in _UNITS else ""
-    elif pattern == base.DURATION and (match := re.fullmatch(r"([0-9]+) *([A-Za-z]+)", value)):
+    elif pattern in _DURATIONS and (match := re.fullmatch(r"([0-9]+) *([A-Za-z]+)", value)):
         meant = match[1] + _SPANS[match[2].lower()] if match[2].lower() in _SPANS else ""
-    elif pattern == base.DURATION and value.isdecimal():
+    elif pattern in _DURATIONS and value.isdecimal():
         meant = f"{value}s"
     elif pattern == base.DNS_LABEL:
         meant = re.sub(r"[^a-z0-9]+", "-", value.lower()).strip("-")

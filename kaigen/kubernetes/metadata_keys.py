@@ -16,6 +16,27 @@ RESERVED_LABELS = (
 )
 """Pattern of labels that kaigen or a controller sets, and that selectors may contain."""
 
+EXPIRES = "kaigen.dev/expires"
+"""Label by which kaigen-reaper finds Jobs whose pods expire, and volumes that expire."""
+
+POD_TTL = "kaigen.dev/pod-ttl"
+"""Annotation of a Job: seconds until its pods are deleted after it completed, or `never`."""
+
+FAILED_POD_TTL = "kaigen.dev/failed-pod-ttl"
+"""Annotation of a Job: seconds until its pods are deleted after it failed, or `never`."""
+
+RUN = "kaigen.dev/job"
+"""Annotation of a volume that expires: name of the Job whose end starts the clock."""
+
+TTL = "kaigen.dev/ttl"
+"""Annotation of a volume: seconds until it is deleted after that Job completed, or `never`."""
+
+FAILED_TTL = "kaigen.dev/failed-ttl"
+"""Annotation of a volume: seconds until it is deleted after that Job failed, or `never`."""
+
+EXPIRES_AT = "kaigen.dev/expires-at"
+"""Annotation of a volume: when it is deleted, as an RFC 3339 time, in place of these three."""
+
 _OF_OBJECTS = (
     "argocd.argoproj.io/",
     "helm.sh/",

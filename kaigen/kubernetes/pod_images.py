@@ -13,7 +13,12 @@ def images_of(objects: Iterable[Any]) -> list[str]:
 
     Pod templates are found at any depth, so also in custom resources (LeaderWorkerSet, RayCluster).
     """
-    return sorted({image for item in objects for image in _images(item)})
+    return sorted({image for item in objects for image in image_fields(item)})
+
+
+def image_fields(item: Any) -> list[str]:
+    """Return the image of every container and image volume of an object, in the order of its fields."""
+    return list(_images(item))
 
 
 def _images(node: Any, key: str = "") -> Iterator[str]:

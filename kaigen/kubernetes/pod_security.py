@@ -14,7 +14,7 @@ from kaigen.kubernetes.manifest import Object, Path, entries, mapping
 from kaigen.kubernetes.pods import PROBES, Container, PodTemplate, containers
 
 LEVELS = ("privileged", "baseline", "restricted")
-_BASELINE_CAPABILITIES = frozenset(
+BASELINE_CAPABILITIES = frozenset(
     [
         "AUDIT_WRITE",
         "CHOWN",
@@ -229,7 +229,7 @@ def _privileged(pod: _Pod, value: object, path: Path, container: str) -> Iterato
 def _capabilities(pod: _Pod, value: object, path: Path, container: str) -> Iterator[Violation]:
     added = mapping(value).get("add")
     exempt = pod.restricted and pod.windows
-    allowed = _RESTRICTED_CAPABILITIES if pod.restricted else _BASELINE_CAPABILITIES
+    allowed = _RESTRICTED_CAPABILITIES if pod.restricted else BASELINE_CAPABILITIES
     for number, capability in enumerate(added if isinstance(added, list) and not exempt else ()):
         if str(capability) not in allowed:
             problem = f"adds the capability {capability}"

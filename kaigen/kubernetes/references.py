@@ -14,6 +14,7 @@ from kaigen.kubernetes.manifest import Identity, Object, Path, group_of, mapping
 from kaigen.kubernetes.object_kind import SCALABLE, ObjectKind, ReferenceField, Use
 from kaigen.kubernetes.pod_references import POD_REFERENCES
 from kaigen.kubernetes.schemas import is_cluster_type
+from kaigen.kubernetes.secret_types import DOCKER_CONFIG, DOCKER_CONFIG_KEY
 
 _MONITORING_FIELDS = frozenset(
     {"bearerTokenSecret", "credentials", "keySecret", "password", "secret", "username"}
@@ -171,13 +172,15 @@ def _reference(
         given = holder.get({"name": "namespace", "secretName": "secretNamespace"}.get(name_field, ""))
         namespace = text(given) or namespace
     port, port_path = _port(field, holder, path) if field.port else (None, ())
+    keys = _keys(field, holder, path) if target in _KEYED else ()
+    is_login = [key for key, _ in keys] == [DOCKER_CONFIG_KEY]
     return Reference(
         Identity(target, namespace, name),
         (*path, name_field),
         field.use,
-        _keys(field, holder, path) if target in _KEYED else (),
+        keys,
         holder.get("optional") is True,
-        field.secret_type,
+        DOCKER_CONFIG if is_login else field.secret_type,
         field.as_files,
         port,
         port_path,

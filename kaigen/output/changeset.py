@@ -30,7 +30,7 @@ class Changeset(Struct, frozen=True):
         writes: files to write, including the index if it changes.
         added: the paths of `writes` that do not exist yet.
         removes: files to remove, including the index if no file is left.
-        unchanged: how many output files are up to date.
+        unchanged: how many files are up to date, including the index.
         stamps: stamp and digest of each file that is up to date; only if a state was given.
         checked_ns: when the comparison started, in nanoseconds since the epoch.
     """
@@ -122,6 +122,8 @@ def compute_changeset(
             removes.add(INDEX_NAME)
         if not index:
             added.add(INDEX_NAME)
+    elif index:
+        unchanged += 1
     return Changeset(
         owned, wanted, writes, frozenset(added), frozenset(removes), unchanged, stamps, checked_ns
     )

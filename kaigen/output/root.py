@@ -12,7 +12,7 @@ from msgspec import Struct
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.errors import InputError
 
-_OWN_DIRECTORY = "choose a separate output directory, such as 'deploy'"
+OWN_DIRECTORY = "choose a separate output directory, such as 'deploy'"
 
 
 class OutputRoot(Struct, frozen=True):
@@ -44,14 +44,20 @@ class OutputRoot(Struct, frozen=True):
         return Mark(shown.encode(errors="replace").decode())
 
 
-def resolve_root(root: Path) -> OutputRoot:
+def resolve_root(root: Path, inside: Path | None = None) -> OutputRoot:
     """Return the root of an output tree after checking that kaigen can replace it as a whole.
 
     The result does not depend on which files change.
 
+    Args:
+        root: the directory.
+        inside: the repository that contains it, wherever symbolic links lead; None for a directory that the user
+            named on the command line.
+
     Raises:
-        InputError: KG0602, it is not a directory, or a symbolic link that leaves its parent; KG0604, it is a mount
-            point or contains one, is a Git working tree, or contains the working directory.
+        InputError: KG0602, it is not a directory, is outside the repository or in `.git`, or is a symbolic link that
+            leaves its parent; KG0604, it is a mount point or contains one, is a Git working tree, or contains the
+            working directory.
     """
     shown = str(root)
     mark = Mark(shown)
@@ -62,25 +68,39 @@ def resolve_root(root: Path) -> OutputRoot:
     if last and leaves:
         message = f"the output directory is a symbolic link to {target}, outside its parent"
         raise InputError.of("KG0602", message, mark=mark, hint="give the path of the target directory")
+    if problem := misplaced(target, inside):
+        raise InputError.of("KG0602", problem, mark=mark, hint=OWN_DIRECTORY)
     try:
         found = os.lstat(target)
     except FileNotFoundError:
         found = None
     except NotADirectoryError:
         message = "a parent of the output directory is a file"
-        raise InputError.of("KG0602", message, mark=mark, hint=_OWN_DIRECTORY) from None
+        raise InputError.of("KG0602", message, mark=mark, hint=OWN_DIRECTORY) from None
     if found is not None and not S_ISDIR(found.st_mode):
         message = "the output directory is a file"
-        raise InputError.of("KG0602", message, mark=mark, hint=_OWN_DIRECTORY)
+        raise InputError.of("KG0602", message, mark=mark, hint=OWN_DIRECTORY)
     if obstacle := _obstacle(target):
         raise InputError.of(
             "KG0604",
             f"kaigen cannot replace the output directory: it {obstacle}",
             mark=mark,
-            hint=_OWN_DIRECTORY,
+            hint=OWN_DIRECTORY,
         )
     parent, name = os.path.split(target)
     return OutputRoot(shown, parent, name)
+
+
+def misplaced(target: str, inside: Path | None) -> str:
+    """Return why kaigen must not write to a directory, whatever it contains; empty when it may."""
+    if any(part.casefold() == ".git" for part in target.split(os.sep)):
+        return "the output directory is in the folder of Git"
+    if inside is None:
+        return ""
+    repository = os.path.realpath(inside)
+    if target == repository or os.path.commonpath([repository, target]) != repository:
+        return f"the output directory is {target}, which is not a folder of the repository {repository}"
+    return ""
 
 
 def _obstacle(root: str) -> str:

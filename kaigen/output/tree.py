@@ -59,10 +59,11 @@ def plan_tree(
     *,
     scope: Scope | None = None,
     state: TreeState | None = None,
+    inside: Path | None = None,
 ) -> TreeChange:
     """Return what `write_tree` would do, or raise what it would raise. Writes nothing and takes no lock."""
     with _system_errors(root):
-        changeset = compute_changeset(resolve_root(root), files, scope, state)
+        changeset = compute_changeset(resolve_root(root, inside), files, scope, state)
         if state is not None:
             _remember(state, changeset)
         return _tree_change(changeset)
@@ -74,6 +75,7 @@ def write_tree(
     *,
     scope: Scope | None = None,
     state: TreeState | None = None,
+    inside: Path | None = None,
     wait_s: float = LOCK_WAIT_S,
 ) -> TreeChange:
     """Write files to a tree and remove all other files that kaigen wrote there earlier.
@@ -84,6 +86,7 @@ def write_tree(
         scope: which of kaigen's files may be removed; None for all. A render of some of the specs passes the
             files of those specs.
         state: the digests of earlier runs; updated in root.
+        inside: the repository that must contain the tree; None for a directory that the user named.
         wait_s: how long to wait for another writer in the same parent directory, in seconds.
 
     Returns:
@@ -96,7 +99,7 @@ def write_tree(
         ValueError: a path is absolute, leaves the tree or is not allowed in the index.
     """
     with _system_errors(root):
-        output_root = resolve_root(root)
+        output_root = resolve_root(root, inside)
         if not files and not os.path.isdir(output_root.parent):
             return TreeChange((), (), (), 0)
         with write_lock(output_root, wait_s) as parent:

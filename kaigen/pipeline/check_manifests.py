@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.check.app_references import check_references
+from kaigen.check.class_references import check_classes
 from kaigen.check.codes import UNKNOWN_KIND
 from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
@@ -190,7 +191,10 @@ def _findings(
         if item.body:
             for finding in check_policy(item.body, pod_security=pod_security):
                 yield item, finding
-    for place, finding in check_references([item.body for item in items], external=_Declared(external)):
+    bodies = [item.body for item in items]
+    for place, finding in check_references(bodies, external=_Declared(external)):
+        yield items[place], finding
+    for place, finding in check_classes(bodies, external):
         yield items[place], finding
 
 

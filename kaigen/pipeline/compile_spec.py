@@ -8,16 +8,24 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaigen.catalog import own_rows
 from kaigen.catalog.images import default_images
 from kaigen.catalog.profiles import get_profile
 from kaigen.check.app_references import MissingObject, check_references
+from kaigen.check.class_references import check_classes
+from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
+from kaigen.check.tenants import tenant_findings
 from kaigen.compile.context import Context
+from kaigen.compile.network_access import with_network
+from kaigen.compile.pod_images import with_images
 from kaigen.compile.problems import Problems
+from kaigen.config.lock_file import lock_of
 from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+from kaigen.pipeline.licenses import check_licenses
 from kaigen.pipeline.origins import find_text, spec_path
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.summary import Missing
@@ -57,8 +65,23 @@ def make_context(
         labels=config.labels,
         annotations=config.annotations,
         digest_in_version=config.digest_in_version,
+        network=config.network,
+        mirror=config.mirror,
+        rows=config.rows,
         objects_of=objects_of,
+        lock=lock_of(config.root, config.lock),
+        licenses=config.licenses,
+        digests=_digests(config),
+        allow=config.allow,
+        tenants=config.tenants,
     )
+
+
+def _digests(config: Config) -> Mapping[str, str]:
+    """Return the locked digests of images, also by the names that kaigen's own images have after mirroring."""
+    known = lock_of(config.root, config.lock).images
+    own = {config.images[name]: known[image] for name, image in config.plain_images.items() if image in known}
+    return {**known, **own}
 
 
 class SpecResult(Struct, frozen=True):
@@ -95,6 +118,8 @@ def compile_spec(spec: Spec, context: Context, layers: Sequence[Overrides] = ())
         objects = app.render(values)
         missing = _check(spec, app, objects, context, found)
         compiled = Compiled(app, values, objects, spec, index.found(), patched)
+    with own_rows.using(context.rows):
+        found.extend(check_licenses(spec, context))
     references = tuple(dict.fromkeys((*index.lookups, *index.indirect)))
     return SpecResult(compiled, tuple(found), references, tuple(missing))
 
@@ -126,13 +151,15 @@ def _overridden(
     patched: tuple[str, ...] = ()
     if context.patches is not None:
         app, patched = context.patches.apply(app, found)
+    app = with_images(app, context)
     return app, patched, _values(app, layers, found)
 
 
 def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     problems = Problems()
     naming = () if spec.naming is None else (spec.naming,)
-    app: App | None = spec.target.compiler()(spec.block, context, problems, *naming)
+    with own_rows.using(context.rows):
+        app: App | None = spec.target.compiler()(spec.block, context, problems, *naming)
     for problem in problems.items:
         warning = problem.severity is not Severity.ERROR
         found.add(spec.diagnostic(problem.code, problem.message, problem.path, problem.hint, warning=warning))
@@ -140,6 +167,7 @@ def _compile(spec: Spec, context: Context, found: Diagnostics) -> App | None:
     if app is None or problems.failed:
         return None
     kind = f"{spec.entry.kind} of {spec.entry.api_version}" if spec.lowered else spec.block.kind
+    app = with_network(app, context.network)
     return replace(app, source=spec.source, kind=kind, digest_in_version=context.digest_in_version)
 
 
@@ -214,10 +242,16 @@ def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterab
             yield item, problem
         for problem in check_policy(item.body, pod_security=app.pod_security):
             yield item, problem
+        for problem in grant_findings(item.body, app.namespace, context.allow):
+            yield item, problem
+        for problem in tenant_findings(item.body, app.namespace, app.source, context.tenants):
+            yield item, problem
     bodies = [item.body for item in objects]
     for index, problem in check_references(
         bodies, external=_External(app.external_objects, context.external)
     ):
+        yield objects[index], problem
+    for index, problem in check_classes(bodies, context.external):
         yield objects[index], problem
 
 

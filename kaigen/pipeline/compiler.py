@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kaigen.config.value_layers import value_layers
 from kaigen.diagnostics.category import Category
-from kaigen.kinds.input_documents import InputDocuments, ObjectName, object_name
+from kaigen.kinds.input_documents import InputDocuments, ObjectName, lookups_of, object_name
 from kaigen.pipeline.sources import spec_key
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.system.progress import counted
@@ -152,20 +152,23 @@ class _Documents(InputDocuments):
     def add(self, unit: Unit) -> None:
         """Add the documents of a file."""
         for name in unit.names:
-            self._units.setdefault(name, []).append(unit)
+            for lookup in lookups_of(name):
+                self._units.setdefault(lookup, []).append(unit)
 
     def named(self, api_version: str, kind: str, name: str) -> Sequence[Document]:
-        """Return the documents with that name, of any namespace."""
+        """Return the documents with that name, or with any for `ANY_NAME`, of any namespace."""
         wanted = (api_version, kind, name)
         return [
             document
             for unit in dict.fromkeys(self._units.get(wanted, ()))
             for document in unit.parsed.documents
-            if object_name(document.data) == wanted
+            if (found := object_name(document.data)) and wanted in lookups_of(found)
         ]
 
     def digest(self, name: ObjectName) -> str:
         """Return a digest of the files that have a document of that name, or of the file; empty when there is none."""
         if name == config_files.file_key(name[2]):
             return config_files.file_digest(name[2])
-        return " ".join(f"{unit.source.path} {unit.digest}" for unit in self._units.get(name, ()))
+        return " ".join(
+            f"{unit.source.path} {unit.digest}" for unit in dict.fromkeys(self._units.get(name, ()))
+        )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.config.settings import FILE_NAME
+from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.pipeline.summary import FOLDER, AppSummary, Missing, ObjectKey
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
     from kaigen.compile.expressions import SpecPath
+    from kaigen.config.settings import Config
     from kaigen.pipeline.compiler import Compiler
     from kaigen.pipeline.unit import Unit
 
@@ -18,6 +20,9 @@ with lazy_imports():
     from kaigen.emit import values
     from kaigen.environments import unmatched as environments_unmatched
 
+
+_LISTED = 5
+"""Most names in a message."""
 
 AppKey = tuple[str, str]
 """Namespace and name of an app."""
@@ -72,6 +77,24 @@ def unmatched_overrides(
         yield from environments_unmatched.unmatched(config, matched, set(apps))
     if config.patches:
         yield from compiler.patches.unmatched(set(matched), apps, partial=partial)
+
+
+def implied_namespace(config: Config, apps: Iterable[AppKey]) -> Iterator[Diagnostic]:
+    """Return a warning if kaigen.yaml sets no namespace, and specs therefore go to `default`."""
+    names = (
+        [name for namespace, name in apps if namespace == config.namespace]
+        if config.implied_namespace
+        else []
+    )
+    if names:
+        listed = ", ".join(sorted(names)[:_LISTED]) + (", …" if len(names) > _LISTED else "")
+        yield Diagnostic(
+            "KG0731",
+            f"no `namespace` is set, so these apps go to `{config.namespace}`: {listed}",
+            Mark(str(config.root / FILE_NAME)),
+            f"set `namespace` in kaigen.yaml; `namespace: {config.namespace}` if you mean that one",
+            Severity.WARNING,
+        )
 
 
 def missing_objects(missing: Iterable[Missing], apps: Iterable[AppSummary]) -> Iterator[Diagnostic]:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kaigen.catalog import own_rows
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean, nearest
 from kaigen.dialects.registry import KINDS, find_kind
+from kaigen.kinds.base import AUTO
 from kaigen.kinds.kind import CompiledKind
 from kaigen.kinds.lowering import LoweringContext
 from kaigen.system.lazy_import import lazy_imports
@@ -19,6 +21,7 @@ from kaigen.system.lazy_import import lazy_imports
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
     from kaigen.environments.patch import PatchedDocument
+    from kaigen.kinds.base import AppBlock
     from kaigen.kinds.entry import KindEntry
     from kaigen.kinds.input_documents import InputDocuments, ObjectName
     from kaigen.kinds.kind import Kind
@@ -28,9 +31,10 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.compile import passthrough
-    from kaigen.environments import match
+    from kaigen.environments import locked, match
     from kaigen.extend import find
     from kaigen.kinds import config_files, spec
+    from kaigen.kinds import model as kinds_model
     from kaigen.kubernetes import schemas
     from kaigen.yaml import document_secrets
 
@@ -42,6 +46,7 @@ class DocumentResult(Struct, frozen=True):
         specs: the specs that it is lowered to.
         plain: the document itself when it is a Kubernetes object that passes through unchanged.
         consumed: other documents that became part of its specs.
+        joined: whether the document became part of the specs of another one.
         lookups: objects that its lowering looked up among all documents.
         diagnostics: errors and warnings.
     """
@@ -49,6 +54,7 @@ class DocumentResult(Struct, frozen=True):
     specs: tuple[Spec, ...] = ()
     plain: tuple[Document, ...] = ()
     consumed: tuple[Document, ...] = ()
+    joined: bool = False
     lookups: tuple[ObjectName, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
@@ -71,6 +77,13 @@ def read_document(
         config: the repository's settings.
         documents: every document of the run.
     """
+    with own_rows.using(config.rows):
+        return _read_document(document, source, config, documents)
+
+
+def _read_document(
+    document: Document, source: str, config: Config, documents: InputDocuments
+) -> DocumentResult:
     if config_files.is_model_config(document.data):
         return DocumentResult()
     if not isinstance(document.data, dict):
@@ -119,7 +132,7 @@ def _read_spec(
     )
     specs = [
         spec.Spec(
-            item.block,
+            locked.with_lock(item.block, config) if _is_lockable(item.block, config) else item.block,
             entry,
             _target(item, entry, config),
             patched_document,
@@ -135,9 +148,23 @@ def _read_spec(
     return DocumentResult(
         tuple(specs),
         consumed=result.consumed,
+        joined=result.joined,
         lookups=result.looked_up,
         diagnostics=(*found, *result.diagnostics),
     )
+
+
+def _is_lockable(block: AppBlock, config: Config) -> bool:
+    """Return whether a spec may change by the lock: there is one, or it has a size that kaigen computes."""
+    if config.lock.digest:
+        return True
+    if not isinstance(block, kinds_model.Downloaded):
+        return False
+    converted = block.spec.convert if isinstance(block, kinds_model.Model) else None
+    convert = converted.distributed_llama if converted is not None else None
+    stores = (block.spec.store, convert.store if convert is not None else None)
+    volumes = [store.volume for store in stores if store is not None]
+    return any(volume is not None and volume.size == AUTO for volume in volumes)
 
 
 def _target(item: Lowered, entry: Kind, config: Config) -> CompiledKind:

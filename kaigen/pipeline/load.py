@@ -229,7 +229,7 @@ def _add(
         result = read_document(document, path, config, every)
         results.append(result)
         found.extend(item for item in result.diagnostics if not _is_known(item, loaded.parsed.diagnostics))
-        if not (result.specs or result.plain) and document.kind and document.name:
+        if not (result.specs or result.plain or result.joined) and document.kind and document.name:
             broken.add((document.kind, _namespace(document) or config.namespace, document.name))
     return LoadedSource(
         loaded.parsed,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kaigen.pipeline.summary import AppRow
 
 with lazy_imports():
+    from kaigen.compile import network_access
     from kaigen.gitops import delivery
     from kaigen.gitops import files as gitops_files
     from kaigen.output import tree
@@ -52,6 +53,7 @@ class OutputTree(Struct, frozen=True):
         scope: which of kaigen's files may be removed; all when None.
         state: what is known about the folder's files; `plan` and `write` update it.
         save: stores the state and the cache of the run for the next one.
+        inside: the repository that must contain the folder; None for a folder that the user named.
     """
 
     root: Path
@@ -61,10 +63,11 @@ class OutputTree(Struct, frozen=True):
     scope: Callable[[str], bool] | None = None
     state: TreeState | None = None
     save: Callable[[], object] = lambda: None
+    inside: Path | None = None
 
     def plan(self) -> TreeChange:
         """Return what `write` would change."""
-        return tree.plan_tree(self.root, self.files, scope=self.scope, state=self.state)
+        return tree.plan_tree(self.root, self.files, scope=self.scope, state=self.state, inside=self.inside)
 
     def diff(self, change: TreeChange) -> Iterator[str]:
         """Return the lines of a unified diff of a planned change."""
@@ -72,7 +75,7 @@ class OutputTree(Struct, frozen=True):
 
     def write(self) -> TreeChange:
         """Bring the folder up to date, all of it or nothing, and return what changed."""
-        return tree.write_tree(self.root, self.files, scope=self.scope, state=self.state)
+        return tree.write_tree(self.root, self.files, scope=self.scope, state=self.state, inside=self.inside)
 
 
 def output_files(compilation: Compilation, config: Config, form: Format | None = None) -> dict[str, bytes]:
@@ -105,5 +108,11 @@ def sync_tree(apps: Sequence[AppFacts], config: Config, form: Format) -> dict[st
     if form == "chart" and flux is not None and flux.oci is not None and config.gitops.charts is None:
         raise InputError.of("KG0723", CHARTS_IN_ARTIFACT, hint=CHARTS_HINT)
     return gitops_files.sync_files(
-        delivery.Delivery(config.environment, form == "chart", config.gitops, tuple(apps))
+        delivery.Delivery(
+            config.environment,
+            form == "chart",
+            config.gitops,
+            tuple(apps),
+            network_access.egress_rules(config.network) if config.network is not None else (),
+        )
     )

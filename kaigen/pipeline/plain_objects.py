@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from kaigen.check.grants import grant_findings
+from kaigen.check.policy import check_names
 from kaigen.check.schema_check import check_object
+from kaigen.check.tenants import tenant_findings
 from kaigen.compile.passthrough import app_name, passthrough_app, plain_namespace
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 def compile_plain(
     loaded: LoadedSource, names: Collection[tuple[str, str]], config: Config, found: Diagnostics
 ) -> Compiled | None:
-    """Return the app of a file's plain objects, with their schemas checked; None when an object has no name.
+    """Return the app of a file's plain objects, with their schemas and names checked; None when an object has no name.
 
     Args:
         loaded: the file.
@@ -47,6 +50,11 @@ def compile_plain(
     app = replace(app, digest_in_version=config.digest_in_version)
     objects = app.render()
     for item, document in zip(objects, documents, strict=True):
-        for problem in check_object(item.body, target=config.kubernetes):
+        for problem in (
+            *check_object(item.body, target=config.kubernetes),
+            *check_names(item.body),
+            *grant_findings(item.body, namespace, config.allow),
+            *tenant_findings(item.body, namespace, source, config.tenants),
+        ):
             found.add(problem.located(document.mark(problem.path)))
     return Compiled(app, {}, objects, documents=documents)

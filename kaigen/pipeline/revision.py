@@ -7,24 +7,48 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kaigen.config.load import load_config
-from kaigen.config.settings import FILE_NAME, PINS_FOLDER, Config
-from kaigen.git.repository import read_tree_at
+from kaigen.config.settings import FILE_NAME, LOCK_NAME, PINS_FOLDER, Config
+from kaigen.git.repository import read_file_at, read_tree_at
 from kaigen.output.index import INDEX_NAME
 from kaigen.pipeline.run import render
 
 
-def tree_at(config: Config, commit: str) -> dict[str, bytes]:
+def configs_at(config: Config, commit: str) -> dict[str, Config]:
+    """Return the settings at a commit by environment; under an empty name for a repository without environments.
+
+    Args:
+        config: the current settings of any environment.
+        commit: the commit.
+
+    Raises:
+        InputError: kaigen.yaml of the commit is invalid.
+    """
+    text = read_file_at(config.root, commit, FILE_NAME)
+    with tempfile.TemporaryDirectory() as folder:
+        if text is not None:
+            Path(folder, FILE_NAME).write_bytes(text)
+        first = load_config(Path(folder))
+        return {name: load_config(Path(folder), name) for name in first.environments or ("",)}
+
+
+def tree_at(config: Config, commit: str, output: str) -> dict[str, bytes]:
     """Return the output tree of a commit: the committed tree, or the commit's specs rendered if there is none.
 
     Args:
-        config: the current settings of the environment.
+        config: the current settings of the environment, which the commit has.
         commit: the commit.
+        output: folder that the environment was rendered into.
 
     Raises:
         InputError: the specs of the commit are invalid.
     """
-    tree = read_tree_at(config.root, commit, config.output)
+    tree = read_tree_at(config.root, commit, output)
     return tree if INDEX_NAME in tree else _render_at(config, commit)
+
+
+def is_rendered_at(config: Config, commit: str, output: str) -> bool:
+    """Return whether a folder is an output tree at a commit."""
+    return read_file_at(config.root, commit, f"{output}/{INDEX_NAME}") is not None
 
 
 def _render_at(config: Config, commit: str) -> dict[str, bytes]:
@@ -32,7 +56,7 @@ def _render_at(config: Config, commit: str) -> dict[str, bytes]:
     if not any(_is_below(path, config.specs) for path in files):
         return {}
     with tempfile.TemporaryDirectory() as folder:
-        _write(folder, files, (FILE_NAME, PINS_FOLDER))
+        _write(folder, files, (FILE_NAME, LOCK_NAME, PINS_FOLDER))
         before = load_config(Path(folder), config.environment)
         named = [path for path in files if path.endswith(".json")]  # Specs may name a config.json.
         _write(folder, files, (*before.specs, *before.kinds, *before.patch_files, *named))

@@ -7,6 +7,7 @@ summary, either by compiling it or from the cache, and everything between files 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import IO, TYPE_CHECKING
 
@@ -20,15 +21,18 @@ from kaigen.pipeline.compiler import Compiler
 from kaigen.pipeline.cross_checks import (
     clashes,
     duplicate_names,
+    implied_namespace,
     missing_objects,
     unknown_overrides,
     unmatched_overrides,
 )
+from kaigen.pipeline.expiry import expiry_problems
 from kaigen.pipeline.inputs import listed
 from kaigen.pipeline.output import OutputTree
 from kaigen.pipeline.sources import is_unreadable, kind_problems, read_named, read_others
 from kaigen.pipeline.store import Store, Stored, SyncRecord
 from kaigen.pipeline.summary import AppRow, Detail, summarize
+from kaigen.pipeline.tenant_checks import gpu_quotas, shared_hosts
 from kaigen.pipeline.unit import Unit, summarize_units
 from kaigen.system.cache import cache_folder
 from kaigen.system.lazy_import import lazy_imports
@@ -115,6 +119,13 @@ class Run:
         found.extend(self._secret_apps.diagnostics if self._secret_apps is not None else ())
         found.extend(self._missing_objects())
         found.extend(clashes(self._apps))
+        found.extend(shared_hosts(self._apps, self.config.tenants))
+        if self._has_quota:
+            found.extend(gpu_quotas(self._apps, self.config))
+        found.extend(expiry_problems(self.units, datetime.now(UTC)))
+        if not found.has_errors:
+            apps = [key[1:] for unit in self.units for key in unit.defines]
+            found.extend(implied_namespace(self.config, apps))
         return found.sorted()
 
     @property
@@ -184,12 +195,13 @@ class Run:
             files |= self._sync_files(form)
         return dict(sorted(files.items()))
 
-    def tree(self, root: Path, form: Format | None = None) -> OutputTree:
+    def tree(self, root: Path, form: Format | None = None, *, inside: Path | None = None) -> OutputTree:
         """Return the output tree as the content of a folder.
 
         Args:
             root: the folder.
             form: as for `files`.
+            inside: the repository that must contain the folder; None for a folder that the user named.
 
         Raises:
             InputError: with all diagnostics when one of them is an error.
@@ -210,6 +222,7 @@ class Run:
             self.owns if self._partial else None,
             state,
             save,
+            inside,
         )
 
     def owns(self, path: str) -> bool:
@@ -236,7 +249,7 @@ class Run:
     def _summarize(self) -> None:
         """Give every file a summary with what this run needs."""
         secrets = self.config.external_secrets is not None or any(unit.has_plain for unit in self.units)
-        detail = Detail(self._form, self.config.gitops is not None, secrets)
+        detail = Detail(self._form, self.config.gitops is not None, secrets, self._has_quota)
         self.compiled += summarize_units(self.units, detail, self._progress)
 
     @cached_property
@@ -256,6 +269,11 @@ class Run:
         ]
         detail = Detail(facts=self.config.gitops is not None)
         return [*apps, *((None, summarize(item, detail)) for item in self._generated)]
+
+    @property
+    def _has_quota(self) -> bool:
+        """Whether GPUs of tenants are limited, and the run has every app that counts."""
+        return not self._partial and any(tenant.gpus is not None for tenant in self.config.tenants)
 
     def _missing_objects(self) -> list[Diagnostic]:
         """Return a warning for each reference to an object that no app of the repository makes."""

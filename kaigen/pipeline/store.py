@@ -161,7 +161,7 @@ def _three(raw: Sequence[str]) -> tuple[str, str, str]:
 
 
 def _app(raw: Sequence[Any]) -> AppSummary:
-    namespace, name, kind, source, position, objects, needs, facts, secrets = raw
+    namespace, name, kind, source, position, objects, needs, facts, secrets, hosts, gpus = raw
     if facts is not None:
         facts = delivery.facts_from(dict(zip(delivery.AppFacts.__struct_fields__, facts, strict=True)))
     return AppSummary(
@@ -174,6 +174,8 @@ def _app(raw: Sequence[Any]) -> AppSummary:
         tuple((place, other) for place, other in needs),
         facts,
         None if secrets is None else _secrets(secrets),
+        tuple(hosts),
+        gpus,
     )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 with lazy_imports():
     from kaigen.compile.builders import frame
     from kaigen.gitops import delivery
+    from kaigen.pipeline import app_reach
     from kaigen.secrets import expected
 
 
@@ -83,6 +84,8 @@ class AppSummary(Struct, frozen=True):
         needs: namespace and name of the apps that it refers to.
         facts: the facts for Argo CD and Flux; None when kaigen.yaml configures neither.
         secrets: the Secrets that it reads and creates; None when the run does not need them.
+        hosts: of its Ingresses and routes.
+        gpus: GPUs that it requests at most; None when the run does not need them.
     """
 
     namespace: str
@@ -94,6 +97,8 @@ class AppSummary(Struct, frozen=True):
     needs: tuple[tuple[str, str], ...] = ()
     facts: AppFacts | None = None
     secrets: Facts | None = None
+    hosts: tuple[str, ...] = ()
+    gpus: int | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -151,16 +156,20 @@ class Detail(Struct, frozen=True):
         form: the form whose files are written; empty for none.
         facts: include the facts for Argo CD and Flux.
         secrets: include Secrets.
+        gpus: include GPUs.
     """
 
     form: Format | str = ""
     facts: bool = False
     secrets: bool = False
+    gpus: bool = False
 
     def covers(self, summary: SourceSummary) -> bool:
         """Return whether a summary includes all of it."""
         return (not self.form or summary.form == self.form) and all(
-            (app.facts is not None or not self.facts) and (app.secrets is not None or not self.secrets)
+            (app.facts is not None or not self.facts)
+            and (app.secrets is not None or not self.secrets)
+            and (app.gpus is not None or not self.gpus)
             for app in summary.apps
         )
 
@@ -181,7 +190,17 @@ def summarize(item: Compiled, detail: Detail, position: int = -1) -> AppSummary:
         secrets = expected.facts_of([item])
     keys = object_keys(item)
     return AppSummary(
-        app.namespace, app.name, app.kind, app.source, position, keys, item.needs, facts, secrets
+        app.namespace,
+        app.name,
+        app.kind,
+        app.source,
+        position,
+        keys,
+        item.needs,
+        facts,
+        secrets,
+        app_reach.app_hosts(item),
+        app_reach.app_gpus(item) if detail.gpus else None,
     )
 
 

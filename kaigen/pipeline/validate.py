@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
+from kaigen.output import foreign
 from kaigen.pipeline.run import start_run
 
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ def validate(
         The diagnostics by file and position, and the files that were read.
     """
     run = start_run(inputs, config, stdin=stdin, folder=folder, use_cache=use_cache)
-    found = run.diagnostics
+    found = list(run.diagnostics)
+    if not inputs and config is not None:
+        found += foreign.foreign_diagnostics(
+            config.root / config.output_base, config.allow.files, config.root
+        )
     run.save()
     return found, run.paths

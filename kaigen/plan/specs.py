@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaigen.catalog import own_rows
 from kaigen.catalog.instances import find_instance
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.sizing.answer import Answer, Question, answer
 from kaigen.sizing.problem import PlanError
+from kaigen.sizing.ring import RingPlan, memory_request
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
@@ -22,11 +24,14 @@ if TYPE_CHECKING:
     from kaigen.kinds.topology import Topology, TopologySpec
 
 with lazy_imports():
+    from kaigen.compile import problems as compile_problems
     from kaigen.compile.engines import registry
-    from kaigen.compile.topology import sizing
+    from kaigen.compile.topology import ring, sizing
     from kaigen.diagnostics import diagnostic
     from kaigen.kinds import blocks
+    from kaigen.kinds import model as kinds_model
     from kaigen.kinds import topology as kinds_topology
+    from kaigen.sizing import conversion
 
 
 class SpecPlan(Struct, frozen=True):
@@ -57,6 +62,24 @@ class NoPlan(Struct, frozen=True):
     why: str
 
 
+class RingOfSpec(Struct, frozen=True):
+    """How the model of one spec runs in a ring of distributed-llama.
+
+    Attributes:
+        name: of the app.
+        source: file of the spec.
+        plan: nodes, context and memory.
+        root: memory that the root requests.
+        worker: memory that each worker requests; empty without workers.
+    """
+
+    name: str
+    source: str
+    plan: RingPlan
+    root: str
+    worker: str
+
+
 class SpecPlans(Struct, frozen=True):
     """Plans of many specs.
 
@@ -64,11 +87,15 @@ class SpecPlans(Struct, frozen=True):
         plans: in the order of the specs.
         diagnostics: why others do not fit.
         without: Topologies that cannot be planned.
+        conversions: name and description of each Model that is converted.
+        rings: of Topologies that distributed-llama serves.
     """
 
     plans: tuple[SpecPlan, ...]
     diagnostics: tuple[Diagnostic, ...]
     without: tuple[NoPlan, ...]
+    conversions: tuple[tuple[str, str], ...] = ()
+    rings: tuple[RingOfSpec, ...] = ()
 
 
 def plan_specs(
@@ -83,15 +110,32 @@ def plan_specs(
         context: what they are compiled for, with the specs that they may refer to.
         change: returns a question with options that replace fields of the spec.
     """
+    with own_rows.using(context.rows):
+        return _plan_specs(specs, context, change)
+
+
+def _plan_specs(specs: Iterable[Spec], context: Context, change: Callable[[Question], Question]) -> SpecPlans:
     plans: list[SpecPlan] = []
     diagnostics: list[Diagnostic] = []
     without: list[NoPlan] = []
+    conversions: list[tuple[str, str]] = []
+    rings: list[RingOfSpec] = []
     for spec in specs:
         topology = spec.block
+        if isinstance(topology, kinds_model.Model) and (text := conversion.conversion_text(topology.spec)):
+            conversions.append((topology.metadata.name, text))
         if not isinstance(topology, kinds_topology.Topology):
             continue
         name = topology.metadata.name
         try:
+            if topology.spec.template is None and registry.engine_of(topology.spec).is_ring:
+                made, problems = _ring(spec, topology, context)
+                diagnostics += problems
+                if isinstance(made, RingOfSpec):
+                    rings.append(made)
+                elif made is not None:
+                    without.append(made)
+                continue
             model = _model(topology, context)
             if isinstance(model, NoPlan):
                 without.append(model)
@@ -104,7 +148,31 @@ def plan_specs(
             diagnostics.append(_diagnostic(spec, error.problem))
         else:
             plans.append(SpecPlan(name, spec.source, plan, bool(question.instance_type or question.gpu)))
-    return SpecPlans(tuple(plans), tuple(diagnostics), tuple(without))
+    return SpecPlans(tuple(plans), tuple(diagnostics), tuple(without), tuple(conversions), tuple(rings))
+
+
+def _ring(
+    spec: Spec, topology: Topology, context: Context
+) -> tuple[RingOfSpec | NoPlan | None, list[Diagnostic]]:
+    """Return the ring of a Topology, or why it cannot be planned, and what is wrong with it; no ring with errors.
+
+    Raises:
+        ProblemError: the runtime cannot load the weights.
+    """
+    own, namespace = topology.spec, topology.metadata.namespace or context.namespace
+    found = compile_problems.Problems()
+    plan = ring.resolve_ring(own, sizing.referenced_model(own, namespace, context.specs), context, found)
+    diagnostics = [_diagnostic(spec, item) for item in found.items]
+    name = topology.metadata.name
+    if found.failed:
+        return None, diagnostics
+    if plan.shape is None:
+        return NoPlan(
+            name, "kaigen does not know the shape of the model; set `facts` to its config.json"
+        ), diagnostics
+    memory = own.resources.memory
+    workers = memory or memory_request(plan.worker) if plan.nodes > 1 else ""
+    return RingOfSpec(name, spec.source, plan, memory or memory_request(plan.root), workers), diagnostics
 
 
 def _diagnostic(spec: Spec, problem: Problem) -> Diagnostic:

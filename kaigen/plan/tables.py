@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kaigen.sizing import format
+from kaigen.sizing.facts import GIB
 from kaigen.sizing.plan import gib_text, layout_text
 
 if TYPE_CHECKING:
     from kaigen.dialects.dialect import Dialect, Estimate
-    from kaigen.plan.specs import SpecPlan
+    from kaigen.plan.specs import RingOfSpec, SpecPlan
     from kaigen.sizing.answer import Answer
     from kaigen.sizing.format import Json
 
@@ -35,6 +36,8 @@ def tables(found: Answer, dialects: Iterable[Dialect]) -> list[Rows]:
         ("sequences", f"{load.concurrency} of that length at once, of {plan.max_concurrency} that would fit"),
         ("flags", format.command_line(plan)),
     ]
+    if price := format.price_text(plan):
+        facts.append(("price", price))
     for dialect in dialects:
         facts += [(f"{dialect.title} {item.version}", item.text) for item in _estimates(found, dialect)]
     facts += [("note", note) for note in plan.notes]
@@ -51,6 +54,36 @@ def answer_data(found: Answer, dialects: Iterable[Dialect]) -> dict[str, Json]:
     for dialect in dialects:
         data[dialect.name] = {item.version: dict(item.data) for item in _estimates(found, dialect)}
     return data
+
+
+def ring_title(item: RingOfSpec) -> str:
+    """Return the ring of a spec in one line."""
+    nodes = "1 node" if item.plan.nodes == 1 else f"{item.plan.nodes} nodes"
+    return f"{nodes}, weights in {item.plan.weights}, a context of {item.plan.context} tokens"
+
+
+def ring_tables(item: RingOfSpec) -> list[Rows]:
+    """Return the memory of the nodes of a ring as a table."""
+    plan = item.plan
+    rows = [("NODE", "NUMBER", "GiB", "REQUESTS"), ("root", "1", f"{plan.root / GIB:.2f}", item.root)]
+    if item.worker:
+        rows.append(("worker", str(plan.nodes - 1), f"{plan.worker / GIB:.2f}", item.worker))
+    return [rows]
+
+
+def ring_data(item: RingOfSpec) -> dict[str, Json]:
+    """Return the ring of a spec as plain data."""
+    plan = item.plan
+    data: dict[str, Json] = {
+        "nodes": plan.nodes,
+        "weights": plan.weights,
+        "context": plan.context,
+        "fileBytes": plan.file,
+        "root": {"bytes": plan.root, "memory": item.root},
+    }
+    if item.worker:
+        data["worker"] = {"bytes": plan.worker, "memory": item.worker}
+    return {"app": item.name, "source": item.source, "ring": data}
 
 
 def plans_data(plans: Iterable[SpecPlan], dialects: Sequence[Dialect]) -> list[dict[str, Json]]:

@@ -10,6 +10,7 @@ from kaigen.diagnostics.errors import InputError
 from kaigen.scaffold.changes import FileChange, read_text
 from kaigen.scaffold.merges import add_entry, add_lines, add_settings
 from kaigen.scaffold.place import Place, find_place
+from kaigen.scaffold.reaper import reaper_files
 from kaigen.scaffold.templates import (
     ATTRIBUTES,
     CONFIG,
@@ -50,6 +51,8 @@ def plan_repository(root: Path, choices: Choices, *, force: bool = False) -> lis
         raise InputError.of("KG0606", f"{root} is not a folder")
     place = find_place(root)
     files = root_files(choices, place)
+    if choices.reaper:
+        files |= reaper_files(choices, place)
     if not force and _is_started(root):
         for path in EXAMPLES:
             del files[path]

@@ -7,12 +7,13 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kaigen import __version__
 from kaigen.catalog.images import default_images
 from kaigen.catalog.profiles import profile_names
 from kaigen.config.file import CONFIG_ENTRY
+from kaigen.config.gitops import SYNCERS
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.suggest import did_you_mean
@@ -33,7 +34,7 @@ HOOKS = ".pre-commit-config.yaml"
 SETTINGS = ".vscode/settings.json"
 GITLAB = ".gitlab-ci.yml"
 
-_NO_REPOSITORY = "https://git.example.com/team/repository.git"
+NO_REPOSITORY = "https://git.example.com/team/repository.git"
 _LONGEST_NAMESPACE = 63
 
 
@@ -46,6 +47,8 @@ class Choices(Struct, frozen=True):
         argocd: write objects for Argo CD.
         flux: write objects for Flux.
         environments: names, in the order of promotion; empty for none.
+        syncers: what syncs an environment instead, `argocd` or `flux`, by its name.
+        reaper: add the chart of kaigen-reaper, with objects for what syncs.
     """
 
     profile: str = "generic"
@@ -53,6 +56,8 @@ class Choices(Struct, frozen=True):
     argocd: bool = False
     flux: bool = False
     environments: tuple[str, ...] = ()
+    syncers: Mapping[str, str] = field(default_factory=dict)
+    reaper: bool = False
 
     def check(self) -> None:
         """Check the values.
@@ -70,6 +75,12 @@ class Choices(Struct, frozen=True):
             if not re.fullmatch(DNS_LABEL, name) or len(name) > longest:
                 hint = f"use lower-case letters, digits and dashes, at most {longest} characters"
                 found.append(Diagnostic("KG0703", f"`{name}` cannot be {what}", hint=hint))
+        for syncer in self.syncers.values():
+            if syncer not in SYNCERS:
+                message = f"unknown `{syncer}`: an environment is synced by argocd or flux"
+                found.append(
+                    Diagnostic("KG0703", message, hint="for example `--environments dev=argocd,prod=flux`")
+                )
         if found:
             raise InputError(found)
 
@@ -88,12 +99,12 @@ def root_files(choices: Choices, place: Place) -> dict[str, str]:
         **default_images(),
     }
     return {
-        CONFIG: _filled("kaigen.yaml", words),
-        README: _filled("README.md", words),
-        IGNORED: _filled("gitignore", words),
-        ATTRIBUTES: _filled("gitattributes", words),
-        "specs/evaluate.yaml": _filled("job.yaml", words),
-        "specs/qwen.yaml": _filled("model.yaml", words),
+        CONFIG: filled("kaigen.yaml", words),
+        README: filled("README.md", words),
+        IGNORED: filled("gitignore", words),
+        ATTRIBUTES: filled("gitattributes", words),
+        "specs/evaluate.yaml": filled("job.yaml", words),
+        "specs/qwen.yaml": filled("model.yaml", words),
         **schema_files(),
     }
 
@@ -128,22 +139,23 @@ def top_files(place: Place) -> dict[str, str]:
         }
     }
     pipeline = (
-        {GITLAB: _filled("gitlab.yaml", words)}
+        {GITLAB: filled("gitlab.yaml", words)}
         if place.is_gitlab
         else {
-            f".github/workflows/{title.replace(' ', '-').replace('/', '-')}.yaml": _filled(
+            f".github/workflows/{title.replace(' ', '-').replace('/', '-')}.yaml": filled(
                 "workflow.yaml", words
             )
         }
     )
     return {
         **pipeline,
-        HOOKS: _filled("pre-commit.yaml", words),
+        HOOKS: filled("pre-commit.yaml", words),
         SETTINGS: json.dumps(settings, indent=2) + "\n",
     }
 
 
-def _filled(name: str, words: Mapping[str, str]) -> str:
+def filled(name: str, words: Mapping[str, str]) -> str:
+    """Return a template of `files/` with its words filled in."""
     text = (FILES / name).read_text(encoding="utf-8")
     filled = re.sub(r"@([a-z]+)@", lambda match: words[match[1]], text)
     return filled.rstrip("\n") + "\n"
@@ -159,8 +171,8 @@ def _hook(below: str, command: str, files: str) -> str:
 def _gitops(choices: Choices, place: Place) -> str:
     """Return the block for Argo CD and Flux, as a comment if neither is chosen."""
     folder = f"{place.below}/rendered" + ("/{env}" if choices.environments else "")
-    chosen = choices.argocd or choices.flux
-    lines = ["gitops:", f"  repository: {place.repository or _NO_REPOSITORY}"]
+    chosen = choices.argocd or choices.flux or choices.syncers
+    lines = ["gitops:", f"  repository: {place.repository or NO_REPOSITORY}"]
     if place.below:
         lines.append(f"  path: {folder}")
     lines += ["  argocd: {}"] if choices.argocd or not chosen else []
@@ -174,7 +186,9 @@ def _gitops(choices: Choices, place: Place) -> str:
 def _environments(choices: Choices) -> str:
     names = choices.environments
     lines = ["environments:"]
-    lines += [f"  {name}: {{namespace: {choices.namespace_of(name)}}}" for name in names or ("dev", "prod")]
+    for name in names or ("dev", "prod"):
+        syncer = f", gitops: {{{choices.syncers[name]}: {{}}}}" if name in choices.syncers else ""
+        lines.append(f"  {name}: {{namespace: {choices.namespace_of(name)}{syncer}}}")
     lines.append(f"promotion: [{', '.join(names or ('dev', 'prod'))}]")
     head = "# The same specs for several namespaces or clusters; each is rendered into a folder of its name"
     if names:

@@ -24,7 +24,7 @@ from kaigen.scaffold.templates import (
 
 _PINS = (
     r"(repo: \S*kaigen-dev/kaigen(?:\.git)?[ \t]*\n(?:[ \t]*#.*\n)*[ \t]+rev:[ \t]*)([^\s#]+)",
-    r"(kaigen-dev/kaigen/gitops/github-action@)([^\s#]+)",
+    r"(kaigen-dev/kaigen/gitops/github-(?:action|comment)@)([^\s#]+)",
     r"(kaigen-dev/kaigen/)([^/\s]+)(?=/gitops/)",
     r"(kaigen\.gitlab-ci\.yml[ \t]*\n[ \t]+inputs:[ \t]*\{version:[ \t]*)([^\s,}]+)",
 )

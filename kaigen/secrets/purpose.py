@@ -10,7 +10,7 @@ from kaigen.kubernetes.secret_types import DOCKER_CONFIG, TLS
 
 def purpose_of(obj: Object, reference: Reference) -> str:
     """Return what an object reads a Secret for, as in `variable HF_TOKEN of fetch`."""
-    if reference.secret_type == DOCKER_CONFIG:
+    if reference.secret_type == DOCKER_CONFIG and "env" not in reference.path:
         return "pulls images"
     if reference.secret_type == TLS:
         return "TLS"

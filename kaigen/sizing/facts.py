@@ -127,6 +127,8 @@ class Hardware(Struct, frozen=True):
         link: between GPUs; empty when unknown.
         network: between GPUs of several nodes; empty when there is none or it is unknown.
         mig: MIG profile; empty for a whole GPU.
+        price: of an hour of a node; None when the repository's catalogue has none.
+        currency: of the price.
     """
 
     name: str
@@ -144,6 +146,8 @@ class Hardware(Struct, frozen=True):
     link: str = ""
     network: str = ""
     mig: str = ""
+    price: float | None = None
+    currency: str = ""
 
 
 def facts_of(preset: Preset, quantization: str | None = None) -> ModelFacts:
@@ -220,6 +224,8 @@ def hardware_of_instance(instance: Instance, gpus: int | None = None) -> Hardwar
         arch=instance.arch,
         link=instance.link,
         network=instance.network,
+        price=instance.price,
+        currency=instance.currency,
     )
 
 

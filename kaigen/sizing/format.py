@@ -65,6 +65,15 @@ def hardware_text(plan: Plan) -> str:
     return f"{hardware.name} ({hardware.count} × {hardware.gpu})" if hardware.instance else hardware.name
 
 
+def price_text(plan: Plan) -> str:
+    """Return the price of an hour of all nodes; empty when it is unknown."""
+    hardware, nodes = plan.hardware, plan.total_nodes
+    if hardware.price is None:
+        return ""
+    total = f"{nodes * hardware.price:,.2f} {hardware.currency} an hour"
+    return total if nodes == 1 else f"{total}, {nodes} × {hardware.price:,.2f}"
+
+
 def context_limit(plan: Plan) -> str:
     """Return what limits the context of a plan, to follow the number of tokens."""
     if plan.request.context_length is not None:
@@ -98,6 +107,11 @@ def node_data(plan: Plan) -> dict[str, Json]:
         "memoryGiB": hardware.nominal,
         "usableGiB": hardware.usable,
         "resource": hardware.resource,
+        **(
+            {"pricePerHour": hardware.price, "currency": hardware.currency}
+            if hardware.price is not None
+            else {}
+        ),
     }
 
 
@@ -165,7 +179,12 @@ def plan_rows(title: str, plans: Iterable[Plan]) -> list[tuple[str, ...]]:
         title: header of the column with the instance types.
         plans: in the order of the table.
     """
-    return [(title, "GPUS", "NODES", "PARALLEL", "CONTEXT", "SEQUENCES"), *map(_row, plans)]
+    plans = list(plans)
+    rows = [(title, "GPUS", "NODES", "PARALLEL", "CONTEXT", "SEQUENCES"), *map(_row, plans)]
+    if all(plan.hardware.price is None for plan in plans):
+        return rows
+    prices = ["AN HOUR", *(price_text(plan).partition(" an hour")[0] or "–" for plan in plans)]
+    return [(*row, price) for row, price in zip(rows, prices, strict=True)]
 
 
 def ranking_data(ranking: Ranking) -> dict[str, Json]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kaigen.catalog.instances import instances
+from kaigen.catalog.instances import ON_PREMISES, instances
 from kaigen.catalog.profiles import get_profile, profile_names
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from kaigen.catalog.instances import Instance
     from kaigen.sizing.format import Json
 
-_OF_CLOUD = {"azure": "aks", "azure-arc": "generic", "aws": "eks", "gcp": "gke"}
+_OF_CLOUD = {"azure": "aks", "azure-arc": "generic", "aws": "eks", "gcp": "gke", ON_PREMISES: "generic"}
 """The profile of a cloud's own clusters."""
 
 
@@ -83,6 +83,7 @@ def instance_details(item: Instance) -> list[tuple[str, str]]:
         ("NVMe", "yes" if item.nvme else "–"),
         ("between GPUs", item.link or "–"),
         ("between nodes", item.network or "–"),
+        *([("price", f"{item.price:g} {item.currency} an hour")] if item.price is not None else []),
         *(("label", f"{key}={value}") for key, value in node_labels(item).items()),
         *(("note", note) for note in item.notes),
     ]
@@ -127,6 +128,7 @@ def instance_data(item: Instance) -> dict[str, Json]:
         "nvme": item.nvme,
         "link": item.link or None,
         "network": item.network or None,
+        **({"pricePerHour": item.price, "currency": item.currency} if item.price is not None else {}),
         "notes": list(item.notes),
     }
 

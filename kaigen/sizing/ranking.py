@@ -39,14 +39,15 @@ class Ranking(Struct, frozen=True):
 def rank(facts: ModelFacts, request: Request, choices: Iterable[Hardware]) -> Ranking:
     """Rank kinds of nodes: fewest nodes first, then least GPU memory, then fewest GPUs.
 
-    Prices are not used, since they depend on the day, region and contract; GPU memory approximates them. Of
-    a cloud's instance types that have the same GPUs, only the first is listed.
+    Prices depend on the day, region and contract, so kaigen has none; GPU memory approximates them. Nodes whose price
+    is in the repository's catalogue come first, the cheapest first. Of a cloud's instance types that have the same
+    GPUs and price, only the first is listed.
     """
     plans: list[Plan] = []
     refused: list[Refused] = []
-    seen: set[tuple[str, str, int, float]] = set()
+    seen: set[tuple[str, str, int, float, float | None]] = set()
     for hardware in choices:
-        alike = (hardware.cloud, hardware.gpu, hardware.count, hardware.nominal)
+        alike = (hardware.cloud, hardware.gpu, hardware.count, hardware.nominal, hardware.price)
         if alike in seen:
             continue
         seen.add(alike)
@@ -57,6 +58,15 @@ def rank(facts: ModelFacts, request: Request, choices: Iterable[Hardware]) -> Ra
     return Ranking(tuple(sorted(plans, key=_cost)), tuple(refused))
 
 
-def _cost(found: Plan) -> tuple[int, float, int, str]:
+def _cost(found: Plan) -> tuple[bool, float, int, float, int, str]:
     gpus = found.nodes * found.hardware.count
-    return (found.nodes, gpus * found.hardware.nominal, gpus, found.hardware.name)
+    price = found.hardware.price
+    unknown = price is None
+    return (
+        unknown,
+        found.nodes * (price or 0),
+        found.nodes,
+        gpus * found.hardware.nominal,
+        gpus,
+        found.hardware.name,
+    )

@@ -81,6 +81,19 @@ class Document(Struct, frozen=True, eq=False):
         start = node.start_mark.index
         return self.source.mark_at(start, _first_line_end(node))
 
+    def span(self, path: Sequence[Step]) -> tuple[int, int] | None:
+        """Return where a scalar on one line starts and ends in the text, with its quotes; None where there is none."""
+        _, node, steps = _walk(self.node, path)
+        start, end = node.start_mark, node.end_mark
+        if steps < len(path) or not isinstance(node, ScalarNode) or start.line != end.line:
+            return None
+        return (start.index, end.index) if start.index < end.index else None
+
+    def is_flow(self, path: Sequence[Step]) -> bool:
+        """Return whether a mapping or sequence is written in braces or brackets."""
+        _, node, _ = _walk(self.node, path)
+        return isinstance(node, CollectionNode) and bool(node.flow_style)
+
     def raw(self, path: Sequence[Step]) -> str | None:
         """Return the text of a scalar as written, without quotes: `1.10` for 1.1; None where there is no scalar."""
         _, node, steps = _walk(self.node, path)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.expressions import Namespace, Release, SpecPath, Tree
-from kaigen.compile.field_expressions import Entries
+from kaigen.compile.expressions import Namespace, Release, Setting, SpecPath, Tree
+from kaigen.compile.setting_expressions import Fallback
 from kaigen.kinds.pod import PodFields, ServiceAccount
 
 _ORIGIN: SpecPath = ("spec", "serviceAccount")
@@ -25,11 +25,19 @@ def account_fields(spec: PodFields) -> dict[str, Tree]:
     """Return the fields of a pod about its ServiceAccount."""
     account = account_of(spec)
     if account is None:
-        return {"automountServiceAccountToken": False}
+        return {"serviceAccountName": account_name(), "automountServiceAccountToken": False}
     return {
-        "serviceAccountName": _existing(spec, account) if account.create is None else Release(),
+        "serviceAccountName": _existing(spec, account)
+        if account.create is None
+        else Fallback(account_name(), Release()),
         "automountServiceAccountToken": account.automount_token,
     }
+
+
+def account_name() -> Setting:
+    """Return the setting with the name of an existing ServiceAccount."""
+    doc = "Existing ServiceAccount of the pods; empty for the app's own, or the namespace's default without one."
+    return settings.text("serviceAccount.name", "", doc, optional=True)
 
 
 def account_objects(spec: PodFields, frame: Frame, component: str) -> list[Object]:
@@ -60,21 +68,21 @@ def service_account(
         annotations: its annotations besides those of all objects.
         given: whether they come from `spec.serviceAccount`, and so are a setting.
     """
-    metadata = frame.metadata(suffix, component, annotations=None if given else annotations)
-    if given:
-        setting = settings.string_map(
-            "serviceAccount.annotations",
-            annotations,
-            "Annotations of the ServiceAccount, by which a cloud gives the pods an identity.",
-            origin=(*_ORIGIN, "create", "annotations"),
-        )
-        metadata["annotations"] = Entries(frame.annotations, setting)
+    setting = settings.string_map(
+        "serviceAccount.annotations",
+        annotations,
+        "Annotations of the ServiceAccount, by which a cloud gives the pods an identity.",
+        origin=(*_ORIGIN, "create", "annotations") if given else (),
+    )
     return Object(
         role="serviceaccount",
+        when=settings.flag(
+            "serviceAccount.create", True, "Create the ServiceAccount; if not, set `serviceAccount.name`."
+        ),
         body={
             "apiVersion": "v1",
             "kind": "ServiceAccount",
-            "metadata": metadata,
+            "metadata": frame.metadata(suffix, component, more=setting),
             "automountServiceAccountToken": False,
         },
     )
@@ -83,7 +91,9 @@ def service_account(
 def download_account(spec: PodFields) -> Tree:
     """Return the name of the downloader's ServiceAccount."""
     account = account_of(spec)
-    return Release(f"-{_DOWNLOAD}") if account is None or account.create else _existing(spec, account)
+    if account is None or account.create:
+        return Fallback(account_name(), Release(f"-{_DOWNLOAD}"))
+    return _existing(spec, account)
 
 
 def download_access(spec: PodFields, frame: Frame, annotations: Mapping[str, str]) -> list[Object]:
@@ -116,7 +126,9 @@ def download_access(spec: PodFields, frame: Frame, annotations: Mapping[str, str
     return [*objects, *granted(frame, suffix, _DOWNLOAD, rules, download_account(spec))]
 
 
-def granted(frame: Frame, suffix: str, component: str, rules: list[Tree], account: Tree) -> list[Object]:
+def granted(
+    frame: Frame, suffix: str, component: str, rules: list[Tree], account: Tree, *, role_suffix: str = ""
+) -> list[Object]:
     """Return a Role, and its binding to a ServiceAccount.
 
     Args:
@@ -125,11 +137,12 @@ def granted(frame: Frame, suffix: str, component: str, rules: list[Tree], accoun
         component: value of their component label.
         rules: rules of the Role.
         account: name of the ServiceAccount.
+        role_suffix: end of the names of their files, where the app may have others.
     """
     role: Tree = Release(suffix)
     return [
         Object(
-            role="role",
+            role=f"role{role_suffix}",
             body={
                 "apiVersion": "rbac.authorization.k8s.io/v1",
                 "kind": "Role",
@@ -138,7 +151,7 @@ def granted(frame: Frame, suffix: str, component: str, rules: list[Tree], accoun
             },
         ),
         Object(
-            role="rolebinding",
+            role=f"rolebinding{role_suffix}",
             body={
                 "apiVersion": "rbac.authorization.k8s.io/v1",
                 "kind": "RoleBinding",

@@ -16,6 +16,8 @@ from kaigen.compile.builders.frame import LOCATION, Frame
 from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Joined, Namespace, Release, SpecPath, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.problems import Problems
+from kaigen.config.block_settings import Allowed
+from kaigen.config.grants import WantedVolume, ungranted
 from kaigen.kinds.bucket import Bucket, SecretPlace
 
 SIDECAR: Mapping[str, str] = {"gke-gcsfuse/volumes": "true"}
@@ -24,7 +26,7 @@ SIDECAR: Mapping[str, str] = {"gke-gcsfuse/volumes": "true"}
 GOOGLE = "https://storage.googleapis.com"
 """Google's endpoint for the S3 protocol (source: Cloud Storage, XML API interoperability)."""
 
-_NAMES = {
+DRIVER_NAMES = {
     "mountpoint-s3": "s3.csi.aws.com",
     "csi-s3": "ru.yandex.s3.csi",
     "gcsfuse": "gcsfuse.csi.storage.gke.io",
@@ -68,7 +70,7 @@ def volume_suffix(bucket: Bucket) -> str:
 
 
 def _name(bucket: Bucket) -> str:
-    return bucket.mount.driver_name or _NAMES[driver_of(bucket)]
+    return bucket.mount.driver_name or DRIVER_NAMES[driver_of(bucket)]
 
 
 def location(bucket: Bucket) -> str:
@@ -127,8 +129,33 @@ def check_bucket(bucket: Bucket, origin: SpecPath, problems: Problems) -> None:
         )
 
 
-def bucket_volume(frame: Frame, bucket: Bucket) -> list[Object]:
-    """Return the PersistentVolume and its claim; read-only, since pods only read."""
+def check_grant(bucket: Bucket, namespace: str, allow: Allowed, origin: SpecPath, problems: Problems) -> None:
+    """Report what the spec asks of a bucket and its driver, and kaigen.yaml does not allow."""
+    mount = bucket.mount
+    name = mount.driver_name or ""
+    missing = ungranted(
+        WantedVolume(
+            namespace,
+            location(bucket),
+            "" if name in DRIVER_NAMES.values() else name,
+            attributes=tuple(key for key in mount.attributes if key != "authenticationSource"),
+            options=tuple(mount.options),
+        ),
+        allow,
+    )
+    if missing:
+        message = f"kaigen.yaml does not allow {', '.join(missing)}"
+        problems.error("KG0581", message, origin, "add it to `allow.volumes` in kaigen.yaml")
+
+
+def bucket_volume(frame: Frame, bucket: Bucket, what: str = "") -> list[Object]:
+    """Return the PersistentVolume and its claim; read-only, since pods only read.
+
+    Args:
+        frame: the app.
+        bucket: the bucket.
+        what: end of the objects' roles, in an app that also has another volume.
+    """
     suffix = volume_suffix(bucket)
     claim: Expr = Release(suffix)
     volume = Joined((Namespace(), "-", Release(suffix)))
@@ -137,7 +164,7 @@ def bucket_volume(frame: Frame, bucket: Bucket) -> list[Object]:
     mount = _mount(bucket)
     return [
         Object(
-            role="persistentvolume",
+            role=f"persistentvolume{what}",
             body={
                 "apiVersion": "v1",
                 "kind": "PersistentVolume",
@@ -164,7 +191,7 @@ def bucket_volume(frame: Frame, bucket: Bucket) -> list[Object]:
             },
         ),
         Object(
-            role="persistentvolumeclaim",
+            role=f"persistentvolumeclaim{what}",
             body={
                 "apiVersion": "v1",
                 "kind": "PersistentVolumeClaim",
@@ -216,8 +243,16 @@ def _path(bucket: Bucket) -> str:
     return "/".join(part for part in (bucket.name, bucket.prefix) if part)
 
 
-def transfer_arguments(bucket: Bucket) -> tuple[list[str], list[Tree]]:
-    """Return the downloader's arguments about the bucket, and variables with its keys."""
+def transfer_arguments(
+    bucket: Bucket, origin: SpecPath, prefix: str = "download"
+) -> tuple[list[str], list[Tree]]:
+    """Return the downloader's arguments about the bucket, and variables with its keys.
+
+    Args:
+        bucket: the spec's block.
+        origin: the spec's field of the block.
+        prefix: start of the paths of the settings.
+    """
     endpoint = bucket.endpoint or (GOOGLE if bucket.scheme == "gs" else None)
     region = bucket.region or ("auto" if bucket.scheme == "gs" else None)
     arguments = [
@@ -227,9 +262,9 @@ def transfer_arguments(bucket: Bucket) -> tuple[list[str], list[Tree]]:
     secret = bucket.credentials.secret if bucket.credentials else None
     if secret is None:
         return arguments, []
-    at: SpecPath = ("spec", "store", "bucket", "credentials", "secret")
+    at: SpecPath = (*origin, "credentials", "secret")
     name = settings.text(
-        "download.credentials.name", secret.name, "Secret with the bucket's keys.", origin=(*at, "name")
+        f"{prefix}.credentials.name", secret.name, "Secret with the bucket's keys.", origin=(*at, "name")
     )
     keys = {
         "AWS_ACCESS_KEY_ID": ("accessKey", secret.access_key, "Key of the access key ID in the Secret."),
@@ -245,7 +280,7 @@ def transfer_arguments(bucket: Bucket) -> tuple[list[str], list[Tree]]:
             "valueFrom": {
                 "secretKeyRef": {
                     "name": name,
-                    "key": settings.text(f"download.credentials.{part}", key, doc, origin=(*at, part)),
+                    "key": settings.text(f"{prefix}.credentials.{part}", key, doc, origin=(*at, part)),
                 }
             },
         }

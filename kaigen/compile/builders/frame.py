@@ -9,8 +9,10 @@ from functools import cached_property
 from msgspec import Struct, field
 
 from kaigen.compile.builders import settings
-from kaigen.compile.expressions import Expr, Namespace, Release, Setting, Tree
+from kaigen.compile.expressions import Namespace, Release, Setting, Tree
 from kaigen.compile.field_expressions import Entries, Labels
+from kaigen.compile.name_expressions import AppName, ReleaseName
+from kaigen.compile.setting_expressions import Merged
 
 WAVE = "argocd.argoproj.io/sync-wave"
 
@@ -25,7 +27,7 @@ POD_SECURITY = "kaigen.dev/pod-security"
 """Annotation of pods with a level below restricted, so that every diff shows it."""
 
 LOCATION = "kaigen.dev/location"
-"""Annotation of a volume with the bucket's folder, which only one app may fill."""
+"""Annotation of a volume or a Job with the bucket's folder, which only one app may fill."""
 
 
 class Frame(Struct, frozen=True, dict=True):
@@ -51,13 +53,16 @@ class Frame(Struct, frozen=True, dict=True):
 
     @cached_property
     def common_labels(self) -> dict[str, Tree]:
-        """Labels of every object."""
-        return {**self.labels, **self.selector_labels, "app.kubernetes.io/managed-by": "kaigen"}
+        """Labels that kaigen sets on every object."""
+        return {**self.selector_labels, "app.kubernetes.io/managed-by": "kaigen"}
 
     @cached_property
     def selector_labels(self) -> dict[str, Tree]:
         """The labels that select this release's pods."""
-        return {"app.kubernetes.io/name": self.name, "app.kubernetes.io/instance": Release()}
+        return {
+            "app.kubernetes.io/name": AppName(self.name),
+            "app.kubernetes.io/instance": ReleaseName(),
+        }
 
     def all_labels(self, component: str, own: Mapping[str, Tree] | None = None) -> Labels:
         """Return the labels of one object."""
@@ -65,6 +70,8 @@ class Frame(Struct, frozen=True, dict=True):
             self.common_labels,
             {"app.kubernetes.io/component": component, **(own or {})},
             f"{self.name}.labels",
+            self.labels_setting,
+            shared=True,
         )
 
     def selector(self, component: str | None = None, own: Mapping[str, Tree] | None = None) -> Labels:
@@ -97,12 +104,32 @@ class Frame(Struct, frozen=True, dict=True):
         found = self.selector(component, own)
         if labels:
             found = Labels(found.common, {**labels, **found.own}, found.helper)
-        if self.user_pod_labels:
-            found = Labels(found.common, found.own, found.helper, self._pod_labels)
-        notes: Tree = dict(annotations)
-        if self.pod_annotations:
-            notes = Entries(dict(annotations), self._pod_annotations)
-        return {"labels": found, **({"annotations": notes} if notes else {})}
+        found = Labels(found.common, found.own, found.helper, self._pod_labels)
+        return {"labels": found, "annotations": Entries(dict(annotations), self._pod_annotations)}
+
+    @cached_property
+    def labels_setting(self) -> Setting:
+        """The setting with the user's labels of every object."""
+        return Setting(
+            "labels",
+            dict(self.labels),
+            "Labels of every object, besides those that kaigen sets.",
+            settings.LABELS,
+            optional=True,
+            origin=("metadata", "labels"),
+            helper="withGlobalLabels",
+        )
+
+    @cached_property
+    def annotations_setting(self) -> Setting:
+        """The setting with the user's annotations of every object."""
+        return settings.string_map(
+            "annotations",
+            {key: value for key, value in self.annotations.items() if key != WAVE},
+            "Annotations of every object.",
+            origin=("metadata", "annotations"),
+            helper="withGlobalAnnotations",
+        )
 
     @cached_property
     def _pod_labels(self) -> Setting:
@@ -113,6 +140,7 @@ class Frame(Struct, frozen=True, dict=True):
             settings.LABELS,
             optional=True,
             origin=("spec", "podLabels"),
+            helper="withGlobalLabels",
         )
 
     @cached_property
@@ -122,6 +150,7 @@ class Frame(Struct, frozen=True, dict=True):
             self.pod_annotations,
             "Annotations of the pods.",
             origin=("spec", "podAnnotations"),
+            helper="withGlobalAnnotations",
         )
 
     def release_selector(self) -> Labels:
@@ -150,16 +179,30 @@ class Frame(Struct, frozen=True, dict=True):
         *,
         wave: int = 0,
         labels: Mapping[str, Tree] | None = None,
-        annotations: Mapping[str, str] | None = None,
-        name: Expr | None = None,
+        annotations: Mapping[str, Tree] | None = None,
+        name: Tree = None,
+        more: Setting | None = None,
     ) -> dict[str, Tree]:
-        """Return an object's metadata; its name is the release's with `suffix` unless `name` is given."""
-        notes: dict[str, Tree] = {**self.annotations, **(annotations or {})}
-        if wave:
-            notes[WAVE] = str(self._first_wave + wave)
+        """Return an object's metadata.
+
+        Args:
+            suffix: end of its name, which begins with the full name of the release.
+            component: value of its component label.
+            wave: its sync wave.
+            labels: further labels.
+            annotations: further annotations.
+            name: its name, in place of one with `suffix`.
+            more: setting with annotations of this object alone.
+        """
+        notes: dict[str, Tree] = dict(annotations or {})
+        if wave or WAVE in self.annotations:
+            notes[WAVE] = str(self._first_wave + wave) if wave else self.annotations[WAVE]
+        given = self.annotations_setting
         return {
             "name": Release(suffix) if name is None else name,
             "namespace": Namespace(),
             "labels": self.all_labels(component, labels),
-            **({"annotations": dict(sorted(notes.items()))} if notes else {}),
+            "annotations": Entries(
+                dict(sorted(notes.items())), given if more is None else Merged(more, given), ordered=True
+            ),
         }

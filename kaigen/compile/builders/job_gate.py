@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kaigen.compile.app import Object
-from kaigen.compile.builders.access import account_fields, account_of, granted, service_account
+from kaigen.compile.builders.access import account_fields, account_name, account_of, granted, service_account
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import container_security
 from kaigen.compile.builders.weights import SMALL_RESOURCES, WAIT_TIMEOUT, downloader_image
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Joined, Release, Setting, Tree
+from kaigen.compile.expressions import Expr, Joined, Release, Tree
+from kaigen.compile.setting_expressions import Fallback
 from kaigen.kinds.blocks import Transfer
 from kaigen.kinds.pod import PodFields
 
@@ -33,7 +34,7 @@ class AwaitedRun(Struct, frozen=True):
 
     kind: str
     group: str
-    name: Setting
+    name: Expr
 
 
 def job_gate(run: AwaitedRun, context: Context, *, name: str, transfer: Transfer | None) -> dict[str, Tree]:
@@ -78,7 +79,12 @@ def gate_token() -> dict[str, Tree]:
 
 def gate_account(spec: PodFields) -> Tree:
     """Return the name of the ServiceAccount of pods that wait for Jobs: that of the spec, or one for this alone."""
-    return account_fields(spec).get("serviceAccountName", Release(_SUFFIX))
+    account = account_of(spec)
+    return (
+        Fallback(account_name(), Release(_SUFFIX))
+        if account is None
+        else account_fields(spec)["serviceAccountName"]
+    )
 
 
 def gate_access(spec: PodFields, frame: Frame, runs: Sequence[AwaitedRun]) -> list[Object]:

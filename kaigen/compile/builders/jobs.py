@@ -28,13 +28,17 @@ def seconds(duration: str | None) -> int:
 
 
 def failure_policy(
-    permanent: Mapping[str, tuple[int, ...]], *, disruption: Literal["Ignore", "FailJob"] = "Ignore"
+    permanent: Mapping[str, tuple[int, ...]],
+    *,
+    disruption: Literal["Ignore", "FailJob"] = "Ignore",
+    permanent_action: Literal["FailJob", "FailIndex"] = "FailJob",
 ) -> dict[str, Tree]:
     """Return the policy that fails the Job where a retry cannot succeed.
 
     Args:
         permanent: exit codes after which a retry cannot succeed, by container.
         disruption: what an evicted pod does: nothing, or fail the Job.
+        permanent_action: what a permanent failure fails: the Job, or only the pod's index.
     """
     rules: list[Tree] = [
         {"action": disruption, "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
@@ -42,7 +46,7 @@ def failure_policy(
     for container, codes in permanent.items():
         rules.append(
             {
-                "action": "FailJob",
+                "action": permanent_action,
                 "onExitCodes": {"containerName": container, "operator": "In", "values": list(codes)},
             }
         )
@@ -60,13 +64,17 @@ class Run(Struct, frozen=True):
         pod: spec of the pod.
         retries: how often failed pods are started again.
         deadline: longest duration.
-        origin: the spec's block with `retries` and `deadline`.
+        origin: the spec's block with `retries` and `deadline`; empty for none.
         prefix: prefix of the settings' paths.
         permanent: exit codes after which a retry cannot succeed, by container.
         nodes: number of pods that work together.
+        shards: number of pods that share the work without each other.
+        parallelism: number of shards that run at the same time; None for all.
         labels: further labels of the object itself.
+        annotations: further annotations of the object itself.
         pod_annotations: annotations of the pods.
-        hashed: whether the name ends in a hash; without one, the API server rejects changes.
+        suffix: what precedes the hash in the name.
+        name: a name without a hash, with which the API server rejects changes; None for one with a hash.
         template: the whole pod template, in place of `pod`, `pod_annotations` and labels.
     """
 
@@ -81,9 +89,13 @@ class Run(Struct, frozen=True):
     prefix: str = ""
     permanent: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     nodes: int = 1
+    shards: int = 1
+    parallelism: int | None = None
     labels: Mapping[str, Tree] | None = None
+    annotations: Mapping[str, Tree] | None = None
     pod_annotations: Mapping[str, str] | None = None
-    hashed: bool = True
+    suffix: str = ""
+    name: Tree = None
     template: Mapping[str, Tree] | None = None
 
     @property
@@ -93,7 +105,7 @@ class Run(Struct, frozen=True):
             f"{self.prefix}retries",
             self.retries,
             "How many times failed pods are retried.",
-            origin=(*self.origin, "retries"),
+            origin=(*self.origin, "retries") if self.origin else (),
         )
 
     def job_spec(
@@ -109,6 +121,7 @@ class Run(Struct, frozen=True):
             policy: its `podFailurePolicy`.
             time_limit: describes the setting of its time limit.
         """
+        pods = max(self.nodes, self.shards)
         own: dict[str, Tree] = {
             "metadata": self.frame.pod_metadata(self.component, self.pod_annotations or {}),
             "spec": dict(self.pod),
@@ -121,11 +134,11 @@ class Run(Struct, frozen=True):
                 f"{time_limit}; 0 for no limit.",
                 settings.SECONDS,
                 optional=True,
-                origin=(*self.origin, "deadline"),
+                origin=(*self.origin, "deadline") if self.origin else (),
             ),
-            "completions": self.nodes,
-            "parallelism": self.nodes,
-            "completionMode": "Indexed" if self.nodes > 1 else "NonIndexed",
+            "completions": pods,
+            "parallelism": min(pods, self.parallelism or pods),
+            "completionMode": "Indexed" if pods > 1 else "NonIndexed",
             "podFailurePolicy": dict(policy),
             "template": dict(self.template) if self.template is not None else own,
         }
@@ -137,14 +150,21 @@ class Run(Struct, frozen=True):
             types: its `apiVersion` and `kind`.
             spec: its spec.
         """
-        name = HashedName(spec, f"{self.frame.name}.{self.role}.digest") if self.hashed else Release()
+        name = self.name
+        if name is None:
+            name = HashedName(spec, f"{self.frame.name}.{self.role}.digest", self.suffix)
         return Object(
             role=self.role,
             wave=self.wave,
             body={
                 **types,
                 "metadata": self.frame.metadata(
-                    "", self.component, wave=self.wave, labels=self.labels, name=name
+                    "",
+                    self.component,
+                    wave=self.wave,
+                    labels=self.labels,
+                    annotations=self.annotations,
+                    name=name,
                 ),
                 "spec": spec,
             },
@@ -152,21 +172,24 @@ class Run(Struct, frozen=True):
 
 
 def job(run: Run) -> Object:
-    """Return a Job; an Indexed Job for several nodes.
+    """Return a Job; an Indexed Job for several nodes or shards.
 
     When one of several nodes fails, the others fail as well, so each may be retried as often as one alone. None is of
-    use without the others, so the Job fails with the first that used up its retries.
+    use without the others, so the Job fails with the first that used up its retries. Shards go on without the others.
     """
     limits: dict[str, Tree] = {"backoffLimit": run.retry_limit}
     if run.nodes > 1:
         limits = {"backoffLimitPerIndex": run.retry_limit, "maxFailedIndexes": 0}
-    spec = run.job_spec(limits, failure_policy(run.permanent))
+    elif run.shards > 1:
+        limits = {"backoffLimitPerIndex": run.retry_limit}
+    policy = failure_policy(run.permanent, permanent_action="FailIndex" if run.shards > 1 else "FailJob")
+    spec = run.job_spec(limits, policy)
     return run.object({"apiVersion": "batch/v1", "kind": "Job"}, spec)
 
 
 def completion_test(frame: Frame, watched: Object, context: Context) -> list[Object]:
     """Return the objects of `helm test` that wait until a Job or JobSet is complete, with access to it only."""
-    name = watched.body["metadata"]["name"]  # type: ignore[index, call-overload]
+    name = watched.name
     condition = "complete" if watched.kind == "Job" else "completed"
     kind, group = watched.kind.lower(), str(watched.body["apiVersion"]).partition("/")[0]
     command: list[Tree] = ["wait", f"--for=condition={condition}", _timeout("1h", "the Job"), kind, name]
@@ -182,7 +205,7 @@ def readiness_test(frame: Frame, watched: Object, context: Context, *, minutes: 
         context: has the image of kubectl.
         minutes: longest time to wait.
     """
-    name = watched.body["metadata"]["name"]  # type: ignore[index, call-overload]
+    name = watched.name
     timeout = _timeout(f"{minutes}m", "the pods")
     kind = watched.kind.lower()
     command: list[Tree] = (
@@ -259,6 +282,9 @@ def _test_pod(account: Tree, context: Context, command: list[Tree]) -> dict[str,
         "restartPolicy": "Never",
         "serviceAccountName": account,
         "automountServiceAccountToken": True,
+        "imagePullSecrets": settings.pull_secrets(
+            "test.imagePullSecrets", (), "Secrets for pulling the image of the `helm test` pod."
+        ),
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": DEFAULT_USER,
@@ -267,7 +293,7 @@ def _test_pod(account: Tree, context: Context, command: list[Tree]) -> dict[str,
         "containers": [
             {
                 "name": "test",
-                "image": settings.text(
+                "image": settings.image(
                     "test.image", context.images["kubectl"], "Image of the `helm test` pod."
                 ),
                 "args": command,

@@ -25,6 +25,7 @@ def network_policy(
     port: Tree = None,
     allow_from: Sequence[Mapping[str, Any]] = (),
     origin: SpecPath = (),
+    name: Tree = None,
 ) -> Object:
     """Return the policy that denies connections to the app's pods, except those named here.
 
@@ -34,6 +35,7 @@ def network_policy(
         port: port that others may connect to; None for none.
         allow_from: peers that may connect to it; everyone when empty.
         origin: the spec's field of `allow_from`.
+        name: name of the policy; the release's when None.
     """
     rules: list[Tree] = []
     if among_themselves:
@@ -52,7 +54,7 @@ def network_policy(
         body={
             "apiVersion": "networking.k8s.io/v1",
             "kind": "NetworkPolicy",
-            "metadata": frame.metadata("", "network"),
+            "metadata": frame.metadata("", "network", name=name),
             "spec": {
                 "podSelector": {"matchLabels": frame.selector()},
                 "policyTypes": ["Ingress"],
@@ -70,7 +72,7 @@ def service(
     type: Tree = "ClusterIP",
     port: Tree,
     target: int | str = "http",
-    annotations: Mapping[str, str] | None = None,
+    annotations: Setting | None = None,
     further_ports: Mapping[str, int] | None = None,
     more: Mapping[str, Tree] | None = None,
 ) -> Object:
@@ -82,7 +84,7 @@ def service(
         type: type of the Service.
         port: port of the Service.
         target: port of the pods, by name or number.
-        annotations: further annotations of the Service.
+        annotations: setting with annotations of the Service.
         further_ports: numbers of further ports by name.
         more: further fields of its spec.
     """
@@ -94,7 +96,7 @@ def service(
         body={
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": frame.metadata("", component, annotations=annotations),
+            "metadata": frame.metadata("", component, more=annotations),
             "spec": {
                 "type": type,
                 "selector": frame.selector(component),
@@ -106,9 +108,16 @@ def service(
 
 
 def headless_service(
-    frame: Frame, component: str | None, port: int, *, role: str = "service", name: str = "rendezvous"
+    frame: Frame,
+    component: str | None,
+    port: int,
+    *,
+    role: str = "service",
+    name: str = "rendezvous",
+    suffix: str | None = None,
+    ready: bool = False,
 ) -> Object:
-    """Return the Service that gives pods stable host names, even before they are ready.
+    """Return the Service that gives pods stable host names, even before they are ready unless `ready`.
 
     Args:
         frame: the app.
@@ -116,16 +125,20 @@ def headless_service(
         port: port that they connect to.
         role: the object's role.
         name: name of the port.
+        suffix: end of its name; None for that of the app's host names.
+        ready: whether it has only the pods that are ready.
     """
     return Object(
         role=role,
         body={
             "apiVersion": "v1",
             "kind": "Service",
-            "metadata": frame.metadata(frame.headless_suffix, component or "network"),
+            "metadata": frame.metadata(
+                frame.headless_suffix if suffix is None else suffix, component or "network"
+            ),
             "spec": {
                 "clusterIP": "None",
-                "publishNotReadyAddresses": True,
+                **({} if ready else {"publishNotReadyAddresses": True}),
                 "selector": frame.selector(component),
                 "ports": [{"name": name, "port": port, "targetPort": port, "protocol": "TCP"}],
             },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import PurePosixPath
 
@@ -15,11 +15,13 @@ from kaigen.kinds.containers import ExtraContainer
 from kaigen.kinds.pod import PodFields
 
 
-def check_pod_options(pod: Pod, spec: PodFields, name: str, problems: Problems, *, nodes: int = 1) -> None:
-    """Report volumes and containers that kaigen's own are in the way of.
+def check_pod_options(
+    own_pod: Callable[[], Pod], spec: PodFields, name: str, problems: Problems, *, nodes: int = 1
+) -> None:
+    """Report volumes and containers whose names or folders kaigen uses itself.
 
     Args:
-        pod: spec of the pod without what the spec adds.
+        own_pod: builds the pod without what the spec adds.
         spec: the spec.
         name: name of the app.
         problems: collects the errors.
@@ -30,6 +32,7 @@ def check_pod_options(pod: Pod, spec: PodFields, name: str, problems: Problems, 
     if spec.hostname and nodes > 1:
         where = "on several nodes, whose pods have host names of their own"
         report_ignored_field(problems, "hostname", ("spec", "hostname"), where, "leave it out")
+    pod = own_pod()
     _check_containers(pod, spec, name, problems)
     volumes = [str(volume["name"]) for volume in pod.get("volumes", ())]
     for each in spec.volumes:
@@ -82,23 +85,19 @@ def _same_folder(problems: Problems, folder: str, name: str, first: str, path: S
 
 def _check_folders(mounts: Iterable[Mapping[str, Tree]], spec: PodFields, problems: Problems) -> None:
     """Report folders of the main container that another volume has, or that are inside a read-only one."""
-    folders = {_folder(str(mount["mountPath"])): str(mount["name"]) for mount in mounts}
-    read_only = {_folder(str(mount["mountPath"])) for mount in mounts if mount.get("readOnly")}
+    folders = {PurePosixPath(str(mount["mountPath"])): str(mount["name"]) for mount in mounts}
+    read_only = {PurePosixPath(str(mount["mountPath"])) for mount in mounts if mount.get("readOnly")}
     for name, volume in spec.volumes.items():
         if volume.mount_path is None:
             continue
         path: SpecPath = ("spec", "volumes", name, "mountPath")
-        folder = _folder(volume.mount_path)
+        folder = PurePosixPath(volume.mount_path)
         first = folders.setdefault(folder, name)
         if first != name:
             _same_folder(problems, str(folder), name, first, path)
         for parent in _inside(folder, read_only):
             message = f"`{folder}` is inside the read-only volume at `{parent}`, where no folder can be made"
             problems.error("KG0314", message, path, "set another folder")
-
-
-def _folder(path: str) -> PurePosixPath:
-    return PurePosixPath(path)
 
 
 def _inside(folder: PurePosixPath, folders: Iterable[PurePosixPath]) -> Iterator[PurePosixPath]:

@@ -50,22 +50,24 @@ def extended_pod(pod: Pod, spec: PodFields, context: Context) -> dict[str, Tree]
         spec: the spec.
         context: its profile has the default storage class.
     """
-    if not adds_to_pods(spec):
-        return dict(pod)
     before = [_sidecar(name, each) for name, each in spec.sidecars.items()]
     after = [_container(name, each) for name, each in spec.init_containers.items()]
-    init = Items(
-        _list("sidecars", before, "Containers that run next to the main one."),
-        tuple(pod.get("initContainers", ())),
-        _list("initContainers", after, "Containers that run before the main one, after kaigen's own."),
-    )
+    init = pod.get("initContainers", ())
+    if before or after:
+        init = Items(
+            _list("sidecars", before, "Containers that run next to the main one."),
+            tuple(init),
+            _list("initContainers", after, "Containers that run before the main one, after kaigen's own."),
+        )
     added = [_volume(name, each, context) for name, each in spec.volumes.items()]
-    further = _list("extraVolumes", added, "Further volumes of the pods.", "volumes")
+    further = settings.objects(
+        "extraVolumes", added, "Further volumes of the pods.", origin=("spec", "volumes")
+    )
     volumes = Items(None, tuple(pod.get("volumes", ())), further)
     main, *others = pod["containers"]
     own = {
         "initContainers": init,
-        "containers": [_with_mounts(_with_env_from(main, spec), spec), *others],
+        "containers": [_main(main, spec), *others],
         "volumes": volumes,
     }
     kept = {key: value for key, value in pod.items() if key not in own}
@@ -109,6 +111,23 @@ def _pod_fields(spec: PodFields) -> dict[str, Tree]:
     return fields
 
 
+def _main(container: Pod, spec: PodFields) -> Pod:
+    """Return the main container with further variables and mounts."""
+    mounts = [_main_mount(name, each) for name, each in spec.volumes.items() if each.mount_path]
+    more_env = settings.objects("extraEnv", (), "Further variables of the main container, as in a pod.")
+    more_mounts = settings.objects(
+        "extraVolumeMounts",
+        mounts,
+        "Mounts of further volumes in the main container.",
+        origin=("spec", "volumes"),
+    )
+    return {
+        **_with_env_from(container, spec),
+        "env": Items(None, tuple(container.get("env", ())), more_env),
+        "volumeMounts": Items(None, tuple(container.get("volumeMounts", ())), more_mounts),
+    }
+
+
 def _with_env_from(container: Pod, spec: PodFields) -> Pod:
     if not spec.env_from:
         return container
@@ -119,16 +138,6 @@ def _with_env_from(container: Pod, spec: PodFields) -> Pod:
         origin=("spec", "envFrom"),
     )
     return {**container, "envFrom": setting}
-
-
-def _with_mounts(container: Pod, spec: PodFields) -> Pod:
-    mounts = [_main_mount(name, each) for name, each in spec.volumes.items() if each.mount_path]
-    setting = _list(
-        "extraVolumeMounts", mounts, "Mounts of further volumes in the main container.", "volumes"
-    )
-    if setting is None:
-        return container
-    return {**container, "volumeMounts": Items(None, tuple(container.get("volumeMounts", ())), setting)}
 
 
 def _main_mount(name: str, volume: PodVolume) -> dict[str, Any]:

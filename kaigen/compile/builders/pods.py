@@ -14,14 +14,19 @@ from kaigen.compile.builders.node_affinity import Term, gpu_node_terms, label_te
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Setting, SpecPath, Tree
 from kaigen.compile.field_expressions import Spread
+from kaigen.compile.ignored_fields import report_ignored_field
+from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.blocks import GpuShare, Image, ImageBlock, Placement, Resources, Security
+from kaigen.kinds.blocks import GpuShare, Image, ImageBlock, Placement, PodUser, Resources, Security
 from kaigen.kinds.pod import PodFields
+from kaigen.kubernetes.pod_security import BASELINE_CAPABILITIES
 
 DEFAULT_USER = 65532
 """Default user id: the "nonroot" of the distroless images."""
 
 SCRATCH = "scratch"
+
+_CAPABILITIES: SpecPath = ("spec", "security", "capabilities")
 
 
 def image_ref(image: Image) -> str:
@@ -33,7 +38,7 @@ def image_fields(image: Image, prefix: str, origin: SpecPath) -> dict[str, Tree]
     """Return `image` and `imagePullPolicy` of a container, as settings under `prefix`."""
     block = image if isinstance(image, ImageBlock) else None
     return {
-        "image": settings.text(
+        "image": settings.image(
             f"{prefix}image",
             image_ref(image),
             "Container image.",
@@ -58,16 +63,44 @@ def pull_secrets(*images: Image, spec: PodFields) -> list[Mapping[str, str]]:
     return [{"name": name} for name in dict.fromkeys(names)]
 
 
-def container_security(*, read_only: bool) -> dict[str, Tree]:
-    """Return a container's security context, as Pod Security "restricted" requires it."""
+def container_security(*, read_only: bool, capabilities: Sequence[str] = ()) -> dict[str, Tree]:
+    """Return a container's security context, as Pod Security "restricted" requires it, with these capabilities."""
     return {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": read_only,
-        "capabilities": {"drop": ["ALL"]},
+        "capabilities": {"drop": ["ALL"], **({"add": sorted(capabilities)} if capabilities else {})},
     }
 
 
-def pod_security(security: Security) -> dict[str, Tree]:
+def main_container_security(security: Security, resources: ResolvedResources) -> dict[str, Tree]:
+    """Return the security context of the container that a spec's `security` is about."""
+    read_only = security.read_only_root_filesystem
+    return container_security(
+        read_only=not resources.has_gpu if read_only is None else read_only,
+        capabilities=security.capabilities,
+    )
+
+
+def check_capabilities(security: Security, problems: Problems) -> None:
+    """Report capabilities that the processes would not get, or that the Pod Security level forbids."""
+    user, level = security.run_as_user, security.pod_security
+    if not security.capabilities:
+        return
+    if user or (user is None and level == "restricted"):
+        hint = "set `runAsUser: 0` and `podSecurity: baseline`, or leave it out"
+        report_ignored_field(problems, "capabilities", _CAPABILITIES, "for a user other than root", hint)
+        return
+    for index, name in enumerate(security.capabilities):
+        if level != "privileged" and name not in BASELINE_CAPABILITIES:
+            problems.error(
+                "KG0305",
+                f"Pod Security `{level}` forbids the capability {name}",
+                (*_CAPABILITIES, index),
+                "set `podSecurity: privileged`, or leave it out",
+            )
+
+
+def pod_security(security: PodUser) -> dict[str, Tree]:
     """Return a pod's security context. With `baseline` and no user, the image's own user runs.
 
     Raises:

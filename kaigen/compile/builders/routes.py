@@ -8,7 +8,7 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.expressions import Release, Tree
-from kaigen.kinds.exposure import Gateway, InferencePool, Route
+from kaigen.kinds.exposure import Gateway, InferencePool, Route, Tls
 
 WAVE = 4
 _GATEWAY = "gateway.networking.k8s.io"
@@ -45,6 +45,15 @@ def _host(route: Route) -> Tree:
     return settings.text("route.host", route.host, "Host name of the route.", origin=(*_ORIGIN, "host"))
 
 
+def _tls_secret(tls: Tls) -> Tree:
+    return settings.text(
+        "route.tlsSecret",
+        tls.secret_name,
+        "Secret with the certificate of the host.",
+        origin=(*_ORIGIN, "tls", "secretName"),
+    )
+
+
 def _timeout(gateway: Gateway, profile: str) -> str:
     """Return the time limit of a request in Gateway API's format; empty where the controller supports none.
 
@@ -67,8 +76,21 @@ def _http_route(frame: Frame, route: Route, path: str, backend: dict[str, Tree],
             "Gateway that the route attaches to.",
             origin=(*_ORIGIN, "gateway", "name"),
         )
-        parent |= {"namespace": gateway.namespace} if gateway.namespace else {}
-        parent |= {"sectionName": gateway.section_name} if gateway.section_name else {}
+        at = (*_ORIGIN, "gateway")
+        parent["namespace"] = settings.text(
+            "route.gatewayNamespace",
+            gateway.namespace or "",
+            "Namespace of the Gateway; empty for the release's.",
+            optional=True,
+            origin=(*at, "namespace"),
+        )
+        parent["sectionName"] = settings.text(
+            "route.sectionName",
+            gateway.section_name or "",
+            "Listener of the Gateway; empty for all.",
+            optional=True,
+            origin=(*at, "sectionName"),
+        )
     else:
         parent["name"] = Release()
     # The CRD's defaults are written out, since Argo CD reports defaulted fields in lists as differences.
@@ -101,6 +123,15 @@ def gateway_duration(duration: str) -> str:
     return text or "0s"
 
 
+def _gateway_class(gateway: Gateway) -> Tree:
+    return settings.text(
+        "route.gatewayClassName",
+        gateway.class_name or "",
+        "GatewayClass of the app's Gateway.",
+        origin=(*_ORIGIN, "gateway", "className"),
+    )
+
+
 def _gateway(frame: Frame, route: Route) -> Object:
     assert route.gateway is not None
     listener: dict[str, Tree] = {"name": "http", "hostname": _host(route), "port": 80, "protocol": "HTTP"}
@@ -109,7 +140,7 @@ def _gateway(frame: Frame, route: Route) -> Object:
         listener |= {"name": "https", "port": 443, "protocol": "HTTPS"}
         listener["tls"] = {
             "mode": "Terminate",
-            "certificateRefs": [{"group": "", "kind": "Secret", "name": route.tls.secret_name}],
+            "certificateRefs": [{"group": "", "kind": "Secret", "name": _tls_secret(route.tls)}],
         }
         if route.tls.cluster_issuer:
             notes["cert-manager.io/cluster-issuer"] = route.tls.cluster_issuer
@@ -121,7 +152,7 @@ def _gateway(frame: Frame, route: Route) -> Object:
             "apiVersion": f"{_GATEWAY}/v1",
             "kind": "Gateway",
             "metadata": frame.metadata("", "route", wave=WAVE, annotations=notes),
-            "spec": {"gatewayClassName": route.gateway.class_name, "listeners": [listener]},
+            "spec": {"gatewayClassName": _gateway_class(route.gateway), "listeners": [listener]},
         },
     )
 
@@ -155,7 +186,7 @@ def _ingress(frame: Frame, route: Route, path: str, service_port: Tree) -> Objec
         ],
     }
     if route.tls:
-        spec["tls"] = [{"hosts": [_host(route)], "secretName": route.tls.secret_name}]
+        spec["tls"] = [{"hosts": [_host(route)], "secretName": _tls_secret(route.tls)}]
         if route.tls.cluster_issuer:
             notes["cert-manager.io/cluster-issuer"] = route.tls.cluster_issuer
     return Object(

@@ -9,6 +9,7 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.autoscaling import LONGEST_WINDOW, ORIGIN, Autoscaling
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.jobs import seconds
+from kaigen.compile.builders.workloads import autoscaling_switch
 from kaigen.compile.expressions import Expr, Joined, JsonText, Namespace, Release, Setting, Text, Tree
 from kaigen.kinds.operation import Autoscale, Disruption
 
@@ -94,6 +95,7 @@ def _hpa(frame: Frame, autoscaling: Autoscaling, reference: dict[str, Tree]) -> 
     return Object(
         role="horizontalpodautoscaler",
         wave=_WAVE,
+        when=autoscaling_switch(),
         body={
             "apiVersion": "autoscaling/v2",
             "kind": "HorizontalPodAutoscaler",
@@ -133,6 +135,7 @@ def _scaled_object(
     return Object(
         role="scaledobject",
         wave=_WAVE,
+        when=autoscaling_switch(),
         body={
             "apiVersion": "keda.sh/v1alpha1",
             "kind": "ScaledObject",

@@ -33,6 +33,11 @@ RESOURCES: Mapping[str, Any] = {
 PULL_POLICY: Mapping[str, Any] = {"enum": ["", "Always", "IfNotPresent", "Never"]}
 
 
+def key(name: str) -> str:
+    """Return a name as a part of a path that Go templates can read."""
+    return "_" * name[0].isdigit() + name.replace("-", "_")
+
+
 def text(path: str, default: str, doc: str, *, optional: bool = False, origin: SpecPath = ()) -> Setting:
     """Return a setting: a string."""
     return Setting(path, default, doc, STRING if optional else TEXT, optional, origin)
@@ -60,11 +65,27 @@ def strings(
     return Setting(path, list(default), doc, STRINGS, optional, origin)
 
 
-def string_map(path: str, default: Mapping[str, str], doc: str, *, origin: SpecPath = ()) -> Setting:
+def string_map(
+    path: str, default: Mapping[str, str], doc: str, *, origin: SpecPath = (), helper: str = ""
+) -> Setting:
     """Return a setting: a map of strings, left out when empty."""
-    return Setting(path, dict(default), doc, STRING_MAP, True, origin)
+    return Setting(path, dict(default), doc, STRING_MAP, True, origin, helper)
 
 
-def objects(path: str, default: Sequence[Mapping[str, Any]], doc: str, *, origin: SpecPath = ()) -> Setting:
+def objects(
+    path: str, default: Sequence[Mapping[str, Any]], doc: str, *, origin: SpecPath = (), helper: str = ""
+) -> Setting:
     """Return a setting: a list of Kubernetes fragments, left out when empty."""
-    return Setting(path, [dict(item) for item in default], doc, OBJECTS, True, origin)
+    return Setting(path, [dict(item) for item in default], doc, OBJECTS, True, origin, helper)
+
+
+def pull_secrets(
+    path: str, default: Sequence[Mapping[str, Any]], doc: str, *, origin: SpecPath = ()
+) -> Setting:
+    """Return a setting: `imagePullSecrets` of pods, to which a parent chart may add."""
+    return objects(path, default, doc, origin=origin, helper="imagePullSecrets")
+
+
+def image(path: str, default: str, doc: str, *, origin: SpecPath = ()) -> Setting:
+    """Return a setting: an image, whose registry a parent chart may replace."""
+    return Setting(path, default, doc, TEXT, False, origin, "image")

@@ -6,12 +6,13 @@ from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import KEEP, Frame
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Setting, SpecPath
+from kaigen.compile.expressions import Release, Setting, SpecPath, Tree
 from kaigen.compile.known_model import KnownModel
 from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Volume
 from kaigen.kubernetes.quantities import units
 from kaigen.sizing.facts import GIB
+from kaigen.sizing.room import room_for
 
 _MODES = {
     "type": "array",
@@ -66,18 +67,13 @@ def check_room(size: str, model: KnownModel, path: SpecPath, problems: Problems)
     )
 
 
-def room_for(weights: float, copies: int = 1) -> str:
-    """Return a size of a volume with room for weights in GiB, tokenizer and other files, a number of times."""
-    return f"{copies * (-(-int(weights * 11) // 10) + 2)}Gi"
-
-
 def claim(
     frame: Frame,
     context: Context,
     volume: Volume,
     *,
     what: str,
-    suffix: str,
+    name: Release,
     retain: bool,
     origin: SpecPath,
     role: str,
@@ -93,47 +89,59 @@ def claim(
         context: its profile has the storage class for volumes without one.
         volume: the spec's block.
         what: prefix of the settings' paths, and the component label.
-        suffix: end of the claim's name.
+        name: name of the claim.
         retain: whether it outlives the app.
         origin: the spec's field of the volume.
         role: the object's role.
         wave: the wave of the first pod that mounts it.
     """
-    storage_class = volume.storage_class_name
-    if storage_class is None:
-        storage_class = context.profile.storage_class
     return Object(
         role=role,
         wave=wave,
         body={
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
-            "metadata": frame.metadata(suffix, what, wave=wave, annotations=KEEP if retain else None),
-            "spec": {
-                "accessModes": Setting(
-                    f"{what}.accessModes",
-                    list(volume.access_modes),
-                    "Access modes of the volume. Cannot be changed in place.",
-                    _MODES,
-                    origin=(*origin, "accessModes"),
-                ),
-                "storageClassName": settings.text(
-                    f"{what}.storageClassName",
-                    storage_class,
-                    "StorageClass of the volume; empty for the cluster's default. Cannot be changed in place.",
-                    optional=True,
-                    origin=(*origin, "storageClassName"),
-                ),
-                "resources": {
-                    "requests": {
-                        "storage": settings.quantity(
-                            f"{what}.size",
-                            volume.size,
-                            "Size of the volume. It can be increased, not decreased.",
-                            origin=(*origin, "size"),
-                        )
-                    }
-                },
-            },
+            "metadata": frame.metadata("", what, wave=wave, annotations=KEEP if retain else None, name=name),
+            "spec": claim_spec(context, volume, what, origin),
         },
     )
+
+
+def claim_spec(context: Context, volume: Volume, what: str, origin: SpecPath) -> dict[str, Tree]:
+    """Return the spec of a PersistentVolumeClaim.
+
+    Args:
+        context: its profile has the storage class for volumes without one.
+        volume: the spec's block.
+        what: prefix of the settings' paths.
+        origin: the spec's field of the volume.
+    """
+    storage_class = volume.storage_class_name
+    if storage_class is None:
+        storage_class = context.profile.storage_class
+    return {
+        "accessModes": Setting(
+            f"{what}.accessModes",
+            list(volume.access_modes),
+            "Access modes of the volume. Cannot be changed in place.",
+            _MODES,
+            origin=(*origin, "accessModes"),
+        ),
+        "storageClassName": settings.text(
+            f"{what}.storageClassName",
+            storage_class,
+            "StorageClass of the volume; empty for the cluster's default. Cannot be changed in place.",
+            optional=True,
+            origin=(*origin, "storageClassName"),
+        ),
+        "resources": {
+            "requests": {
+                "storage": settings.quantity(
+                    f"{what}.size",
+                    volume.size,
+                    "Size of the volume. It can be increased, not decreased.",
+                    origin=(*origin, "size"),
+                )
+            }
+        },
+    }

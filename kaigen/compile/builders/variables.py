@@ -28,6 +28,25 @@ def _source(source: EnvSource) -> dict[str, Any]:
     return {"valueFrom": {field: {"name": reference.name, "key": reference.key}}}
 
 
+def _source_settings(name: str, source: EnvSource, origin: SpecPath) -> dict[str, Tree]:
+    """Return the source of a variable, with its name and key as settings."""
+    reference = source.secret or source.config
+    assert reference is not None
+    kind, block, field = (
+        ("Secret", "secret", "secretKeyRef") if source.secret else ("ConfigMap", "config", "configMapKeyRef")
+    )
+    at = (*origin, block)
+    found: Tree = {
+        "name": settings.text(
+            f"env.{name}.name", reference.name, f"{kind} with the variable.", origin=(*at, "name")
+        ),
+        "key": settings.text(
+            f"env.{name}.key", reference.key, f"Key of the variable in the {kind}.", origin=(*at, "key")
+        ),
+    }
+    return {"valueFrom": {field: found}}
+
+
 def variables_of(env: Env, origin: SpecPath = ("spec", "env")) -> list[Tree]:
     """Return the variables of a spec in its order, each value a setting.
 
@@ -38,7 +57,7 @@ def variables_of(env: Env, origin: SpecPath = ("spec", "env")) -> list[Tree]:
     variables: list[Tree] = []
     for name, value in env.items():
         if isinstance(value, EnvSource):
-            variables.append({"name": name, **_source(value)})
+            variables.append({"name": name, **_source_settings(name, value, (*origin, name))})
         else:
             setting = Setting(
                 f"env.{name}", _text(value), "Environment variable.", settings.PLAIN, origin=(*origin, name)

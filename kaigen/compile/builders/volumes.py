@@ -22,7 +22,7 @@ def image_volume(name: str, image: ImageVolume, setting: str, origin: SpecPath) 
         origin: the spec's field of the image.
     """
     reference: Tree = (
-        settings.text(setting, image.ref, "Image whose files are mounted.", origin=(*origin, "ref"))
+        settings.image(setting, image.ref, "Image whose files are mounted.", origin=(*origin, "ref"))
         if setting
         else image.ref
     )

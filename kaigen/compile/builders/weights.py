@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from msgspec.structs import asdict
 
 from kaigen.compile.builders import settings
+from kaigen.compile.builders.buckets import destination, transfer_arguments
 from kaigen.compile.builders.pods import container_security, image_fields
+from kaigen.compile.builders.sources import (
+    file_path,
+    identity,
+    short_hash,
+    source_arguments,
+    source_variables,
+    url_variable,
+    web_arguments,
+)
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Joined, Setting, SpecPath, Tree
-from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.problems import Problems
-from kaigen.kinds.base import FILE_PATH, KeyRef
-from kaigen.kinds.blocks import HttpFile, HuggingFace, Source, Transfer
+from kaigen.config.locked_files import chosen_files, files_digest
+from kaigen.kinds.base import KeyRef
+from kaigen.kinds.blocks import FileSource, HttpFile, Transfer
+from kaigen.kinds.bucket import Bucket
 from kaigen.kubernetes.quantities import units
 
 if TYPE_CHECKING:
@@ -34,44 +43,13 @@ SMALL_RESOURCES: Mapping[str, Any] = {
 """Resources of a container that only waits."""
 
 
-def identity(source: Source) -> str:
-    """Return the identity of a set of files: 16 hex digits of the source's hash.
-
-    It names the folder of the files, next to those of other revisions. The downloader writes it to the marker, and
-    gates wait for it, so that files of another revision are never used in place of these. Transfer settings and tokens
-    do not change it.
-    """
-    hub, http = source.hugging_face, source.http
-    meaning: dict[str, Any] = {}
-    if hub:
-        meaning["huggingFace"] = {
-            "repo": hub.repo,
-            "revision": hub.revision,
-            "include": list(hub.include),
-            "exclude": list(hub.exclude),
-        }
-    if http:
-        meaning["http"] = [[file_path(file), file.sha256] for file in http.files]
-    return _short_hash(meaning)
-
-
-def _short_hash(meaning: Any) -> str:
-    return sha256_hex(go_json(meaning))[:16]
-
-
-def file_path(file: HttpFile | Input) -> str:
-    """Return the path of a file in its folder; empty when the spec does not decide it."""
-    last = urlsplit(file.url or "").path.rpartition("/")[2]
-    return file.path or (last if re.fullmatch(FILE_PATH, last) else "")
-
-
 def check_paths(files: Sequence[HttpFile | Input], origin: SpecPath, problems: Problems) -> None:
     """Report files without a name, and files that would overwrite each other."""
     taken: dict[str, int] = {}
     for number, file in enumerate(files):
         path, at = file_path(file), (*origin, number)
         if not path:
-            message = "the URL does not end in a file name"
+            message = "the URL does not end in a file name" if file.url else "the file has no path"
             problems.error("KG0329", message, at, "set `path`")
             continue
         clash = next((other for other in taken if _overlap(path, other)), None)
@@ -96,7 +74,7 @@ def downloader_image(
 
 
 def fetch_container(
-    source: Source,
+    source: FileSource,
     transfer: Transfer,
     context: Context,
     *,
@@ -126,41 +104,111 @@ def fetch_container(
         arguments: further arguments about the destination.
         own_token: whether its token is the setting `download.tokenSecret`; False where an app has several.
     """
-    hub, http = source.hugging_face, source.http
-    at = (*origin, "huggingFace")
-    what = _hub_arguments(hub) if hub else _web_arguments(http.files if http else [])
-    what = [*what, f"--dest={destination}", *arguments, f"--identity={identity(source)}"]
+    hub = source.hugging_face
+    what = [
+        *source_arguments(source),
+        f"--dest={destination}",
+        *arguments,
+        f"--identity={identity(source)}",
+    ]
     if facts is not None:
         assert not isinstance(facts, str)
         what.append(Joined(("--facts=", facts)))  # type: ignore[arg-type]
     if hub and hub.endpoint:
         what.append(f"--endpoint={hub.endpoint}")
-    variables: list[Tree] = list(env or [])
-    if hub and hub.token_secret:
-        token = hub.token_secret
-        name_of, key_of = (
-            (
-                settings.text(
-                    "download.tokenSecret.name",
-                    token.name,
-                    "Secret with the Hugging Face token.",
-                    origin=(*at, "tokenSecret", "name"),
-                ),
-                settings.text(
-                    "download.tokenSecret.key",
-                    token.key,
-                    "Key of the token in the Secret.",
-                    origin=(*at, "tokenSecret", "key"),
-                ),
-            )
-            if own_token
-            else (token.name, token.key)
-        )
-        variables.append(
-            {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": name_of, "key": key_of}}}
-        )
+    model = context.lock.of(hub) if hub and context.lock else None
+    if hub and model:
+        what.append(f"--locked={files_digest(chosen_files(model, hub))}")
+    variables: list[Tree] = [*(env or []), *source_variables(source, origin, own=own_token)]
     memory = transfer.memory or (_streaming_memory(transfer) if destination.startswith("s3://") else "512Mi")
     return _downloader(what, variables, transfer, context, name, mounts, transfer_origin, "download", memory)
+
+
+def stage_container(
+    bucket: Bucket,
+    folder: str,
+    expected: str,
+    transfer: Transfer,
+    context: Context,
+    *,
+    name: str,
+    keys: Sequence[Tree],
+    env: Sequence[Tree],
+    mounts: list[Tree],
+) -> dict[str, Tree]:
+    """Return the container that copies a revision of a bucket that the downloader filled into a folder.
+
+    Args:
+        bucket: the bucket.
+        folder: the folder, in the container.
+        expected: identity of the revision.
+        transfer: settings of the downloader.
+        context: has the image of the downloader.
+        name: name of the container.
+        keys: variables with the keys of the bucket.
+        env: further variables.
+        mounts: its volume mounts.
+    """
+    arguments, _ = transfer_arguments(bucket, ())
+    what: list[Tree] = [
+        "fetch",
+        "s3",
+        f"--uri={destination(bucket)}/{expected}",
+        *(each.replace("--s3-", "--") for each in arguments),
+        f"--dest={folder}/{expected}",
+        f"--identity={expected}",
+    ]
+    variables = [*(_renamed(each) for each in keys), *env]
+    memory = transfer.memory or _streaming_memory(transfer)
+    return _downloader(
+        what, variables, transfer, context, name, mounts, ("spec", "transfer"), "download", memory
+    )
+
+
+def _renamed(variable: Tree) -> Tree:
+    """Return a variable for the bucket that files are read from."""
+    assert isinstance(variable, dict)
+    return {**variable, "name": f"SOURCE_{variable['name']}"}
+
+
+def upload_container(
+    bucket: Bucket,
+    folder: str,
+    target: str,
+    expected: str,
+    transfer: Transfer,
+    context: Context,
+    *,
+    arguments: Sequence[Tree],
+    name: str,
+    env: Sequence[Tree],
+    mounts: list[Tree],
+) -> dict[str, Tree]:
+    """Return the container that stores the files of a folder in a bucket, and the marker last.
+
+    Args:
+        bucket: the bucket.
+        folder: the folder, in the container.
+        target: folder below the bucket's prefix.
+        expected: identity for the marker.
+        transfer: settings of the downloader.
+        context: has the image of the downloader.
+        arguments: further arguments.
+        name: name of the container.
+        env: variables.
+        mounts: its volume mounts.
+    """
+    what: list[Tree] = [
+        "put",
+        folder,
+        f"--dest={destination(bucket)}/{target}",
+        *arguments,
+        f"--identity={expected}",
+    ]
+    memory = transfer.memory or _streaming_memory(transfer)
+    return _downloader(
+        what, list(env), transfer, context, name, mounts, ("spec", "transfer"), "upload", memory
+    )
 
 
 def _streaming_memory(transfer: Transfer) -> str:
@@ -195,10 +243,10 @@ def inputs_container(
     content = [
         [path, asdict(where) if isinstance(where, KeyRef) else where, proof] for path, where, proof in sources
     ]
-    arguments = [*_web_arguments(files), f"--dest={destination}", f"--identity={_short_hash(content)}"]
+    arguments = [*web_arguments(files), f"--dest={destination}", f"--identity={short_hash(content)}"]
     variables: list[Tree] = [
         {
-            "name": _variable(number),
+            "name": url_variable(number),
             "valueFrom": {"secretKeyRef": {"name": file.secret.name, "key": file.secret.key}},
         }
         for number, file in enumerate(files)
@@ -206,30 +254,6 @@ def inputs_container(
     ]
     memory = transfer.memory or "512Mi"
     return _downloader(arguments, variables, transfer, context, name, mounts, origin, "inputs", memory)
-
-
-def _variable(number: int) -> str:
-    return f"ADDRESS_{number}"
-
-
-def _hub_arguments(hub: HuggingFace) -> list[Tree]:
-    return [
-        "fetch",
-        "huggingface",
-        f"--repo={hub.repo}",
-        f"--revision={hub.revision}",
-        *(f"--include={glob}" for glob in hub.include),
-        *(f"--exclude={glob}" for glob in hub.exclude),
-    ]
-
-
-def _web_arguments(files: Sequence[HttpFile | Input]) -> list[Tree]:
-    arguments: list[Tree] = ["fetch", "http"]
-    for number, file in enumerate(files):
-        path = file_path(file)
-        known = f"--file={path}={file.url}" if file.url else f"--file-from={path}={_variable(number)}"
-        arguments += [known, *([f"--sha256={path}={file.sha256}"] if file.sha256 else [])]
-    return arguments
 
 
 def _downloader(

@@ -10,12 +10,18 @@ from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.expressions import Setting, Tree
+from kaigen.compile.setting_expressions import Unless
 from kaigen.kinds.operation import CountOrShare, Rollout
 
 WAVE = 3
 SERVE = "serve"
 WORKER = "worker"
 _COUNT_OR_SHARE = {"type": ["integer", "string"]}
+
+
+def autoscaling_switch() -> Setting:
+    """Return the setting that decides whether a scaler sets the number of replicas."""
+    return settings.flag("autoscaling.enabled", True, "Let the number of replicas follow the load.")
 
 
 class WorkloadSettings(Struct, frozen=True):
@@ -25,7 +31,8 @@ class WorkloadSettings(Struct, frozen=True):
         frame: the app.
         labels: further labels of the workload itself.
         annotations: annotations of its pods.
-        replicas: number of replicas; None where a scaler decides.
+        replicas: number of replicas; with a scaler, its least number.
+        scaled: whether a scaler decides.
         rollout: how a change reaches the pods.
         surge: whether a new replica may start before an old one stops.
         startup: longest time until a pod is ready, in seconds.
@@ -36,7 +43,8 @@ class WorkloadSettings(Struct, frozen=True):
     frame: Frame
     labels: Mapping[str, Tree]
     annotations: Mapping[str, str]
-    replicas: int | None
+    replicas: int
+    scaled: bool
     rollout: Rollout
     surge: bool
     startup: int
@@ -44,9 +52,11 @@ class WorkloadSettings(Struct, frozen=True):
     retain: bool = False
 
     def replica_count(self) -> dict[str, Tree]:
-        """Return the field `replicas`; nothing where a scaler decides."""
-        if self.replicas is None:
-            return {}
+        """Return the field `replicas`, which is left out where a scaler decides."""
+        if self.scaled:
+            doc = "Number of replicas without autoscaling."
+            count = Setting("replicas", max(1, self.replicas), doc, {"type": "integer", "minimum": 1})
+            return {"replicas": Unless(autoscaling_switch(), count)}
         return {
             "replicas": settings.count(
                 "replicas", self.replicas, "Number of replicas.", origin=("spec", "shape", "replicas")
@@ -155,7 +165,6 @@ def _stateful(
         counts: its `replicas`, and the first ordinal.
         own: further labels of its pods, which distinguish them from those of its siblings.
     """
-    labels = common.frame.selector(component, own)
     return Object(
         role=role,
         wave=WAVE,
@@ -164,15 +173,59 @@ def _stateful(
             "kind": "StatefulSet",
             "metadata": common.frame.metadata(suffix, component, wave=WAVE, labels=common.labels),
             "spec": {
-                **counts,
-                "serviceName": common.frame.headless_service,
-                "podManagementPolicy": "Parallel",
-                "revisionHistoryLimit": 3,
-                "selector": {"matchLabels": labels},
-                "updateStrategy": {"type": "RollingUpdate"},
+                **_stateful_fields(common.frame, component, counts, own),
                 **common.retention(),
                 "template": common.template(pod, component, own),
                 **({"volumeClaimTemplates": list(common.claims)} if common.claims else {}),
+            },
+        },
+    )
+
+
+def _stateful_fields(
+    frame: Frame, component: str, counts: Mapping[str, Tree], own: Mapping[str, Tree]
+) -> dict[str, Tree]:
+    """Return the fields of a StatefulSet besides its template and its volumes."""
+    return {
+        **counts,
+        "serviceName": frame.headless_service,
+        # A pod that never becomes ready is replaced, too, when the template changes.
+        "podManagementPolicy": "Parallel",
+        "revisionHistoryLimit": 3,
+        "selector": {"matchLabels": frame.selector(component, own)},
+        "updateStrategy": {"type": "RollingUpdate"},
+    }
+
+
+def single_stateful_set(
+    frame: Frame,
+    component: str,
+    pod: Mapping[str, Tree],
+    replicas: Tree,
+    *,
+    labels: Mapping[str, Tree],
+    annotations: Mapping[str, str],
+) -> Object:
+    """Return the StatefulSet of one pod without volumes of its own.
+
+    Args:
+        frame: the app.
+        component: value of the component label.
+        pod: the pod's spec.
+        replicas: 1, or 0 for no pod.
+        labels: further labels of the StatefulSet itself.
+        annotations: annotations of the pod.
+    """
+    return Object(
+        role="statefulset",
+        wave=WAVE,
+        body={
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": frame.metadata("", component, wave=WAVE, labels=labels),
+            "spec": {
+                **_stateful_fields(frame, component, {"replicas": replicas}, {}),
+                "template": {"metadata": frame.pod_metadata(component, annotations), "spec": dict(pod)},
             },
         },
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from kaigen.compile.builders import settings
 from kaigen.compile.expressions import Joined, Setting, Text, Tree
 from kaigen.compile.field_expressions import Arguments, ListFlags
+from kaigen.kinds.exposure import Auth
 from kaigen.kinds.topology import TopologySpec
 
 KEY_FOLDER = "/etc/kaigen/auth"
@@ -41,6 +42,26 @@ MANAGED_FLAGS: Mapping[str, str] = {
 """Flags that fields of the spec set, in vLLM and in kaigen's own server, which takes vLLM's names."""
 
 _DOC = "Additional flags of the engine."
+
+
+def key_reference(auth: Auth) -> dict[str, Tree]:
+    """Return the name of the Secret with the API key, and its key there."""
+    name = settings.text(
+        "auth.secretName", auth.secret, "Secret with the API key.", origin=("spec", "auth", "secret")
+    )
+    return {"name": name, "key": auth.key}
+
+
+def key_mount() -> dict[str, Tree]:
+    """Return the mount of the volume with the API key."""
+    return {"name": "auth", "mountPath": KEY_FOLDER, "readOnly": True}
+
+
+def key_volume(auth: Auth) -> dict[str, Tree]:
+    """Return the volume with the API key."""
+    items: Tree = [{"key": auth.key, "path": auth.key}]
+    secret: Tree = {"secretName": key_reference(auth)["name"], "items": items, "defaultMode": 0o440}
+    return {"name": "auth", "secret": secret}
 
 
 def with_engine_args(fixed: Sequence[Tree], spec: TopologySpec, lists: ListFlags | None = None) -> Arguments:

@@ -47,6 +47,7 @@ class Engine(ABC):
         hub_access: how it gets weights from the Hub.
         default_gpus: GPUs of a pod when nothing in the spec decides it.
         rendezvous_port: port on which the pods of one replica find each other; 0 for an engine on one node.
+        is_ring: whether its replicas are rings: the leader knows its workers by name, and only it reads the weights.
         cpu_resources: CPUs and GiB of memory of a pod without GPUs.
     """
 
@@ -62,6 +63,7 @@ class Engine(ABC):
     hub_access: ClassVar[HubAccess] = HubAccess.UNKNOWN
     default_gpus: ClassVar[int] = 0
     rendezvous_port: ClassVar[int] = 0
+    is_ring: ClassVar[bool] = False
     cpu_resources: ClassVar[tuple[int, int]] = (2, 8)
 
     def __init__(self, facts: EngineFacts | None = None) -> None:
@@ -145,6 +147,26 @@ class Engine(ABC):
     @abstractmethod
     def command(self, launch: Launch) -> dict[str, Tree]:
         """Return `command` and `args` of the container."""
+
+    def container_fields(self, member: Member) -> dict[str, Tree]:
+        """Return further fields of the container."""
+        return {}
+
+    def ports(self, spec: TopologySpec, member: Member) -> list[Tree]:
+        """Return the ports of the container."""
+        return [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}] if member.serves else []
+
+    def probes(self, launch: Launch) -> dict[str, Tree] | None:
+        """Return the probes of the container; None for those of the HTTP paths of `facts` and of the spec."""
+        return None
+
+    def gates(self, launch: Launch) -> list[Tree]:
+        """Return containers that run before the engine's, after those of the weights."""
+        return []
+
+    def sidecars(self, launch: Launch) -> list[Tree]:
+        """Return containers that run next to the engine's."""
+        return []
 
     def environment(self, launch: Launch) -> Mapping[str, Tree]:
         """Return variables that the spec may override."""

@@ -75,8 +75,15 @@ while (left := end - time.monotonic()) > 0:
 """
 """Waits until the metrics have counted no request for six seconds; at least ten, until proxies send no more requests.
 
-An engine closes connections without a request after five seconds. Only a refused connection means that the engine is
-gone: a busy one may answer late, or not at all.
+Six seconds, because a client may send its next request on a connection that it has kept; the answer closes it. Only a
+refused connection means that the engine is gone: a busy one may answer late, or not at all.
+"""
+
+KEEP_ALIVE_SECONDS = 620
+"""How long an engine keeps a connection without requests: longer than proxies do.
+
+If the engine closed it first, a proxy could send a request at that moment, and would answer 502. Traefik keeps
+connections for 90 seconds, AWS's load balancer for 60, Google's for 600.
 """
 
 

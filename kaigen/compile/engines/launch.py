@@ -12,6 +12,7 @@ from kaigen.compile.builders.job_gate import AwaitedRun
 from kaigen.compile.expressions import Expr, Json, Tree
 from kaigen.kinds.compat import Folders
 from kaigen.kinds.topology import TopologySpec
+from kaigen.sizing.ring import RingPlan
 
 Role = Literal["single", "leader", "worker"]
 
@@ -68,6 +69,7 @@ class Weights(Struct, frozen=True):
         pull_secrets: names of Secrets to pull image volumes with.
         annotations: annotations that the pod needs to mount them.
         source: where the bytes come from, which decides how long loading takes: `hub`, `bucket`, `volume` or `image`.
+        files: names of files in the folder, by the names that the engine looks for; empty for these names.
         size: bytes; None when unknown.
         revision: commit; empty when unknown.
         offline: whether the engine can load them without the Hub.
@@ -85,6 +87,7 @@ class Weights(Struct, frozen=True):
     pull_secrets: Sequence[str] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
     source: str = "volume"
+    files: Mapping[str, str] = field(default_factory=dict)
     size: int | None = None
     revision: str = ""
     offline: bool = True
@@ -99,13 +102,15 @@ class Member(Struct, frozen=True):
         role: `single` for a replica of one pod.
         rank: number of the pod, 0 for the leader.
         leader: host name of the leader.
-        env: variables that the rank is read from.
+        env: variables that the rank, or the names of the peers, are read from.
+        peers: host names of its workers, for the leader of a ring.
     """
 
     role: Role = "single"
     rank: Tree = "0"
     leader: Tree = ""
     env: tuple[Tree, ...] = ()
+    peers: tuple[str | Expr, ...] = ()
 
     @property
     def serves(self) -> bool:
@@ -127,6 +132,10 @@ class Launch(Struct, frozen=True):
         member: the pod's position in its group.
         version: version of the engine; None when it is unknown.
         startup: longest time until a pod is ready, in seconds.
+        startup_attempts: the same as a number of startup probes.
+        images: kaigen's own images by name.
+        cpus: whole CPUs of the pod's engine, at least 1.
+        ring: the ring that the pod belongs to; None for other engines.
     """
 
     spec: TopologySpec
@@ -139,3 +148,7 @@ class Launch(Struct, frozen=True):
     member: Member
     version: Version | None
     startup: Expr
+    startup_attempts: Tree
+    images: Mapping[str, str]
+    cpus: int
+    ring: RingPlan | None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.container import Container
+from kaigen.compile.engines.distributed_llama import DistributedLlama
 from kaigen.compile.engines.pod_template import PodTemplate
 from kaigen.compile.engines.transformers import Transformers
 from kaigen.compile.engines.vllm import Vllm
@@ -15,6 +16,7 @@ from kaigen.kinds.topology import TopologySpec
 ENGINES: tuple[type[Engine], ...] = (
     Vllm,
     Transformers,
+    DistributedLlama,
     Container,
 )
 

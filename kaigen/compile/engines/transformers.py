@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.engines.arguments import KEY_FOLDER, MANAGED_FLAGS, limit_arguments, with_engine_args
+from kaigen.compile.engines.arguments import (
+    KEY_FOLDER,
+    MANAGED_FLAGS,
+    key_mount,
+    key_volume,
+    limit_arguments,
+    with_engine_args,
+)
 from kaigen.compile.engines.base import Engine, HubAccess
 from kaigen.compile.engines.container import ONLY_VLLM, PARALLEL_FIELDS
 from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
@@ -67,19 +74,11 @@ class Transformers(Engine):
 
     def secret_mounts(self, spec: TopologySpec) -> list[dict[str, Tree]]:
         """Return the mount of the API key."""
-        return [{"name": "auth", "mountPath": KEY_FOLDER, "readOnly": True}] if spec.auth else []
+        return [key_mount()] if spec.auth else []
 
     def secret_volumes(self, spec: TopologySpec) -> list[Tree]:
         """Return the volume of the API key."""
-        if spec.auth is None:
-            return []
-        items: Tree = [{"key": spec.auth.key, "path": spec.auth.key}]
-        return [
-            {
-                "name": "auth",
-                "secret": {"secretName": spec.auth.secret, "items": items, "defaultMode": 0o440},
-            }
-        ]
+        return [key_volume(spec.auth)] if spec.auth else []
 
 
 def _merged(launch: Launch) -> list[Tree]:

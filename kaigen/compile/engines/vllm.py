@@ -9,9 +9,9 @@ from kaigen.catalog.engines import Version
 from kaigen.catalog.presets import Preset
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import default_shared_memory
-from kaigen.compile.engines.arguments import MANAGED_FLAGS, limit_arguments, with_engine_args
+from kaigen.compile.engines.arguments import MANAGED_FLAGS, key_reference, limit_arguments, with_engine_args
 from kaigen.compile.engines.base import Engine, HubAccess
-from kaigen.compile.engines.drain import CONNECTIONS_CLASS, SHUTDOWN_SECONDS, draining
+from kaigen.compile.engines.drain import CONNECTIONS_CLASS, KEEP_ALIVE_SECONDS, SHUTDOWN_SECONDS, draining
 from kaigen.compile.engines.group import in_group
 from kaigen.compile.engines.huggingface import MODEL_SERVER_HINTS, hub_environment
 from kaigen.compile.engines.launch import Launch, Member, Parallelism
@@ -220,6 +220,7 @@ class Vllm(Engine):
             "TORCHINDUCTOR_CACHE_DIR": f"{cache}/inductor",
             "TRITON_CACHE_DIR": f"{cache}/triton",
             "VLLM_NO_USAGE_STATS": "1",
+            "VLLM_HTTP_TIMEOUT_KEEP_ALIVE": str(KEEP_ALIVE_SECONDS),
             **({} if launch.parallelism.gpus else {"VLLM_CPU_KVCACHE_SPACE": str(CPU_CACHE)}),
             **({"VLLM_ENGINE_READY_TIMEOUT_S": launch.startup} if together else {}),
         }
@@ -229,7 +230,7 @@ class Vllm(Engine):
         auth, member = launch.spec.auth, launch.member
         variables: list[Tree] = []
         if auth and member.serves:
-            reference: Tree = {"name": auth.secret, "key": auth.key}
+            reference: Tree = key_reference(auth)
             variables.append({"name": KEY_VARIABLE, "valueFrom": {"secretKeyRef": reference}})
         if member.role != "single":
             pod_ip: Tree = {"fieldRef": {"fieldPath": "status.podIP"}}

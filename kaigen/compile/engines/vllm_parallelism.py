@@ -70,7 +70,8 @@ def _requested(shape: Shape, resources: Resources, gpus: int, problems: Problems
     """Return the parallelism that a spec asks for, or that follows from its nodes and GPUs.
 
     The default is tensor parallel inside a node and pipeline parallel across nodes: layers are split over the fast
-    links of one node, stages over the network.
+    links of one node, stages over the network. Pods without GPUs use tensor parallel, because vLLM's build for the CPU
+    cannot run pipeline stages.
 
     Args:
         shape: what the spec asks for.
@@ -80,11 +81,12 @@ def _requested(shape: Shape, resources: Resources, gpus: int, problems: Problems
     """
     nodes = shape.nodes or 1
     data = shape.data_parallel or 1
-    total = nodes * gpus
+    # A pod without a GPU is one rank, which computes on its CPU.
+    total = nodes * max(gpus, 1)
     tensor, pipeline = shape.tensor_parallel, shape.pipeline_parallel
     if pipeline is None:
         across = tensor is not None and data * tensor == total
-        pipeline = 1 if across else nodes
+        pipeline = 1 if across or not gpus else nodes
     if tensor is None:
         tensor = max(1, total // (pipeline * data))
     if gpus and tensor * pipeline * data != total:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_option_checks import check_pod_options
+from kaigen.compile.builders.pods import check_capabilities
 from kaigen.compile.builders.storage import check_access_modes
-from kaigen.compile.builders.weights import check_paths
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.ignored_fields import report_ignored_field
+from kaigen.compile.job.classify import check_classify
+from kaigen.compile.job.inputs import check_inputs
 from kaigen.compile.job.nodes import node_variables
-from kaigen.compile.job.pod import container_mounts, own_pod
-from kaigen.compile.job.resolution import JobResolution
+from kaigen.compile.job.pod import SHARDS, container_mounts, own_pod, params_of
+from kaigen.compile.job.resolution import JobResolution, Workload
 from kaigen.compile.pod_template import check_pod_template
 from kaigen.compile.problems import Problems
 from kaigen.kinds.block import document_name, set_fields
-from kaigen.kinds.job import Inputs, JobSpec
+from kaigen.kinds.job import JobSpec
 from kaigen.kinds.pod import PodFields
 
 _CONTAINER_FIELDS = (
@@ -27,7 +31,10 @@ _CONTAINER_FIELDS = (
     "output",
     "resources",
     "nodes",
+    "shards",
+    "parallelism",
     "groups",
+    "classify",
     *PodFields.__struct_fields__,
 )
 """Fields about the container and its data, which a pod template sets itself."""
@@ -43,8 +50,10 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
             ("spec", "output", "volume"),
             "use `accessModes: [ReadWriteMany]` with a storage class that supports it",
         )
+    _check_shards(resolution, problems)
     if output:
         check_access_modes(output, resolution.context, ("spec", "output", "volume"), problems)
+    _check_lifetimes(resolution, problems)
     if spec.template is not None:
         _check_template_fields(spec, problems)
         check_pod_template(spec.template, problems)
@@ -52,12 +61,54 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
     if spec.groups is not None and spec.nodes == 1:
         report_ignored_field(problems, "groups", ("spec", "groups"), "on one node", "leave it out")
     check_mounts(container_mounts(resolution), _mount_origin, problems)
-    check_pod_options(own_pod(resolution), spec, resolution.metadata.name, problems, nodes=spec.nodes)
+    check_pod_options(
+        partial(own_pod, resolution), spec, resolution.metadata.name, problems, nodes=spec.nodes
+    )
+    check_capabilities(spec.security, problems)
+    check_classify(spec, problems)
     _check_variables(resolution, problems)
-    if resolution.inputs is not None:
-        long = isinstance(spec.inputs, Inputs)
-        origin: SpecPath = ("spec", "inputs", "files") if long else ("spec", "inputs")
-        check_paths(resolution.inputs.files, origin, problems)
+    check_inputs(resolution, problems)
+
+
+def _check_lifetimes(resolution: JobResolution, problems: Problems) -> None:
+    spec, output = resolution.spec, resolution.output
+    volume: SpecPath = ("spec", "output", "volume")
+    if output and output.ttl is not None and output.retain and "retain" in set_fields(output):
+        problems.error(
+            "KG0369", "a volume that expires is not retained", (*volume, "retain"), "keep `ttl` or `retain`"
+        )
+    if resolution.workload is not Workload.JOB_SET:
+        return
+    # A JobSet creates and deletes its Jobs itself, with the metadata of its template, which is immutable.
+    where, hint = "on a JobSet", "set `groups: indexedJob`"
+    if spec.ttl is not None:
+        report_ignored_field(problems, "ttl", ("spec", "ttl"), where, hint)
+    if output and output.ttl is not None:
+        report_ignored_field(problems, "ttl", (*volume, "ttl"), where, hint)
+
+
+def _check_shards(resolution: JobResolution, problems: Problems) -> None:
+    spec, output = resolution.spec, resolution.output
+    if spec.shards > 1 and spec.nodes > 1:
+        problems.error(
+            "KG0368",
+            f"{spec.nodes} nodes work together, and {spec.shards} shards do not",
+            ("spec", "shards"),
+            "keep `nodes` or `shards`",
+        )
+    if spec.shards == 1 and spec.parallelism is not None:
+        where, hint = "without `shards`", "set `shards`, or leave it out"
+        report_ignored_field(problems, "parallelism", ("spec", "parallelism"), where, hint)
+    if output and spec.shards > 1 and "ReadWriteMany" not in output.access_modes:
+        problems.warning(
+            "KG0309",
+            f"{spec.shards} shards can share a volume of access mode {', '.join(output.access_modes)} on one node only",
+            ("spec", "output", "volume"),
+            "use `accessModes: [ReadWriteMany]` with a storage class that supports it",
+        )
+    if spec.shards > 1 and SHARDS in spec.env:
+        message = f"`{SHARDS}` is set by kaigen for a Job with shards"
+        problems.error("KG0313", message, ("spec", "env", SHARDS), "leave it out")
 
 
 def _check_template_fields(spec: JobSpec, problems: Problems) -> None:
@@ -87,14 +138,4 @@ def _check_variables(resolution: JobResolution, problems: Problems) -> None:
         if name in spec.env:
             message = f"`{name}` is set by kaigen for a Job of several nodes"
             problems.error("KG0313", message, ("spec", "env", name), "leave it out")
-    sources = {name: f"`env.{name}`" for name in spec.env}
-    for name in spec.params:
-        variable = f"PARAM_{name.upper()}"
-        source = sources.setdefault(variable, f"`params.{name}`")
-        if source != f"`params.{name}`":
-            problems.error(
-                "KG0313",
-                f"`params.{name}` becomes the variable {variable}, as does {source}",
-                ("spec", "params", name),
-                "rename one of them",
-            )
+    params_of(resolution).check(spec.env, problems)

@@ -6,22 +6,26 @@ from collections.abc import Mapping
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders.access import account_objects
+from kaigen.compile.builders.claim_job import claim_job
 from kaigen.compile.builders.devices import claim_template
 from kaigen.compile.builders.frame import POD_SECURITY
 from kaigen.compile.builders.job_sets import job_set
 from kaigen.compile.builders.jobs import Run, completion_test, job
+from kaigen.compile.builders.lifetimes import EXPIRING, ttl_annotations
 from kaigen.compile.builders.network import headless_service, network_policy
 from kaigen.compile.builders.storage import claim
-from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES
-from kaigen.compile.expressions import JsonText, Tree
+from kaigen.compile.expressions import Release, Tree
+from kaigen.compile.job import classify
 from kaigen.compile.job.checks import check_job
+from kaigen.compile.job.inputs import permanent_input_failures
 from kaigen.compile.job.nodes import MASTER_PORT
-from kaigen.compile.job.pod import FETCH_INPUTS, params_name, params_setting, pod_spec
+from kaigen.compile.job.pod import params_of, pod_pull_secrets, pod_spec
 from kaigen.compile.job.resolution import JobResolution, Workload, resolve_job
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.pod_template import pod_template
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import OutputVolume
+from kaigen.kinds.lifetimes import Ttl, VolumeTtl
 from kaigen.kubernetes.queues import QUEUE_LABEL
 
 _WAVE = 3
@@ -32,19 +36,24 @@ def job_objects(resolution: JobResolution) -> list[Object]:
     """Return the objects of a Job, in the order of values.yaml."""
     spec, frame, resources = resolution.spec, resolution.frame, resolution.resources
     objects: list[Object] = []
-    if resolution.output:
+    if resolution.output and resolution.output.ttl is None:
         objects.append(_claim(resolution, resolution.output))
-    if spec.params:
-        objects.append(_params_map(resolution))
+    objects += params_of(resolution).config_maps(frame, _COMPONENT)
     if resources.device_class:
         objects.append(claim_template(frame, resources.device_class, resources.device_count))
     if resolution.workload is Workload.INDEXED_JOB:
         objects.append(headless_service(frame, _COMPONENT, MASTER_PORT))
     objects += account_objects(spec, frame, _COMPONENT)
-    objects.append(network_policy(frame, among_themselves=resolution.workload is not Workload.JOB))
     make = job_set if resolution.workload is Workload.JOB_SET else job
     workload = make(_run(resolution))
-    return [*objects, workload, *completion_test(frame, workload, resolution.context)]
+    # The policy has the name of its run. Argo CD prunes in the reverse order of the waves: while it creates the new
+    # policy, in an earlier wave than the Job, it deletes the old Job, and waits until the pods of that have ended.
+    policy = network_policy(
+        frame, among_themselves=resolution.workload is not Workload.JOB, name=workload.name
+    )
+    if resolution.output and resolution.output.ttl is not None:
+        objects += _claim_job(resolution, resolution.output, resolution.output.ttl, workload.name)
+    return [*objects, policy, workload, *completion_test(frame, workload, resolution.context)]
 
 
 def _claim(resolution: JobResolution, output: OutputVolume) -> Object:
@@ -53,7 +62,7 @@ def _claim(resolution: JobResolution, output: OutputVolume) -> Object:
         resolution.context,
         output,
         what="output",
-        suffix=resolution.output_suffix,
+        name=resolution.claim_name,
         retain=output.retain,
         origin=("spec", "output", "volume"),
         role="persistentvolumeclaim",
@@ -61,20 +70,27 @@ def _claim(resolution: JobResolution, output: OutputVolume) -> Object:
     )
 
 
-def _params_map(resolution: JobResolution) -> Object:
-    return Object(
-        role="configmap-params",
-        body={
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": resolution.frame.metadata("", _COMPONENT, name=params_name(resolution)),
-            "data": {"params.json": JsonText(params_setting(resolution))},
-        },
+def _claim_job(
+    resolution: JobResolution, output: OutputVolume, ttl: Ttl | VolumeTtl, run: Tree
+) -> list[Object]:
+    return claim_job(
+        resolution.frame,
+        resolution.context,
+        output,
+        ttl,
+        run=run,
+        what="output",
+        name=resolution.claim_name,
+        origin=("spec", "output", "volume"),
+        pull=pod_pull_secrets(resolution),
     )
 
 
 def _run(resolution: JobResolution) -> Run:
     spec, weights, queue = resolution.spec, resolution.weights, resolution.spec.placement.queue
+    # The reaper finds the Job of a volume by the label too.
+    output = resolution.output
+    expires = spec.ttl is not None or (output is not None and output.ttl is not None)
     level = spec.security.pod_security
     annotations = {POD_SECURITY: level} if level != "restricted" else {}
     return Run(
@@ -88,12 +104,20 @@ def _run(resolution: JobResolution) -> Run:
         origin=("spec",),
         permanent={
             **(weights.permanent if weights else {}),
-            **({FETCH_INPUTS: PERMANENT_EXIT_CODES} if resolution.inputs else {}),
+            **permanent_input_failures(resolution),
+            **({resolution.naming.container: classify.PERMANENT_EXIT_CODES} if spec.workload else {}),
         },
         nodes=spec.nodes,
-        labels={QUEUE_LABEL: queue} if queue else None,
-        pod_annotations={**annotations, **(weights.annotations if weights else {})},
-        hashed=not resolution.naming.plain,
+        labels={**({QUEUE_LABEL: queue} if queue else {}), **(EXPIRING if expires else {})},
+        annotations=ttl_annotations(spec.ttl, ("spec", "ttl")) if spec.ttl is not None else None,
+        shards=spec.shards,
+        parallelism=spec.parallelism,
+        pod_annotations={
+            **annotations,
+            **(weights.annotations if weights else {}),
+            **resolution.datasets.annotations,
+        },
+        name=Release("", resolution.naming.run_prefix) if resolution.naming.plain else None,
         template=_template(resolution, annotations),
     )
 
@@ -137,9 +161,12 @@ compile_job = KindCompiler(
         "output",
         "download",
         "inputs",
+        "datasets",
         "serviceAccount",
         "retries",
         "deadlineSeconds",
+        "ttl",
+        "claim",
         "podSpec",
     ),
 )

@@ -7,16 +7,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from kaigen.compile.builders import settings
 from kaigen.compile.builders.job_gate import AwaitedRun
+from kaigen.compile.builders.references import other_name
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath
+from kaigen.compile.expressions import DIGEST_LENGTH, NAME_MAX, Expr, SpecPath
 from kaigen.compile.job.compile import compile_job
-from kaigen.compile.model.volume import find_job
+from kaigen.compile.model.volume import SHARED, find_job
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import Volume
 from kaigen.kinds.job import Job
+from kaigen.kubernetes.derived_names import longest_name
 from kaigen.kubernetes.kind_table import find_kind
 
 
@@ -25,12 +26,12 @@ class Output(Struct, frozen=True):
 
     Attributes:
         run: the Job or JobSet that writes it.
-        claim: name of the claim that stores it.
+        claim: name of the claim that stores it, as a setting.
         volume: the spec's block.
     """
 
     run: AwaitedRun
-    claim: str
+    claim: Expr
     volume: Volume
 
 
@@ -55,6 +56,13 @@ def job_output(context: Context, namespace: str, name: str, origin: SpecPath, pr
             origin,
             f"set `output.volume` of Job `{name}` to store the weights",
         )
+    if job.spec.output.volume.ttl is not None:
+        raise ProblemError(
+            "KG0369",
+            f"the output of Job `{name}` expires",
+            origin,
+            f"leave out `output.volume.ttl` of Job `{name}`",
+        )
     objects = _objects(job, context, namespace)
     runs = [item for item in objects if find_kind(item["apiVersion"], item["kind"]).lifecycle == "run"]
     claims = [item for item in objects if item["kind"] == "PersistentVolumeClaim"]
@@ -65,17 +73,51 @@ def job_output(context: Context, namespace: str, name: str, origin: SpecPath, pr
             origin,
             f"run `kaigen validate` on Job `{name}`",
         )
+    most = min(NAME_MAX, longest_name(dict(runs[0])) - DIGEST_LENGTH - 1)
     run = AwaitedRun(
         runs[0]["kind"],
         runs[0]["apiVersion"].partition("/")[0],
-        settings.text(
+        other_name(
             f"{prefix}jobName",
+            f"{runs[0]['kind']} that writes the weights, for which pods wait",
+            name,
             runs[0]["metadata"]["name"],
-            f"{runs[0]['kind']} that writes the weights; pods wait until it has completed.",
             origin=origin,
+            hashed=True,
+            most=most,
         ),
     )
-    return Output(run, claims[0]["metadata"]["name"], job.spec.output.volume)
+    claim = other_name(
+        f"{prefix}claimName",
+        "PersistentVolumeClaim with the weights",
+        name,
+        claims[0]["metadata"]["name"],
+        origin=origin,
+        most=most,
+    )
+    return Output(run, claim, job.spec.output.volume)
+
+
+def check_sharing_of_output(
+    output: Output, job: str, pods: int, origin: SpecPath, problems: Problems
+) -> None:
+    """Warn if pods of another app cannot share the volume of a Job's output.
+
+    Args:
+        output: the output.
+        job: name of the Job.
+        pods: number of the pods.
+        origin: the spec's field that names the Job.
+        problems: collects the warning.
+    """
+    modes = output.volume.access_modes
+    if pods > 1 and not SHARED & set(modes):
+        problems.warning(
+            "KG0309",
+            f"{pods} pods can share the output of Job `{job}`, whose volume is {', '.join(modes)}, on one node only",
+            origin,
+            f"give the output of Job `{job}` `accessModes: [ReadWriteMany]`",
+        )
 
 
 def _objects(job: Job, context: Context, namespace: str) -> Sequence[Mapping[str, Any]]:

@@ -6,27 +6,27 @@ from collections.abc import Mapping
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_fields
+from kaigen.compile.builders.params import ParamsOf
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
     SCRATCH,
-    container_security,
     entry_point,
     image_fields,
+    main_container_security,
     pull_secrets,
     scratch_volume,
     shared_memory_volume,
 )
 from kaigen.compile.builders.variables import variables_of
-from kaigen.compile.builders.weights import inputs_container
-from kaigen.compile.expressions import Expr, Item, JsonText, Release, Setting, Text, Tree
-from kaigen.compile.field_expressions import ContentName
+from kaigen.compile.expressions import Release, Setting, SpecPath, Tree
+from kaigen.compile.job.inputs import input_containers, own_volume
 from kaigen.compile.job.nodes import node_defaults, node_variables, subdomain
 from kaigen.compile.job.resolution import JobResolution
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.job import Inputs, ModelUse
 
-FETCH_INPUTS = "fetch-inputs"
-_PARAMS_FOLDER = "/etc/kaigen"
+SHARDS = "SHARDS"
+"""Variable with the number of shards; Kubernetes sets that with the number of the pod."""
 
 
 def pod_spec(resolution: JobResolution) -> dict[str, Tree]:
@@ -36,21 +36,14 @@ def pod_spec(resolution: JobResolution) -> dict[str, Tree]:
 
 def own_pod(resolution: JobResolution) -> dict[str, Tree]:
     """Return the spec of the pod without what the fields about pods add."""
-    spec, inputs, weights = resolution.spec, resolution.inputs, resolution.weights
-    init = [*([weights.init] if weights else []), *([_inputs(resolution, inputs)] if inputs else [])]
-    transfers = [use.transfer for use in (spec.model, inputs) if isinstance(use, ModelUse | Inputs)]
-    transfer_images = [transfer.image for transfer in transfers if transfer.image]
+    spec, weights = resolution.spec, resolution.weights
+    init = [*(weights.init if weights else []), *resolution.datasets.init, *input_containers(resolution)]
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
         "restartPolicy": "Never",
         **account_fields(spec),
         "enableServiceLinks": False,
-        "imagePullSecrets": settings.objects(
-            "imagePullSecrets",
-            pull_secrets(_image(resolution), *transfer_images, spec=spec),
-            "Secrets for pulling the images.",
-            origin=("spec", "image"),
-        ),
+        "imagePullSecrets": pod_pull_secrets(resolution),
         **resolution.scheduling,
         **subdomain(resolution),
         "securityContext": dict(resolution.security),
@@ -61,16 +54,23 @@ def own_pod(resolution: JobResolution) -> dict[str, Tree]:
     }
 
 
-def params_setting(resolution: JobResolution) -> Setting:
-    """Return the setting of the parameters."""
-    params = dict(resolution.spec.params)
-    schema = {"type": "object", "required": sorted(params), "additionalProperties": True}
-    return Setting("params", params, "Parameters of the Job.", schema, origin=("spec", "params"))
+def pod_pull_secrets(resolution: JobResolution) -> Setting:
+    """Return the setting with the Secrets for pulling the images."""
+    spec, inputs = resolution.spec, resolution.inputs
+    transfers = [use.transfer for use in (spec.model, inputs) if isinstance(use, ModelUse | Inputs)]
+    transfer_images = [transfer.image for transfer in transfers if transfer.image]
+    image, origin = _image(resolution)
+    return settings.pull_secrets(
+        "imagePullSecrets",
+        pull_secrets(image, *transfer_images, spec=spec),
+        "Secrets for pulling the images.",
+        origin=origin,
+    )
 
 
-def params_name(resolution: JobResolution) -> Expr:
-    """Return the name of the ConfigMap with the parameters: another one for each run, whose pods read it as a file."""
-    return ContentName("-params", JsonText(params_setting(resolution)))
+def params_of(resolution: JobResolution) -> ParamsOf:
+    """Return the parameters."""
+    return ParamsOf(resolution.spec.params, "Parameters of the Job.")
 
 
 def container_mounts(resolution: JobResolution) -> list[Mapping[str, Tree]]:
@@ -79,10 +79,13 @@ def container_mounts(resolution: JobResolution) -> list[Mapping[str, Tree]]:
     mounts: list[Mapping[str, Tree]] = [*(weights.mounts if weights else [])]
     if output:
         mounts.append({"name": resolution.naming.volume, "mountPath": output.mount_path})
-    if resolution.spec.params:
-        mounts.append({"name": "params", "mountPath": _PARAMS_FOLDER, "readOnly": True})
-    if inputs:
-        mounts.append({"name": "inputs", "mountPath": inputs.mount_path, "readOnly": True})
+    mounts += params_of(resolution).mounts()
+    volume = own_volume(resolution)
+    if inputs and volume:
+        # The container runtime creates the folder of a Dataset in the volume.
+        read_only = {} if resolution.datasets.mounts else {"readOnly": True}
+        mounts.append({"name": volume, "mountPath": inputs.mount_path, **read_only})
+    mounts += resolution.datasets.mounts
     mounts.append({"name": SCRATCH, "mountPath": resolution.scratch_folder})
     if resolution.resources.shared_memory:
         mounts.append({"name": "shm", "mountPath": "/dev/shm"})
@@ -92,33 +95,33 @@ def container_mounts(resolution: JobResolution) -> list[Mapping[str, Tree]]:
 def _volumes(resolution: JobResolution) -> list[Tree]:
     weights, resources, naming = resolution.weights, resolution.resources, resolution.naming
     volumes: list[Tree] = [*(weights.volumes if weights else [])]
+    volumes += resolution.datasets.volumes
     if resolution.output:
-        claim = Release(resolution.output_suffix)
+        claim = resolution.claim_name
         volumes.append({"name": naming.volume, "persistentVolumeClaim": {"claimName": claim}})
-    if resolution.spec.params:
-        volumes.append({"name": "params", "configMap": {"name": params_name(resolution)}})
-    if resolution.inputs:
-        volumes.append(scratch_volume(resources.scratch_limit, "inputs"))
+    volumes += params_of(resolution).volumes()
+    inputs = own_volume(resolution)
+    if inputs:
+        volumes.append(scratch_volume(resources.scratch_limit, inputs))
     volumes.append(scratch_volume(resources.scratch_limit))
     if resources.shared_memory:
         volumes.append(shared_memory_volume(resources.shared_memory))
     return volumes
 
 
-def _image(resolution: JobResolution) -> Image:
-    assert (
-        resolution.spec.image is not None
-    )  # Without an image there is a template, and no container of kaigen's.
-    return resolution.spec.image
+def _image(resolution: JobResolution) -> tuple[Image, SpecPath]:
+    # Without an image there is a template, and no container of kaigen's.
+    assert resolution.image is not None
+    return resolution.image
 
 
 def _container(resolution: JobResolution) -> dict[str, Tree]:
     spec, resources = resolution.spec, resolution.resources
-    read_only = spec.security.read_only_root_filesystem
+    image, image_origin = _image(resolution)
     return {
         "name": resolution.naming.container,
-        **image_fields(_image(resolution), "", ("spec", "image")),
-        **entry_point(spec.command, spec.args),
+        **image_fields(image, "", image_origin),
+        **entry_point(spec.command, resolution.arguments),
         "env": _environment(resolution),
         "resources": Setting(
             "resources",
@@ -127,9 +130,7 @@ def _container(resolution: JobResolution) -> dict[str, Tree]:
             settings.RESOURCES,
             origin=("spec", "resources"),
         ),
-        "securityContext": container_security(
-            read_only=not resources.has_gpu if read_only is None else read_only
-        ),
+        "securityContext": main_container_security(spec.security, resources),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": container_mounts(resolution),
     }
@@ -143,21 +144,6 @@ def _environment(resolution: JobResolution) -> list[Tree]:
     defaults = node_defaults(resolution)
     variables += [{"name": name, "value": value} for name, value in defaults.items() if name not in spec.env]
     variables += variables_of(spec.env)
-    params = params_setting(resolution)
-    for name in spec.params:
-        variables.append({"name": f"PARAM_{name.upper()}", "value": Text(Item(params, name), verbatim=True)})
-    return [*variables, *node_variables(resolution)]
-
-
-def _inputs(resolution: JobResolution, inputs: Inputs) -> dict[str, Tree]:
-    """Return the container that fetches the inputs."""
-    long = isinstance(resolution.spec.inputs, Inputs)
-    return inputs_container(
-        inputs.files,
-        inputs.transfer,
-        resolution.context,
-        name=FETCH_INPUTS,
-        destination=inputs.mount_path,
-        mounts=[{"name": "inputs", "mountPath": inputs.mount_path}],
-        origin=("spec", "inputs", "transfer") if long else (),
-    )
+    if spec.shards > 1:
+        variables.append({"name": SHARDS, "value": str(spec.shards)})
+    return [*variables, *params_of(resolution).variables(), *node_variables(resolution)]

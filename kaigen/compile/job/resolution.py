@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 from msgspec import Struct
@@ -11,20 +11,20 @@ from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import (
     NO_RESOURCES,
     ResolvedResources,
-    default_shared_memory,
-    gpu_count,
     placement_fields,
     pod_security,
-    resolve_resources,
 )
+from kaigen.compile.builders.work_resources import work_resources
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Tree
+from kaigen.compile.expressions import Release, SpecPath, Tree
 from kaigen.compile.finish import frame_of
+from kaigen.compile.job.classify import classify_arguments, classify_settings
+from kaigen.compile.job.datasets import job_datasets, with_folders
 from kaigen.compile.job.weights import JobWeights, job_weights
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.block import replaced
-from kaigen.kinds.blocks import Resources
+from kaigen.kinds.blocks import Image
 from kaigen.kinds.compat import Naming
 from kaigen.kinds.job import Inputs, Job, JobSpec, OutputVolume
 
@@ -54,6 +54,9 @@ class JobResolution(Struct, frozen=True):
         inputs: files that are fetched before the run; None without inputs.
         output: the volume for results; None without one.
         weights: weights that the run starts from; None without weights.
+        datasets: Datasets that the container reads.
+        image: image of the container, and the spec's field of it; None where a template has the containers.
+        arguments: arguments of the container; None for those of its image.
         scratch_folder: folder that the container may write to.
         scheduling: fields of the pod that decide where it runs.
         security: security context of the pod.
@@ -69,14 +72,17 @@ class JobResolution(Struct, frozen=True):
     inputs: Inputs | None
     output: OutputVolume | None
     weights: JobWeights | None
+    datasets: JobWeights
+    image: tuple[Image, SpecPath] | None
+    arguments: Sequence[str] | None
     scratch_folder: str
     scheduling: Mapping[str, Tree]
     security: Mapping[str, Tree]
 
     @property
-    def output_suffix(self) -> str:
-        """End of the name of the claim for results."""
-        return "" if self.naming.plain else "-output"
+    def claim_name(self) -> Release:
+        """Name of the claim for results."""
+        return Release("" if self.naming.plain else "-output", self.naming.claim_prefix)
 
 
 def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) -> JobResolution:
@@ -88,14 +94,37 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         problems: collects what cannot be decided.
         naming: names in its objects.
     """
-    spec, frame = job.spec, frame_of(job.metadata, context, job.spec)
+    spec, frame = (
+        job.spec,
+        frame_of(
+            job.metadata,
+            context,
+            job.spec,
+            {name: value or Release() for name, value in naming.pod_labels.items()},
+        ),
+    )
     namespace = job.metadata.namespace or context.namespace
-    resources = problems.attempt(lambda: _resources(spec.resources, context, naming), NO_RESOURCES)
+    resources = problems.attempt(
+        lambda: work_resources(spec.resources, context, shared_memory=not naming.plain), NO_RESOURCES
+    )
     inputs = Inputs(files=spec.inputs) if isinstance(spec.inputs, list) else spec.inputs
+    inputs = with_folders(inputs) if inputs is not None else None
     output = spec.output.volume if spec.output else None
+    if inputs is not None and inputs.into is not None and output is not None:
+        inputs = replaced(inputs, mount_path=output.mount_path)
     weights = problems.attempt(
         lambda: job_weights(spec, namespace, context, problems, naming, has_gpu=resources.has_gpu), None
     )
+    datasets = problems.attempt(
+        lambda: job_datasets(spec, inputs, namespace, context, problems, has_gpu=resources.has_gpu),
+        JobWeights([], [], [], {}),
+    )
+    arguments: Sequence[str] | None = spec.args
+    if spec.workload is not None:
+        none: list[str] = []
+        arguments = problems.attempt(
+            lambda: classify_arguments(spec, inputs, output, has_gpu=resources.has_gpu), none
+        )
     nothing: dict[str, Tree] = {}
     scheduling, security = nothing, nothing
     if spec.template is None:
@@ -114,10 +143,22 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         inputs=inputs,
         output=output,
         weights=weights,
+        datasets=datasets,
+        image=_image(spec, context),
+        arguments=arguments,
         scratch_folder=_scratch_folder(spec, inputs, output, weights),
         scheduling=scheduling,
         security=security,
     )
+
+
+def _image(spec: JobSpec, context: Context) -> tuple[Image, SpecPath] | None:
+    classify = classify_settings(spec)
+    if classify is None:
+        return None if spec.image is None else (spec.image, ("spec", "image"))
+    if classify.image is None:
+        return context.images["classify"], ()
+    return classify.image, ("spec", "classify", "image")
 
 
 def _workload(spec: JobSpec, context: Context) -> Workload:
@@ -125,14 +166,6 @@ def _workload(spec: JobSpec, context: Context) -> Workload:
         return Workload.JOB
     job_set = context.profile.job_set if spec.groups is None else spec.groups == "jobSet"
     return Workload.JOB_SET if job_set else Workload.INDEXED_JOB
-
-
-def _resources(resources: Resources, context: Context, naming: Naming) -> ResolvedResources:
-    gpus = gpu_count(resources)
-    cpu, memory = ("4", "16Gi") if gpus else ("1", "4Gi")
-    if gpus and resources.shared_memory is None and not naming.plain:
-        resources = replaced(resources, shared_memory=default_shared_memory(gpus))
-    return resolve_resources(resources, context, cpu=cpu, memory=memory)
 
 
 def _scratch_folder(

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
-from kaigen.compile.builders import settings
 from kaigen.compile.builders.pods import container_security, image_fields
+from kaigen.compile.builders.sources import source_account
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, fetch_container
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.model.volume import (
     check_sharing,
-    claim_name,
     find_model,
-    gate,
+    gates,
+    model_claim,
     mount_annotations,
     warn_of_pinned_volume,
     weights_mount,
@@ -32,18 +32,18 @@ class JobWeights(Struct, frozen=True):
     """How weights reach the container.
 
     Attributes:
-        init: the container that runs before it.
+        init: the containers that run before it.
         mounts: volume mounts of the container.
         volumes: volumes of the pod.
         permanent: exit codes after which a retry cannot succeed, by container.
         annotations: annotations that the pod needs to mount them.
     """
 
-    init: dict[str, Tree]
+    init: list[dict[str, Tree]]
     mounts: list[Mapping[str, Tree]]
     volumes: list[Tree]
     permanent: Mapping[str, tuple[int, ...]]
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
 
 
 def job_weights(
@@ -70,21 +70,20 @@ def job_weights(
     name, folder = (use, "/model") if isinstance(use, str) else (str(use.name), use.mount_path)
     origin: SpecPath = ("spec", "model") if isinstance(use, str) else ("spec", "model", "name")
     model = find_model(context, namespace, name, origin)
-    check_sharing(model, problems, pods=spec.nodes, what=f"{spec.nodes} nodes", origin=origin)
+    pods, what = max((spec.nodes, "nodes"), (spec.shards, "shards"))
+    check_sharing(model, problems, pods=pods, what=f"{pods} {what}", origin=origin, certain=spec.nodes > 1)
     warn_of_pinned_volume(model, problems, has_gpu=has_gpu, consumer="Job", origin=origin)
     return _shared_weights(model, context, folder, origin)
 
 
 def _shared_weights(model: Model, context: Context, folder: str, origin: SpecPath) -> JobWeights:
-    claim = settings.text(
-        "model.claimName", claim_name(model), "PersistentVolumeClaim with the weights.", origin=origin
-    )
+    claim = model_claim("model.claimName", model, origin)
     return JobWeights(
-        init=gate(model, context, name="wait-for-model", volume="model", folder=folder),
+        init=gates(model, context, name="wait-for-model", volume="model", folder=folder),
         mounts=[weights_mount(model, volume="model", folder=folder)],
         volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claim, "readOnly": True}}],
         permanent={},
-        annotations=mount_annotations(model),
+        annotations={**mount_annotations(model)},
     )
 
 
@@ -109,9 +108,16 @@ def _own_weights(spec: JobSpec, use: ModelUse, context: Context, naming: Naming)
             ("spec", "model", "source"),
             "create a Model with this source, and set `model` to its name",
         )
+    if source_account(use.source):
+        raise ProblemError(
+            "KG0317",
+            "the pods of a Job have an account of their own, which has no annotations of a source",
+            ("spec", "model", "source", "s3", "credentials", "serviceAccount"),
+            "set `credentials.secret`, or give `serviceAccount.create` the annotations and leave `credentials` out",
+        )
     mount: dict[str, Tree] = {"name": naming.volume, "mountPath": output.mount_path}
     if naming.fetch_command:
-        return JobWeights(_foreign_fetch(spec, use, naming, mount), [], [], {})
+        return JobWeights([_foreign_fetch(spec, use, naming, mount)], [], [], {})
     init = fetch_container(
         use.source,
         use.transfer,
@@ -122,7 +128,7 @@ def _own_weights(spec: JobSpec, use: ModelUse, context: Context, naming: Naming)
         origin=("spec", "model", "source"),
         transfer_origin=("spec", "model", "transfer"),
     )
-    return JobWeights(init, [], [], {naming.init: PERMANENT_EXIT_CODES})
+    return JobWeights([init], [], [], {naming.init: PERMANENT_EXIT_CODES})
 
 
 def _foreign_fetch(spec: JobSpec, use: ModelUse, naming: Naming, mount: dict[str, Tree]) -> dict[str, Tree]:

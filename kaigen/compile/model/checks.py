@@ -6,44 +6,82 @@ from collections.abc import Mapping, Sequence
 
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.builders.access import account_of
-from kaigen.compile.builders.buckets import check_bucket
+from kaigen.compile.builders.buckets import check_bucket, check_grant
 from kaigen.compile.builders.pod_option_checks import check_pod_options
 from kaigen.compile.builders.pod_options import Pod
-from kaigen.compile.builders.storage import check_access_modes, check_room, room_for
+from kaigen.compile.builders.source_checks import check_read_access, check_reference
+from kaigen.compile.builders.storage import check_access_modes, check_room
 from kaigen.compile.builders.weights import check_paths
 from kaigen.compile.expressions import Tree
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.known_model import KnownModel, described, of_preset
+from kaigen.compile.model.conversion import check_conversion
+from kaigen.compile.model.existing import check_existing
 from kaigen.compile.model.pod import own_pod
 from kaigen.compile.model.resolution import ModelResolution
+from kaigen.compile.model.served import conversion
 from kaigen.compile.model.store import STORE
 from kaigen.compile.problems import Problems
+from kaigen.kinds.base import AUTO
 from kaigen.kinds.block import set_fields
-from kaigen.kinds.model import ModelSpec, ModelVolume
+from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kinds.pod import ServiceAccount
+from kaigen.kinds.store import ModelVolume
 from kaigen.kubernetes.quantities import units
+from kaigen.sizing.conversion import converted_bytes
 from kaigen.sizing.facts import GIB
+from kaigen.sizing.room import room_for
 
 
 def check_model(resolution: ModelResolution, problems: Problems) -> None:
     """Report every problem of a Model that its resolution did not."""
     spec = resolution.spec
-    known = _known(spec, problems)
+    known = _known(spec, problems) if isinstance(spec, ModelSpec) else None
+    if spec.source.volume:
+        check_existing(spec, problems)
+        if spec.source.signature:
+            problems.error(
+                "KG0396",
+                "nothing is downloaded from a volume, so its signature is not verified",
+                ("spec", "source", "signature"),
+                "delete `signature`, or download the files from where they are signed",
+            )
+        return
+    if not (spec.store.bucket or spec.store.volume):
+        message = "`store` is required: nothing says where the files are stored"
+        problems.error("KG0203", message, ("spec",), "add, for example, `store: {volume: {size: 50Gi}}`")
+        return
+    namespace = resolution.metadata.namespace or resolution.context.namespace
     if spec.store.bucket:
-        check_bucket(spec.store.bucket, (*STORE, "bucket"), problems)
+        place = (*STORE, "bucket")
+        check_bucket(spec.store.bucket, place, problems)
+        check_grant(spec.store.bucket, namespace, resolution.context.allow, place, problems)
+    if spec.store.volume and spec.store.volume.size == AUTO:
+        message = "the size of the files is not known, so `auto` has no value"
+        facts = "set `facts`, " if isinstance(spec, ModelSpec) else ""
+        hint = f"{facts}or set a size" if spec.source.http else f"run `kaigen lock`, {facts}or set a size"
+        problems.error("KG0320", message, (*STORE, "volume", "size"), hint)
+        return
     if spec.store.volume:
         check_access_modes(spec.store.volume, resolution.context, (*STORE, "volume"), problems)
-        if known is not None:
+        if isinstance(spec, ModelSpec) and known is not None:
             _check_size(spec, known, spec.store.volume, problems)
+    convert = conversion(spec)
+    if convert is not None:
+        check_conversion(spec, convert, namespace, resolution.context, problems)
     _check_account(spec, problems)
     pod: Pod = own_pod(resolution)
-    check_pod_options(pod, spec, resolution.metadata.name, problems)
+    check_pod_options(lambda: pod, spec, resolution.metadata.name, problems)
     _check_variables(pod["containers"][0]["env"], spec, problems)
+    if spec.source.s3:
+        check_read_access(spec.source.s3, ("spec", "source", "s3"), problems)
+    if spec.source.oci:
+        check_reference(spec.source.oci, ("spec", "source", "oci"), problems)
     if spec.source.http:
         check_paths(spec.source.http.files, ("spec", "source", "http", "files"), problems)
 
 
-def _check_variables(env: Sequence[Mapping[str, Tree]], spec: ModelSpec, problems: Problems) -> None:
+def _check_variables(env: Sequence[Mapping[str, Tree]], spec: DownloadSpec, problems: Problems) -> None:
     """Report variables that the downloader has from kaigen."""
     names = [str(variable["name"]) for variable in env]
     for name in spec.env:
@@ -52,7 +90,7 @@ def _check_variables(env: Sequence[Mapping[str, Tree]], spec: ModelSpec, problem
             problems.error("KG0313", message, ("spec", "env", name), "leave it out")
 
 
-def _check_account(spec: ModelSpec, problems: Problems) -> None:
+def _check_account(spec: DownloadSpec, problems: Problems) -> None:
     """Report fields about the ServiceAccount that the downloader ignores."""
     account = spec.service_account
     block = account if isinstance(account, ServiceAccount) else None
@@ -89,7 +127,15 @@ def _check_size(spec: ModelSpec, model: KnownModel, volume: ModelVolume, problem
         return
     path = (*STORE, "volume", "size")
     check_room(volume.size, model, path, problems)
-    copies, weights = spec.store.keep_revisions + 1, model.facts.weights
+    copies, weights, what = spec.store.keep_revisions + 1, model.facts.weights, "weights"
+    convert = conversion(spec)
+    if convert is not None and convert.store is None and weights * GIB <= (units(volume.size) or 0):
+        weights, what = weights + converted_bytes(spec) / GIB, "downloaded and converted weights"
+        if weights * GIB > (units(volume.size) or 0):
+            message = (
+                f"{volume.size} is smaller than the {what} of `{model.name}`, which have {weights:.1f} GiB"
+            )
+            problems.error("KG0320", message, path, f"set `{room_for(weights, copies)}` or more")
     if weights * GIB <= (units(volume.size) or 0) < copies * weights * GIB:
         problems.warning(
             "KG0321",

@@ -1,26 +1,37 @@
-"""The compiler of the kind `Model`: a volume or bucket, a Job that fills it, a marker that proves it complete."""
+"""The compiler of the kinds `Model` and `Dataset`: a store, a Job that fills it, and a marker."""
 
 from __future__ import annotations
 
-from kaigen.compile.app import Object
+from kaigen.compile.app import Note, Object
 from kaigen.compile.builders.access import download_access
+from kaigen.compile.builders.buckets import location
+from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.builders.jobs import Run, job, test_hook
 from kaigen.compile.builders.network import network_policy
+from kaigen.compile.builders.sources import repository_name, source_account
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.model.checks import check_model
-from kaigen.compile.model.pod import FETCH, download_pod, verification_pod
+from kaigen.compile.model.conversion import AT, CONVERT
+from kaigen.compile.model.conversion import PERMANENT_EXIT_CODES as CONVERT_EXIT_CODES
+from kaigen.compile.model.existing import record
+from kaigen.compile.model.pod import FETCH, UPLOAD, download_pod, verification_pod
 from kaigen.compile.model.resolution import ModelResolution, resolve_model
+from kaigen.compile.model.served import served_bucket
 from kaigen.compile.model.store import WAVE
 from kaigen.compile.model.volume import mount_annotations
-from kaigen.kinds.blocks import Source
+from kaigen.kinds.blocks import FileSource
+from kaigen.kinds.model import Model
 from kaigen.kubernetes.queues import QUEUE_LABEL
+from kaigen.sizing.conversion import conversion_text
 
 
 def model_objects(resolution: ModelResolution) -> list[Object]:
-    """Return the objects of a Model, in the order of values.yaml."""
+    """Return the objects of a Model or a Dataset, in the order of values.yaml."""
     spec, frame = resolution.spec, resolution.frame
-    queue = spec.placement.queue
+    if spec.source.volume is not None:
+        return [record(frame, spec.source.volume)]
+    queue, convert = spec.placement.queue, resolution.conversion
     download = job(
         Run(
             frame,
@@ -31,35 +42,82 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
             retries=spec.retries,
             deadline=spec.deadline,
             origin=("spec",),
-            permanent={FETCH: PERMANENT_EXIT_CODES},
+            permanent=_permanent(resolution),
             labels={QUEUE_LABEL: queue} if queue else None,
+            annotations=_filled(resolution),
         )
     )
     test = test_hook(frame, verification_pod(resolution), annotations=mount_annotations(resolution.model))
     return [
         *resolution.store.objects,
-        *download_access(spec, frame, resolution.store.account),
+        *(convert.objects if convert else []),
+        *download_access(
+            spec,
+            frame,
+            _account(resolution),
+        ),
         network_policy(frame),
         download,
         test,
     ]
 
 
+def _account(resolution: ModelResolution) -> dict[str, str]:
+    """Return the annotations by which a cloud identifies the service account."""
+    convert = resolution.conversion
+    own = convert.account if convert is not None else {}
+    return {**source_account(resolution.spec.source), **resolution.store.account, **own}
+
+
+def _filled(resolution: ModelResolution) -> dict[str, str] | None:
+    """Return the annotation with the bucket's folder that only this app may fill, if no volume has it."""
+    bucket = resolution.spec.store.bucket
+    is_served = bucket is served_bucket(resolution.spec)
+    return {LOCATION: location(bucket)} if bucket is not None and not is_served else None
+
+
+def _permanent(resolution: ModelResolution) -> dict[str, tuple[int, ...]]:
+    """Return the exit codes after which a retry cannot succeed, by container."""
+    found: dict[str, tuple[int, ...]] = {FETCH: PERMANENT_EXIT_CODES}
+    convert = resolution.conversion
+    if convert is not None:
+        found[CONVERT] = CONVERT_EXIT_CODES
+    if convert is not None and convert.upload is not None:
+        found[UPLOAD] = PERMANENT_EXIT_CODES
+    return found
+
+
 def describe_model(resolution: ModelResolution) -> Description:
     """Return summary and version."""
-    source, store = _title(resolution.spec.source), resolution.store.title
+    source, store = resolution.spec.source, resolution.store.title
     return Description(
-        summary=f"Fetches {source} into {store} and verifies that it is complete.",
+        summary=f"Names {_files(resolution)} in the volume {source.volume.claim_name}."
+        if source.volume
+        else f"Fetches {_title(source)} into {store}{_converts(resolution)} and verifies that it is complete.",
         pod_security=resolution.spec.security.pod_security,
         app_version=resolution.commit,
+        notes=(Note(text, AT),) if (text := conversion_text(resolution.spec)) else (),
     )
 
 
-def _title(source: Source) -> str:
+def _converts(resolution: ModelResolution) -> str:
+    convert = resolution.conversion
+    return f", converts it to {convert.format.weights} for distributed-llama" if convert else ""
+
+
+def _title(source: FileSource) -> str:
     if source.hugging_face:
-        return f"{source.hugging_face.repo} from the Hugging Face Hub"
+        return f"{repository_name(source.hugging_face)} from the Hugging Face Hub"
+    if source.s3:
+        return f"files of {source.s3.location}"
+    if source.oci:
+        return f"the files of {source.oci.ref}"
     files = source.http.files if source.http else []
     return "a file" if len(files) == 1 else f"{len(files)} files"
+
+
+def _files(resolution: ModelResolution) -> str:
+    return "weights" if isinstance(resolution.model, Model) else "files"
 
 
 compile_model = KindCompiler(
@@ -68,5 +126,15 @@ compile_model = KindCompiler(
     objects=model_objects,
     describe=describe_model,
     default_naming=None,
-    settings_order=("storage", "download", "serviceAccount", "retries", "deadlineSeconds", "networkPolicy"),
+    settings_order=(
+        "storage",
+        "converted",
+        "download",
+        "convert",
+        "upload",
+        "serviceAccount",
+        "retries",
+        "deadlineSeconds",
+        "networkPolicy",
+    ),
 )

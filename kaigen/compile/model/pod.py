@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import download_account
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import pull_secrets
+from kaigen.compile.builders.sources import identity
 from kaigen.compile.builders.variables import variables_of
-from kaigen.compile.builders.weights import fetch_container, identity, marker_container
+from kaigen.compile.builders.weights import (
+    fetch_container,
+    marker_container,
+    stage_container,
+    upload_container,
+)
 from kaigen.compile.expressions import Joined, Release, Setting, Tree
+from kaigen.compile.field_expressions import Items
+from kaigen.compile.model.conversion import Conversion, convert_container, converted_folder
 from kaigen.compile.model.resolution import ModelResolution
+from kaigen.compile.model.served import conversion, served_bucket, served_folder, served_identity, served_root
 from kaigen.compile.model.store import FOLDER
 from kaigen.compile.model.volume import claim_suffix
 
 FETCH = "fetch"
 """Name of the downloader's container."""
 
+UPLOAD = "upload"
+"""Name of the container that stores converted files in a bucket."""
+
+_STAGE = "stage"
+
 
 def download_pod(resolution: ModelResolution) -> dict[str, Tree]:
-    """Return the spec of the pod that downloads the weights."""
-    return extended_pod(own_pod(resolution), resolution.spec, resolution.context)
+    """Return the spec of the pod that downloads the weights, and converts them if the spec says so."""
+    pod = extended_pod(own_pod(resolution), resolution.spec, resolution.context)
+    return _with_conversion(pod, resolution)
 
 
 def own_pod(resolution: ModelResolution) -> dict[str, Tree]:
     """Return the spec of that pod without what the fields about pods add."""
-    volumes = resolution.store.volumes
+    convert = resolution.conversion
+    volumes = [*resolution.store.volumes, *(convert.volumes if convert else [])]
     return {
         "restartPolicy": "Never",
         "serviceAccountName": download_account(resolution.spec),
@@ -32,20 +52,81 @@ def own_pod(resolution: ModelResolution) -> dict[str, Tree]:
         "enableServiceLinks": False,
         **_common_fields(resolution),
         "containers": [_fetch(resolution)],
-        **({"volumes": list(volumes)} if volumes else {}),
+        **({"volumes": volumes} if volumes else {}),
     }
+
+
+def _with_conversion(pod: dict[str, Tree], resolution: ModelResolution) -> dict[str, Tree]:
+    """Return the pod with the downloader as an init container, and the converter as the main one."""
+    convert = resolution.conversion
+    if convert is None:
+        return pod
+    init, main = pod.get("initContainers", []), pod["containers"]
+    assert isinstance(main, list)
+    spec, context = resolution.spec, resolution.context
+    steps: list[Tree] = [main[0]]
+    if spec.store.bucket is not None:
+        steps.append(
+            stage_container(
+                spec.store.bucket,
+                FOLDER,
+                identity(spec.source),
+                spec.transfer,
+                context,
+                name=_STAGE,
+                keys=resolution.store.env,
+                env=variables_of(spec.env),
+                mounts=_mounted(convert, FOLDER),
+            )
+        )
+    steps.append(convert_container(spec, convert, context))
+    if convert.upload is not None:
+        steps.append(_upload(resolution, convert, convert.upload))
+    *before, last = steps
+    containers = [last, *main[1:]]
+    if isinstance(init, Items):
+        first: Tree = replace(init, fixed=(*init.fixed, *before))
+    else:
+        assert isinstance(init, list)
+        first = [*init, *before]
+    rest = {key: value for key, value in pod.items() if key not in ("initContainers", "containers")}
+    return {**rest, "initContainers": first, "containers": containers}
+
+
+def _upload(resolution: ModelResolution, convert: Conversion, arguments: Sequence[Tree]) -> dict[str, Tree]:
+    """Return the container that stores the converted files in a bucket."""
+    spec, bucket = resolution.spec, served_bucket(resolution.spec)
+    assert bucket is not None
+    return upload_container(
+        bucket,
+        converted_folder(spec, convert),
+        served_folder(spec),
+        served_identity(spec),
+        spec.transfer,
+        resolution.context,
+        arguments=[*arguments, Joined(("--keep-revisions=", _kept(resolution)))],
+        name=UPLOAD,
+        env=[*convert.env, {"name": "KAIGEN_APP", "value": Release()}, *variables_of(spec.env)],
+        mounts=_mounted(convert, convert.folder),
+    )
+
+
+def _mounted(convert: Conversion, folder: str) -> list[Tree]:
+    """Return the volume mount of the conversion at a path."""
+    return [mount for mount in convert.mounts if isinstance(mount, dict) and mount["mountPath"] == folder]
 
 
 def verification_pod(resolution: ModelResolution) -> dict[str, Tree]:
     """Return the spec of the pod that verifies the stored weights."""
+    root = served_root(resolution.spec)
     mount: Tree = {"name": "weights", "mountPath": FOLDER, "readOnly": True}
     claim: Tree = {"claimName": Release(claim_suffix(resolution.model)), "readOnly": True}
     verify = marker_container(
         "verify",
         resolution.context,
         name="test",
-        folder=FOLDER,
-        expected=identity(resolution.spec.source),
+        folder=f"{FOLDER}/{root}" if root else FOLDER,
+        expected=served_identity(resolution.spec),
         mounts=[mount],
         transfer=resolution.spec.transfer,
     )
@@ -60,11 +141,12 @@ def verification_pod(resolution: ModelResolution) -> dict[str, Tree]:
 
 
 def _common_fields(resolution: ModelResolution) -> dict[str, Tree]:
-    image = resolution.spec.transfer.image
+    convert = conversion(resolution.spec)
+    images = [resolution.spec.transfer.image, convert.converter.image if convert is not None else None]
     return {
-        "imagePullSecrets": settings.objects(
+        "imagePullSecrets": settings.pull_secrets(
             "download.imagePullSecrets",
-            pull_secrets(*([image] if image else []), spec=resolution.spec),
+            pull_secrets(*(image for image in images if image is not None), spec=resolution.spec),
             "Secrets for pulling the downloader's image.",
         ),
         **resolution.scheduling,
@@ -74,6 +156,9 @@ def _common_fields(resolution: ModelResolution) -> dict[str, Tree]:
 
 def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
     spec, store = resolution.spec, resolution.store
+    convert = resolution.conversion
+    in_volume = convert is not None and convert.upload is None
+    derived = [f"--derived={converted_folder(spec, convert)}"] if convert is not None and in_volume else []
     name, uid = "batch.kubernetes.io/job-name", "batch.kubernetes.io/controller-uid"
     return fetch_container(
         spec.source,
@@ -81,8 +166,8 @@ def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
         resolution.context,
         name=FETCH,
         destination=f"{store.destination}/{identity(spec.source)}",
-        arguments=[*store.arguments, Joined(("--keep-revisions=", _kept(resolution)))],
-        mounts=list(store.mounts),
+        arguments=[*store.arguments, Joined(("--keep-revisions=", _kept(resolution))), *derived],
+        mounts=list(convert.mounts if convert is not None and in_volume else store.mounts),
         origin=("spec", "source"),
         transfer_origin=("spec", "transfer"),
         facts=Release("-facts"),

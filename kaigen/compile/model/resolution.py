@@ -1,4 +1,4 @@
-"""The resolution of a Model: every decision that its spec leaves open."""
+"""The resolution of a Model or a Dataset: every decision that its spec leaves open."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from kaigen.compile.builders.pods import placement_fields, pod_security
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Tree
 from kaigen.compile.finish import frame_of
+from kaigen.compile.model.conversion import Conversion, resolve_conversion
+from kaigen.compile.model.served import served_bucket
 from kaigen.compile.model.store import Store, resolve_store
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.block import set_fields
-from kaigen.kinds.blocks import HuggingFace
-from kaigen.kinds.model import Model, ModelSpec
+from kaigen.kinds.blocks import FileSource, HubRepository
+from kaigen.kinds.model import Downloaded, DownloadSpec
+from kaigen.kubernetes.image_names import parse_image
 
 
 class ModelResolution(Struct, frozen=True):
-    """A Model with every decision that its spec leaves open.
+    """A Model or a Dataset with every decision that its spec leaves open.
 
     Attributes:
         metadata: metadata of the spec.
@@ -30,24 +33,26 @@ class ModelResolution(Struct, frozen=True):
         context: what it is compiled for.
         frame: names and labels of its objects.
         store: where the weights are stored.
+        conversion: how they are converted; None for not at all.
         commit: commit that is fetched; empty when unknown.
         scheduling: fields of the pods that decide where they run.
         security: security context of the pods.
     """
 
     metadata: Metadata
-    spec: ModelSpec
-    model: Model
+    spec: DownloadSpec
+    model: Downloaded
     context: Context
     frame: Frame
     store: Store
+    conversion: Conversion | None
     commit: str
     scheduling: Mapping[str, Tree]
     security: Mapping[str, Tree]
 
 
-def resolve_model(model: Model, context: Context, problems: Problems, naming: None) -> ModelResolution:
-    """Decide what a Model leaves open.
+def resolve_model(model: Downloaded, context: Context, problems: Problems, naming: None) -> ModelResolution:
+    """Decide what a Model or a Dataset leaves open.
 
     Args:
         model: the spec.
@@ -57,21 +62,43 @@ def resolve_model(model: Model, context: Context, problems: Problems, naming: No
     """
     spec, frame = model.spec, frame_of(model.metadata, context, model.spec)
     hub = spec.source.hugging_face
+    _warn_of_moving(spec.source, problems)
     nothing: dict[str, Tree] = {}
+    is_served = served_bucket(spec) is spec.store.bucket
+    store = resolve_store(spec.store, frame, context, is_served=is_served)
     return ModelResolution(
         metadata=model.metadata,
         spec=spec,
         model=model,
         context=context,
         frame=frame,
-        store=resolve_store(spec.store, frame, context),
+        store=store,
+        conversion=resolve_conversion(spec, frame, context, store, problems),
         commit=_commit(hub, problems) if hub else "",
         scheduling=problems.attempt(lambda: placement_fields(frame, spec.placement, context, None), nothing),
         security=problems.attempt(lambda: pod_security(spec.security), nothing),
     )
 
 
-def _commit(hub: HuggingFace, problems: Problems) -> str:
+def _warn_of_moving(source: FileSource, problems: Problems) -> None:
+    """Warn of a bucket or an artifact whose content may change without review."""
+    if source.s3 and source.s3.revision is None:
+        problems.warning(
+            "KG0310",
+            f"nothing fixes the files of `{source.s3.uri}`, so they may change without review",
+            ("spec", "source", "s3", "uri"),
+            "run `kaigen lock`, or set `revision` to what the downloader prints",
+        )
+    if source.oci and not parse_image(source.oci.ref).digest:
+        problems.warning(
+            "KG0310",
+            f"`{source.oci.ref}` has no digest, so its content may change without review",
+            ("spec", "source", "oci", "ref"),
+            "run `kaigen lock` or `kaigen pin`, or add `@sha256:…`",
+        )
+
+
+def _commit(hub: HubRepository, problems: Problems) -> str:
     """Return the commit that is fetched; empty, with a warning, when the revision is not a commit."""
     if re.fullmatch("[0-9a-f]{40}", hub.revision):
         return hub.revision
@@ -79,6 +106,6 @@ def _commit(hub: HuggingFace, problems: Problems) -> str:
         "KG0310",
         f"`{hub.revision}` is not a commit, so its content may change without review",
         ("spec", "source", "huggingFace", "revision" if "revision" in set_fields(hub) else "repo"),
-        "set `revision` to a commit, 40 hex digits",
+        "run `kaigen lock`, or set `revision` to a commit, 40 hex digits",
     )
     return ""

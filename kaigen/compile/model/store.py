@@ -13,8 +13,8 @@ from kaigen.compile.builders.storage import claim
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Release, SpecPath, Tree
 from kaigen.kinds.bucket import Bucket
-from kaigen.kinds.model import ModelVolume
-from kaigen.kinds.model import Store as StoreBlock
+from kaigen.kinds.store import ModelVolume
+from kaigen.kinds.store import Store as StoreBlock
 
 FOLDER = "/model"
 """Mount path of the store, in the pods of the downloader."""
@@ -46,11 +46,19 @@ class Store(Struct, frozen=True):
     account: Mapping[str, str] = field(default_factory=dict)
 
 
-def resolve_store(store: StoreBlock, frame: Frame, context: Context) -> Store:
-    """Return the volume or the bucket that a spec asks for."""
+def resolve_store(store: StoreBlock, frame: Frame, context: Context, *, is_served: bool) -> Store:
+    """Return the volume or the bucket that a spec asks for.
+
+    Args:
+        store: the spec's block.
+        frame: names and labels of its objects.
+        context: what it is compiled for.
+        is_served: whether other apps mount it: a bucket that only the downloader uses has no volume.
+    """
     if store.bucket:
-        return _bucket(store.bucket, frame)
-    assert store.volume is not None
+        return _bucket(store.bucket, frame, is_served=is_served)
+    if store.volume is None:
+        return Store([], "", "")
     return _volume(store.volume, frame, context)
 
 
@@ -60,7 +68,7 @@ def _volume(volume: ModelVolume, frame: Frame, context: Context) -> Store:
         context,
         volume,
         what="storage",
-        suffix="-weights",
+        name=Release("-weights"),
         retain=volume.retain,
         origin=(*STORE, "volume"),
         role="persistentvolumeclaim",
@@ -75,11 +83,11 @@ def _volume(volume: ModelVolume, frame: Frame, context: Context) -> Store:
     )
 
 
-def _bucket(bucket: Bucket, frame: Frame) -> Store:
-    arguments, env = transfer_arguments(bucket)
+def _bucket(bucket: Bucket, frame: Frame, *, is_served: bool) -> Store:
+    arguments, env = transfer_arguments(bucket, (*STORE, "bucket"))
     account = bucket.credentials.service_account if bucket.credentials else None
     return Store(
-        bucket_volume(frame, bucket),
+        bucket_volume(frame, bucket) if is_served else [],
         "a bucket",
         destination(bucket),
         arguments,

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kaigen.compile.builders.job_gate import job_gate
+from kaigen.compile.builders.settings import key
 from kaigen.compile.builders.volumes import check_image_volumes, image_volume, read_only_mount
 from kaigen.compile.builders.weights import fetch_container
 from kaigen.compile.engines.launch import Weights
 from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.job.output import check_sharing_of_output, job_output
 from kaigen.compile.model.volume import (
     check_sharing,
-    claim_name,
     find_model,
-    gate,
+    gates,
     is_shared,
+    model_claim,
     mount_annotations,
     weights_mount,
 )
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.weights import COMMIT, Consumer
 from kaigen.kinds.block import set_fields
-from kaigen.kinds.blocks import Source
+from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.serving import Adapter
 
 
@@ -60,23 +63,42 @@ def _adapter(adapter: Adapter, at: SpecPath, consumer: Consumer, problems: Probl
             origin=origin,
             certain=consumer.nodes > 1,
         )
-        claim: Tree = {"claimName": claim_name(model), "readOnly": True}
+        claimed = model_claim(f"adapters.{key(adapter.name)}.claimName", model, origin)
+        claim: Tree = {"claimName": claimed, "readOnly": True}
         return Weights(
             reference=reference,
-            init=[
-                gate(
-                    model,
-                    consumer.context,
-                    name=f"wait-for-{adapter.name}",
-                    volume=volume,
-                    folder=folder,
-                    transfer=consumer.own_downloader,
-                )
-            ],
+            init=gates(
+                model,
+                consumer.context,
+                name=f"wait-for-{adapter.name}",
+                volume=volume,
+                folder=folder,
+                transfer=consumer.own_downloader,
+            ),
             mounts=[weights_mount(model, volume=volume, folder=folder)],
             volumes=[{"name": volume, "persistentVolumeClaim": claim}],
             annotations=mount_annotations(model),
             pinned=not is_shared(model),
+        )
+    if adapter.job is not None:
+        job, origin = adapter.job.name, (*at, "job", "name")
+        prefix = f"adapters.{key(adapter.name)}."
+        output = job_output(consumer.context, consumer.namespace, job, origin, prefix)
+        check_sharing_of_output(output, job, consumer.nodes * consumer.replicas, origin, problems)
+        wait = job_gate(
+            output.run,
+            consumer.context,
+            name=f"wait-for-{adapter.name}",
+            transfer=consumer.own_downloader,
+        )
+        return Weights(
+            reference=reference,
+            init=[wait],
+            runs=[output.run],
+            mounts=[read_only_mount(volume, folder, adapter.job.path)],
+            volumes=[
+                {"name": volume, "persistentVolumeClaim": {"claimName": output.claim, "readOnly": True}}
+            ],
         )
     if adapter.volume is not None:
         claim = {"claimName": adapter.volume.claim_name, "readOnly": True}
@@ -103,7 +125,7 @@ def _adapter(adapter: Adapter, at: SpecPath, consumer: Consumer, problems: Probl
             "set `revision` to a commit, 40 hex digits",
         )
     init = fetch_container(
-        Source(hugging_face=hub),
+        FileSource(hugging_face=hub),
         consumer.transfer,
         consumer.context,
         name=f"fetch-{adapter.name}",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from kaigen.catalog.proxies import GatewayLimit, IngressLimit, gateway_limit, ingress_limit
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_option_checks import check_pod_options
+from kaigen.compile.builders.pods import check_capabilities
 from kaigen.compile.builders.storage import check_room
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.expressions import SpecPath
@@ -41,15 +43,16 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     _check_rollout(resolution, problems)
     warn_of_surprises(resolution, problems)
     if engine.builds_pods:
-        check_mounts(engine_mounts(resolution), lambda _: (*_SPEC, "model"), problems)
         first = members(resolution)[0]
+        check_mounts(engine_mounts(resolution, first), lambda _: (*_SPEC, "model"), problems)
         check_pod_options(
-            own_pod(resolution, first),
+            partial(own_pod, resolution, first),
             spec,
             resolution.metadata.name,
             problems,
             nodes=resolution.parallelism.nodes,
         )
+        check_capabilities(spec.security, problems)
         _check_environment(resolution, problems)
 
 
@@ -61,9 +64,15 @@ def _check_fields(spec: TopologySpec, engine: Engine, problems: Problems) -> Non
             name = document_name(spec, field)
             report_ignored_field(problems, name, (*_SPEC, name), where, hint)
     model = spec.model
-    if isinstance(model, ServedModel) and model.facts is not None and not engine.reads_presets:
+    if (
+        isinstance(model, ServedModel)
+        and model.facts is not None
+        and not (engine.reads_presets or engine.is_ring)
+    ):
         hint = "leave it out: kaigen has no memory model of the container"
         report_ignored_field(problems, "facts", (*_SPEC, "model", "facts"), where, hint)
+    if isinstance(model, ServedModel) and model.volume and model.volume.files and not engine.is_ring:
+        report_ignored_field(problems, "files", (*_SPEC, "model", "volume", "files"), where, "leave it out")
     for field, hint in engine.ignored_shape_fields.items():
         if field in set_fields(spec.shape) and getattr(spec.shape, field) != 1:
             name = document_name(spec.shape, field)

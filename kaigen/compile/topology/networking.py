@@ -6,8 +6,9 @@ from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.network import headless_service, network_policy, service
 from kaigen.compile.builders.routes import inference_pool, route_objects
-from kaigen.compile.builders.workloads import SERVE
+from kaigen.compile.builders.workloads import SERVE, WORKER
 from kaigen.compile.engines.base import Engine
+from kaigen.compile.engines.distributed_llama import READY_SUFFIX
 from kaigen.compile.expressions import Setting, Tree
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.kinds.topology import TopologySpec
@@ -54,7 +55,12 @@ def _service(resolution: TopologyResolution) -> Object:
         ),
         port=_service_port(resolution),
         target="http" if resolution.engine.builds_pods else resolution.port,
-        annotations=given.annotations,
+        annotations=settings.string_map(
+            "service.annotations",
+            given.annotations,
+            "Annotations of the Service.",
+            origin=("spec", "service", "annotations"),
+        ),
         further_ports=naming.service_ports,
         more=more,
     )
@@ -68,11 +74,23 @@ def _service_port(resolution: TopologyResolution) -> Setting:
 def headless_services(resolution: TopologyResolution) -> list[Object]:
     """Return the Service that gives the pods of StatefulSets host names; none for other workloads."""
     frame, port = resolution.frame, resolution.engine.rendezvous_port
+    ready = _ready_workers(resolution)
     if resolution.workload is Workload.STATEFUL_SET_GROUPS:
-        return [headless_service(frame, None, port, role="service-nodes")]
+        return [headless_service(frame, None, port, role="service-nodes"), *ready]
     if resolution.workload is Workload.STATEFUL_SET:
         return [headless_service(frame, SERVE, resolution.port, role="service-nodes", name="http")]
-    return []
+    return ready
+
+
+def _ready_workers(resolution: TopologyResolution) -> list[Object]:
+    """Return the Service by which the root of a ring finds in DNS which workers are ready; none for other engines."""
+    if not resolution.engine.is_ring or resolution.parallelism.nodes == 1:
+        return []
+    port = resolution.engine.rendezvous_port
+    made = headless_service(
+        resolution.frame, WORKER, port, role="service-ready", suffix=READY_SUFFIX, ready=True
+    )
+    return [made]
 
 
 def default_path(spec: TopologySpec, engine: Engine) -> str:

@@ -117,6 +117,8 @@ def scheduling_fields(
     context: Context,
     resources: ResolvedResources,
     parallelism: Parallelism,
+    *,
+    spread: bool = False,
 ) -> dict[str, Tree]:
     """Return the fields of a pod that decide where it runs.
 
@@ -126,6 +128,7 @@ def scheduling_fields(
         context: what it is compiled for.
         resources: resources of one pod.
         parallelism: how one replica uses nodes.
+        spread: whether the pods of one replica would rather be on different nodes.
 
     Raises:
         ProblemError: the cluster cannot have such a node.
@@ -143,7 +146,8 @@ def scheduling_fields(
             tolerations=[*(each for each in resources.tolerations if each != tolerated), tolerated],
         )
         update["spot"] = False
-    if not placement.topology_spread and _max_replicas(topology) > 1 and parallelism.nodes == 1:
+    several = _max_replicas(topology) > 1 if parallelism.nodes == 1 else spread
+    if not placement.topology_spread and several:
         update["topology_spread"] = [dict(_SPREAD)]
     if update:
         placement = replaced(placement, **update)

@@ -11,18 +11,19 @@ from kaigen.compile.builders.job_gate import AwaitedRun, gate_account, gate_toke
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
     SCRATCH,
-    container_security,
     image_fields,
+    main_container_security,
     pull_secrets,
     scratch_volume,
     shared_memory_volume,
 )
 from kaigen.compile.builders.variables import variables_of
 from kaigen.compile.engines.launch import Launch, Member, Weights
-from kaigen.compile.expressions import Joined, Release, Setting, Text, Tree
+from kaigen.compile.expressions import Expr, Joined, Release, Setting, Text, Tree
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.weights import CACHE_VOLUME
 from kaigen.kinds.blocks import Image
+from kaigen.kubernetes.quantities import units
 
 _POD_INDEX = {"fieldRef": {"fieldPath": "metadata.labels['apps.kubernetes.io/pod-index']"}}
 _PROBE_SECONDS = 10
@@ -40,12 +41,29 @@ def members(resolution: TopologyResolution, replica: int = 0) -> tuple[Member, .
     """
     if resolution.parallelism.nodes == 1:
         return (Member(),)
+    if resolution.engine.is_ring:
+        return _ring_members(resolution, replica)
     if resolution.workload is Workload.LEADER_WORKER_SET:
         rank, leader = "$(LWS_WORKER_INDEX)", "$(LWS_LEADER_ADDRESS)"
         return Member("leader", rank, leader), Member("worker", rank, leader)
     host = Joined((Release(f"-{replica}-0."), resolution.frame.headless_service))
     env: tuple[Tree, ...] = ({"name": "NODE_RANK", "valueFrom": _POD_INDEX},)
     return Member("leader", "$(NODE_RANK)", host, env), Member("worker", "$(NODE_RANK)", host, env)
+
+
+def _ring_members(resolution: TopologyResolution, replica: int) -> tuple[Member, ...]:
+    """Return the root of a ring, which knows the names of its workers, and a worker."""
+    workers = range(1, resolution.parallelism.nodes)
+    if resolution.workload is Workload.LEADER_WORKER_SET:
+        # The leader's Service has the name of the leader, and the name of a worker begins with it.
+        own: tuple[Tree, ...] = (
+            {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+        )
+        names: tuple[str | Expr, ...] = tuple(f"$(POD_NAME)-{index}.$(POD_NAME)" for index in workers)
+        return Member("leader", env=own, peers=names), Member("worker")
+    service = resolution.frame.headless_service
+    names = tuple(Joined((Release(f"-{replica}-workers-{index}."), service)) for index in workers)
+    return Member("leader", peers=names), Member("worker")
 
 
 def pod_spec(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
@@ -56,14 +74,16 @@ def pod_spec(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
 def own_pod(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
     """Return the spec of one pod without what the fields about pods add."""
     spec = resolution.spec
-    init = [container for each in _all_weights(resolution) for container in each.init]
+    launch = _launch(resolution, member)
+    init = [container for each in _own_weights(resolution, member) for container in each.init]
+    init += resolution.engine.gates(launch)
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
-        **({"serviceAccountName": gate_account(spec)} if awaited_runs(resolution) else {}),
         **account_fields(spec),
+        **({"serviceAccountName": gate_account(spec)} if awaited_runs(resolution) else {}),
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": resolution.engine.grace_seconds(spec),
-        "imagePullSecrets": settings.objects(
+        "imagePullSecrets": settings.pull_secrets(
             "imagePullSecrets",
             _pull_secrets(resolution),
             "Secrets for pulling the images.",
@@ -73,8 +93,8 @@ def own_pod(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
         "securityContext": dict(resolution.security),
         **({"resourceClaims": claims} if resolution.resources.device_class else {}),
         **({"initContainers": init} if init else {}),
-        "containers": [_container(resolution, member)],
-        "volumes": _volumes(resolution),
+        "containers": [_container(resolution, launch), *resolution.engine.sidecars(launch)],
+        "volumes": _volumes(resolution, member),
     }
 
 
@@ -87,6 +107,11 @@ def _all_weights(resolution: TopologyResolution) -> tuple[Weights, ...]:
     return (resolution.weights, *resolution.adapters)
 
 
+def _own_weights(resolution: TopologyResolution, member: Member) -> tuple[Weights, ...]:
+    """Return the weights that one pod reads: the workers of a ring get theirs from the leader."""
+    return _all_weights(resolution) if member.serves or not resolution.engine.is_ring else ()
+
+
 def _pull_secrets(resolution: TopologyResolution) -> list[Mapping[str, str]]:
     transfer = resolution.spec.transfer.image
     images: list[Image] = [resolution.image, *([transfer] if transfer else [])]
@@ -96,9 +121,9 @@ def _pull_secrets(resolution: TopologyResolution) -> list[Mapping[str, str]]:
     return secrets
 
 
-def engine_mounts(resolution: TopologyResolution) -> list[dict[str, Tree]]:
-    """Return the volume mounts of the engine's container."""
-    mounts = [mount for each in _all_weights(resolution) for mount in each.mounts]
+def engine_mounts(resolution: TopologyResolution, member: Member) -> list[dict[str, Tree]]:
+    """Return the volume mounts of the engine's container in one pod."""
+    mounts = [mount for each in _own_weights(resolution, member) for mount in each.mounts]
     mounts.append({"name": CACHE_VOLUME, "mountPath": resolution.naming.folders.cache})
     mounts.append({"name": SCRATCH, "mountPath": "/tmp"})
     if resolution.resources.shared_memory:
@@ -106,9 +131,9 @@ def engine_mounts(resolution: TopologyResolution) -> list[dict[str, Tree]]:
     return [*mounts, *resolution.engine.secret_mounts(resolution.spec)]
 
 
-def _volumes(resolution: TopologyResolution) -> list[Tree]:
+def _volumes(resolution: TopologyResolution, member: Member) -> list[Tree]:
     resources = resolution.resources
-    volumes: list[Tree] = [volume for each in _all_weights(resolution) for volume in each.volumes]
+    volumes: list[Tree] = [volume for each in _own_weights(resolution, member) for volume in each.volumes]
     if awaited_runs(resolution):
         volumes.append(gate_token())
     if resolution.spec.storage is None:
@@ -116,7 +141,9 @@ def _volumes(resolution: TopologyResolution) -> list[Tree]:
     volumes.append(scratch_volume(resources.scratch_limit))
     if resources.shared_memory:
         volumes.append(shared_memory_volume(resources.shared_memory))
-    return [*volumes, *resolution.engine.secret_volumes(resolution.spec)]
+    if member.serves or not resolution.engine.is_ring:
+        volumes += resolution.engine.secret_volumes(resolution.spec)
+    return volumes
 
 
 def _launch(resolution: TopologyResolution, member: Member) -> Launch:
@@ -131,6 +158,12 @@ def _launch(resolution: TopologyResolution, member: Member) -> Launch:
         member=member,
         version=resolution.engine.version(resolution.spec, resolution.image),
         startup=Joined((Text(_startup_attempts(resolution)), "0")),
+        startup_attempts=_startup_attempts(resolution),
+        images=resolution.context.images,
+        cpus=max(1, int(units(resolution.resources.requirements["requests"]["cpu"]) or 0))
+        if resolution.engine.is_ring
+        else 1,
+        ring=resolution.sizing.ring,
     )
 
 
@@ -144,31 +177,32 @@ def _startup_attempts(resolution: TopologyResolution) -> Setting:
     )
 
 
-def _container(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
-    spec, engine, resources = resolution.spec, resolution.engine, resolution.resources
-    read_only = spec.security.read_only_root_filesystem
-    ports: Tree = [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}]
+def _container(resolution: TopologyResolution, launch: Launch) -> dict[str, Tree]:
+    spec, engine, member = resolution.spec, resolution.engine, launch.member
+    ports, probes = engine.ports(spec, member), engine.probes(launch)
+    if probes is None:
+        probes = _probes(resolution) if member.serves else {}
     return {
         "name": resolution.naming.container or Release(),
         **image_fields(resolution.image, "", resolution.image_path),
-        **engine.command(_launch(resolution, member)),
+        **engine.command(launch),
+        **engine.container_fields(member),
         "env": _environment(resolution, member),
-        **({"ports": ports} if member.serves else {}),
-        "resources": Setting(
-            "resources",
-            resources.requirements,
-            "Resources of each pod's engine.",
-            settings.RESOURCES,
-            origin=("spec", "resources"),
-        ),
-        **(_probes(resolution) if member.serves else {}),
+        **({"ports": ports} if ports else {}),
+        "resources": _resources(resolution, member),
+        **probes,
         "lifecycle": {"preStop": engine.pre_stop(spec, member)},
-        "securityContext": container_security(
-            read_only=not resources.has_gpu if read_only is None else read_only
-        ),
+        "securityContext": main_container_security(spec.security, resolution.resources),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": list(engine_mounts(resolution)),
+        "volumeMounts": list(engine_mounts(resolution, member)),
     }
+
+
+def _resources(resolution: TopologyResolution, member: Member) -> Setting:
+    path, doc, found = "resources", "Resources of each pod's engine.", resolution.resources
+    if not member.serves and resolution.worker_resources is not None:
+        path, doc, found = "workerResources", "Resources of each worker.", resolution.worker_resources
+    return Setting(path, found.requirements, doc, settings.RESOURCES, origin=("spec", "resources"))
 
 
 def required_environment(resolution: TopologyResolution, member: Member) -> list[dict[str, Tree]]:

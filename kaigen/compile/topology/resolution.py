@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.catalog.engines import startup_seconds
 from kaigen.compile.builders.autoscaling import Autoscaling, resolve_autoscaling
@@ -25,6 +26,7 @@ from kaigen.compile.topology.nodes import karpenter_of, resolve_node_pool, sched
 from kaigen.compile.topology.resources import pod_gpus, pod_resources
 from kaigen.compile.topology.sizing import Sizing, size
 from kaigen.compile.topology.weights import Consumer, served_weights
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.blocks import Image
 from kaigen.kinds.compat import ServingNaming
@@ -56,7 +58,8 @@ class TopologyResolution(Struct, frozen=True):
         sizing: preset, instance type and plan.
         parallelism: how one replica uses GPUs and nodes.
         gpus: GPUs of one pod.
-        resources: resources of one pod.
+        resources: resources of one pod; of the root in a ring.
+        worker_resources: resources of a worker in a ring; None for those of every pod.
         weights: weights of the model.
         adapters: LoRA adapters.
         max_replicas: greatest number of replicas.
@@ -82,6 +85,7 @@ class TopologyResolution(Struct, frozen=True):
     parallelism: Parallelism
     gpus: int
     resources: ResolvedResources
+    worker_resources: ResolvedResources | None
     weights: Weights
     adapters: tuple[Weights, ...]
     max_replicas: int
@@ -97,10 +101,12 @@ class TopologyResolution(Struct, frozen=True):
     def can_surge(self) -> bool:
         """Whether a new replica may start before an old one stops.
 
-        Else it would wait for the old one: for its volume on one node, or for the only free GPUs.
+        Else it would wait for the old one: for its volume on one node, the only free GPUs, or the memory of a ring.
         """
         pinned = any(each.pinned for each in (self.weights, *self.adapters))
-        return not pinned and not (self.resources.has_gpu and self.node_pool is None)
+        return (
+            not pinned and not self.engine.is_ring and not (self.resources.has_gpu and self.node_pool is None)
+        )
 
 
 def resolve_topology(
@@ -127,7 +133,11 @@ def resolve_topology(
     sizing = size(spec, engine, namespace, context, problems)
     image, image_path = _image(spec, engine, sizing, context, problems)
     gpus = pod_gpus(spec, engine, sizing)
-    parallelism = engine.parallelism(spec, image, sizing.plan, gpus, problems)
+    parallelism = (
+        Parallelism(nodes=sizing.ring.nodes, gpus=gpus)
+        if sizing.ring is not None
+        else engine.parallelism(spec, image, sizing.plan, gpus, problems)
+    )
     resources = problems.attempt(
         lambda: pod_resources(spec, engine, sizing, parallelism, context), NO_RESOURCES
     )
@@ -136,13 +146,16 @@ def resolve_topology(
         context=context,
         namespace=namespace,
         engine=engine,
-        nodes=parallelism.nodes,
+        # Only the root of a ring reads weights.
+        nodes=1 if engine.is_ring else parallelism.nodes,
         replicas=max_replicas,
         has_gpu=resources.has_gpu,
         transfer=spec.transfer,
         folders=naming.folders,
     )
     weights = problems.attempt(lambda: served_weights(spec, sizing.model, consumer, problems), Weights())
+    if sizing.ring is not None and sizing.ring.file:
+        weights = replace(weights, size=sizing.ring.file)
     karpenter = karpenter_of(spec.provisioning) if engine.builds_pods else None
     startup = spec.probes.startup
     nothing: dict[str, Tree] = {}
@@ -160,6 +173,7 @@ def resolve_topology(
         parallelism=parallelism,
         gpus=gpus,
         resources=resources,
+        worker_resources=_worker_resources(spec, engine, sizing, parallelism, context),
         weights=weights,
         adapters=tuple(adapter_weights(spec.adapters, consumer, problems)),
         max_replicas=max_replicas,
@@ -167,7 +181,10 @@ def resolve_topology(
         port=engine.port(spec, problems),
         workload=_workload(spec, engine, parallelism, context),
         scheduling=problems.attempt(
-            lambda: scheduling_fields(topology, frame, context, resources, parallelism), nothing
+            lambda: scheduling_fields(
+                topology, frame, context, resources, parallelism, spread=engine.is_ring
+            ),
+            nothing,
         )
         if engine.builds_pods
         else nothing,
@@ -190,11 +207,25 @@ def _image(
     if spec.image is not None:
         return spec.image, ("spec", "image")
     name = engine.facts.image_for(sizing.vendor)
-    if name:
+    if name in context.images:
         return context.images[name], ()
     if engine.requires_image:
-        problems.error("KG0341", f"{engine.label} requires `image`", ("spec", "engine"), "set `image`")
+        hint = f"set `image`, or `images.{name}` in kaigen.yaml" if name else "set `image`"
+        problems.error("KG0341", f"{engine.label} requires `image`", ("spec", "engine"), hint)
     return "unknown", ()
+
+
+def _worker_resources(
+    spec: TopologySpec, engine: Engine, sizing: Sizing, parallelism: Parallelism, context: Context
+) -> ResolvedResources | None:
+    """Return the resources of a worker in a ring; None for other engines, and for those that cannot be resolved."""
+    if sizing.ring is None:
+        return None
+    try:
+        return pod_resources(spec, engine, sizing, parallelism, context, worker=True)
+    except ProblemError:
+        # The resources of the root have the same problem.
+        return None
 
 
 def _workload(spec: TopologySpec, engine: Engine, parallelism: Parallelism, context: Context) -> Workload:

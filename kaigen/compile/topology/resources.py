@@ -16,6 +16,7 @@ from kaigen.kinds.blocks import GpuShare, Resources
 from kaigen.kinds.serving import ServedModel
 from kaigen.kinds.topology import TopologySpec
 from kaigen.sizing.facts import GIB
+from kaigen.sizing.ring import memory_request
 
 
 def pod_gpus(spec: TopologySpec, engine: Engine, sizing: Sizing) -> int:
@@ -38,7 +39,13 @@ def _requested_gpus(resources: Resources, default: int) -> int:
 
 
 def pod_resources(
-    spec: TopologySpec, engine: Engine, sizing: Sizing, parallelism: Parallelism, context: Context
+    spec: TopologySpec,
+    engine: Engine,
+    sizing: Sizing,
+    parallelism: Parallelism,
+    context: Context,
+    *,
+    worker: bool = False,
 ) -> ResolvedResources:
     """Return the resources of one pod.
 
@@ -48,6 +55,7 @@ def pod_resources(
         sizing: preset, instance type and plan.
         parallelism: how one replica uses GPUs and nodes.
         context: what it is compiled for.
+        worker: whether it is the pod of a worker in a ring.
 
     Raises:
         ProblemError: a node cannot have as much.
@@ -72,12 +80,15 @@ def pod_resources(
     if resources.shared_memory is None:
         update["shared_memory"] = engine.shared_memory(gpus) or None
     weights_bytes = sizing.model.weights_bytes if sizing.model is not None else 0
-    cpus, memory = engine.default_resources(gpus, -(-weights_bytes // nodes))
+    cpus, gib = engine.default_resources(gpus, -(-weights_bytes // nodes))
+    ring, memory = sizing.ring, f"{gib}Gi"
+    if ring is not None and ring.shape is not None:
+        memory = memory_request(ring.worker if worker else ring.root)
     return resolve_resources(
         replaced(resources, **update),
         context,
         cpu=str(cpus),
-        memory=f"{memory}Gi",
+        memory=memory,
         resource=instance.gpu.resource if instance is not None else "",
     )
 

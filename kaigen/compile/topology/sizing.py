@@ -14,6 +14,7 @@ from kaigen.compile.engines.base import Engine
 from kaigen.compile.expressions import Json, SpecPath
 from kaigen.compile.known_model import KnownModel, described, of_preset
 from kaigen.compile.problems import Problems
+from kaigen.compile.topology.ring import resolve_ring
 from kaigen.diagnostics.diagnostic import Severity
 from kaigen.diagnostics.problem import Problem, ProblemError
 from kaigen.kinds.block import set_fields
@@ -25,6 +26,7 @@ from kaigen.sizing.facts import Hardware, ModelFacts, Request, hardware_of_gpu, 
 from kaigen.sizing.plan import arithmetic, plan
 from kaigen.sizing.problem import Field, PlanError
 from kaigen.sizing.result import Plan
+from kaigen.sizing.ring import RingPlan
 
 NVIDIA = "nvidia"
 NO_GPUS = "none"
@@ -40,6 +42,7 @@ class Sizing(Struct, frozen=True):
         flags: engine flags that the preset or the plan requires.
         env: variables that the preset requires.
         vendor: vendor of the GPUs; `none` without GPUs.
+        ring: the ring that serves; None for other engines.
     """
 
     model: KnownModel | None = None
@@ -48,6 +51,7 @@ class Sizing(Struct, frozen=True):
     flags: Mapping[str, Json] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     vendor: str = NVIDIA
+    ring: RingPlan | None = None
 
     @property
     def preset(self) -> Preset | None:
@@ -75,6 +79,12 @@ def size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, p
     name = spec.resources.instance_type
     instance = find_instance(name) if name else None
     vendor = _vendor(spec, engine, instance)
+    if engine.is_ring:
+        stored = referenced_model(spec, namespace, context.specs)
+        ring = problems.attempt(
+            lambda: resolve_ring(spec, stored, context, problems), RingPlan(None, "q40", 1, 1)
+        )
+        return Sizing(instance=instance, vendor=vendor, ring=ring)
     if not engine.reads_presets:
         return Sizing(instance=instance, vendor=vendor)
     model = problems.attempt(lambda: served_model(spec, namespace, context.specs), None)
@@ -133,7 +143,7 @@ def served_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> KnownM
     own = spec.model.facts if isinstance(spec.model, ServedModel) else None
     if own is not None:
         return described(own, name, preset, ("spec", "model", "facts"))
-    model = _referenced_model(spec, namespace, specs)
+    model = referenced_model(spec, namespace, specs)
     if model is not None and model.spec.facts is not None:
         try:
             return described(model.spec.facts, name, preset, ("spec", "facts"))
@@ -148,12 +158,12 @@ def served_repository(spec: TopologySpec, namespace: str, specs: SpecIndex) -> s
     model = spec.model
     if isinstance(model, ServedModel) and model.hugging_face is not None:
         return model.hugging_face.repo
-    found = _referenced_model(spec, namespace, specs)
+    found = referenced_model(spec, namespace, specs)
     source = found.spec.source.hugging_face if found is not None else None
     return source.repo if source is not None else ""
 
 
-def _referenced_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> Model | None:
+def referenced_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> Model | None:
     """Return the Model that a spec serves; None when it names none, or one that does not exist."""
     name = spec.model.name if isinstance(spec.model, ServedModel) else spec.model
     return specs.find(Model, namespace, name) if name else None
@@ -163,7 +173,10 @@ def unknown_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> str:
     """Return why kaigen does not know the size of the model that a spec serves, and what to do, in one sentence."""
     repo = served_repository(spec, namespace, specs)
     what = f"the catalogue does not have `{repo}`" if repo else "kaigen does not know which model it serves"
-    way = (
+    model = referenced_model(spec, namespace, specs)
+    can_be_locked = bool(repo) or (model is not None and model.spec.source.s3 is not None)
+    way = "record it with `kaigen lock`, " if can_be_locked else ""
+    way += (
         "describe it with `facts`, or compute its GPUs with `kaigen plan --config config.json --weights GIB`"
     )
     return f"{what}; {way}"

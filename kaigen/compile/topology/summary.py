@@ -8,6 +8,7 @@ from kaigen.compile.topology.sizing import model_path, unknown_model
 from kaigen.compile.topology.surprises import ETHERNET, stops_the_only_replica, uses_ethernet
 from kaigen.sizing.facts import GIB
 from kaigen.sizing.format import context_limit
+from kaigen.sizing.ring import ring_text
 
 
 def summary(resolution: TopologyResolution) -> str:
@@ -17,6 +18,8 @@ def summary(resolution: TopologyResolution) -> str:
     text = f"Serves a model with {resolution.engine.facts.title} behind a Service."
     if resolution.parallelism.nodes == 1:
         return text
+    if resolution.sizing.ring is not None:
+        return f"{text} Each replica is a ring of {resolution.parallelism.nodes} nodes."
     slow = ETHERNET if uses_ethernet(resolution) else ""
     return f"{text} Each replica uses {resolution.parallelism.summary}{slow}."
 
@@ -37,8 +40,10 @@ def notes(resolution: TopologyResolution) -> tuple[Note, ...]:
     elif resolution.engine.facts.planned and sizing.model is None:
         why = unknown_model(resolution.spec, resolution.namespace, resolution.context.specs)
         items.append(Note(f"It is not known whether the model fits: {why}.", model_path(resolution.spec)))
+    items += _ring_notes(resolution)
     size = resolution.weights.size
-    most = "" if sizing.model is not None else "at most "
+    exact = sizing.model is not None or sizing.ring is not None
+    most = "" if exact else "at most "
     known = f"{most}{size / GIB:.1f} GiB of weights" if size else "weights of unknown size"
     why = "as set in the spec" if resolution.spec.probes.startup else f"for {known}"
     minutes = resolution.startup // 60
@@ -47,6 +52,24 @@ def notes(resolution: TopologyResolution) -> tuple[Note, ...]:
         text = "A change stops the only replica before it starts the next, so the service is down until that is ready."
         items.append(Note(text, ("spec", "rollout")))
     return tuple(items)
+
+
+def _ring_notes(resolution: TopologyResolution) -> list[Note]:
+    """Return what a ring needs of its nodes."""
+    ring = resolution.sizing.ring
+    if ring is None:
+        return []
+    items = [
+        Note(f"The longest context of a request is {ring.context} tokens.", ("spec", "contextLength")),
+        Note(
+            "The image must be built for the processors of the nodes: distributed-llama is compiled for those of the "
+            "machine that builds it, and is fast only with AVX2, AVX-512 or NEON.",
+            ("spec", "placement", "nodeSelector"),
+        ),
+    ]
+    if ring.shape is not None:
+        items.insert(0, Note(f"It fits: {ring_text(ring)}.", ("spec", "shape", "nodes")))
+    return items
 
 
 def _sentence(text: str) -> str:

@@ -17,15 +17,15 @@ from kaigen.compile.engines.base import Engine, HubAccess
 from kaigen.compile.engines.launch import Weights
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.ignored_fields import report_ignored_field
-from kaigen.compile.job.output import job_output
+from kaigen.compile.job.output import check_sharing_of_output, job_output
 from kaigen.compile.known_model import KnownModel, of_preset
+from kaigen.compile.model.served import conversion
 from kaigen.compile.model.volume import (
-    SHARED,
     check_sharing,
-    claim_name,
     find_model,
-    gate,
+    gates,
     is_shared,
+    model_claim,
     mount_annotations,
     warn_of_pinned_volume,
     weights_mount,
@@ -36,7 +36,7 @@ from kaigen.kinds.base import TokenSecret
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import HuggingFace, Source, Transfer
 from kaigen.kinds.compat import Folders
-from kaigen.kinds.serving import ExistingVolume, JobOutput, PulledModel, ServedModel
+from kaigen.kinds.serving import JobOutput, PulledModel, ServedModel, WeightsVolume
 from kaigen.kinds.topology import TopologySpec
 from kaigen.kubernetes.quantities import units
 
@@ -138,14 +138,16 @@ def _preset_weights(spec: TopologySpec, preset: Preset, consumer: Consumer, prob
             at,
             "set `tokenSecret` to a Secret with a Hub token, or download the weights as a Model",
         )
-    if not preset.revision:
+    locked = consumer.context.lock.find(preset.repo, "main", None) if consumer.context.lock else None
+    revision = preset.revision or (locked.commit if locked else "")
+    if not revision:
         problems.warning(
             "KG0310",
             f"the catalogue has no commit of {preset.repo}",
             at,
-            "set repository and commit in `model.huggingFace`",
+            "run `kaigen lock`, or set repository and commit in `model.huggingFace`",
         )
-    hub = PulledModel(repo=preset.repo, revision=preset.revision or "main", token_secret=spec.token_secret)
+    hub = PulledModel(repo=preset.repo, revision=revision or "main", token_secret=spec.token_secret)
     return _pulled(hub, at, consumer, problems, size=_known_bytes(preset.repo), chosen=False)
 
 
@@ -196,6 +198,13 @@ def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problem
 
 def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer, problems: Problems) -> Weights:
     model = find_model(consumer.context, consumer.namespace, name, origin)
+    # A user's own container may read any files.
+    if conversion(model.spec) is not None and consumer.engine.requires_model and not consumer.engine.is_ring:
+        message = (
+            f"Model `{name}` is converted for distributed-llama, and {consumer.engine.label} cannot read it"
+        )
+        hint = "use `engine: distributedLlama`, or a Model without `convert`"
+        problems.error("KG0398", message, origin, hint)
     nodes, replicas = consumer.nodes, consumer.replicas
     if nodes > 1:
         check_sharing(model, problems, pods=nodes, what=f"{nodes} nodes", origin=origin)
@@ -203,30 +212,27 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer, pr
         what = f"{replicas} replicas"
         check_sharing(model, problems, pods=replicas, what=what, origin=origin, certain=False)
     warn_of_pinned_volume(model, problems, has_gpu=consumer.has_gpu, consumer="Topology", origin=origin)
-    claimed = settings.text(
-        "model.claimName", claim_name(model), "PersistentVolumeClaim with the weights.", origin=origin
-    )
+    claimed = model_claim("model.claimName", model, origin)
     hub, volume = model.spec.source.hugging_face, model.spec.store.volume
     return Weights(
         reference=folder,
-        init=[
-            gate(
-                model,
-                consumer.context,
-                name="wait-for-model",
-                volume="model",
-                folder=folder,
-                transfer=consumer.own_downloader,
-            )
-        ],
+        init=gates(
+            model,
+            consumer.context,
+            name="wait-for-model",
+            volume="model",
+            folder=folder,
+            transfer=consumer.own_downloader,
+        ),
         mounts=[weights_mount(model, volume="model", folder=folder)],
         volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
         annotations=mount_annotations(model),
-        source="volume" if volume else "bucket",
+        source="volume" if volume or model.spec.source.volume else "bucket",
         # Without an entry in the catalogue, the size of the volume is an upper bound.
         size=(_known_bytes(hub.repo) if hub else None) or (units(volume.size) or 0 if volume else None),
         revision=hub.revision if hub and COMMIT.fullmatch(hub.revision) else "",
-        pinned=not is_shared(model),
+        files=model.spec.source.volume.files if model.spec.source.volume else {},
+        pinned=not is_shared(model) or model.spec.source.volume is not None,
     )
 
 
@@ -238,30 +244,19 @@ def _from_job(use: JobOutput, folder: str, at: SpecPath, consumer: Consumer, pro
     """
     at = (*at, "name")
     output = job_output(consumer.context, consumer.namespace, use.name, at, "model.")
-    pods, volume = consumer.nodes * consumer.replicas, output.volume
-    if pods > 1 and not SHARED & set(volume.access_modes):
-        modes = ", ".join(volume.access_modes)
-        problems.warning(
-            "KG0309",
-            f"{pods} pods can share the output of Job `{use.name}`, whose volume is {modes}, on one node only",
-            at,
-            f"give the output of Job `{use.name}` `accessModes: [ReadWriteMany]`",
-        )
-    claimed = settings.text(
-        "model.claimName", output.claim, "PersistentVolumeClaim with the weights.", origin=at
-    )
+    check_sharing_of_output(output, use.name, consumer.nodes * consumer.replicas, at, problems)
     return Weights(
         reference=folder,
         init=[job_gate(output.run, consumer.context, name="wait-for-job", transfer=consumer.own_downloader)],
         runs=[output.run],
         mounts=[read_only_mount("model", folder, use.path)],
-        volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
+        volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": output.claim, "readOnly": True}}],
         source="volume",
-        size=units(volume.size) or 0,
+        size=units(output.volume.size) or 0,
     )
 
 
-def _from_volume(use: ExistingVolume, folder: str, at: SpecPath) -> Weights:
+def _from_volume(use: WeightsVolume, folder: str, at: SpecPath) -> Weights:
     """Return weights that are in an existing volume.
 
     It may be a volume of one node, so a rollout stops the old pod before the new one needs the volume elsewhere.
@@ -277,6 +272,7 @@ def _from_volume(use: ExistingVolume, folder: str, at: SpecPath) -> Weights:
         mounts=[read_only_mount("model", folder, use.path)],
         volumes=[{"name": "model", "persistentVolumeClaim": {"claimName": claimed, "readOnly": True}}],
         source="volume",
+        files=use.files,
         pinned=True,
     )
 
@@ -309,7 +305,7 @@ def _pulled(
             "KG0310",
             f"`{hub.revision}` is not a commit, so its content may change without review",
             (*origin, "revision") if "revision" in set_fields(hub) else (*origin, "repo"),
-            "set `revision` to a commit, 40 hex digits",
+            "run `kaigen lock`, or set `revision` to a commit, 40 hex digits",
         )
     if consumer.engine.hub_access is HubAccess.UNKNOWN:
         raise ProblemError(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from kaigen.diagnostics.codes import codes
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.diagnostics.links import code_url
 from kaigen.diagnostics.reporters.summary import printable
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
@@ -32,7 +33,7 @@ def _command(item: Diagnostic) -> str:
                 properties["endColumn"] = str(mark.column + max(mark.length, 1) - 1)
     properties["title"] = f"{item.code} {known.title}" if known else item.code
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    message = item.message + (f"\n{item.hint}" if item.hint else "")
+    message = "\n".join(filter(None, (item.message, item.hint, code_url(item.code) if known else "")))
     return f"::{_COMMANDS[item.severity]} {listed}::{_data(message)}"
 
 

@@ -1,11 +1,12 @@
 """For programs, in a shape that only grows.
 
-`{"version": 1, "summary": {"error": 1, "warning": 0, "note": 0, "files": 1}, "diagnostics": [{"code":
-"KG0118", "severity": "error", "message": "…", "hint": "…", "path": "spec.image", "file": "specs/a.yaml",
-"line": 3, "column": 5, "endColumn": 9, "text": "…"}]}`. A `hint` and a `path` may be empty; what is unknown
-of a place is null. Columns are counted in characters (Unicode code points) from 1, and `endColumn` is the
-first one behind the place. `text` is the line, null when it is longer than 1,000 characters. `files` counts
-those that were looked at.
+`{"version": 1, "summary": {"error": 1, "warning": 0, "note": 0, "files": 1}, "diagnostics": [{"code": "KG0118",
+"url": "https://…#kg0118", "severity": "error", "message": "…", "hint": "…", "path": "spec.image", "file":
+"specs/a.yaml", "line": 3, "column": 5, "endColumn": 9, "text": "…"}]}`.
+
+A `hint` and a `path` may be empty; what is unknown of a place is null. Columns are counted in characters (Unicode code
+points) from 1, and `endColumn` is the first one behind the place. `text` is the line, null when it is longer than
+1,000 characters. `files` counts those that were looked at.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 from collections.abc import Sequence
 
 from kaigen.diagnostics.diagnostic import Diagnostic
+from kaigen.diagnostics.links import code_url
 from kaigen.diagnostics.reporters.summary import LONGEST_LINE, counts
 
 
@@ -34,6 +36,7 @@ def _entry(item: Diagnostic) -> dict[str, str | int | None]:
     column = mark.column if mark and mark.column else None
     return {
         "code": item.code,
+        "url": code_url(item.code),
         "severity": item.severity.label,
         "message": item.message,
         "hint": item.hint,

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from kaigen import __version__
 from kaigen.diagnostics.codes import codes
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+from kaigen.diagnostics.links import code_url
 from kaigen.diagnostics.reporters.summary import LONGEST_LINE, fingerprints
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -52,6 +53,7 @@ def _rule(code: str, diagnostics: Sequence[Diagnostic]) -> _Object:
         "name": code,
         "shortDescription": {"text": known.title},
         "fullDescription": {"text": known.explanation},
+        "helpUri": code_url(code),
         "help": {"text": known.explanation, "markdown": f"**{known.title}**\n\n{known.explanation}"},
         "defaultConfiguration": {"level": worst.label},
         "properties": {"tags": [_GROUPS.get(code[:4], "checks")], "problem.severity": _PROBLEMS[worst]},

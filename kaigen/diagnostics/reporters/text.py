@@ -11,6 +11,8 @@ from kaigen.system.lazy_import import lazy_imports
 with lazy_imports():
     import unicodedata
 
+    from kaigen.diagnostics import links
+
 
 TAB = 4
 """Columns of a tab in an excerpt."""
@@ -42,7 +44,8 @@ def _one_line(text: str) -> str:
 def _block(item: Diagnostic, color: bool) -> str:
     style = _COLORS[item.severity]
     place = f"{_one_line(str(item.mark))}: " if item.mark else ""
-    label = _paint(f"{item.severity.label}[{item.code}]", style, color)
+    code = f"\x1b]8;;{links.code_url(item.code)}\x1b\\{item.code}\x1b]8;;\x1b\\" if color else item.code
+    label = _paint(f"{item.severity.label}[{code}]", style, color)
     lines = [f"{_paint(place, _BOLD, color)}{label}: {_paint(_one_line(item.message), _BOLD, color)}"]
     gutter = 1
     mark = item.mark

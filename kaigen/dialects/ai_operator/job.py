@@ -10,13 +10,12 @@ kaigen keeps the meaning of fields and fixes bugs of the operator (source: its G
 """
 
 import re
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
 from kaigen.dialects.draft import Draft
-from kaigen.dialects.metadata import CLUSTER_FIELDS, ForeignMetadata, own_labels
+from kaigen.dialects.metadata import ForeignMetadata, put_metadata, read_directives
 from kaigen.kinds.base import NO_BLANKS, AppName, JsonValue, text
 from kaigen.kinds.block import Block, set_fields
 from kaigen.kinds.blocks import AccessMode, RepoName
@@ -146,9 +145,7 @@ def lower(job: AiOperatorJob, document: Positioned, context: LoweringContext) ->
     """
     lowering = Lowering(document, context)
     spec, metadata = job.spec, job.metadata
-    lowering.ignored(CLUSTER_FIELDS, ("metadata",), "a cluster writes it")
-    lowering.ignored(("status",), (), "the operator writes it")
-    directives = lowering.directives(metadata.annotations, DIRECTIVES)
+    directives = read_directives(lowering, metadata, DIRECTIVES)
     compat = lowering.flag(directives, "compat", False)
     retain = lowering.flag(directives, "retain-output", True)
     disk_size = spec.disk_size
@@ -173,7 +170,7 @@ def lower(job: AiOperatorJob, document: Positioned, context: LoweringContext) ->
             "write a `command` with a recipe for your model",
         )
     draft = Draft()
-    _put_metadata(draft, metadata, directives)
+    put_metadata(draft, metadata, directives)
     draft.put(("spec", "image"), spec.image, ("spec", "image"))
     draft.put(("spec", "command"), list(spec.command) or list(DEFAULT_COMMAND), ("spec", "command"))
     weights: Path = ("spec", "model", "source", "huggingFace")
@@ -202,17 +199,6 @@ def lower(job: AiOperatorJob, document: Positioned, context: LoweringContext) ->
         return lowering.result()
     naming = _operator_names(metadata.name, spec.model) if compat else None
     return lowering.result(draft.lowered(lowered, naming))
-
-
-def _put_metadata(draft: Draft, metadata: ForeignMetadata, directives: Mapping[str, str]) -> None:
-    kept = {key: value for key, value in metadata.annotations.items() if not key.startswith(PREFIX)}
-    if "version" in directives:
-        kept[f"{PREFIX}version"] = directives["version"]
-    draft.put(("metadata", "name"), metadata.name)
-    if metadata.namespace is not None:
-        draft.put(("metadata", "namespace"), metadata.namespace)
-    draft.put(("metadata", "labels"), own_labels(metadata.labels), ("metadata", "labels"))
-    draft.put(("metadata", "annotations"), kept, _ANNOTATIONS)
 
 
 def _operator_names(name: AppName, model: str) -> Naming:

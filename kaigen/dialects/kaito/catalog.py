@@ -33,11 +33,11 @@ class KaitoPreset(Struct, frozen=True):
 
 
 def kaito_preset(preset: Preset) -> KaitoPreset:
-    """Return KAITO's values of a preset."""
+    """Return KAITO's values of a preset; those of a preset that KAITO does not have are empty."""
     row = preset.row
-    kaito = row["kaito"]
+    kaito = row.get("kaito", {})
     return KaitoPreset(
-        in_catalog=kaito["catalog"],
+        in_catalog=kaito.get("catalog", False),
         removed_in=row.get("removedFromKaito", ""),
         tunable=row.get("tunable", False),
         weights=kaito.get("weightsGiB"),

@@ -187,8 +187,8 @@ def estimate_preset(
         raise PlanError(
             "KG1103",
             Field.MODEL,
-            f"KAITO never had the numbers that its estimate needs for {preset.name}",
-            "KAITO removed it before v0.7, which introduced the estimate",
+            f"KAITO has no numbers for its estimate of {preset.name}",
+            "KAITO removed it before v0.7, which introduced the estimate" if numbers.removed_in else "",
         )
     return estimate(
         numbers.weights,

@@ -11,7 +11,7 @@ from msgspec import Struct
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito.runtimes import RUNTIME_NAMES
-from kaigen.dialects.metadata import CLUSTER_FIELDS, ForeignMetadata, own_labels
+from kaigen.dialects.metadata import ForeignMetadata, own_labels, report_cluster_fields
 from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.spec import Path
@@ -89,8 +89,7 @@ class ResourceLowering(Lowering):
         """
         super().__init__(document, context)
         self.metadata = metadata
-        self.ignored(CLUSTER_FIELDS, _METADATA, "a cluster writes it")
-        self.ignored(("status",), (), "the operator writes it")
+        report_cluster_fields(self)
         self._directives = known or DIRECTIVES
         self.annotations = dict(metadata.annotations)
         self.labels = dict(metadata.labels)

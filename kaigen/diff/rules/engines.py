@@ -45,7 +45,7 @@ class Step(Struct, frozen=True):
 
     @property
     def tables(self) -> tuple[Minor, Minor]:
-        """The versions whose flags stand for the two."""
+        """The versions whose tables of flags are the nearest to the two."""
         return nearest_version(self.old), nearest_version(self.new)
 
     @property

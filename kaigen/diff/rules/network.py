@@ -161,6 +161,13 @@ def policy_changed(case: Case) -> Iterator[Finding]:
                 yield "notice", f"allows less: no {direction} {_describe(less, peers)}"
 
 
+def policy_replaced(case: Case) -> Iterator[Finding]:
+    """A NetworkPolicy has another name and the same rules, as that of a changed run has."""
+    old, new = case.pair
+    if get(old.data, "spec") == get(new.data, "spec"):
+        yield "info", f"{new} replaces {old} with the same rules"
+
+
 def policy_added(case: Case) -> Iterator[Finding]:
     """A NetworkPolicy was added."""
     directions = [direction for direction in ("ingress", "egress") if _governs(case.obj, direction)]

@@ -12,9 +12,11 @@ from kaigen.diff.rules import (
     downloads,
     engines,
     immutable,
+    lifetimes,
     network,
     queues,
     rbac,
+    reach,
     scaling,
     security,
     storage,
@@ -54,6 +56,8 @@ RULES: tuple[Rule, ...] = (
     Rule("run-removed", _REMOVED, workloads.run_removed, workloads.RUNS),
     Rule("run-controls", _CHANGED, workloads.run_controls, workloads.RUNS),
     Rule("run-ttl", _NEW_SIDE, workloads.run_ttl, workloads.RUNS),
+    Rule("pod-ttl", _CHANGED, lifetimes.pod_ttl, lifetimes.JOBS),
+    Rule("volume-ttl", _BOTH_SIDES, lifetimes.volume_ttl, lifetimes.JOBS),
     Rule("cron", _CHANGED, workloads.cron, frozenset({"CronJob.batch"})),
     # What serves.
     Rule("restart", _CHANGED, workloads.restart, workloads.ROLLING),
@@ -84,6 +88,13 @@ RULES: tuple[Rule, ...] = (
     Rule("rules", _ANY, rbac.rules, rbac.ROLES),
     Rule("aggregated", _NEW_SIDE, rbac.aggregated, frozenset({f"ClusterRole{rbac.GROUP}"})),
     Rule("subjects", _ANY, rbac.subjects, rbac.BINDINGS),
+    # What reaches beyond the namespace.
+    Rule("volume-reach", _NEW_SIDE, reach.volume, reach.VOLUME),
+    Rule("default-priority", _NEW_SIDE, reach.priority, reach.PRIORITY),
+    Rule("admission", _NEW_SIDE, reach.hooks, reach.HOOKS),
+    Rule("default-class", _NEW_SIDE, reach.defaults, reach.DEFAULTS),
+    Rule("snippet", _NEW_SIDE, reach.snippets, reach.INGRESS),
+    Rule("scheduling-reach", _NEW_SIDE, reach.scheduling),
     # What containers run, with how much, and where.
     Rule("resources", _BOTH_SIDES, containers.resources),
     Rule("placement", _BOTH_SIDES, containers.placement),
@@ -98,6 +109,7 @@ RULES: tuple[Rule, ...] = (
     Rule("route-backends", _BOTH_SIDES, network.route_backends, network.ROUTES),
     Rule("policy-removed", _REMOVED, network.policy_removed, _POLICY),
     Rule("policy-changed", _BOTH_SIDES, network.policy_changed, _POLICY),
+    Rule("policy-replaced", _REPLACED, network.policy_replaced, _POLICY),
     Rule("policy-added", _ADDED, network.policy_added, _POLICY),
     # Scaling.
     Rule("scaling-bounds", _BOTH_SIDES, scaling.bounds, scaling.TYPES),

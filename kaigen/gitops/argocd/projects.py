@@ -135,6 +135,8 @@ def _appproject(
     }
     if accounts:
         spec["destinationServiceAccounts"] = accounts
+    if delivery.argocd.signature_keys:
+        spec["signatureKeys"] = [{"keyID": key} for key in delivery.argocd.signature_keys]
     return {
         "apiVersion": API,
         "kind": "AppProject",

@@ -175,7 +175,7 @@
       if (hit) {
         hits.add(thing);
         if (thing.type === "app") apps += 1;
-        else if (thing.type === "object") objects += 1;
+        else objects += 1;
       }
       for (const shape of thing.shapes) {
         shape.classList.toggle("miss", !hit);
@@ -192,14 +192,25 @@
     for (const made of items) made.tabIndex = made === shown[0] ? 0 : -1;
     drawing.classList.toggle("searching", words.length > 0);
     const plural = (number, word) => number + " " + word + (number === 1 ? "" : "s");
-    count.textContent = words.length && !hits.size ? "nothing found" : plural(apps, "app") + ", " + plural(objects, "object");
+    const counts = [[apps, "app"], [objects, "object"]].filter(([number]) => number).map(([number, word]) => plural(number, word));
+    count.textContent = counts.join(", ") || "nothing found";
+    return words.length ? hits : new Set();
   };
-  search.addEventListener("input", filter);
+  // The view follows the search: what was found, or everything again.
+  const follow = () => {
+    const boxes = [...filter()].flatMap((thing) => thing.shapes).map((shape) => shape.getBBox());
+    if (boxes.length) {
+      const x = Math.min(...boxes.map((box) => box.x)), y = Math.min(...boxes.map((box) => box.y));
+      const right = Math.max(...boxes.map((box) => box.x + box.width)), bottom = Math.max(...boxes.map((box) => box.y + box.height));
+      frameOf({ x: x - 40, y: y - 40, w: right - x + 80, h: bottom - y + 80 });
+    } else if (!search.value) fit();
+  };
+  search.addEventListener("input", follow);
   search.addEventListener("keydown", (event) => {
     const first = seen().find((made) => made.thing.words && search.value.toLowerCase().split(/\s+/).filter(Boolean).every((word) => made.thing.words.includes(word)));
     if (event.key === "ArrowDown") { event.preventDefault(); focusItem(first || seen()[0]); }
     if (event.key === "Enter" && first) pick(first.thing);
-    if (event.key === "Escape") { search.value = ""; filter(); }
+    if (event.key === "Escape") { search.value = ""; follow(); }
   });
 
   // Details.

@@ -1,0 +1,92 @@
+"""Parameters of a container: variables, and a file in a ConfigMap of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from kaigen.compile.app import Object
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.frame import Frame
+from kaigen.compile.expressions import Expr, Item, JsonText, Setting, Text, Tree
+from kaigen.compile.field_expressions import ContentName
+from kaigen.compile.problems import Problems
+from kaigen.kinds.blocks import Env, Params
+
+_FOLDER = "/etc/kaigen"
+_VOLUME = "params"
+
+
+class ParamsOf(Struct, frozen=True):
+    """The parameters of an app.
+
+    Attributes:
+        params: parameters by name.
+        doc: describes their setting.
+    """
+
+    params: Params
+    doc: str
+
+    @property
+    def setting(self) -> Setting:
+        """The setting of the parameters."""
+        params = dict(self.params)
+        schema = {**settings.OBJECT, "required": sorted(params), "additionalProperties": True}
+        return Setting("params", params, self.doc, schema, origin=("spec", "params"))
+
+    @property
+    def name(self) -> Expr:
+        """The name of the ConfigMap: another one for other content, so that pods with the old file stay as they are."""
+        return ContentName("-params", JsonText(self.setting))
+
+    def config_maps(self, frame: Frame, component: str) -> list[Object]:
+        """Return the ConfigMap with the file; nothing without parameters."""
+        if not self.params:
+            return []
+        body: dict[str, Tree] = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": frame.metadata("", component, name=self.name),
+            "data": {"params.json": JsonText(self.setting)},
+        }
+        return [Object(role="configmap-params", body=body)]
+
+    def mounts(self) -> list[Mapping[str, Tree]]:
+        """Return the volume mount of the file; nothing without parameters."""
+        return [{"name": _VOLUME, "mountPath": _FOLDER, "readOnly": True}] if self.params else []
+
+    def volumes(self) -> list[Tree]:
+        """Return the volume with the file; nothing without parameters."""
+        return [{"name": _VOLUME, "configMap": {"name": self.name}}] if self.params else []
+
+    def variables(self) -> list[Tree]:
+        """Return the variables `PARAM_*`."""
+        found = self.setting
+        return [
+            {"name": _variable(name), "value": Text(Item(found, name), verbatim=True)} for name in self.params
+        ]
+
+    def check(self, env: Env, problems: Problems) -> None:
+        """Report two sources of one variable.
+
+        Args:
+            env: the spec's variables.
+            problems: collects the errors.
+        """
+        sources = {name: f"`env.{name}`" for name in env}
+        for name in self.params:
+            variable = _variable(name)
+            source = sources.setdefault(variable, f"`params.{name}`")
+            if source != f"`params.{name}`":
+                problems.error(
+                    "KG0313",
+                    f"`params.{name}` becomes the variable {variable}, as does {source}",
+                    ("spec", "params", name),
+                    "rename one of them",
+                )
+
+
+def _variable(name: str) -> str:
+    return f"PARAM_{name.upper()}"

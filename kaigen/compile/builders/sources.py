@@ -1,0 +1,229 @@
+"""Sources of files as the downloader takes them: arguments, variables with credentials, and their identity."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.buckets import GOOGLE
+from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.go_json import go_json, sha256_hex
+from kaigen.kinds.base import FILE_PATH
+from kaigen.kinds.blocks import FileSource, HttpFile, HubRepository, HuggingFace, ModelSignature
+from kaigen.kinds.sources import S3, Oci
+from kaigen.kubernetes.image_names import parse_image
+from kaigen.kubernetes.secret_types import DOCKER_CONFIG_KEY
+
+if TYPE_CHECKING:
+    from kaigen.kinds.job import Input
+
+IMAGE_FOLDER = "models"
+"""Folder of the files in ModelCar images (source: KServe's documentation of model storage in OCI images)."""
+
+
+def identity(source: FileSource) -> str:
+    """Return the identity of a set of files: 16 hex digits of the source's hash.
+
+    It names the folder of the files, next to those of other revisions. The downloader writes it to the marker, and
+    gates wait for it, so that files of another revision are never used in place of these. Transfer settings and tokens
+    do not change it.
+    """
+    hub, http, s3, oci = source.hugging_face, source.http, source.s3, source.oci
+    meaning: dict[str, Any] = {}
+    if hub:
+        meaning["huggingFace"] = {
+            "repo": repository_name(hub),
+            "revision": hub.revision,
+            "include": list(hub.include),
+            "exclude": list(hub.exclude),
+            **({"duplicates": True} if _has_duplicates(hub) else {}),
+        }
+    if http:
+        meaning["http"] = [[file_path(file), file.sha256] for file in http.files]
+    if s3:
+        meaning["s3"] = [s3.location, s3.revision, list(s3.include), list(s3.exclude)]
+    if oci:
+        image = parse_image(oci.ref)
+        # A tag next to a digest is a comment.
+        version = image.digest or image.version
+        name = f"{image.registry}/{image.repository}"
+        meaning["oci"] = [name, version, _folder(oci), list(oci.include), list(oci.exclude)]
+    if source.signature:
+        # Files that were stored without a check are not those that the check has passed.
+        meaning["signature"] = signature_arguments(source.signature)
+    return short_hash(meaning)
+
+
+def short_hash(meaning: Any) -> str:
+    """Return 16 hex digits of the hash of a value."""
+    return sha256_hex(go_json(meaning))[:16]
+
+
+def repository_name(hub: HubRepository) -> str:
+    """Return the name of a repository with the folder of its type: `OWNER/NAME`, or `datasets/OWNER/NAME`."""
+    return f"{hub.namespace}{hub.repo}"
+
+
+def _has_duplicates(hub: HubRepository) -> bool:
+    return isinstance(hub, HuggingFace) and hub.duplicates and not hub.include
+
+
+def _folder(oci: Oci) -> str:
+    return IMAGE_FOLDER if oci.path is None else oci.path
+
+
+def file_path(file: HttpFile | Input) -> str:
+    """Return the path of a file in its folder; empty when the spec does not decide it."""
+    last = urlsplit(file.url or "").path.rpartition("/")[2]
+    return file.path or (last if re.fullmatch(FILE_PATH, last) else "")
+
+
+def source_arguments(source: FileSource) -> list[Tree]:
+    """Return the command of the downloader for a source, and its arguments about it."""
+    signature = signature_arguments(source.signature) if source.signature else []
+    return [*_own_arguments(source), *signature]
+
+
+def signature_arguments(signature: ModelSignature) -> list[Tree]:
+    """Return the arguments of the downloader about a signature."""
+    keys = ["".join(key.split("-----")[2].split()) for key in signature.public_keys]
+    return [*(f"--signed-by={key}" for key in keys), f"--signature={signature.file}"]
+
+
+def _own_arguments(source: FileSource) -> list[Tree]:
+    if source.hugging_face:
+        return _hub_arguments(source.hugging_face)
+    if source.s3:
+        return _bucket_arguments(source.s3)
+    if source.oci:
+        return _registry_arguments(source.oci)
+    return web_arguments(source.http.files if source.http else [])
+
+
+def _globs(block: HubRepository | S3 | Oci) -> list[Tree]:
+    return [
+        *(f"--include={glob}" for glob in block.include),
+        *(f"--exclude={glob}" for glob in block.exclude),
+    ]
+
+
+def _hub_arguments(hub: HubRepository) -> list[Tree]:
+    return [
+        "fetch",
+        "huggingface",
+        f"--repo={repository_name(hub)}",
+        f"--revision={hub.revision}",
+        *_globs(hub),
+        *(["--duplicates"] if _has_duplicates(hub) else []),
+    ]
+
+
+def _bucket_arguments(s3: S3) -> list[Tree]:
+    google = s3.scheme == "gs"
+    endpoint = s3.endpoint or (GOOGLE if google else None)
+    region = s3.region or ("auto" if google else None)
+    return [
+        "fetch",
+        "s3",
+        f"--uri=s3://{s3.place}",
+        *([f"--endpoint={endpoint}"] if endpoint else []),
+        *([f"--region={region}"] if region else []),
+        *_globs(s3),
+        *([f"--locked={s3.revision}"] if s3.revision else []),
+    ]
+
+
+def _registry_arguments(oci: Oci) -> list[Tree]:
+    return [
+        "fetch",
+        "oci",
+        f"--ref={oci.ref}",
+        f"--path={_folder(oci)}",
+        *(["--plain-http"] if oci.plain_http else []),
+        *_globs(oci),
+    ]
+
+
+def web_arguments(files: Sequence[HttpFile | Input]) -> list[Tree]:
+    """Return the command of the downloader for files of web servers, and its arguments about them."""
+    arguments: list[Tree] = ["fetch", "http"]
+    for number, file in enumerate(files):
+        path = file_path(file)
+        known = f"--file={path}={file.url}" if file.url else f"--file-from={path}={url_variable(number)}"
+        arguments += [known, *([f"--sha256={path}={file.sha256}"] if file.sha256 else [])]
+    return arguments
+
+
+def url_variable(number: int) -> str:
+    """Return the variable with the URL of a file."""
+    return f"ADDRESS_{number}"
+
+
+def source_variables(source: FileSource, origin: SpecPath, *, own: bool) -> list[Tree]:
+    """Return the variables with the credentials of a source.
+
+    Args:
+        source: the source.
+        origin: the spec's field of it.
+        own: whether they are settings of the app; False where an app has several sources.
+    """
+    if source.hugging_face and source.hugging_face.token_secret:
+        token = source.hugging_face.token_secret
+        at = (*origin, "huggingFace", "tokenSecret")
+        texts = {
+            "name": (token.name, "Secret with the Hugging Face token."),
+            "key": (token.key, "Key of the token in the Secret."),
+        }
+        fields = _settings("download.tokenSecret", texts, at, own=own)
+        return [_variable("HF_TOKEN", fields["name"], fields["key"])]
+    if source.s3 and source.s3.credentials and source.s3.credentials.secret:
+        secret, at = source.s3.credentials.secret, (*origin, "s3", "credentials", "secret")
+        texts = {
+            "name": (secret.name, "Secret with the keys of the bucket that files are read from."),
+            "accessKey": (secret.access_key, "Key of the access key ID in that Secret."),
+            "secretKey": (secret.secret_key, "Key of the secret access key in that Secret."),
+        }
+        fields = _settings("download.sourceCredentials", texts, at, own=own)
+        return [
+            _variable("SOURCE_AWS_ACCESS_KEY_ID", fields["name"], fields["accessKey"]),
+            _variable("SOURCE_AWS_SECRET_ACCESS_KEY", fields["name"], fields["secretKey"]),
+        ]
+    if source.oci and source.oci.pull_secret:
+        texts = {"name": (source.oci.pull_secret, "Secret of type dockerconfigjson, for the registry.")}
+        fields = _settings(
+            "download.pullSecret", texts, (*origin, "oci"), own=own, names={"name": "pullSecret"}
+        )
+        return [_variable("REGISTRY_AUTH", fields["name"], DOCKER_CONFIG_KEY)]
+    return []
+
+
+def _settings(
+    prefix: str,
+    texts: Mapping[str, tuple[str, str]],
+    origin: SpecPath,
+    *,
+    own: bool,
+    names: Mapping[str, str] | None = None,
+) -> dict[str, Tree]:
+    """Return texts as settings under a prefix, or as they are."""
+    if not own:
+        return {name: value for name, (value, _) in texts.items()}
+    fields = names or {}
+    return {
+        name: settings.text(f"{prefix}.{name}", value, doc, origin=(*origin, fields.get(name, name)))
+        for name, (value, doc) in texts.items()
+    }
+
+
+def _variable(name: str, secret: Tree, key: Tree) -> Tree:
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+
+
+def source_account(source: FileSource) -> Mapping[str, str]:
+    """Return the annotations of the downloader's ServiceAccount with which it may read a source."""
+    credentials = source.s3.credentials if source.s3 else None
+    account = credentials.service_account if credentials else None
+    return account.annotations if account else {}

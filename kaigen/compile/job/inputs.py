@@ -1,0 +1,130 @@
+"""Inputs of a Job: files that init containers download, and files that they wait for."""
+
+from __future__ import annotations
+
+from kaigen.compile.builders.jobs import seconds
+from kaigen.compile.builders.pods import container_security
+from kaigen.compile.builders.sources import file_path
+from kaigen.compile.builders.weights import (
+    PERMANENT_EXIT_CODES,
+    SMALL_RESOURCES,
+    check_paths,
+    downloader_image,
+    inputs_container,
+)
+from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.ignored_fields import report_ignored_field
+from kaigen.compile.job.datasets import check_datasets, input_origin
+from kaigen.compile.job.resolution import JobResolution
+from kaigen.compile.problems import Problems
+from kaigen.kinds.block import set_fields
+from kaigen.kinds.job import Input, Inputs
+
+FETCH_INPUTS = "fetch-inputs"
+WAIT_FOR_UPLOAD = "wait-for-upload"
+_VOLUME = "inputs"
+_TIMED_OUT = 20
+"""Exit code of the downloader when the time is over (source: its README)."""
+
+
+def own_volume(resolution: JobResolution) -> str:
+    """Return the name of the pod's own volume for inputs; empty where it needs none."""
+    inputs = resolution.inputs
+    files = _files(inputs) if inputs is not None and inputs.into is None else []
+    return _VOLUME if files else ""
+
+
+def _files(inputs: Inputs) -> list[Input]:
+    """Return the inputs that are not Datasets."""
+    return [file for file in inputs.files if file.dataset is None]
+
+
+def input_containers(resolution: JobResolution) -> list[dict[str, Tree]]:
+    """Return the containers that download the inputs and wait for uploads."""
+    inputs = resolution.inputs
+    if inputs is None:
+        return []
+    volume = own_volume(resolution) or resolution.naming.volume
+    mount: dict[str, Tree] = {"name": volume, "mountPath": inputs.mount_path}
+    long = isinstance(resolution.spec.inputs, Inputs)
+    origin: SpecPath = ("spec", "inputs", "transfer") if long else ()
+    files = _files(inputs)
+    fetched = [file for file in files if file.wait is None]
+    made: list[dict[str, Tree]] = []
+    if fetched:
+        fetch = inputs_container(
+            fetched,
+            inputs.transfer,
+            resolution.context,
+            name=FETCH_INPUTS,
+            destination=inputs.mount_path,
+            mounts=[mount],
+            origin=origin,
+        )
+        made.append(fetch)
+    if len(fetched) < len(files):
+        made.append(_upload_gate(resolution, inputs, mount, origin))
+    return made
+
+
+def _upload_gate(
+    resolution: JobResolution, inputs: Inputs, mount: dict[str, Tree], origin: SpecPath
+) -> dict[str, Tree]:
+    """Return the container that waits for uploads, for the longest time that one of the files has."""
+    files = [file for file in inputs.files if file.wait is not None]
+    return {
+        "name": WAIT_FOR_UPLOAD,
+        **downloader_image(resolution.context, inputs.transfer, origin, "inputs"),
+        "args": [
+            "wait-files",
+            f"--dest={inputs.mount_path}",
+            *(f"--file={file_path(file)}" for file in files),
+            *(f"--sha256={file_path(file)}={file.sha256}" for file in files if file.sha256),
+            f"--timeout={max(seconds(file.wait) for file in files)}s",
+        ],
+        "resources": dict(SMALL_RESOURCES),
+        "securityContext": container_security(read_only=True),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{**mount, "readOnly": True}],
+    }
+
+
+def permanent_input_failures(resolution: JobResolution) -> dict[str, tuple[int, ...]]:
+    """Return the exit codes of the containers after which a retry cannot succeed."""
+    files = _files(resolution.inputs) if resolution.inputs else []
+    fetched = any(file.wait is None for file in files)
+    awaited = any(file.wait is not None for file in files)
+    return {
+        **({FETCH_INPUTS: PERMANENT_EXIT_CODES} if fetched else {}),
+        **({WAIT_FOR_UPLOAD: (*PERMANENT_EXIT_CODES, _TIMED_OUT)} if awaited else {}),
+    }
+
+
+def check_inputs(resolution: JobResolution, problems: Problems) -> None:
+    """Report files without a path, files at one path, and files that nobody can upload."""
+    inputs, given = resolution.inputs, resolution.spec.inputs
+    if inputs is None:
+        return
+    origin = input_origin(resolution.spec)
+    check_paths(inputs.files, origin, problems)
+    check_datasets(resolution.spec, inputs, problems)
+    if inputs.into is None:
+        for number, file in enumerate(inputs.files):
+            if file.wait is not None:
+                problems.error(
+                    "KG0371",
+                    "nobody can upload a file to a folder of the pod",
+                    (*origin, number, "wait"),
+                    "use a block with `files` and `into: output`, and add `output.volume`",
+                )
+        return
+    if resolution.output is None:
+        problems.error(
+            "KG0371",
+            "there is no volume for the files",
+            ("spec", "inputs", "into"),
+            "add `output.volume`, or leave `into` out",
+        )
+    if isinstance(given, Inputs) and "mount_path" in set_fields(given):
+        where, hint = "with `into: output`", "set `output.volume.mountPath`"
+        report_ignored_field(problems, "mountPath", ("spec", "inputs", "mountPath"), where, hint)

@@ -1,0 +1,114 @@
+"""Explains what Argo CD and Flux do when the folder that they sync moves, or is no longer rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kaigen.diff.model import AppChange, Change, Effect
+
+SYNCERS: Mapping[str, str] = {"_argocd": "Argo CD", "_flux": "Flux"}
+"""The folders of a tree with the objects of each tool, and its name."""
+
+
+class Folder(Struct, frozen=True, order=True):
+    """Where an environment is rendered, and where its tools read it.
+
+    Attributes:
+        environment: its name; empty for none.
+        output: folder that it is rendered into.
+        is_committed: whether that folder is in Git.
+        source: what the tools read: repository, branch and path; empty without tools.
+        syncers: folders of the tools, as in `SYNCERS`.
+    """
+
+    environment: str
+    output: str
+    is_committed: bool = False
+    source: tuple[str, ...] = ()
+    syncers: tuple[str, ...] = ()
+
+
+def with_folders(change: Change, before: Iterable[Folder], after: Iterable[Folder]) -> Change:
+    """Return a change with the folders that moved, are no longer rendered, or have no objects of a tool any more.
+
+    Args:
+        change: the result of `compare`.
+        before: the environments before.
+        after: the environments now.
+    """
+    old, new = ({folder.environment: folder for folder in folders} for folders in (before, after))
+    found = [_removed(old[name]) for name in sorted(old.keys() - new.keys())]
+    found += [_changed(old[name], new[name]) for name in sorted(old.keys() & new.keys())]
+    folders = tuple(item for item in found if item is not None)
+    gone = [
+        "/".join(part for part in (name if len(new) > 1 else "", syncer) if part)
+        for name in old.keys() & new.keys()
+        for syncer in old[name].syncers
+        if syncer not in new[name].syncers
+    ]
+    # Nothing deletes the objects of a tool whose folder is gone, as `compare` supposes.
+    apps = tuple(app for app in change.apps if not any(_is_below(app.root, folder) for folder in gone))
+    return replace(change, apps=(*folders, *apps))
+
+
+def _is_below(root: str, folder: str) -> bool:
+    return root == folder or root.startswith(f"{folder}/")
+
+
+def _removed(old: Folder) -> AppChange | None:
+    effects = []
+    if old.is_committed:
+        effects.append(_notice(f"kaigen does not delete {old.output}"))
+    for syncer in old.syncers:
+        where = f"{old.output}/{syncer}"
+        effects.append(
+            _notice(
+                f"{SYNCERS[syncer]} syncs the last content of the folder. Without it, {SYNCERS[syncer]} reports an "
+                f"error and deletes nothing. To delete the apps, run `kubectl delete -k {where}/bootstrap`, then "
+                f"`kubectl delete -k {where}/apps`"
+            )
+        )
+    return AppChange("", "", "removed", effects=tuple(effects), root=old.output) if effects else None
+
+
+def _changed(old: Folder, new: Folder) -> AppChange | None:
+    effects = [*_moved(old, new), *_without_tool(old, new)]
+    if not effects:
+        return None
+    is_moved = old.output != new.output
+    return AppChange(
+        "",
+        "",
+        "moved" if is_moved else "changed",
+        effects=tuple(effects),
+        root=new.output,
+        old_root=old.output if is_moved else "",
+    )
+
+
+def _moved(old: Folder, new: Folder) -> Iterator[Effect]:
+    if old.is_committed and old.output != new.output:
+        yield _notice(f"kaigen does not delete {old.output}")
+    for syncer in old.syncers:
+        if syncer in new.syncers and old.source != new.source:
+            pairs = [pair for pair in zip(old.source, new.source, strict=True) if pair[0] != pair[1]]
+            was, now = (" ".join(side) for side in zip(*pairs, strict=True))
+            yield _notice(
+                f"{SYNCERS[syncer]} syncs {was} until you run `kubectl apply -k {new.output}/{syncer}/bootstrap`, "
+                f"then {now}. Without the old one, it reports an error and deletes nothing"
+            )
+
+
+def _without_tool(old: Folder, new: Folder) -> Iterator[Effect]:
+    for syncer in old.syncers:
+        if syncer not in new.syncers:
+            yield _notice(
+                f"{SYNCERS[syncer]} keeps its objects, and syncs the apps, until you delete them in the cluster"
+            )
+
+
+def _notice(text: str) -> Effect:
+    return Effect("notice", text, "folder")

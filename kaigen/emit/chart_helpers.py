@@ -1,0 +1,166 @@
+"""Write `_helpers.tpl` of a chart: names, labels, and what a parent chart sets for all of its dependencies."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from kaigen.compile.app import App, Object
+from kaigen.compile.expressions import CHART, DIGEST_LENGTH
+from kaigen.compile.field_expressions import MUTABLE_JOB_FIELDS, HashedName
+from kaigen.emit.helm_template import dump_template
+
+_NAMES = """\
+{{/* Name of the app, in names and labels. */}}
+{{- define "CHART.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" -}}
+{{- end }}
+
+{{/* A name of at most so many characters: a longer one becomes its beginning and a hash of the whole. */}}
+{{- define "CHART.shortened" -}}
+{{- $name := index . 0 -}}
+{{- $most := index . 1 | int -}}
+{{- if gt (len $name) $most -}}
+{{- $begin := trunc (sub $most 9 | int) $name | trimAll "-." -}}
+{{- printf "%s-%s" $begin (sha256sum $name | trunc 8) -}}
+{{- else -}}
+{{- $name -}}
+{{- end -}}
+{{- end }}
+
+{{/*
+Full name of the release, with which the names of its objects begin. A dependency shares the name of the release with
+others, so its own name is always appended.
+*/}}
+{{- define "CHART.fullname" -}}
+{{- $name := include "CHART.name" . -}}
+{{- if .Values.fullnameOverride -}}
+{{- include "CHART.shortened" (list .Values.fullnameOverride MOST) -}}
+{{- else if and .Chart.IsRoot (contains $name .Release.Name) -}}
+{{- include "CHART.shortened" (list .Release.Name MOST) -}}
+{{- else -}}
+{{- include "CHART.shortened" (list (printf "%s-%s" .Release.Name $name) MOST) -}}
+{{- end -}}
+{{- end }}
+
+"""
+_OTHER_APP = """\
+{{/* Full name of another app: its name, or as it is in a dependency next to this one. */}}
+{{- define "CHART.otherApp" -}}
+{{- $context := index . 0 -}}
+{{- if $context.Chart.IsRoot -}}
+{{- index . 1 -}}
+{{- else -}}
+{{- include "CHART.shortened" (list (printf "%s-%s" $context.Release.Name (index . 1)) (index . 2)) -}}
+{{- end -}}
+{{- end }}
+
+"""
+_RUN_DIGEST = """\
+{{/* Hash of a run in this release: global values change its pods, so they change the hash. */}}
+{{- define "CHART.runDigest" -}}
+{{- $used := dict -}}
+{{- range $key := list "annotations" "imagePullSecrets" "imageRegistry" "labels" -}}
+{{- with get (index $ 0).Values.global $key }}{{ $_ := set $used $key . }}{{ end -}}
+{{- end -}}
+{{- if $used -}}
+{{- printf "%s %s" (index . 1) (toJson $used) | sha256sum | trunc 8 -}}
+{{- else -}}
+{{- index . 1 -}}
+{{- end -}}
+{{- end }}
+
+"""
+_GLOBALS = """\
+{{/* Labels, with `global.labels`. */}}
+{{- define "CHART.withGlobalLabels" -}}
+{{- merge (dict) (index . 1) ((index . 0).Values.global.labels | default dict) | toJson -}}
+{{- end }}
+
+{{/* Annotations, with `global.annotations`. */}}
+{{- define "CHART.withGlobalAnnotations" -}}
+{{- merge (dict) (index . 1) ((index . 0).Values.global.annotations | default dict) | toJson -}}
+{{- end }}
+
+"""
+_IMAGES = """\
+{{/* An image, from the registry in `global.imageRegistry`. */}}
+{{- define "CHART.image" -}}
+{{- with (index . 0).Values.global.imageRegistry -}}
+{{- printf "%s/%s" (trimSuffix "/" .) (regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" (index $ 1) "") -}}
+{{- else -}}
+{{- index . 1 -}}
+{{- end -}}
+{{- end }}
+
+{{/* Secrets for pulling images, with `global.imagePullSecrets`. */}}
+{{- define "CHART.imagePullSecrets" -}}
+{{- $secrets := index . 1 -}}
+{{- range (index . 0).Values.global.imagePullSecrets -}}
+{{- $secret := kindIs "map" . | ternary . (dict "name" .) -}}
+{{- if not (has $secret $secrets) }}{{ $secrets = append $secrets $secret }}{{ end -}}
+{{- end -}}
+{{- toJson $secrets -}}
+{{- end }}
+
+"""
+
+
+@lru_cache
+def _names(most: int) -> str:
+    """Return the helpers for names that have at most this many characters."""
+    return _NAMES.replace("MOST", str(most))
+
+
+def helpers(app: App, templates: str) -> str:
+    """Return `_helpers.tpl`.
+
+    Args:
+        app: the app.
+        templates: the other templates of the chart; helpers that they do not use are left out.
+    """
+    labels = dump_template(app.labels, app.name)
+    if any(setting.path == "labels" for setting in app.settings):
+        given = f'include "{CHART}.withGlobalLabels" (list . .Values.labels) | fromJson'
+        labels = f"{{{{- with {given} }}}}\n{{{{- toYaml . }}}}\n{{{{ end -}}}}\n{labels}"
+    selector = dump_template(app.selector_labels, app.name)
+    most = app.name_max
+    text = (
+        f"{_names(most)}{_GLOBALS}"
+        "{{/* Labels of every object. */}}\n"
+        f'{{{{- define "CHART.labels" -}}}}\n{labels}{{{{- end }}}}\n\n'
+        "{{/* Labels that select the pods of this release. */}}\n"
+        f'{{{{- define "CHART.selectorLabels" -}}}}\n{selector}{{{{- end }}}}\n'
+    )
+    for part, name in ((_IMAGES, "image"), (_OTHER_APP, "otherApp"), (_RUN_DIGEST, "runDigest")):
+        if f'"{app.name}.{name}' in templates:
+            text += "\n" + part.removesuffix("\n")
+    return text.replace("CHART.", f"{app.name}.").replace(CHART, app.name)
+
+
+def hashed_template(app: App, item: Object, name: HashedName) -> str:
+    """Return the template of an object whose name ends in a hash of its spec."""
+    part = f"{app.name}.{item.role}"
+    head = {key: node for key, node in item.body.items() if key != "spec"}
+    fields = " ".join(f'"{field}"' for field in MUTABLE_JOB_FIELDS)
+    text = (
+        f'{{{{- define "{part}.spec" -}}}}\n'
+        f"{dump_template(name.spec, app.name)}"
+        # Without `-`, which would remove the last line break of a text at the end of the spec.
+        "{{ end }}\n"
+        "{{- /*\n"
+        "The API server rejects changes of this spec, so the name contains its hash. It is the hash of the spec in a\n"
+        "release with the name of the chart, so it is the same in every release.\n"
+        "*/}}\n"
+        f'{{{{- define "{name.helper}" -}}}}\n'
+        f'{{{{- $chart := dict "Name" "{app.name}" "IsRoot" true -}}}}\n'
+        f'{{{{- $release := dict "Name" "{app.name}" "Namespace" .Release.Namespace -}}}}\n'
+        '{{- $values := set (omit .Values "nameOverride" "fullnameOverride") "global" dict -}}\n'
+        '{{- $same := dict "Chart" $chart "Release" $release "Values" $values -}}\n'
+        f'{{{{- $spec := omit (include "{part}.spec" $same | fromYaml) {fields} -}}}}\n'
+        f'{{{{- include "{CHART}.runDigest" (list . ($spec | toJson | sha256sum | trunc {DIGEST_LENGTH})) -}}}}\n'
+        f"{{{{- end }}}}\n"
+        f"{dump_template(head, app.name)}"
+        "spec:\n"
+        f'  {{{{- include "{part}.spec" . | nindent 2 }}}}\n'
+    )
+    return text.replace(CHART, app.name)

@@ -1,0 +1,106 @@
+"""Sources of files other than the Hub and web servers: buckets and OCI registries."""
+
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from msgspec import Meta, field
+
+from kaigen.kinds.base import ADDRESS, NO_BLANKS, RELATIVE_PATH, ObjectName, text
+from kaigen.kinds.block import Block
+from kaigen.kinds.bucket import LOCATION, BucketCredentials
+from kaigen.kinds.promotable import IMAGE
+
+Globs = list[Annotated[str, Meta(min_length=1)]]
+
+
+class S3(Block):
+    """Files below a prefix of a bucket, read with the S3 protocol."""
+
+    uri: Annotated[
+        str,
+        text(
+            LOCATION,
+            max_length=1024,
+            description="Bucket and prefix. Paths of files are relative to the prefix.",
+            examples=["s3://acme-models/qwen2.5-0.5b"],
+        ),
+    ]
+    endpoint: Annotated[
+        Annotated[str, text(ADDRESS)] | None,
+        Meta(description="URL of the S3 server. Default: Amazon's, or Google's for `gs://`."),
+    ] = None
+    region: Annotated[
+        Annotated[str, text(r"^[a-z0-9-]+$", max_length=63)] | None,
+        Meta(description="Region of the bucket.", examples=["eu-central-1"]),
+    ] = None
+    revision: Annotated[
+        Annotated[str, text(r"^[0-9]+:[0-9]+:[0-9a-f]{64}$")] | None,
+        Meta(
+            description="Number, bytes and SHA-256 digest of the chosen files (ETag, size and path of each). The "
+            "downloader refuses other files, and prints those that it finds. Default: the files that are there."
+        ),
+    ] = None
+    credentials: Annotated[
+        BucketCredentials | None,
+        Meta(
+            description="Credentials that may read the bucket. Default: those that the cloud gives the service "
+            "account of the downloader."
+        ),
+    ] = None
+    include: Annotated[
+        Globs,
+        Meta(description="Globs of files to download. Default: all files.", examples=[["*.safetensors"]]),
+    ] = field(default_factory=list)
+    exclude: Annotated[Globs, Meta(description="Globs of files to skip.")] = field(default_factory=list)
+
+    @property
+    def scheme(self) -> str:
+        """`s3` or `gs`."""
+        return urlsplit(self.uri).scheme
+
+    @property
+    def place(self) -> str:
+        """Bucket and prefix, without leading and trailing slashes."""
+        return self.uri.partition("://")[2].strip("/")
+
+    @property
+    def location(self) -> str:
+        """Server, bucket and prefix as one string, the same however the spec writes it."""
+        server = self.endpoint.rstrip("/").partition("://")[2] if self.endpoint else ""
+        return f"{self.scheme}://{self.place}" + (f" at {server}" if server else "")
+
+
+class Oci(Block):
+    """Files of an OCI artifact, or of the layers of an image."""
+
+    ref: Annotated[
+        str,
+        IMAGE,
+        text(
+            NO_BLANKS,
+            min_length=1,
+            max_length=512,
+            description="Reference of the artifact or image, preferably with a digest.",
+            examples=["ghcr.io/org/qwen-weights@sha256:…"],
+        ),
+    ]
+    path: Annotated[
+        Annotated[str, text(RELATIVE_PATH, max_length=1024)] | None,
+        Meta(
+            description="Folder in the layers of an image; paths of files are relative to it. Default: `models`, where "
+            "ModelCar images have the files. Artifacts have no folder.",
+            examples=["models"],
+        ),
+    ] = None
+    include: Annotated[
+        Globs,
+        Meta(description="Globs of files to download. Default: all files.", examples=[["*.safetensors"]]),
+    ] = field(default_factory=list)
+    exclude: Annotated[Globs, Meta(description="Globs of files to skip.")] = field(default_factory=list)
+    pull_secret: Annotated[
+        ObjectName | None,
+        Meta(description="Secret of type dockerconfigjson. Only the downloader reads it."),
+    ] = None
+    plain_http: Annotated[
+        bool, Meta(description="Use HTTP instead of HTTPS, for a registry inside the cluster.")
+    ] = False

@@ -1,0 +1,139 @@
+"""What the pods and claims of an object request, in all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from kaigen.kubernetes.claim_jobs import created_volume
+from kaigen.kubernetes.cluster_needs import claim_templates
+from kaigen.kubernetes.manifest import Object, entries, mapping, type_of
+from kaigen.kubernetes.pods import PodTemplate, containers, pod_templates
+from kaigen.kubernetes.quantities import NANO, nano
+
+STORAGE = "storage"
+_SIDECAR = "Always"
+_BINARY = ((1024**4, "Ti"), (1024**3, "Gi"), (1024**2, "Mi"), (1024, "Ki"))
+
+
+def requests_of(obj: Object, most: int | None = None) -> Counter[str]:
+    """Return what an object requests in billionths of the unit: cores and bytes of its pods, devices, storage.
+
+    Args:
+        obj: the object.
+        most: replicas that an autoscaler may set; None without one.
+    """
+    total: Counter[str] = Counter()
+    for template in pod_templates(obj):
+        count = _pods(obj, template, most)
+        for name, amount in _pod(template).items():
+            total[name] += count * amount
+        for path, claim in claim_templates(obj):
+            if path[: len(template.path)] == template.path or path[:2] == ("spec", "volumeClaimTemplates"):
+                total[STORAGE] += count * _storage(claim)
+    if type_of(obj) == "PersistentVolumeClaim":
+        total[STORAGE] += _storage(mapping(obj.get("spec")))
+    volume = created_volume(obj)
+    if volume is not None:
+        total[STORAGE] += _storage(mapping(volume.body.get("spec")))
+    return total
+
+
+def scaled_replicas(obj: Object) -> tuple[str, str, int] | None:
+    """Return kind and name of what an autoscaler scales, and the most replicas; None for any other object."""
+    spec = mapping(obj.get("spec"))
+    field = {
+        "HorizontalPodAutoscaler.autoscaling": "maxReplicas",
+        "ScaledObject.keda.sh": "maxReplicaCount",
+    }.get(type_of(obj))
+    most = spec.get(field) if field else None
+    target = mapping(spec.get("scaleTargetRef"))
+    if not isinstance(most, int):
+        return None
+    return str(target.get("kind") or "Deployment"), str(target.get("name")), most
+
+
+def readable(resource: str, amount: int) -> str:
+    """Return billionths of a unit as a quantity that people read: `1500m`, `96Gi`, `8`."""
+    if resource == "cpu":
+        milli = -(-amount // 10**6)
+        return str(milli // 1000) if milli % 1000 == 0 else f"{milli}m"
+    whole = -(-amount // NANO)
+    if resource in {"memory", "ephemeral-storage", STORAGE} or resource.startswith("hugepages-"):
+        for size, unit in _BINARY:
+            if whole >= size and whole % size == 0:
+                return f"{whole // size}{unit}"
+            if whole >= 10 * size:
+                return f"{-(-whole // size)}{unit}"
+    return str(whole)
+
+
+def _pods(obj: Object, template: PodTemplate, most: int | None) -> int:
+    """Return how many pods an object makes from a template at most."""
+    spec = mapping(obj.get("spec"))
+    replicas = _count(spec, "replicas") if most is None else most
+    match type_of(obj):
+        case "Job.batch":
+            return _job(spec)
+        case "CronJob.batch":
+            return _job(mapping(mapping(spec.get("jobTemplate")).get("spec")))
+        case "JobSet.jobset.x-k8s.io":
+            return sum(
+                _count(job, "replicas") * _job(mapping(mapping(job.get("template")).get("spec")))
+                for _, job in entries(spec.get("replicatedJobs"))
+                if job.get("name") == template.role
+            )
+        case "LeaderWorkerSet.leaderworkerset.x-k8s.io":
+            group = mapping(spec.get("leaderWorkerTemplate"))
+            size = _count(group, "size")
+            has_leader = "leaderTemplate" in group
+            return replicas * (1 if template.role == "leader" else size - has_leader)
+        case "Deployment.apps" | "ReplicaSet.apps" | "StatefulSet.apps":
+            return replicas
+        case "RayCluster.ray.io" | "RayService.ray.io":
+            cluster = mapping(spec.get("rayClusterConfig")) or spec
+            groups = [group for _, group in entries(cluster.get("workerGroupSpecs"))]
+            return next((_ray(group) for group in groups if group.get("groupName") == template.role), 1)
+    return 1
+
+
+def _ray(group: Object) -> int:
+    return max(_count(group, "replicas"), _count(group, "maxReplicas")) * _count(group, "numOfHosts")
+
+
+def _job(spec: Object) -> int:
+    return min(_count(spec, "parallelism"), _count(spec, "completions") if "completions" in spec else 10**9)
+
+
+def _count(holder: Object, field: str) -> int:
+    value = holder.get(field, 1)
+    return value if isinstance(value, int) and value >= 0 else 1
+
+
+def _pod(template: PodTemplate) -> Counter[str]:
+    """Return the requests of a pod: of its containers together, or of an init container that requests more.
+
+    https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers
+    """
+    running: Counter[str] = Counter()
+    highest: Counter[str] = Counter()
+    for container in containers(template):
+        own = _container(container.body)
+        if container.field == "initContainers" and container.body.get("restartPolicy") != _SIDECAR:
+            highest |= running + own
+        else:
+            running += own
+    return running | highest
+
+
+def _container(body: Object) -> Counter[str]:
+    resources = mapping(body.get("resources"))
+    given: Mapping[str, object] = {**mapping(resources.get("limits")), **mapping(resources.get("requests"))}
+    return Counter({name: nano(value) or 0 for name, value in given.items()})
+
+
+def _storage(spec: Object) -> int:
+    """Return the size of the volume that a claim makes; 0 for a claim of a volume that exists."""
+    if spec.get("volumeName") or spec.get("storageClassName") == "":
+        return 0
+    return nano(mapping(mapping(spec.get("resources")).get("requests")).get("storage")) or 0

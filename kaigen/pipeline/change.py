@@ -1,0 +1,135 @@
+"""The change between a commit and the current output trees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from kaigen.config.lock_file import lock_of
+from kaigen.config.settings import LOCK_NAME, Config, LockRef
+from kaigen.diff.compare import compare
+from kaigen.diff.folders import Folder, with_folders
+from kaigen.diff.hidden import with_hidden
+from kaigen.diff.lock import lock_changes
+from kaigen.diff.model import Change
+from kaigen.git.repository import read_file_at, read_tree_at
+from kaigen.gitops.argocd.common import FOLDER as ARGOCD_FOLDER
+from kaigen.gitops.flux import FOLDER as FLUX_FOLDER
+from kaigen.output.foreign import foreign_files
+from kaigen.pipeline.grant_changes import new_grants
+from kaigen.pipeline.revision import is_rendered_at, tree_at
+
+
+def change_since(
+    commit: str,
+    before: Mapping[str, Config],
+    configs: Sequence[Config],
+    trees: Sequence[Mapping[str, bytes]],
+) -> Change:
+    """Return what changes between a commit and the current trees, including folders that move or go.
+
+    Args:
+        commit: the commit.
+        before: the settings at the commit, by environment.
+        configs: the current settings of each environment.
+        trees: the current output tree of each environment.
+
+    Raises:
+        InputError: the specs of the commit are invalid.
+    """
+    old: dict[str, bytes] = {}
+    new: dict[str, bytes] = {}
+    for config, tree in zip(configs, trees, strict=True):
+        place = f"{config.environment}/" if len(configs) > 1 else ""
+        was = before.get(config.environment)
+        if was is not None:
+            old |= {f"{place}{path}": data for path, data in tree_at(config, commit, was.output).items()}
+        new |= {f"{place}{path}": data for path, data in tree.items()}
+    folders = sorted({config.output_base for config in (*configs, *before.values())})
+    found = {folder: _foreign_at(configs[0], folder) for folder in folders}
+    for folder, files in found.items():
+        for path, data in files.items():
+            new.setdefault(_place(configs, folder, path), data)
+    compared = replace(compare(old, new), lock=_lock_changes(commit, configs[0]))
+    grants = new_grants(next(iter(before.values()), Config()), configs[0])
+    change = with_hidden(compared, _hidden(configs[0], commit, before, found), grants)
+    were, are = [_folder(config) for config in before.values()], [_folder(config) for config in configs]
+    if sorted(were) == sorted(are):
+        return change
+    root = configs[0]
+    were = [
+        replace(folder, is_committed=folder not in are and is_rendered_at(root, commit, folder.output))
+        for folder in were
+    ]
+    return with_folders(change, were, are)
+
+
+def _lock_changes(commit: str, config: Config) -> tuple[str, ...]:
+    """Return what a changed lock means.
+
+    Raises:
+        InputError: the lock is invalid, now or at the commit.
+    """
+    content = read_file_at(config.root, commit, LOCK_NAME)
+    before = LockRef(sha256(content or b"").hexdigest(), content) if content is not None else LockRef()
+    if before.digest == config.lock.digest:
+        return ()
+    return tuple(lock_changes(lock_of(config.root, before), lock_of(config.root, config.lock)))
+
+
+def _place(configs: Sequence[Config], folder: str, path: str) -> str:
+    """Return the path of a foreign file as that of a file of the tree that contains it, or a path of its own."""
+    for config in configs:
+        if f"{folder}/{path}".startswith(f"{config.output}/"):
+            below = f"{folder}/{path}".removeprefix(f"{config.output}/")
+            return f"{config.environment}/{below}" if len(configs) > 1 else below
+    return f"{folder}/{path}"
+
+
+def _foreign_at(config: Config, folder: str) -> dict[str, bytes]:
+    """Return the foreign files of an output folder as they are now; links and special files as empty."""
+    root = config.root / folder
+    paths = foreign_files(root)
+    return {
+        path: (root / path).read_bytes()
+        if not (root / path).is_symlink() and (root / path).is_file()
+        else b""
+        for path in paths
+    }
+
+
+def _hidden(
+    config: Config, commit: str, before: Mapping[str, Config], found: Mapping[str, Mapping[str, bytes]]
+) -> dict[str, list[str]]:
+    """Return the files that syncers read and no spec explains, by output folder.
+
+    These are new and changed foreign files, and files that were edited in a folder that is no longer rendered.
+    """
+    hidden = {}
+    rendered = {each.output_base for each in before.values()}
+    for folder, files in found.items():
+        was = read_tree_at(config.root, commit, folder)
+        paths = {path for path, data in files.items() if was.get(path) != data}
+        if folder in rendered and folder != config.output_base:
+            paths |= {path for path, data in was.items() if _content(config.root / folder / path) != data}
+        if paths:
+            hidden[folder] = sorted(paths)
+    return hidden
+
+
+def _content(path: Path) -> bytes | None:
+    return path.read_bytes() if path.is_file() and not path.is_symlink() else None
+
+
+def _folder(config: Config) -> Folder:
+    gitops = config.gitops
+    if gitops is None:
+        return Folder(config.environment, config.output)
+    texts = (gitops.repository, gitops.branch, gitops.path)
+    source = tuple(text.replace("{env}", config.environment) for text in texts)
+    tools = ((ARGOCD_FOLDER, gitops.argocd), (FLUX_FOLDER, gitops.flux))
+    syncers = tuple(folder for folder, settings in tools if settings is not None)
+    return Folder(config.environment, config.output, source=source, syncers=syncers)
