@@ -117,3 +117,25 @@ def client_pod(code: str) -> Object:
     security = {"runAsNonRoot": True, "runAsUser": 1000, "seccompProfile": {"type": "RuntimeDefault"}}
     body = {"restartPolicy": "Never", "securityContext": security, "containers": [container]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "client-"}, "spec": body}
+
+
+def asking_pod(*, threads: int, seconds: float = 600.0) -> Object:
+    """A pod that asks `http://web/` until the time is over or `/tmp/stop` exists, and prints its answers, counted."""
+    code = f"""
+import collections, json, os, threading, time, urllib.request
+seen, lock = collections.Counter(), threading.Lock()
+end = time.time() + {seconds}
+def ask():
+    while time.time() < end and not os.path.exists("/tmp/stop"):
+        try:
+            answer = urllib.request.urlopen("http://web/", timeout=20).read().decode()
+        except OSError as error:
+            answer = f"lost: {{error}}"
+        with lock:
+            seen[answer] += 1
+threads = [threading.Thread(target=ask) for _ in range({threads})]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+print(json.dumps(seen))
+"""
+    return client_pod(code)

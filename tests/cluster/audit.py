@@ -13,13 +13,21 @@ from tests.cluster.processes import wait_until
 
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
-# Leases and events are not logged. Secrets and tokens are logged without their content, all other writes with
-# the request body.
+# Leases and events are logged only for service accounts, as which kaigen's programs run. Secrets and tokens are logged
+# without their content, all other writes with the request body.
 POLICY: Object = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
     "rules": [
+        {
+            "level": "Metadata",
+            "userGroups": ["system:serviceaccounts"],
+            "resources": [
+                {"group": "coordination.k8s.io", "resources": ["leases"]},
+                {"group": "events.k8s.io", "resources": ["events"]},
+            ],
+        },
         {"level": "None", "resources": [{"group": "coordination.k8s.io", "resources": ["leases"]}]},
         {"level": "None", "resources": [{"group": "", "resources": ["events"]}, {"group": "events.k8s.io"}]},
         {"level": "None", "nonResourceURLs": ["/healthz*", "/livez*", "/readyz*", "/openapi*", "/version"]},
@@ -52,6 +60,7 @@ class Request:
         time: When it came, RFC 3339 with microseconds.
         body: What was sent; empty where nothing was or the policy leaves it out.
         reason: Why it was allowed: with the role and its binding, where these did.
+        message: Why it was refused; empty where it was not.
     """
 
     user: str
@@ -66,6 +75,7 @@ class Request:
     time: str
     body: Object
     reason: str = ""
+    message: str = ""
 
     @property
     def writes(self) -> bool:
@@ -176,4 +186,5 @@ def _request(event: Object) -> Request:
         time=event["requestReceivedTimestamp"],
         body=body if isinstance(body, dict) else {},
         reason=event.get("annotations", {}).get("authorization.k8s.io/reason", ""),
+        message=event.get("responseStatus", {}).get("message", ""),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import shutil
 import subprocess
 import tarfile
@@ -48,6 +49,22 @@ def browser(*, dark: bool = False) -> Iterator[Chrome]:
         yield running
     finally:
         running.quit()
+
+
+def complaints(chrome: Chrome) -> list[str]:
+    """Return what pages wrote to the console since the last call."""
+    return _log(chrome, "browser")
+
+
+def requests(chrome: Chrome) -> list[str]:
+    """Return what pages requested since the last call, without the pages themselves."""
+    messages = [json.loads(entry)["message"] for entry in _log(chrome, "performance")]
+    asked = [each["params"] for each in messages if each["method"] == "Network.requestWillBeSent"]
+    return [each["request"]["url"] for each in asked if each["request"]["url"] != each["documentURL"]]
+
+
+def _log(chrome: Chrome, name: str) -> list[str]:
+    return [entry["message"] for entry in chrome.get_log(name)]  # type: ignore[no-untyped-call]
 
 
 def mermaid_script() -> Path:

@@ -28,6 +28,24 @@ from tests.cluster.traefik import Traefik
 
 _LOGS = pytest.StashKey[list[str]]()
 _OUTPUT = "plane-logs"
+_LONGEST = (
+    *(
+        "test_flux.py",
+        "test_node_groups.py",
+        "test_moves.py",
+        "test_output_accepted.py",
+        "test_node_chain.py",
+    ),
+    *(
+        "test_node.py",
+        "test_faults.py",
+        "test_commit_to_cluster.py",
+        "test_graph_page.py",
+        "test_node_rollout.py",
+    ),
+    *("test_repository.py", "test_several_nodes.py", "test_publish_oci.py", "test_stream.py"),
+)
+"""The files that take longest. If they were last, the other process would have nothing to do at the end."""
 _PLACES = pytest.StashKey[Mapping[Plane, int]]()
 
 
@@ -39,6 +57,12 @@ def pytest_configure(config: pytest.Config) -> None:
         "accepted(*kinds): an API server accepts objects of these kinds in the test",
     ):
         config.addinivalue_line("markers", marker)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the files that take longest first."""
+    place = {name: number for number, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -180,6 +204,26 @@ def flux(plane: Plane) -> Iterator[Flux]:
     running = Flux(plane)
     yield running
     running.close()
+
+
+@pytest.fixture(scope="module")
+def locked_down(plane: Plane, flux: Flux) -> Iterator[Flux]:
+    """Flux as on a cluster of many tenants, with an account of the cluster's administrator for the bootstrap."""
+    name = "flux-admin"
+    account = {"name": name, "namespace": flux.namespace}
+    plane.client.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"}
+    plane.client.apply(
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": role,
+            "subjects": [{"kind": "ServiceAccount", **account}],
+        }
+    )
+    with flux.locked_down():
+        yield flux
 
 
 @pytest.fixture

@@ -156,6 +156,10 @@ class Flux:
             self._repositories[name] = Repository(self._folder / "git" / name)
         return f"main@sha1:{self._repositories[name].commit(files)}"
 
+    def file_url(self, name: str) -> str:
+        """Return the URL of a repository for programs on this machine; it asks for no password."""
+        return self._repositories[name].url
+
     def publish(self, name: str, files: Mapping[str, str]) -> str:
         """Commit files, and have the GitRepository of the same name fetch them; both are created if missing.
 

@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,6 +35,8 @@ _ROOT = Path(__file__).parents[2]
 _CACHES = (".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache")
 _CERTIFICATES = Path("/etc/ssl/certs")
 _PIP = Path("/etc/pip.conf")
+_KEPT = 2
+"""Number of archives of an image that stay: those of other contents may be in use in another checkout."""
 
 
 class ImageFailed(Exception):
@@ -133,7 +136,7 @@ def build(reference: str, folder: Path, ignore: Sequence[str] = ()) -> Path:
     digest = hashlib.sha256(f"{reference} {base().name}".encode())
     for path in _files(folder, ignore):
         digest.update(f"{path.relative_to(folder)}\0".encode())
-        digest.update(path.read_bytes())
+        digest.update(_content(path))
     name = reference.rpartition("/")[2].partition(":")[0]
 
     def make(archive: Path) -> None:
@@ -141,6 +144,7 @@ def build(reference: str, folder: Path, ignore: Sequence[str] = ()) -> Path:
         with scratch() as context:
             ignored = shutil.ignore_patterns(*ignore, "__pycache__")
             shutil.copytree(folder, context, ignore=ignored, dirs_exist_ok=True)
+            (context / "Dockerfile").write_bytes(_content(folder / "Dockerfile"))
             build_in_place(reference, context, archive)
 
     return kept(f"{name}-{digest.hexdigest()[:16]}.tar", make)
@@ -161,7 +165,11 @@ def build_in_place(reference: str, context: Path, archive: Path) -> None:
     mounts = [f"--volume={path}:{path}:ro" for path in (_CERTIFICATES, _PIP) if path.exists()]
     options = ["--isolation=chroot", "--pull=never", *mounts, "--tag", reference]
     run(["buildah", "bud", *options, str(context)])
-    _push(reference, archive)
+    try:
+        _push(reference, archive)
+    finally:
+        # No other image starts from it, and its layers take as much space as the archive.
+        run(["buildah", "rmi", "--force", reference])
 
 
 @contextmanager
@@ -176,6 +184,14 @@ def _files(folder: Path, ignore: Sequence[str]) -> Iterator[Path]:
         parts = path.relative_to(folder).parts
         if path.is_file() and "__pycache__" not in parts and parts[0] not in ignore:
             yield path
+
+
+def _content(path: Path) -> bytes:
+    """Return the content of a file; a Dockerfile starts from `BASE` without a digest, because it is made here."""
+    content = path.read_bytes()
+    if path.name != "Dockerfile":
+        return content
+    return re.sub(rb"(?m)^(FROM [^\s@]+)@sha256:[0-9a-f]{64}", rb"\1", content)
 
 
 def _push(reference: str, archive: Path) -> None:
@@ -207,6 +223,8 @@ def _folder() -> Path:
 def kept(name: str, make: Callable[[Path], None]) -> Path:
     """Return a kept archive, made first if it is missing. It appears whole or not at all.
 
+    Old archives of the same image are removed.
+
     Args:
         name: file name, with a digest of everything that the archive depends on.
         make: writes it to a path.
@@ -214,14 +232,19 @@ def kept(name: str, make: Callable[[Path], None]) -> Path:
     archive = _folder() / name
     if archive.exists():
         return archive
+    image = name.rpartition("-")[0]
     # A lock for each image: another run may be building a large one.
-    with (_folder() / f"{name.partition('-')[0]}.lock").open("w") as lock:
+    with (_folder() / f"{image}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not archive.exists():
             draft = archive.with_suffix(".new")
             draft.unlink(missing_ok=True)
             make(draft)
             draft.rename(archive)
+            for old in sorted(_folder().glob(f"{image}-*.tar"), key=lambda path: path.stat().st_mtime)[
+                :-_KEPT
+            ]:
+                old.unlink()
     return archive
 
 

@@ -33,7 +33,8 @@ class Kaito:
             namespace: Namespace of the controller.
         """
         self._plane = plane
-        self._nodes: set[str] = set()
+        self._groups: set[str] = set()
+        self._nodes: list[str] = []
         plane.make_namespace(namespace)
         metrics, health = free_ports(2)
         plane.start(
@@ -67,20 +68,27 @@ class Kaito:
             count: How many.
         """
         key = f"{instance_type} {sorted(labels.items())}"
-        if key in self._nodes:
+        if key in self._groups:
             return
-        self._nodes.add(key)
+        self._groups.add(key)
         instance = find_instance(instance_type)
         assert instance is not None, instance_type
         for number in range(count):
+            self._nodes.append(f"kaito-{len(self._groups)}-{number}")
             self._plane.add_node(
                 world.node(
-                    f"kaito-{len(self._nodes)}-{number}",
+                    self._nodes[-1],
                     # Room for the pods of every Workspace, so that all can run at once.
                     capacity={"cpu": "10k", "memory": "1Pi", "pods": "10k", "nvidia.com/gpu": "10k"},
                     labels={**labels, **_discovered(instance)},
                 )
             )
+
+    def close(self) -> None:
+        """End the controller and remove its nodes, which have room for the pods of any other test."""
+        self._plane.processes.stop("kaito")
+        for name in self._nodes:
+            self._plane.client.delete("v1/Node", name)
 
 
 def _discovered(instance: Instance) -> dict[str, str]:

@@ -30,6 +30,7 @@ _KUBELET = "system:node:"
 _MANAGED = "app.kubernetes.io/managed-by"
 _BY_KAIGEN = {"kaigen", "Helm"}  # Helm requires its own name in charts
 _ALLOWED = re.compile(r'allowed by RoleBinding "([^"]+)" of Role "([^"]+)"')
+_DENIED = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request")
 _HEALTH = {row.kind: row.health for row in KINDS.values() if row.health is not None}
 
 
@@ -65,6 +66,7 @@ class Seen:
         accounts: namespace and name of service accounts whose token a pod got.
         roles: namespace and name of Roles that allowed a request.
         bindings: namespace and name of RoleBindings that allowed a request.
+        denied: names of admission policies that refused a request, and of their bindings.
         images: of containers that were ready or ended well.
     """
 
@@ -74,6 +76,7 @@ class Seen:
     accounts: set[tuple[str, str]] = field(default_factory=set)
     roles: set[tuple[str, str]] = field(default_factory=set)
     bindings: set[tuple[str, str]] = field(default_factory=set)
+    denied: set[str] = field(default_factory=set)
     images: set[str] = field(default_factory=set)
 
 
@@ -102,7 +105,9 @@ def seen(requests: Iterable[Request]) -> Seen:
 
 
 def _note_access(found: Seen, request: Request) -> None:
-    """Note who read what, and which role allowed it."""
+    """Note who read what, which role allowed it, and which policy refused it."""
+    if denied := _DENIED.search(request.message):
+        found.denied.update(denied.groups())
     if not 200 <= request.code < 300:
         return
     if allowed := _ALLOWED.search(request.reason):
@@ -204,6 +209,10 @@ def _admits(entry: Emitted, _: Seen) -> bool:
     return any(is_true({"status": binding}, "Accepted") for binding in entry.status.get("bindings") or [])
 
 
+def _decided(entry: Emitted, found: Seen) -> bool:
+    return entry.name in found.denied
+
+
 _NEEDS_PODS: Mapping[str, Rule] = {
     "Deployment": _replicas,
     "StatefulSet": _replicas,
@@ -229,6 +238,8 @@ _RULES: Mapping[str, Rule] = {
     "PodMonitor": _admits,
     "ResourceQuota": lambda entry, _: bool(entry.status.get("used")),
     "Namespace": lambda entry, found: any(other.namespace == entry.name for other in found.emitted),
+    "ValidatingAdmissionPolicy": _decided,
+    "ValidatingAdmissionPolicyBinding": _decided,
     "Application": lambda entry, _: _is_healthy_application(entry),
     "ApplicationSet": _conditions("ResourcesUpToDate"),
     "AppProject": _has_healthy_application,

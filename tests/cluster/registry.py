@@ -87,7 +87,8 @@ class LocalRegistry:
         (port,) = free_ports(1)
         where = network or Loopback()
         self.host = f"{where.host}:{port}"
-        (folder / "htpasswd").write_text(_HTPASSWD)
+        self._accounts = folder / "htpasswd"
+        self.accept(True)
         configuration = folder / "registry.yaml"
         text = _CONFIGURATION + (_AUTH if password else "")
         configuration.write_text(text.format(folder=folder, host=self.host))
@@ -100,6 +101,10 @@ class LocalRegistry:
     def _listens(network: Network, port: int) -> bool:
         with network.entered():
             return listening(port, network.host)
+
+    def accept(self, accepted: bool) -> None:
+        """Accept the account from now on, or refuse it."""
+        self._accounts.write_text(_HTPASSWD if accepted else _HTPASSWD.replace(f"{USER}:", "somebody:"))
 
     def close(self) -> None:
         """End it."""

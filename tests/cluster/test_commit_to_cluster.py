@@ -79,7 +79,8 @@ def change_finetune(publisher: Publisher) -> str:
     after = publisher.files()
     differ = {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)}
     assert {path for path in differ if not path.endswith(".kaigen-index")} == {
-        f"rendered/{team.environment}/{team.space}/finetune/manifests/job.yaml"
+        f"rendered/{team.environment}/{team.space}/finetune/manifests/{name}.yaml"
+        for name in ("job", "networkpolicy")
     }
     return commit
 
@@ -88,14 +89,15 @@ def check_writes(plane: Plane, publisher: Publisher, mark: int, user: str) -> No
     """See that since a mark a syncer has made the new run, removed the old one, and touched no other app."""
     team, files = publisher.team, publisher.files()
     since = plane.audit.writes_since(mark, namespace=team.space)
-    own = {obj["metadata"]["name"]: obj["kind"] for obj in team.of_app(files, "finetune")}
-    (new,) = [name for name, kind in own.items() if kind == "Job"]
+    objects = team.of_app(files, "finetune")
+    own = {obj["metadata"]["name"] for obj in objects}
+    (new,) = [obj["metadata"]["name"] for obj in objects if obj["kind"] == "Job"]
     # Argo CD applies the whole app, also what is as it was.
-    (old,) = {entry.name for entry in since if entry.user == user} - set(own)
+    (old,) = {entry.name for entry in since if entry.user == user} - own
     assert old.rpartition("-")[0] == "finetune"
     assert [found["metadata"]["name"] for found in plane.client.objects(JOB, team.space, FINETUNE)] == [new]
     # The objects and pods of other apps did not change.
-    others = {obj["metadata"]["name"] for app in team.specs for obj in team.of_app(files, app)} - set(own)
+    others = {obj["metadata"]["name"] for app in team.specs for obj in team.of_app(files, app)} - own
     assert not [str(entry) for entry in since if entry.name.startswith(tuple(others))]
 
 

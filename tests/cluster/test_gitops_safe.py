@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from kaigen.pipeline.result import Compiled
-from tests.cluster.apps import CLAIM, JOB, POD, add_gpu_node, compiled, demo_specs, find, job_name
+from tests.cluster.apps import CLAIM, JOB, POD, add_gpu_node, compiled, demo_specs, find, job_name, spec
 from tests.cluster.client import Object, is_true
 from tests.cluster.plane import Plane
+from tests.cluster.processes import wait_until
+from tests.cluster.reaper import ACCOUNT, install_access, run_to_end
 from tests.cluster.syncers import Syncer, make_syncer
 from tests.cluster.team import changed, named
 
@@ -100,10 +103,87 @@ def test_finished_work_is_left_alone_and_a_change_is_one_new_run(
     touched = {write.rpartition("/")[2] for write in syncer.writes(mark)}
     assert touched <= {rendered.body["metadata"]["name"] for rendered in after["finetune"].objects}
     policies = plane.client.objects("networking.k8s.io/v1/NetworkPolicy", namespace)
-    assert [found["metadata"]["name"] for found in policies] == ["qwen", "resting", "second"]
+    assert [found["metadata"]["name"] for found in policies] == ["qwen", "resting", names["second"]]
     syncer.let_pass(without, 1)
     assert uids(plane, POD, namespace) == {}
 
     # A volume that belongs to the cluster goes with its app too.
     syncer.remove("resting")
     plane.client.wait_gone(VOLUME, bucket)
+
+
+def jobs_of(item: Compiled) -> tuple[Object, Object]:
+    """Return the Job that does the work, and the one that creates its volume."""
+    found = {rendered.object.role: rendered.body for rendered in item.objects}
+    return found["job"], found["job-claim"]
+
+
+def claim(plane: Plane, namespace: str, item: Compiled, folder: Path) -> str:
+    """Run what the pod of the claim Job runs, once Kubernetes has run that pod, and return what it printed."""
+    job = jobs_of(item)[1]
+    plane.client.wait(
+        JOB, job["metadata"]["name"], namespace, partial(is_true, condition="Complete"), "complete"
+    )
+    pod = job["spec"]["template"]["spec"]
+    arguments = [each.replace("$$", "$") for each in pod["containers"][0]["args"]]
+    return run_to_end(plane, namespace, pod["serviceAccountName"], folder, *arguments)
+
+
+def test_what_has_expired_does_not_come_back(
+    plane: Plane, syncer: Syncer, namespace: str, tmp_path: Path
+) -> None:
+    volume = {"size": "1Gi", "ttl": {"completed": "1s", "failed": "never"}}
+    first = spec("Job", "brief", image="registry.example.com/work:1", ttl=0, output={"volume": volume})
+    requests = count(101, 2)
+    install_access(plane, namespace, {})
+
+    def run(*args: str) -> dict[str, Compiled]:
+        """Publish the Job with these arguments, and wait until it has run."""
+        apps = compiled(tmp_path / "specs", [changed(first, args=list(args))], namespace)
+        revision = syncer.begin(apps)
+        syncer.reconcile("brief", next(requests))
+        claim(plane, namespace, apps["brief"], tmp_path)
+        syncer.wait("brief", revision)
+        name = jobs_of(apps["brief"])[0]["metadata"]["name"]
+        plane.client.wait(JOB, name, namespace, partial(is_true, condition="Complete"), "complete")
+        return apps
+
+    def reaped() -> bool:
+        run_to_end(plane, namespace, ACCOUNT, tmp_path, "run", "--once")
+        return not uids(plane, CLAIM, namespace) and not uids(plane, POD, namespace)
+
+    # The next run keeps a volume that has not expired, and its end starts the clock.
+    old = jobs_of(run("one")["brief"])
+    (kept,) = uids(plane, CLAIM, namespace).values()
+    apps = run("two")
+    for job in old:
+        plane.client.wait_gone(JOB, job["metadata"]["name"], namespace)
+    found = plane.client.get(CLAIM, "brief-output", namespace)["metadata"]
+    name = jobs_of(apps["brief"])[0]["metadata"]["name"]
+    assert (found["uid"], found["annotations"]["kaigen.dev/job"]) == (kept, name)
+    assert "deletionTimestamp" not in found
+
+    # The pods and the volume are deleted. The Jobs stay, so nothing is run or created again.
+    wait_until(reaped, "pods and volume are reaped")
+    jobs, mark = uids(plane, JOB, namespace), plane.audit.mark()
+    assert set(jobs) == {job["metadata"]["name"] for job in jobs_of(apps["brief"])}
+    syncer.let_pass(apps, RECONCILIATIONS)
+    assert syncer.writes(mark) == []
+    assert "has ended" in claim(plane, namespace, apps["brief"], tmp_path)
+    assert uids(plane, JOB, namespace) == jobs
+    assert uids(plane, POD, namespace) == uids(plane, CLAIM, namespace) == {}
+
+    # A changed spec runs once, with a new volume.
+    run("three")
+    assert kept not in uids(plane, CLAIM, namespace).values()
+
+    # Without its spec everything goes.
+    syncer.remove("brief")
+    plane.client.wait_gone(CLAIM, "brief-output", namespace)
+    kinds = (JOB, POD, "rbac.authorization.k8s.io/v1/Role", "networking.k8s.io/v1/NetworkPolicy")
+    wait_until(
+        lambda: (
+            not any(plane.client.objects(kind, namespace, "app.kubernetes.io/name=brief") for kind in kinds)
+        ),
+        "all is deleted",
+    )

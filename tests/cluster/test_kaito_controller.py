@@ -120,7 +120,7 @@ def in_kaito(plane: Plane, cases: list[Case]) -> Iterator[Mapping[str, Object]]:
     plane.processes.wait_until(made, "KAITO has made a StatefulSet of each Workspace")
     yield {each["metadata"]["name"]: each for each in plane.client.objects(STATEFUL_SET, namespace)}
     plane.client.delete("v1/Namespace", namespace)
-    plane.processes.stop("kaito")
+    kaito.close()
 
 
 def in_kaigen(cases: list[Case], folder: Path) -> Mapping[str, list[Object]]:

@@ -9,49 +9,14 @@ import pytest
 from tests import helm
 from tests.cases import write_chart
 from tests.cluster.apps import JOB, POD, add_gpu_node, compiled, demo, find, job_name, spec
-from tests.cluster.client import ApiError, Client, Object, is_true
+from tests.cluster.client import Object, is_true
 from tests.cluster.downloader import account_variables, argument, finish, hub_of, running, variables
 from tests.cluster.plane import Plane
+from tests.cluster.privileges import granted, is_refused, used
 from tests.cluster.processes import wait_until
 from tests.cluster.simulate import Course, set_course
 
 CONFIG_MAP = "v1/ConfigMap"
-
-
-def granted(role: Object) -> set[tuple[str, str, str]]:
-    """Verb, resource and name (empty for any) of everything that a Role grants."""
-    return {
-        (verb, resource, name)
-        for rule in role["rules"]
-        for verb in rule["verbs"]
-        for resource in rule["resources"]
-        for name in rule.get("resourceNames", [""])
-    }
-
-
-def used(plane: Plane, mark: int, account: str, role: Object) -> set[tuple[str, str, str]]:
-    """The same of everything that an account has asked for since a mark; nothing of it may have been refused."""
-    anything = {(verb, resource) for verb, resource, name in granted(role) if not name}
-    found = set()
-    for request in plane.audit.requests(mark):
-        if request.user == account:
-            assert request.code != 403, request
-            named = "" if (request.verb, request.resource) in anything else request.name
-            found.add((request.verb, request.resource, named))
-    return found
-
-
-def is_refused(client: Client, method: str, path: str, body: Object | None = None) -> bool:
-    try:
-        client.request(
-            method,
-            path,
-            body,
-            content_type="application/merge-patch+json" if method == "PATCH" else "application/json",
-        )
-    except ApiError as error:
-        return error.code == 403
-    return False
 
 
 def test_the_downloader_can_write_its_facts_and_nothing_else(

@@ -71,6 +71,13 @@ seen = {
 }
 print(json.dumps(seen), flush=True)
 """
+# Locks more memory than the limit allows.
+LOCKS = """
+import ctypes, resource
+resource.setrlimit(resource.RLIMIT_MEMLOCK, (0, 0))
+memory = ctypes.create_string_buffer(1 << 20)
+print(ctypes.CDLL(None, use_errno=True).mlock(memory, len(memory)))
+"""
 
 
 @pytest.fixture
@@ -139,3 +146,28 @@ def test_pods_have_what_their_specs_add(node: Node, node_namespace: str, tmp_pat
     assert run_client(node, node_namespace, read).strip() == "w"
     labelled = ("kubectl", "get", "pods", "--namespace", node_namespace, "-l", "team=research", "-o", "name")
     assert len(node.run(*labelled).stdout.split()) == 2
+
+
+def test_only_a_container_with_the_capability_locks_memory(node: Node, tmp_path: Path) -> None:
+    namespace = "locks-memory"
+    node.make_namespace(namespace, pod_security="privileged")
+    levels: dict[str, Object] = {
+        "lock": {"podSecurity": "privileged", "capabilities": ["IPC_LOCK"]},
+        "no-lock": {"podSecurity": "baseline"},
+    }
+    command = ["python", "-c", LOCKS]
+    documents = [
+        spec("Job", name, image=BASE, command=command, resources=SMALL, security=security)
+        for name, security in levels.items()
+    ]
+    apps = compiled(tmp_path / "specs", documents, namespace, "generic")
+    for app in apps.values():
+        for rendered in app.objects:
+            node.client.apply(rendered.body)
+    printed = {}
+    for name, app in apps.items():
+        job = job_name(app)
+        node.client.wait(JOB, job, namespace, partial(is_true, condition="Complete"), "complete")
+        printed[name] = node.run("kubectl", "logs", "--namespace", namespace, f"job/{job}").stdout.strip()
+    node.client.delete("v1/Namespace", namespace)
+    assert printed == {"lock": "0", "no-lock": "-1"}

@@ -14,7 +14,7 @@ import pytest
 
 from kaigen.pipeline.result import Compiled
 from runtimes.downloader.tests.hub import REPO, Hub
-from tests.cluster.apps import JOB, POD, client_pod, compiled, job_name, spec
+from tests.cluster.apps import JOB, POD, asking_pod, compiled, job_name, spec
 from tests.cluster.client import Object, is_true
 from tests.cluster.images import BASE
 from tests.cluster.node import Node
@@ -39,22 +39,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(loaded[:1])
     def log_message(self, *_): pass
 http.server.ThreadingHTTPServer(("", 8000), Handler).serve_forever()
-"""
-CLIENT = """
-import collections, json, os, threading, time, urllib.request
-seen, lock = collections.Counter(), threading.Lock()
-def ask():
-    while not os.path.exists("/tmp/stop"):
-        try:
-            answer = urllib.request.urlopen("http://web/", timeout=20).read().decode()
-        except OSError as error:
-            answer = f"lost: {error}"
-        with lock:
-            seen[answer] += 1
-threads = [threading.Thread(target=ask) for _ in range(4)]
-[thread.start() for thread in threads]
-[thread.join() for thread in threads]
-print(json.dumps(seen))
 """
 
 
@@ -146,7 +130,7 @@ def test_a_new_revision_and_a_rollback_lose_no_request(team: Team) -> None:
     team.sync(ONE, "tiny", "web")
     team.rolled_out()
     first = team.job
-    created = team.node.client.create(client_pod(CLIENT), team.namespace)
+    created = team.node.client.create(asking_pod(threads=4), team.namespace)
     client = str(created["metadata"]["name"])
     team.node.client.wait(
         POD, client, team.namespace, lambda pod: pod["status"]["phase"] == "Running", "runs"

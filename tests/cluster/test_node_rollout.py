@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.apps import POD, client_pod, compiled, spec
+from tests.cluster.apps import POD, asking_pod, compiled, spec
 from tests.cluster.client import Object, is_true
 from tests.cluster.images import BASE
 from tests.cluster.node import NAME, Node
@@ -24,23 +24,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(os.environ["VERSION"].encode())
     def log_message(self, *_): pass
 http.server.ThreadingHTTPServer(("", 8000), Handler).serve_forever()
-"""
-CLIENT = """
-import collections, json, threading, time, urllib.request
-seen, lock = collections.Counter(), threading.Lock()
-end = time.time() + SECONDS
-def ask():
-    while time.time() < end:
-        try:
-            answer = urllib.request.urlopen("http://web/", timeout=20).read().decode()
-        except OSError as error:
-            answer = f"lost: {error}"
-        with lock:
-            seen[answer] += 1
-threads = [threading.Thread(target=ask) for _ in range(8)]
-[thread.start() for thread in threads]
-[thread.join() for thread in threads]
-print(json.dumps(seen))
 """
 
 
@@ -73,7 +56,7 @@ def ready_pods(node: Node, namespace: str, app: str = "web") -> list[Object]:
 
 def start_client(node: Node, namespace: str, seconds: int) -> str:
     """Start a pod that asks the Service in eight threads for some seconds; return its name."""
-    pod = client_pod(CLIENT.replace("SECONDS", str(seconds)))
+    pod = asking_pod(threads=8, seconds=seconds)
     return str(node.client.create(pod, namespace)["metadata"]["name"])
 
 

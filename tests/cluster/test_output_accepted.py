@@ -17,11 +17,14 @@ from kaigen.pipeline.result import Compiled
 from tests import helm
 from tests.cases import cases, write_chart
 from tests.cluster.apps import CLAIM, JOB, POD, add_gpu_node, case, demo, job_name
-from tests.cluster.client import Object, is_true
+from tests.cluster.client import ApiError, Object, is_true
 from tests.cluster.plane import Plane
+from tests.cluster.processes import wait_until
 from tests.cluster.team import Team, changed
 
 LEVELS = ("restricted", "baseline", "privileged")
+ALWAYS_THERE = "default"
+"""A namespace that cannot be deleted, and does not enforce a level."""
 
 
 @pytest.fixture
@@ -72,6 +75,17 @@ def make_what_it_names(plane: Plane, pod: Object, namespace: str) -> None:
             plane.client.create({"apiVersion": version, "kind": short, "metadata": {"name": name}, **fields})
 
 
+def is_admitted(plane: Plane, pod: Object, namespace: str) -> bool:
+    """Try to create a pod; False while the API server has not yet read a new PriorityClass into its cache."""
+    try:
+        plane.client.create(pod, namespace, dry_run=True)
+    except ApiError as error:
+        if "no PriorityClass with name" in str(error):
+            return False
+        raise
+    return True
+
+
 def apply_quietly(plane: Plane, obj: Object) -> Object | None:
     """Apply an object and its pods, which must be accepted without a warning.
 
@@ -82,7 +96,7 @@ def apply_quietly(plane: Plane, obj: Object) -> Object | None:
     assert applied.warnings == (), f"{obj['kind']} {obj['metadata']['name']}"
     for pod in pods_of(obj):
         make_what_it_names(plane, pod, obj["metadata"]["namespace"])
-        plane.client.create(pod, obj["metadata"]["namespace"], dry_run=True)
+        wait_until(partial(is_admitted, plane, pod, obj["metadata"]["namespace"]), "the class is known")
     return None if applied.created else applied.object
 
 
@@ -93,7 +107,8 @@ def generations(objects: list[Object]) -> dict[tuple[str, str], int]:
     }
 
 
-def check_both_forms(plane: Plane, item: Compiled, folder: Path) -> None:
+def check_both_forms(plane: Plane, item: Compiled, folder: Path) -> list[Object]:
+    """Apply an app in both forms, and return its objects and the hooks of its chart."""
     bodies = [rendered.body for rendered in item.objects]
     # Accounts and claims first, as in a folder that is applied file by file in the order of its kustomization.
     for body in bodies:
@@ -107,11 +122,29 @@ def check_both_forms(plane: Plane, item: Compiled, folder: Path) -> None:
     assert None not in kept, "the chart makes an object that the manifests do not have"
     assert generations([found for found in kept if found]) == generations(made)
     hooks = [found for found in templated if is_hook(found)]
-    assert hooks or item.spec is None or item.spec.entry not in KINDS, "no `helm test`"
+    watched = any(pod_templates(body) for body in bodies)
+    assert hooks or not watched or item.spec is None or item.spec.entry not in KINDS, "no `helm test`"
     for found in sorted(
         hooks, key=lambda hook: int(hook["metadata"]["annotations"].get("helm.sh/hook-weight", 0))
     ):
         apply_quietly(plane, found)
+    return [*bodies, *hooks]
+
+
+def remove(plane: Plane, objects: list[Object]) -> None:
+    """Delete objects, which other cases may have too. A claim stays as long as a pod that mounts it."""
+    named = [
+        (
+            f"{body['apiVersion']}/{body['kind']}",
+            body["metadata"]["name"],
+            body["metadata"].get("namespace", ""),
+        )
+        for body in objects
+    ]
+    for each in named:
+        plane.client.delete(*each)
+    for each in named:
+        plane.client.wait_gone(*each)
 
 
 @pytest.mark.parametrize("name", sorted(cases()))
@@ -119,7 +152,7 @@ def test_every_object_is_accepted_as_manifest_and_chart(
     plane: Plane, spaces: dict[str, str], tmp_path: Path, name: str
 ) -> None:
     checked = 0
-    made = set(spaces.values())
+    made = {*spaces.values(), ALWAYS_THERE}
     for level in LEVELS:
         apps = case(cases()[name], spaces[level]).values()
         for item in apps:
@@ -130,10 +163,12 @@ def test_every_object_is_accepted_as_manifest_and_chart(
                 plane.client.wait_gone("v1/Namespace", item.app.namespace)
                 plane.make_namespace(item.app.namespace, pod_security=level)
                 made.add(item.app.namespace)
-            check_both_forms(plane, item, tmp_path)
+            objects = check_both_forms(plane, item, tmp_path)
+            if item.app.namespace == ALWAYS_THERE:
+                remove(plane, objects)
             checked += 1
     assert checked == len(case(cases()[name], "any"))
-    for other in made - set(spaces.values()):
+    for other in made - {*spaces.values(), ALWAYS_THERE}:
         plane.client.delete("v1/Namespace", other)
 
 

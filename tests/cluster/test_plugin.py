@@ -15,23 +15,11 @@ from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import Object
 from tests.cluster.git import Repository
 from tests.cluster.plane import Plane
+from tests.specs import QWEN
 
 ROOT = Path(__file__).parents[2]
 CLAIM = "v1/PersistentVolumeClaim"
 SPEC = "specs/qwen.yaml"
-MODEL = """\
-apiVersion: kaigen.dev/v1alpha1
-kind: Model
-metadata:
-  name: qwen
-spec:
-  source:
-    huggingFace:
-      repo: Qwen/Qwen2.5-0.5B-Instruct
-      revision: 7ae557604adf67be50417f59c2c2f167def9a775
-  store:
-    volume: {size: 5Gi}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +43,7 @@ profile: k3s
 environments:
   here: {{namespace: {namespace}}}
 """
-    return {"ai/kaigen.yaml": config, f"ai/{SPEC}": MODEL}
+    return {"ai/kaigen.yaml": config, f"ai/{SPEC}": QWEN}
 
 
 def application(

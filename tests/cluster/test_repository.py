@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import pytest
+import yaml
 
+from kaigen.scaffold.place import Place
+from kaigen.scaffold.reaper import reaper_files
+from kaigen.scaffold.templates import Choices
 from tests.cluster.apps import CLAIM, JOB
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import Object, is_true
@@ -100,6 +105,29 @@ def test_an_application_set_finds_the_apps_of_a_repository(
     apps = {team.name(team.space, app) for app in team.specs}
     assert found == {*apps, f"team-{team.environment}-root"}
     remove_applications(plane, argocd, team.environment)
+
+
+def test_argocd_installs_the_reaper_that_kaigen_init_adds(
+    plane: Plane, argocd: ArgoCD, namespace: str, repository: Repository
+) -> None:
+    files = reaper_files(Choices(argocd=True, namespace=namespace), Place(Path(), Path(), repository.url))
+    (application,) = yaml.safe_load_all(files["reaper/reaper.argocd.yaml"])
+    name, home = application["metadata"]["name"], application["spec"]["destination"]["namespace"]
+    revision = repository.commit(files)
+    plane.client.create(application, argocd.namespace)
+    argocd.wait_synced(name, revision)
+    assert plane.client.get("apps/v1/Deployment", "kaigen-reaper", home)["status"]["readyReplicas"] == 1
+    (binding,) = plane.client.objects("rbac.authorization.k8s.io/v1/RoleBinding", namespace)
+    (subject,) = binding["subjects"]
+    assert (subject["name"], subject["namespace"]) == ("kaigen-reaper", home)
+
+    # With its objects, as a user does: argocd app delete.
+    change = {"metadata": {"finalizers": ["resources-finalizer.argocd.argoproj.io"]}}
+    plane.client.patch(APPLICATION, name, argocd.namespace, change)
+    plane.client.delete(APPLICATION, name, argocd.namespace)
+    plane.client.wait_gone(APPLICATION, name, argocd.namespace)
+    assert plane.client.find("apps/v1/Deployment", "kaigen-reaper", home) is None
+    plane.client.delete("v1/Namespace", home)
 
 
 @pytest.mark.ran("Kustomization", by="kustomize-controller")

@@ -14,13 +14,14 @@ from kaigen.pipeline.result import Compiled
 from tests.cluster import prometheus as server
 from tests.cluster.apps import compiled, spec
 from tests.cluster.client import Object, is_true
-from tests.cluster.images import BASE, build_from
+from tests.cluster.images import BASE, build_from, runtime_image
 from tests.cluster.keda import Keda
 from tests.cluster.metrics_server import MetricsServer
 from tests.cluster.network import connect
 from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
 from tests.cluster.prometheus import Prometheus
+from tests.cluster.reaper import ACCOUNT, CHART, job
 from tests.cluster.test_node_rollout import ready_pods
 
 DEPLOYMENT = "apps/v1/Deployment"
@@ -139,7 +140,11 @@ def apps(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, M
 def prometheus(node: Node, apps: Mapping[str, Mapping[str, Compiled]]) -> Prometheus:
     """Prometheus, configured from the PodMonitors of all apps."""
     started = Prometheus(node)
-    started.scrape([f"{namespace}/{name}" for namespace, team in apps.items() for name in team])
+    node.import_image(runtime_image("reaper"))
+    options = ["--namespace", TEAM, "--set", "podMonitor.enabled=true", "--wait", "--timeout", "3m"]
+    node.run("helm", "install", ACCOUNT, str(CHART), *options)
+    monitors = [f"{namespace}/{name}" for namespace, team in apps.items() for name in team]
+    started.scrape([*monitors, f"{TEAM}/{ACCOUNT}"])
     return started
 
 
@@ -164,7 +169,7 @@ def test_prometheus_scrapes_the_pods_of_pod_monitors_and_no_others(
 ) -> None:
     pods = {
         (namespace, one_pod(node, namespace, name)["metadata"]["name"], "up", f"{namespace}/{name}")
-        for namespace, team in apps.items()
+        for namespace, team in [*apps.items(), (TEAM, [ACCOUNT])]
         for name in team
     }
 
@@ -175,6 +180,14 @@ def test_prometheus_scrapes_the_pods_of_pod_monitors_and_no_others(
         }
 
     wait_until(lambda: scraped() == pods, "every pod is a target, and up")
+    ended = job("ended", 1, pod_ttl="0")
+    (container,) = ended["spec"]["template"]["spec"]["containers"]
+    container.update(image=BASE, command=["true"])
+    node.client.create(ended, TEAM)
+    wait_until(
+        lambda: prometheus.value('sum(kaigen_reaper_deleted_total{kind="pod"})') == 1,
+        "the reaper's metrics count the pod that it deleted",
+    )
 
 
 def reads(scaler: Object, value: str) -> bool:

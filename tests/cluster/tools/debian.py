@@ -25,6 +25,8 @@ PACKAGES = {
     "gcc": "gcc",
     "nm": "binutils",
     "numactl": "numactl",
+    "gpg": "gnupg",
+    "openssl": "openssl",
 }
 """Package of each program."""
 

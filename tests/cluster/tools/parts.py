@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.tools import ToolError, helm_versions
+
 _FOLDER = Path(__file__).parent
 
 
@@ -37,6 +39,8 @@ class Part:
         cold: Minutes of a first build on two cores.
         tags: Build tags.
         kinds: Folder of its module with CustomResourceDefinitions, which are kept next to the programs.
+        replaced: Path of a file in another module that the file of the same name next to the go.mod replaces,
+            by the name of the module.
     """
 
     name: str
@@ -47,6 +51,7 @@ class Part:
     cold: float = 1.0
     tags: Sequence[str] = ()
     kinds: str = ""
+    replaced: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -81,7 +86,7 @@ class Part:
     def digest(self) -> str:
         """Digest of everything that affects the programs, except Go itself."""
         content = hashlib.sha256()
-        for name in ("go.mod", "go.sum"):
+        for name in ("go.mod", "go.sum", *(Path(path).name for path in self.replaced.values())):
             content.update((self.folder / name).read_bytes())
         content.update(
             f"{self.ldflags}\n{sorted(self.packages.items())}{''.join(self.tags)}{self.kinds}".encode()
@@ -137,14 +142,6 @@ PARTS = (
         packages={"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"},
         asks={"kustomize": ["version"]},
         cold=0.2,
-    ),
-    Part(
-        name="helm",
-        module="helm.sh/helm/v4",
-        packages={"helm": "helm.sh/helm/v4/cmd/helm"},
-        stamps={"helm.sh/helm/v4/internal/version.version": "{version}"},
-        asks={"helm": ["version", "--short"]},
-        cold=2,
     ),
     Part(
         name="argo-cd",
@@ -221,7 +218,9 @@ NODE_PARTS = (
         name="traefik",
         module="github.com/traefik/traefik/v3",
         packages={"traefik": "github.com/traefik/traefik/v3/cmd/traefik"},
-        cold=5,
+        # No clients of DNS providers: 850 of its 2,500 packages.
+        replaced={"github.com/go-acme/lego/v4": "providers/dns/zz_gen_dns_providers.go"},
+        cold=3,
     ),
 )
 """Programs of a real node in addition to the control plane: runtime, network, volumes, DNS."""
@@ -290,10 +289,20 @@ SCALING_PARTS = (
 )
 """What autoscalers need: the Prometheus operator, KEDA, and servers of metrics."""
 
+SOURCE_PARTS = (
+    Part(
+        name="versitygw",
+        module="github.com/versity/versitygw",
+        packages={"versitygw": "github.com/versity/versitygw/cmd/versitygw"},
+        cold=1.8,
+    ),
+)
+"""A server of S3 that checks signatures and checksums."""
+
 CLUSTER_PARTS = (*PARTS, *NODE_PARTS, *GROUP_PARTS)
 """What `make test-cluster` needs."""
 
-ALL_PARTS = (*CLUSTER_PARTS, *SCALING_PARTS)
+ALL_PARTS = (*CLUSTER_PARTS, *SCALING_PARTS, *SOURCE_PARTS)
 """What `make test-engine` needs: everything that is built."""
 
 REDIS = "redis-server"
@@ -376,7 +385,7 @@ def locate() -> Mapping[str, Path]:
     Raises:
         ToolsMissing: Some are missing.
     """
-    return _programs(PARTS, [REDIS])
+    return _programs(PARTS, [REDIS]) | _helm()
 
 
 @functools.cache
@@ -389,7 +398,7 @@ def locate_part(name: str) -> Path:
     Raises:
         ToolsMissing: it is missing.
     """
-    parts = (*GROUP_PARTS, *SCALING_PARTS)
+    parts = (*GROUP_PARTS, *SCALING_PARTS, *SOURCE_PARTS)
     return _programs([part for part in parts if name in part.packages], [])[name]
 
 
@@ -400,7 +409,14 @@ def locate_node() -> Mapping[str, Path]:
     Raises:
         ToolsMissing: Some are missing.
     """
-    return _programs([*PARTS, *NODE_PARTS], [REDIS, *NODE_PROGRAMS])
+    return _programs([*PARTS, *NODE_PARTS], [REDIS, *NODE_PROGRAMS]) | _helm()
+
+
+def _helm() -> dict[str, Path]:
+    try:
+        return helm_versions()
+    except ToolError as error:
+        raise ToolsMissing(str(error)) from None
 
 
 def _programs(parts: Iterable[Part], installed: Iterable[str]) -> dict[str, Path]:
