@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from kaigen.compile.expressions import Json
+from kaigen.config.block_settings import Allowed, VolumeGrant
 from kaigen.config.load import load_config
 from kaigen.config.settings import Config
 from kaigen.config.value_layers import Overrides
@@ -115,10 +116,20 @@ def _single_examples() -> Iterator[Case]:
         yield Case(name, (str(file),), Config(root=file.parent))
 
 
+ANY_VOLUME = Allowed(
+    volumes=(VolumeGrant(drivers=("*",), secrets=("*",), attributes=("*",), options=("*",)),)
+)
+"""What kaigen.yaml must allow for specs that use every field."""
+
+
 def _rich() -> Iterator[Case]:
     for file in sorted(SPECS.rglob("*.yaml")):
         name = file.relative_to(SPECS).with_suffix("").as_posix()
-        yield Case(f"specs/{name}", (str(file),), Config(root=file.parent, profile=file.parent.name))
+        yield Case(
+            f"specs/{name}",
+            (str(file),),
+            Config(root=file.parent, profile=file.parent.name, allow=ANY_VOLUME),
+        )
 
 
 def write_chart(folder: Path, item: Compiled, values: Mapping[str, Any] | None = None) -> Path:

@@ -11,7 +11,8 @@ import pytest
 from tests import tools
 from tests.goldens import Goldens
 
-_CLUSTER = Path(__file__).parent / "cluster"
+_APART = (Path(__file__).parent / "cluster", Path(__file__).parent / "site")
+"""Tests that run only if they are named: the cluster takes minutes and gigabytes, the site needs MkDocs."""
 
 # No deadline, because the time of an example depends on the machine. CI always uses the same examples, so that a run
 # can be repeated. `--hypothesis-profile=thorough` tries more examples.
@@ -30,12 +31,18 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--update cannot be used in CI")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return the number of processes for `-n auto`: one more than there are cores, because many tests wait."""
+    return (os.cpu_count() or 1) + 1
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip the cluster tests, which take minutes and gigabytes, unless they are named."""
-    if collection_path != _CLUSTER:
+    """Skip the tests that run only if they are named."""
+    if collection_path not in _APART:
         return None
     named = [Path(os.path.abspath(argument.split("::")[0])) for argument in config.args]
-    return None if any(path.is_relative_to(_CLUSTER) for path in named) else True
+    return None if any(path.is_relative_to(collection_path) for path in named) else True
 
 
 @pytest.fixture

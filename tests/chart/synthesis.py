@@ -51,6 +51,8 @@ def _types(schema: Mapping[str, Any]) -> set[str]:
 def _other(schema: Mapping[str, Any], default: Any, turn: int) -> Any:
     if "enum" in schema:
         return next(value for value in reversed(schema["enum"]) if value != default)
+    if "anyOf" in schema:
+        return 33 + turn if isinstance(default, str) else schema["anyOf"][-1]["const"]
     types = _types(schema)
     if "pattern" in schema:
         return "777Gi" if turn % 2 else 7
@@ -106,6 +108,8 @@ def _junk(turn: int) -> Any:
 def _least(schema: Mapping[str, Any], default: Any) -> Any:
     if "enum" in schema:
         return schema["enum"][0]
+    if "anyOf" in schema:
+        return _least(schema["anyOf"][0], default)
     types = _types(schema)
     if "pattern" in schema:
         return 0

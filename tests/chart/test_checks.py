@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,10 +10,12 @@ import pytest
 from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
 from kaigen.compile.builders.frame import WAVE
-from kaigen.compile.expressions import Scope, resolve
+from kaigen.compile.expressions import NAME_MAX, Scope, resolve
+from kaigen.compile.name_expressions import full_name
 from kaigen.kubernetes.schemas import is_cluster_scoped
 from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
-from tests.cases import AppCase, app_cases
+from tests import helm
+from tests.cases import AppCase, app_cases, write_chart
 
 TARGETS = [target for target in SUPPORTED_VERSIONS if tuple(map(int, target.split("."))) >= (1, 34)]
 """Versions that serve every kind kaigen writes: `resource.k8s.io/v1` exists since 1.34."""
@@ -27,7 +30,7 @@ def test_there_are_targets() -> None:
 @every_app
 def test_every_object_passes_every_check_for_every_target(app_case: AppCase) -> None:
     app = app_case.compiled.app
-    scope = Scope(app.name, app.namespace, app_case.compiled.values)
+    scope = Scope(full_name(app.name, app.name, app.name_max), app.namespace, app_case.compiled.values)
     for item in app.objects:  # those of `helm test` too
         body: Any = resolve(item.body, scope)
         for target in TARGETS:
@@ -35,6 +38,22 @@ def test_every_object_passes_every_check_for_every_target(app_case: AppCase) -> 
             assert [f"{item.role} {one.where}: {one.message}" for one in found] == [], target
         policy = check_policy(body, pod_security=app.pod_security)
         assert [f"{item.role} {one.where}: {one.message}" for one in policy] == []
+
+
+@every_app
+def test_names_are_valid_in_a_release_with_the_longest_name(app_case: AppCase, tmp_path: Path) -> None:
+    item = app_case.compiled
+    release = "r" * NAME_MAX
+    rendered = helm.template(write_chart(tmp_path, item), release, item.app.namespace, fast=True)
+    for body in rendered:
+        found = [
+            *check_object(body, target=TARGETS[-1]),
+            *check_policy(body, pod_security=item.app.pod_security),
+        ]
+        assert [f"{one.where}: {one.message}" for one in found] == [], body["metadata"]["name"]
+    names = {(body["kind"], body["metadata"]["name"]) for body in rendered}
+    same = item.app.render(item.values, release=release)
+    assert {(each.body["kind"], each.body["metadata"]["name"]) for each in same} <= names
 
 
 @every_app

@@ -40,7 +40,8 @@ def compiled(spec: dict[str, Any], **metadata: Any) -> Compiled:
 
 
 def job_name(app: App, values: dict[str, Any] | None = None) -> str:
-    return next(str(i.body["metadata"]["name"]) for i in app.render(values) if i.object.hashed)
+    """Return the name of the run, which comes after the Job that creates its volume."""
+    return [str(i.body["metadata"]["name"]) for i in app.render(values) if i.object.hashed][-1]
 
 
 _IMAGE = helm_texts().map(
@@ -134,7 +135,7 @@ def _chart(factory: pytest.TempPathFactory, item: Compiled, values: dict[str, An
 )
 def test_the_name_changes_only_with_the_pod_template(app_case: AppCase) -> None:
     app = app_case.compiled.app
-    hashed = next(o.hashed for o in app.objects if o.hashed)
+    hashed = [o.hashed for o in app.objects if o.hashed][-1]
     assert hashed is not None
     fixed = {key: node for key, node in hashed.spec.items() if key not in MUTABLE_JOB_FIELDS}
     decisive = {setting.path for setting in find_settings(fixed)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 import yaml
 
 from kaigen.compile.app import Rendered
-from kaigen.compile.expressions import Scope, resolve
+from kaigen.compile.expressions import Release, Scope, resolve
 from kaigen.compile.field_expressions import spec_digest
+from kaigen.compile.name_expressions import full_name
 from kaigen.dialects.registry import KINDS
 from kaigen.emit.manifests import manifest_files
 from kaigen.emit.values import check_values
@@ -88,7 +90,7 @@ def test_both_forms_agree_with_every_setting_overridden(
     values = synthesised(item.app)
     effective = app_case.effective(values)
     assert check_values(item.app, effective) == []
-    assert effective != item.values
+    assert effective != item.values or not any(setting.default for setting in item.app.settings)
     assert_same(
         by_helm(chart, item, values, fast=synthesised is emptied), written(item.app.render(effective))
     )
@@ -106,16 +108,23 @@ def test_overrides_written_as_default_values_give_the_same_objects(
 
 @every_app
 def test_every_setting_changes_something(app_case: AppCase, item: Compiled) -> None:
-    """No setting is without effect, and the tests above cover each of them."""
+    """No setting is without effect, alone or with all others, and the tests above cover each of them."""
     values = filled(item.app)
-    before = _everything(item, item.values)
+    before, after = (_everything(item, each) for each in (item.values, app_case.effective(values)))
     for setting in item.app.settings:
         part: Any = values
         for key in setting.keys:
             part = part[key]
         for key in reversed(setting.keys):
             part = {key: part}
-        assert _everything(item, app_case.effective(part)) != before, setting.path
+        if _everything(item, app_case.effective(part)) == before:
+            others = deepcopy(values)
+            here = others
+            *parents, last = setting.keys
+            for key in parents:
+                here = here[key]
+            del here[last]
+            assert _everything(item, app_case.effective(others)) != after, setting.path
 
 
 def _everything(item: Compiled, values: Mapping[str, Any]) -> Any:
@@ -147,7 +156,7 @@ def test_helm_tests_of_another_release_use_that_release(chart: Path, item: Compi
         objects = helm.template(chart, release, item.app.namespace, fast=True)
         plain = without_tests(objects)
         hooks = [found for found in objects if found not in plain]
-        assert hooks or _is_of_a_user(item)
+        assert hooks or _is_of_a_user(item) or not any(map(pod_templates, plain))
         assert _watched_names(hooks) <= {name for _, name in _names(plain)}
         all_hooks.append(hooks)
     assert _names(all_hooks[0]).isdisjoint(_names(all_hooks[1]))
@@ -156,13 +165,20 @@ def test_helm_tests_of_another_release_use_that_release(chart: Path, item: Compi
 @every_app
 @pytest.mark.parametrize("release", [None, "a-copy"], ids=["own", "other"])
 def test_a_jobs_name_ends_in_the_hash_of_its_spec(chart: Path, item: Compiled, release: str | None) -> None:
-    hashed = {o.role for o in item.app.objects if o.hashed}
+    hashed = [o.hashed for o in item.app.objects if o.hashed]
     jobs = [o for o in by_helm(chart, item, release=release or "") if o["kind"] in {"Job", "JobSet"}]
-    assert len(jobs) == sum(o.kind in {"Job", "JobSet"} for o in item.app.objects) <= 1
-    prefix = release or item.app.name
-    for job in jobs:
-        wanted = f"{prefix}-{spec_digest(job['spec'])}" if hashed else prefix
-        assert job["metadata"]["name"] == wanted
+    assert len(jobs) == sum(o.kind in {"Job", "JobSet"} for o in item.app.objects)
+    own = [o for o in by_helm(chart, item) if o["kind"] in {"Job", "JobSet"}]
+    full = full_name(release or item.app.name, item.app.name, item.app.name_max)
+    plain = {
+        f"{o.name.prefix}{full}{o.name.suffix}"
+        for o in item.app.objects
+        if o.kind == "Job" and isinstance(o.name, Release)
+    }
+    for job, same in zip(jobs, own, strict=True):
+        digest = spec_digest(same["spec"])
+        wanted = {f"{full}{name.suffix}-{digest}" for name in hashed} | plain
+        assert job["metadata"]["name"] in wanted
 
 
 def _is_of_a_user(item: Compiled) -> bool:

@@ -27,6 +27,11 @@ NOT_WRITTEN = {
     # KAITO's schema has URLs for adapters, but its admission webhook rejects them, and so does kaigen.
     "inference.adapters.*.source.urls",
     "spec.template.inference.adapters.*.source.urls",
+    # Only files of the output volume are waited for, so `inputs` is a block with `into: output`.
+    "spec.inputs.*.wait",
+    # The pods of a Job have an account of their own.
+    "spec.model.source.s3.credentials.serviceAccount",
+    "spec.model.source.s3.credentials.serviceAccount.annotations",
 }
 """Fields of foreign documents that only a cluster writes or that are never allowed."""
 

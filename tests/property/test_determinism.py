@@ -64,6 +64,7 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(file, folder / "specs" / file.name)
     (folder / "kaigen.yaml").write_text(
         "apiVersion: kaigen.dev/v1alpha1\nkind: Config\nformat: both\nnamespace: ml\n"
+        "allow: {volumes: [{drivers: ['*'], secrets: ['*/*'], attributes: ['*'], options: ['*']}]}\n"
     )
     return folder
 

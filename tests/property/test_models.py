@@ -43,7 +43,7 @@ patches:
   - {target: {app: a}, patch: {a: 1}}
 clusters: {one: {server: "https://a"}}
 gitops: {repository: "https://a", flux: {timeout: 1h}, argocd: {}, tenancy: {quota: {cpu: 2}, defaultDeny: [Egress]}}
-environments: {dev: {clusters: [one], gitops: {autoSync: true}}}
+environments: {dev: {clusters: [one], gitops: {argocd: {autoSync: true}}}}
 publish: {branch: main}
 """
 PINS = "apiVersion: kaigen.dev/v1alpha1\nkind: Pins\napps: {a: {spec.image: b}}\nimages: {vllm: a}\n"

@@ -199,6 +199,7 @@ def test_both_say_that_a_model_is_unknown_and_name_the_way(tmp_path: Path) -> No
     assert compiled is not None
     notes = [note.text for note in compiled.app.notes]
     assert without.why.startswith(
-        "the catalogue does not have `acme/tuned`; describe it with `facts`, or compute its GPUs with `kaigen plan"
+        "the catalogue does not have `acme/tuned`; record it with `kaigen lock`, describe it with `facts`, or compute "
+        "its GPUs with `kaigen plan"
     )
     assert f"It is not known whether the model fits: {without.why}." in notes

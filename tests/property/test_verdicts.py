@@ -200,7 +200,7 @@ kinds = pytest.mark.parametrize("entry", KINDS, ids=lambda entry: entry.key)
 @kinds
 def test_both_accept_valid_documents(entry: KindEntry) -> None:
     found = documents(entry)
-    assert len(found) > 2
+    assert found
     for document in found:
         assert kaigen_accepts(entry, document)
         assert schema_accepts(entry, document)

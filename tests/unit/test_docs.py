@@ -15,7 +15,8 @@ import pytest
 
 from kaigen.cli.main import COMMANDS, cli
 from kaigen.diagnostics.codes import codes
-from tools import docs
+from tests.unit.test_pages import PAGES as RUN
+from tools import docs, site_pages
 
 ROOT = Path(__file__).parent.parent.parent
 SKIPPED_FOLDERS = {".venv", ".git", "rendered", "golden", "scenario", "node_modules", "files"}
@@ -118,28 +119,51 @@ SPEC_BLOCKS = [
     for number, block in enumerate(code_blocks(page, "yaml"))
     if re.search(r"^apiVersion: (kaigen\.dev|kaito\.sh|ai\.re-cinq\.com)/", block, re.MULTILINE)
     and "kind: KindDefinition" not in block
+    and Path(page).name not in RUN
 ]
-"""Blocks of YAML that a reader may copy into a repository: page and number of the block."""
+"""Blocks of YAML that a reader may copy into a repository: page and number of the block. Other pages run as a whole."""
 
 
 def test_blocks_to_copy_are_found() -> None:
     assert len(SPEC_BLOCKS) > 10
 
 
+MODEL = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Model
+metadata: {{name: {name}}}
+spec:
+  source: {{huggingFace: {{repo: acme/{name}, revision: "{revision}"}}}}
+  store: {{volume: {{size: 100Gi, accessModes: [ReadWriteMany]}}}}
+"""
+EXPECTED = {"KG0570"}
+"""Warnings about objects that a page expects in the cluster."""
+
+
 @pytest.mark.parametrize(("page", "number"), SPEC_BLOCKS)
-def test_blocks_to_copy_are_valid(tmp_path: Path, page: str, number: int) -> None:
-    from kaigen import load_config, load_specs
-    from kaigen.diagnostics.diagnostic import Severity
+def test_blocks_to_copy_compile_without_warnings(tmp_path: Path, page: str, number: int) -> None:
+    from kaigen import compile_specs, load_config, load_specs
 
     block = code_blocks(page, "yaml")[number]
     if re.search(r"^kind: Config$", block, re.MULTILINE):
         (tmp_path / "kaigen.yaml").write_text(block, encoding="utf-8")
         load_config(tmp_path)
         return
+    if re.search(r"^kind: Catalog$", block, re.MULTILINE):
+        (tmp_path / "catalog").mkdir()
+        (tmp_path / "catalog" / "own.yaml").write_text(block, encoding="utf-8")
+        assert load_config(tmp_path).rows.digest
+        return
     (tmp_path / "specs.yaml").write_text(block, encoding="utf-8")
-    loaded = load_specs([str(tmp_path)])
-    assert [str(item) for item in loaded.diagnostics if item.severity is Severity.ERROR] == []
-    assert loaded.specs
+    # The page shows these Models in other blocks.
+    for name in set(re.findall(r"^  models?: \[?([a-z0-9-]+)", block, re.MULTILINE)):
+        if not re.search(rf"^(metadata: {{|  )name: {name}\b", block, re.MULTILINE):
+            (tmp_path / f"{name}.yaml").write_text(
+                MODEL.format(name=name, revision="1" * 40), encoding="utf-8"
+            )
+    compilation = compile_specs(load_specs([str(tmp_path)]))
+    assert compilation.apps
+    assert [str(item) for item in compilation.diagnostics if item.code not in EXPECTED] == []
 
 
 def anchors(page: Path) -> set[str]:
@@ -161,6 +185,15 @@ def test_every_relative_link_resolves(page: str) -> None:
         if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors(path)):
             broken.append(target)
     assert broken == []
+
+
+def test_the_site_leads_to_every_page() -> None:
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    listed = re.findall(r": (\S+\.md)$", nav, re.MULTILINE)
+    assert {path.name for path in (ROOT / "docs").glob("*.md")} | site_pages.field_pages().keys() <= set(
+        listed
+    )
+    assert len(listed) == len(set(listed))
 
 
 def test_pages_are_found() -> None:
@@ -219,7 +252,8 @@ def test_commands_and_options_in_the_pages_exist(page: str, line: list[str]) -> 
     if isinstance(command, click.Group) and len(line) > 1:
         command = command.get_command(context, line[1]) or command
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
-    given = {word.partition("=")[0] for word in line[1:] if word.startswith("-") and word != "-"}
+    own = line[1 : line.index("--")] if "--" in line else line[1:]
+    given = {word.partition("=")[0] for word in own if word.startswith("-") and word != "-"}
     assert given - known - {"--help"} == set()
 
 

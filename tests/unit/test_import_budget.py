@@ -85,7 +85,8 @@ def test_help_of_one_command_imports_no_other(repository: Path) -> None:
     found = imports(repository, "render", "--help")
     others = [f"kaigen.cli.{path.stem}" for path in (ROOT / "kaigen" / "cli").glob("*.py")]
     shared = {
-        f"kaigen.cli.{name}" for name in ("__init__", "main", "console", "options", "progress", "render")
+        f"kaigen.cli.{name}"
+        for name in ("__init__", "main", "console", "limits", "options", "progress", "render")
     }
     assert over(found, *(set(others) - shared)) == []
 
@@ -101,6 +102,7 @@ def test_render_of_manifests_imports_no_template_engine_and_no_differ(repository
 
 
 def test_a_plan_without_a_spec_imports_no_models_and_no_yaml(repository: Path) -> None:
+    imports(repository, "presets")  # Reads kaigen.yaml, which may name a catalogue, into the cache.
     for arguments in (["plan", "--preset", "phi-4"], ["presets"], ["gpus", "fit", "phi-4"]):
         assert over(imports(repository, *arguments), *NEVER, *ONLINE, "kaigen.kinds.topology", "yaml") == []
 

@@ -12,33 +12,21 @@ import yaml
 import kaigen
 from kaigen.dialects.registry import find_kind
 from kaigen.kinds.block import Block, read_block
-from kaigen.kinds.blocks import HuggingFace, Source
-from kaigen.kinds.model import ModelSpec, ModelVolume, Store
+from kaigen.kinds.blocks import HuggingFace
+from kaigen.kinds.model import ModelSource, ModelSpec
+from kaigen.kinds.store import ModelVolume, Store
 from tests.notebooks import executed
+from tests.specs import QWEN
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "examples" / "library" / "kaigen.ipynb"
-
-QWEN = """\
-apiVersion: kaigen.dev/v1alpha1
-kind: Model
-metadata:
-  name: qwen
-spec:
-  source:
-    huggingFace:
-      repo: Qwen/Qwen2.5-0.5B-Instruct
-      revision: 7ae557604adf67be50417f59c2c2f167def9a775
-  store:
-    volume: {size: 5Gi}
-"""
 
 
 def qwen() -> kaigen.Model:
     return kaigen.Model(
         metadata=kaigen.Metadata(name="qwen"),
         spec=ModelSpec(
-            source=Source(
+            source=ModelSource(
                 hugging_face=HuggingFace(
                     repo="Qwen/Qwen2.5-0.5B-Instruct", revision="7ae557604adf67be50417f59c2c2f167def9a775"
                 )

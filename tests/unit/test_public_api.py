@@ -12,8 +12,12 @@ import kaigen
 ROOT = Path(__file__).parents[2]
 
 
-def test_dir_lists_every_public_name() -> None:
-    assert set(kaigen.__all__) <= set(dir(kaigen))
+def test_dir_lists_the_public_names() -> None:
+    names = dir(kaigen)
+    assert [name for name in names if not name.startswith("_")] == sorted(
+        set(kaigen.__all__) - {"__version__"}
+    )
+    assert {"__version__", "__doc__"} <= set(names)
 
 
 def test_every_public_name_can_be_used() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
-from kaigen.compile.builders.weights import identity
+from kaigen.compile.builders.sources import identity
 from kaigen.compile.expressions import Scope, resolve
+from kaigen.config.block_settings import Allowed, VolumeGrant
 from kaigen.kinds.model import Model
 from tests.unit.compile.specs import Object, app, context, job, model, objects, pod, problem_paths, topology
 
@@ -29,8 +31,10 @@ def volume(bucket: Object) -> Object:
 
 
 def names(bucket: Object) -> tuple[str, str]:
-    """Return the names of the volume and of the claim."""
-    made = objects(resting(bucket))
+    """Return the names of the volume and of the claim, where kaigen.yaml allows every mount."""
+    every = ("*",)
+    grant = VolumeGrant(drivers=every, secrets=every, attributes=every, options=every)
+    made = objects(resting(bucket), replace(context(), allow=Allowed(volumes=(grant,))))
     return made["PersistentVolume"]["metadata"]["name"], made["PersistentVolumeClaim"]["metadata"]["name"]
 
 

@@ -9,12 +9,14 @@ import pytest
 from kaigen.catalog.gpus import gpu_names
 from kaigen.catalog.profiles import profile_names
 from kaigen.compile.builders.jobs import seconds
-from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, identity
+from kaigen.compile.builders.sources import identity
+from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES
 from kaigen.kinds.block import read_block
 from kaigen.kinds.blocks import Source
 from kaigen.kinds.job import Job
 from kaigen.kinds.model import Model
-from tests.unit.compile.specs import SOURCE, context, job, model, objects, pod, problem_paths
+from tests.unit.compile.specs import SOURCE, context, job, model, objects, pod, problem_paths, topology
+from tests.unit.compile.topologies import CONTEXT
 
 
 @pytest.mark.parametrize(
@@ -127,6 +129,34 @@ def test_root_requires_a_looser_pod_security_level() -> None:
     wrong = {"runAsUser": 0}
     assert problem_paths(job(security=wrong)) == [("KG0305", "spec.security.runAsUser")]
     assert problem_paths(model(security=wrong)) == [("KG0305", "spec.security.runAsUser")]
+
+
+def test_capabilities_are_those_of_the_main_container_only() -> None:
+    security = {"podSecurity": "privileged", "capabilities": ["SYS_NICE", "IPC_LOCK"]}
+    for made in (
+        pod(job(security=security, inputs=[{"url": "https://example.com/a"}])),
+        pod(topology(model="many", security=security), CONTEXT),
+    ):
+        added = [each["securityContext"]["capabilities"].get("add") for each in made["containers"]]
+        assert added == [["IPC_LOCK", "SYS_NICE"]]
+        for each in made.get("initContainers", ()):
+            assert each["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+
+
+@pytest.mark.parametrize(
+    ("security", "code", "path"),
+    [
+        ({}, "KG0340", "spec.security.capabilities"),
+        ({"podSecurity": "privileged", "runAsUser": 1000}, "KG0340", "spec.security.capabilities"),
+        ({"podSecurity": "baseline"}, "KG0305", "spec.security.capabilities.0"),
+    ],
+)
+def test_capabilities_require_root_and_a_level_that_allows_them(
+    security: dict[str, Any], code: str, path: str
+) -> None:
+    block = {**security, "capabilities": ["IPC_LOCK"]}
+    assert problem_paths(job(security=block)) == [(code, path)]
+    assert problem_paths(topology(model="many", security=block), CONTEXT) == [(code, path)]
 
 
 @pytest.mark.parametrize(

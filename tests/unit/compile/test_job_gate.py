@@ -153,6 +153,31 @@ def test_a_new_run_is_a_new_gate(tmp_path: Path, change: dict[str, Any]) -> None
     assert run_name(before["tune"]) != run_name(after["tune"])
     assert gates(before["chat"]) == {f"Job/{run_name(before['tune'])}"}
     assert gates(after["chat"]) == {f"Job/{run_name(after['tune'])}"}
+    assert only(after["tune"], "NetworkPolicy")["metadata"]["name"] == run_name(after["tune"])
+
+
+def test_an_adapter_waits_for_the_job_that_writes_it(tmp_path: Path) -> None:
+    adapters = [
+        {"name": "north", "job": {"name": "tune", "path": "final"}},
+        {"name": "1-south", "job": {"name": "tune"}},
+    ]
+    made = apps(tmp_path, [model(), job(), served(engine="vllm", model="base", adapters=adapters)])
+    run = run_name(made["tune"])
+    (pod,) = pods(made["chat"])
+    assert [each["name"] for each in pod["initContainers"]] == [
+        "wait-for-model",
+        "wait-for-north",
+        "wait-for-1-south",
+    ]
+    for gate in pod["initContainers"][1:]:
+        assert gate["args"][:3] == ["wait-job", "--kind=Job", f"--name={run}"]
+    mounts = {each["name"]: each for each in pod["containers"][0]["volumeMounts"]}
+    assert mounts["adapter-north"]["subPath"] == "final"
+    claims = [
+        each["persistentVolumeClaim"]["claimName"] for each in pod["volumes"] if "adapter" in each["name"]
+    ]
+    assert claims == ["tune-output"] * 2
+    assert [rule["resourceNames"] for rule in only(made["chat"], "Role")["rules"]] == [[run], [run]]
 
 
 @pytest.mark.parametrize(("groups", "kind"), [("jobSet", "JobSet"), ("indexedJob", "Job")])

@@ -72,6 +72,19 @@ OUTPUT = {"volume": {"size": "1Gi"}}
             {"inputs": {"files": [{"url": "https://a.example/b"}], "mountPath": "/output"}, "output": OUTPUT},
             [("KG0314", "spec.inputs")],
         ),
+        ({"inputs": [{"wait": "1h", "path": "a"}]}, [("KG0371", "spec.inputs.0.wait")]),
+        ({"inputs": {"files": [{"wait": "1h", "path": "a"}]}}, [("KG0371", "spec.inputs.files.0.wait")]),
+        (
+            {"inputs": {"files": [{"url": "https://a.example/b"}], "into": "output"}},
+            [("KG0371", "spec.inputs.into")],
+        ),
+        (
+            {
+                "inputs": {"files": [{"wait": "1h"}], "into": "output", "mountPath": "/inputs"},
+                "output": OUTPUT,
+            },
+            [("KG0329", "spec.inputs.files.0"), ("KG0340", "spec.inputs.mountPath")],
+        ),
         ({"args": ["fine", "a\x85b"]}, [("KG0315", "spec.args.1")]),
         ({"env": {"A": "\x7f"}}, [("KG0315", "spec.env.A")]),
         ({"params": {"a": {"\u2028": 1}}}, [("KG0315", "spec.params.a.\u2028")]),
@@ -294,6 +307,39 @@ def test_inputs_are_fetched_first_and_only_the_downloader_gets_secret_urls() -> 
     mounted = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
     assert mounted["/mnt/data"]["readOnly"] is True
     assert {"name": "inputs", "emptyDir": {}} in made["volumes"]
+
+
+def test_inputs_in_the_output_volume_are_downloaded_and_awaited_there() -> None:
+    files = [
+        {"url": "https://a.example/labels.txt"},
+        {"wait": "90s", "path": "a/input.jpg"},
+        {"wait": "1d", "path": "b.jpg", "sha256": "0" * 64},
+    ]
+    block = job(inputs={"files": files, "into": "output"}, output=OUTPUT)
+    made = pod(block)
+    fetch, wait = made["initContainers"]
+    assert fetch["args"][:4] == [
+        "fetch",
+        "http",
+        "--file=labels.txt=https://a.example/labels.txt",
+        "--dest=/output",
+    ]
+    assert wait["args"] == [
+        "wait-files",
+        "--dest=/output",
+        "--file=a/input.jpg",
+        "--file=b.jpg",
+        f"--sha256=b.jpg={'0' * 64}",
+        "--timeout=86400s",
+    ]
+    assert fetch["volumeMounts"] == [{"name": "output", "mountPath": "/output"}]
+    assert wait["volumeMounts"] == [{"name": "output", "mountPath": "/output", "readOnly": True}]
+    assert [volume["name"] for volume in made["volumes"]] == ["output", "scratch"]
+    rules = objects(block)["Job"]["spec"]["podFailurePolicy"]["rules"][1:]
+    assert {rule["onExitCodes"]["containerName"]: rule["onExitCodes"]["values"] for rule in rules} == {
+        "fetch-inputs": [10, 13],
+        "wait-for-upload": [10, 13, 20],
+    }
 
 
 def test_files_of_web_servers_are_weights_like_any_other() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kaigen.compile.builders.weights import identity
+from kaigen.compile.builders.sources import identity
 from kaigen.kinds.model import Model
 from tests.unit.compile.specs import Block, Object, context, job, model, objects, pod, problem_paths, topology
 

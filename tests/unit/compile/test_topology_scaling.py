@@ -15,7 +15,8 @@ def test_replicas_are_left_to_the_scaler() -> None:
     block = topology(model="many", autoscale={"min": 2, "max": 5})
     made = objects(block, CONTEXT)
     assert "replicas" not in made["Deployment"]["spec"]
-    assert "replicas" not in {setting.path for setting in app(block, CONTEXT).settings}
+    settings = {setting.path: setting.default for setting in app(block, CONTEXT).settings}
+    assert (settings["autoscaling.enabled"], settings["replicas"]) == (True, 2)
     scaler = made["HorizontalPodAutoscaler"]["spec"]
     assert (scaler["minReplicas"], scaler["maxReplicas"]) == (2, 5)
     assert scaler["metrics"][0]["pods"] == {

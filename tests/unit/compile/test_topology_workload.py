@@ -37,6 +37,9 @@ def test_one_node_is_a_deployment_behind_a_service() -> None:
         ({"nodes": 2}, 8, (8, 2, 1)),
         ({"nodes": 2, "tensorParallel": 16}, 8, (16, 1, 1)),
         ({"nodes": 4, "dataParallel": 2}, 4, (2, 4, 2)),
+        ({"nodes": 2}, 0, (2, 1, 1)),
+        ({"nodes": 2, "tensorParallel": 2}, 0, (2, 1, 1)),
+        ({"nodes": 2, "dataParallel": 2}, 0, (1, 1, 2)),
     ],
 )
 def test_parallelism_makes_up_all_gpus(

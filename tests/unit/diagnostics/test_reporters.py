@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kaigen import __version__
 from kaigen.diagnostics.codes import codes
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.report import OUTPUTS, render_report
@@ -61,9 +62,29 @@ specs/empty: warning[KG0109]: no file in this folder
 
 def test_colour_adds_only_colour() -> None:
     painted = render_report(ALL, "text", color=True)
-    assert "\x1b[1;31merror[KG0118]\x1b[0m" in painted
-    assert "\x1b[1;33mwarning[KG0109]\x1b[0m" in painted
-    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == render_report(ALL, "text")
+    plain = re.sub(r"\x1b\]8;;.*?\x1b\\", "", painted)
+    assert "\x1b[1;31merror[KG0118]\x1b[0m" in plain
+    assert "\x1b[1;33mwarning[KG0109]\x1b[0m" in plain
+    assert re.sub(r"\x1b\[[0-9;]*m", "", plain) == render_report(ALL, "text")
+
+
+PAGE = f"https://github.com/kaigen-dev/kaigen/blob/v{__version__}/docs/diagnostics.md"
+
+
+def test_a_code_on_a_terminal_is_a_hyperlink_to_its_explanation() -> None:
+    painted = render_report([ERROR], "text", color=True)
+    assert f"error[\x1b]8;;{PAGE}#kg0118\x1b\\KG0118\x1b]8;;\x1b\\]" in painted
+
+
+def test_messages_link_to_the_site_of_a_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAIGEN_DOCS_URL", "https://docs.example.com/kaigen/")
+    link = "https://docs.example.com/kaigen/diagnostics.html#kg0118"
+    assert json.loads(render_report([ERROR], "json"))["diagnostics"][0]["url"] == link
+    (run,) = json.loads(render_report([ERROR], "sarif"))["runs"]
+    assert run["tool"]["driver"]["rules"][0]["helpUri"] == link
+    assert render_report([ERROR], "github").endswith(f"%0A{link}\n")
+    assert link in render_report([ERROR], "text", color=True)
+    assert link not in render_report([ERROR], "text")
 
 
 def test_a_clean_run_says_so() -> None:
@@ -141,6 +162,7 @@ def test_the_json_report_has_a_stable_shape() -> None:
     assert report["summary"] == {"error": 2, "warning": 1, "note": 1, "files": 3}
     assert report["diagnostics"][1] == {
         "code": "KG0118",
+        "url": f"{PAGE}#kg0118",
         "severity": "error",
         "message": "a space is missing after `image:`",
         "hint": "write `image: x`",
@@ -153,6 +175,7 @@ def test_the_json_report_has_a_stable_shape() -> None:
     }
     assert report["diagnostics"][0] == {
         "code": "KG0110",
+        "url": f"{PAGE}#kg0110",
         "severity": "note",
         "message": "nothing in particular",
         "hint": "",
@@ -206,12 +229,12 @@ def test_the_sarif_report_writes_paths_as_uris(path: str, uri: str) -> None:
 def test_the_github_report_is_workflow_commands() -> None:
     odd = Diagnostic("KG0110", "100% wrong:\r\nyes, really", Mark("a,b:c%.yaml", 3, 1, 2, "xx"))
     assert render_report([ERROR, WARNING, NOTE, odd], "github").splitlines() == [
-        "::notice title=KG0110 not valid YAML::nothing in particular",
+        f"::notice title=KG0110 not valid YAML::nothing in particular%0A{PAGE}#kg0110",
         "::error file=a%2Cb%3Ac%25.yaml,line=3,col=1,endColumn=2,title=KG0110 not valid YAML"
-        "::100%25 wrong:%0D%0Ayes, really",
+        f"::100%25 wrong:%0D%0Ayes, really%0A{PAGE}#kg0110",
         "::error file=specs/a.yaml,line=7,col=3,endColumn=8,title=KG0118 missing colon or space"
-        "::a space is missing after `image:`%0Awrite `image: x`",
-        "::warning file=specs/empty,title=KG0109 no spec in the folder::no file in this folder",
+        f"::a space is missing after `image:`%0Awrite `image: x`%0A{PAGE}#kg0118",
+        f"::warning file=specs/empty,title=KG0109 no spec in the folder::no file in this folder%0A{PAGE}#kg0109",
     ]
 
 

@@ -108,7 +108,7 @@ def test_a_context_that_leaves_no_room_is_refused_with_the_sum() -> None:
 
 
 def test_a_preset_from_before_the_estimate_has_none() -> None:
-    with pytest.raises(PlanError, match="needs for llama-2-70b"):
+    with pytest.raises(PlanError, match="no numbers for its estimate of llama-2-70b"):
         estimate_preset(preset("llama-2-70b"), SHAPES["a100x8_640"])
     with pytest.raises(PlanError, match="unknown version"):
         estimate_preset(preset("phi-4"), SHAPES["a100x8_640"], version="v0.13")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kaigen.config.load import load_config
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import InputError
 from kaigen.dialects import registry
@@ -18,7 +19,7 @@ from kaigen.kinds.builtin import BUILTIN_KINDS
 from kaigen.kinds.entry import find_entry
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compilation
-from kaigen.pipeline.run import compile_specs
+from kaigen.pipeline.run import compile_specs, start_run
 from tests.unit.dialects.throwaway import DIALECT
 
 TASK = {
@@ -28,6 +29,16 @@ TASK = {
     "spec": {"image": "registry.example/tidy:1"},
 }
 SETTINGS = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"depth": "3"}}
+
+
+def step(task: str, argument: str, **metadata: str) -> dict[str, Any]:
+    """A step of a task."""
+    return {
+        "apiVersion": "throwaway.example/v1",
+        "kind": "Step",
+        "metadata": {"name": argument, **metadata},
+        "spec": {"task": task, "argument": argument},
+    }
 
 
 @pytest.fixture
@@ -110,3 +121,44 @@ def test_an_object_of_the_same_file_takes_precedence(tmp_path: Path) -> None:
     bodies = json.dumps([item.body for app in compilation.apps for item in app.objects])
     assert "--depth=5" in bodies
     assert "--depth=3" not in bodies
+
+
+@pytest.mark.usefixtures("throwaway")
+def test_documents_of_other_files_join_a_spec(tmp_path: Path) -> None:
+    files = {"a.yaml": step("tidy", "one"), "b.yaml": TASK, "c.yaml": step("other", "two")}
+    (app,) = compiled(tmp_path, files).apps
+    text = json.dumps([item.body for item in app.objects])
+    assert '"run", "one"]' in text
+
+
+@pytest.mark.usefixtures("throwaway")
+def test_a_document_that_joined_a_spec_is_not_broken(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(yaml.safe_dump_all([TASK, step("tidy", "one")]))
+    config = Config(root=tmp_path)
+    (source,) = load_specs([str(tmp_path)], config).sources
+    assert source.broken == frozenset()
+
+
+@pytest.mark.usefixtures("throwaway")
+def test_a_spec_is_compiled_again_when_documents_join_or_leave_it(tmp_path: Path) -> None:
+    specs = tmp_path / "specs"
+    specs.mkdir()
+    (tmp_path / "kaigen.yaml").write_text("apiVersion: kaigen.dev/v1alpha1\nkind: Config\n")
+    (specs / "task.yaml").write_text(yaml.safe_dump(TASK))
+
+    def arguments() -> str:
+        run = start_run((), load_config(tmp_path), use_cache=True)
+        tree = run.tree(tmp_path / "rendered", "manifests")
+        tree.write()
+        tree.save()
+        (job,) = (tmp_path / "rendered").rglob("job.yaml")
+        (pod,) = yaml.safe_load(job.read_text())["spec"]["template"]["spec"]["containers"]
+        return " ".join(pod["command"])
+
+    assert arguments() == "run"
+    (specs / "step.yaml").write_text(yaml.safe_dump(step("tidy", "one")))
+    assert arguments() == "run one"
+    (specs / "other.yaml").write_text(yaml.safe_dump(step("tidy", "two")))
+    assert arguments() == "run two one"
+    (specs / "step.yaml").unlink()
+    assert arguments() == "run two"

@@ -157,7 +157,7 @@ class TestMarkdown:
             ("$x$ &amp;", "\\$x\\$ \\&amp;"),
             ("@team and #12", "@\u200bteam and #\u200b12"),
             ("repo@sha256:ab", "repo@\u200bsha256:ab"),
-            ("a\nb", "a b"),
+            ("a\nb", "a\\\\u000ab"),
         ],
     )
     def test_text_is_shown_as_it_is(self, text: str, shown: str) -> None:

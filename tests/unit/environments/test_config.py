@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -15,6 +16,7 @@ from kaigen.config.pins import pins_text
 from kaigen.config.settings import Config
 from kaigen.diagnostics.errors import InputError
 from kaigen.kinds.block_schema import block_schema
+from tests.unit.output.trees import unprivileged
 
 CONFIG = """\
 namespace: ml
@@ -136,7 +138,7 @@ environments:
   dev:
     clusters: [near, far]
     secrets: {externalSecrets: {store: {kind: SecretStore}}}
-    gitops: {branch: dev, autoSync: false, tenancy: {namespaces: true}}
+    gitops: {branch: dev, argocd: {autoSync: false}, flux: {}, tenancy: {namespaces: true}}
 """
 
 
@@ -158,14 +160,90 @@ def test_every_block_comes_out_of_the_cache_as_it_went_in(root: Path) -> None:
     }
 
 
-def test_an_environment_replaces_tenancy_as_a_whole(root: Path) -> None:
+def test_an_environment_merges_its_gitops_over_that_of_the_file(root: Path) -> None:
     (root / "kaigen.yaml").write_text(EVERY_BLOCK, encoding="utf-8")
-    dev, shared = both(root, "dev").gitops, both(root, "").gitops
+    dev = both(root, "dev").gitops
     assert dev is not None
-    assert dev.tenancy == TenancySettings(namespaces=True)
-    assert shared is not None
-    assert shared.tenancy is not None
-    assert shared.tenancy.quota == {"pods": "10", "requests.cpu": "4"}
+    quota = {"pods": "10", "requests.cpu": "4"}
+    assert dev.tenancy == TenancySettings(namespaces=True, quota=quota, default_deny=("Egress",))
+    assert dev.repository == "https://git.example/deploy.git"
+
+
+SYNCERS = """\
+gitops:
+  project: team
+  labels: {team: ml}
+  flux: {interval: 1m, secret: git}
+  tenancy: {serviceAccount: deployer}
+environments:
+  edge: {gitops: {repository: https://git.example/edge.git}}
+  prod:
+    format: chart
+    gitops:
+      repository: https://git.example/prod.git
+      project: prod
+      labels: {tier: gold}
+      argocd: {namespace: argo}
+      tenancy: {adminServiceAccount: "argo:admin"}
+  both: {gitops: {repository: https://git.example/both.git, argocd: {}, flux: {tag: v1},
+    tenancy: {adminServiceAccount: "argocd:admin"}}}
+"""
+
+
+def test_each_environment_selects_argo_cd_or_flux(root: Path) -> None:
+    (root / "kaigen.yaml").write_text(SYNCERS, encoding="utf-8")
+    edge, prod, every = (both(root, name) for name in ("edge", "prod", "both"))
+    assert edge.gitops is not None
+    assert prod.gitops is not None
+    assert every.gitops is not None
+    assert (edge.format, prod.format) == ("manifests", "chart")
+    assert (edge.gitops.argocd, edge.gitops.flux) == (None, FluxSettings(interval="1m", secret="git"))
+    assert (prod.gitops.argocd, prod.gitops.flux) == (ArgoCDSettings(namespace="argo"), None)
+    assert every.gitops.argocd == ArgoCDSettings()
+    assert every.gitops.flux == FluxSettings(interval="1m", secret="git", tag="v1")
+    assert (edge.gitops.project, prod.gitops.project) == ("team", "prod")
+    assert prod.gitops.labels == {"team": "ml", "tier": "gold"}
+    assert prod.gitops.tenancy == TenancySettings(
+        service_account="deployer", admin_service_account="argo:admin"
+    )
+    assert both(root, "").environments == ("edge", "prod", "both")
+
+
+@pytest.mark.parametrize(
+    ("environment", "code", "line"),
+    [
+        ("edge: {}", "KG0724", 1),
+        ("edge: {gitops: {project: a}}", "KG0724", 6),
+        ("edge: {gitops: {repository: r, argocd: {}}}", "KG0721", 4),
+        ("edge: {gitops: {repository: r, argocd: {}, tenancy: {serviceAccount: b}}}", "KG0721", 6),
+        ("edge: {format: chart, gitops: {repository: r}}", "KG0723", 3),
+        ("edge: {format: chart, gitops: {repository: r, flux: {oci: 'oci://r/b'}}}", "KG0723", 6),
+    ],
+)
+def test_an_impossible_gitops_is_reported_where_it_is_set(
+    root: Path, environment: str, code: str, line: int
+) -> None:
+    text = f"""\
+gitops:
+  project: team
+  flux: {{oci: 'oci://r/a'}}
+  tenancy: {{serviceAccount: a}}
+environments:
+  {environment}
+"""
+    (root / "kaigen.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError) as raised:
+        load_config(root, "edge")
+    assert [(item.code, item.mark.line) for item in raised.value.diagnostics if item.mark] == [(code, line)]
+
+
+def test_keys_for_artifacts_need_an_artifact(root: Path) -> None:
+    (root / "kaigen.yaml").write_text(
+        "gitops:\n  repository: r\n  flux:\n    verifySecret: k\n", encoding="utf-8"
+    )
+    with pytest.raises(InputError) as raised:
+        load_config(root, "")
+    assert [(item.code, item.mark.line) for item in raised.value.diagnostics if item.mark] == [("KG0725", 4)]
 
 
 def test_a_damaged_cache_is_read_again_from_the_file(root: Path) -> None:
@@ -177,4 +255,23 @@ def test_a_damaged_cache_is_read_again_from_the_file(root: Path) -> None:
 
 
 def test_every_image_of_the_catalogue_can_be_overridden() -> None:
-    assert set(block_schema(Images)["properties"]) == set(default_images())
+    without_default = {"distributedLlama"}
+    assert set(block_schema(Images)["properties"]) == set(default_images()) | without_default
+
+
+@pytest.mark.parametrize("name", ["kaigen.yaml", "pins/prod.yaml"])
+def test_a_file_that_cannot_be_read_is_reported_with_its_name(name: str) -> None:
+    def work() -> None:
+        with pytest.raises(InputError) as caught:
+            load_config(folder, "prod")
+        (found,) = caught.value.diagnostics
+        assert (found.code, Path(str(found.mark)).name) == ("KG0102", Path(name).name)
+        assert "permission denied" in found.message
+
+    with TemporaryDirectory() as made:  # Unlike pytest's folders, other users can read it.
+        folder = Path(made)
+        folder.chmod(0o755)
+        (folder / "kaigen.yaml").write_text(CONFIG, encoding="utf-8")
+        pin(folder, "prod", "1" * 40)
+        (folder / name).chmod(0)
+        assert unprivileged(work) == 0

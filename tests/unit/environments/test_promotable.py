@@ -30,8 +30,9 @@ def test_every_image_and_every_revision_of_a_kind_is_promotable(entry: KindEntry
 
 def _named(node: object, name: str) -> bool:
     if isinstance(node, dict):
-        properties = node.get("properties", {})
-        return name in properties or any(_named(value, name) for value in node.values())
+        field = node.get("properties", {}).get(name)
+        used = field is not None and not str(field.get("description", "")).endswith("; ignored.")
+        return used or any(_named(value, name) for value in node.values())
     return any(_named(item, name) for item in node) if isinstance(node, list) else False
 
 

@@ -47,8 +47,8 @@ def test_fields_of_list_entries_need_no_index() -> None:
 
 def test_keys_of_maps_may_be_left_out() -> None:
     assert explain("Config.environments.gitops").splitlines()[2].endswith("gitops <object>")
-    assert "Overrides of `gitops`" in explain("Config.environments.gitops")
-    assert "Overrides of `gitops`" in explain("Config.environments.prod.gitops")
+    assert "Merged over `gitops`" in explain("Config.environments.gitops")
+    assert "Merged over `gitops`" in explain("Config.environments.prod.gitops")
 
 
 def test_values_of_a_field_are_in_the_list_of_its_block() -> None:

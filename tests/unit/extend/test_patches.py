@@ -75,7 +75,7 @@ def test_replacing_a_setting_removes_it_from_the_chart_with_a_warning(tmp_path: 
         "(set `values` in kaigen.yaml instead, to keep the chart's setting)"
     ]
     item = compiled(folder)
-    assert [setting.path for setting in item.app.settings] == ["image"]
+    assert [setting.path for setting in item.app.settings] == ["labels", "annotations", "image"]
     assert b"retries" not in chart_files(item.app, item.values)["ml/one/chart/values.yaml"]
 
 

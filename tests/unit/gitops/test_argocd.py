@@ -91,6 +91,17 @@ def test_the_project_of_a_namespace_admits_what_its_apps_can_hold(rendered: Call
     assert project["sourceRepos"] == ["https://git.example.com/ml.git"]
 
 
+def test_every_project_syncs_only_commits_that_a_key_signed(rendered: Callable[..., Rendered]) -> None:
+    keys = ["4AEE18F83AFDEB23", "07E34825A909B250"]
+    files = rendered(argocd={"signatureKeys": keys})
+    projects = [body for body in files.values() if body["kind"] == "AppProject"]
+    assert len(projects) > 1
+    for project in projects:
+        assert project["spec"]["signatureKeys"] == [{"keyID": key} for key in keys]
+        assert check_object(project) == []
+    assert all("signatureKeys" not in each["spec"] for each in rendered(argocd={}).values() if "spec" in each)
+
+
 def test_every_place_has_a_project_that_outlives_its_applications(rendered: Callable[..., Rendered]) -> None:
     config = {"environments": {"wide": {"clusters": ["near", "far"]}}}
     elsewhere = MODEL.replace("{name: qwen}", "{name: qwen, namespace: elsewhere}")
@@ -292,7 +303,7 @@ def test_names_fit_and_differ(rendered: Callable[..., Rendered]) -> None:
 
 
 def test_what_is_synced_by_hand_is_not_automated(rendered: Callable[..., Rendered]) -> None:
-    config = {"environments": {"prod": {"gitops": {"autoSync": False}}}}
+    config = {"environments": {"prod": {"gitops": {"argocd": {"autoSync": False}}}}}
     by_hand: dict[str, Any] = applications(rendered(config=config, argocd=ARGOCD))
     assert all("automated" not in body["spec"]["syncPolicy"] for body in by_hand.values())
     alone = applications(rendered("dev", config=config, argocd=ARGOCD))

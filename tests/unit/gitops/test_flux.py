@@ -8,7 +8,7 @@ import pytest
 
 from kaigen.diagnostics.errors import InputError
 from kaigen.gitops.own_kinds import OWN_KINDS
-from kaigen.gitops.tenancy import resource_of
+from kaigen.kubernetes.api_paths import resource_of
 from tests.unit.gitops.conftest import JOB, MODEL, Object, Rendered
 
 FLUX: Object = {}
@@ -79,6 +79,16 @@ def test_charts_are_helm_releases(rendered: Callable[..., Rendered]) -> None:
     assert "secretRef" not in source
 
 
+def test_flux_verifies_artifacts_of_a_registry_and_no_commits(rendered: Callable[..., Rendered]) -> None:
+    charts = "oci://registry.example.com/charts"
+    files = rendered(flux={"verifySecret": "keys"}, form="chart", charts=charts)
+    verify = {"provider": "cosign", "secretRef": {"name": "keys"}}
+    assert files["_flux/apps/ml.tune.chart.yaml"]["spec"]["verify"] == verify
+    assert "verify" not in files["_flux/bootstrap/gitrepository.yaml"]["spec"]
+    files = rendered(flux={"verifySecret": "keys", "oci": "oci://registry.example.com/ml"})
+    assert files["_flux/bootstrap/ocirepository.yaml"]["spec"]["verify"] == verify
+
+
 @pytest.mark.parametrize(("own", "used"), [({}, "git"), ({"chartsSecret": "registry"}, "registry")])
 def test_the_registry_of_charts_may_have_a_secret_of_its_own(
     rendered: Callable[..., Rendered], own: Object, used: str
@@ -105,6 +115,43 @@ def test_an_account_of_the_namespace_syncs_its_apps(rendered: Callable[..., Rend
     assert tenant["metadata"]["namespace"] == "flux-system"
     assert "serviceAccountName" not in tenant["spec"]
     assert files["_flux/bootstrap/apps.yaml"]["spec"]["dependsOn"] == [{"name": "ml-prod-tenants"}]
+
+
+@pytest.mark.parametrize("tenancy", [{}, {"tenancy": {"serviceAccount": "deployer"}}])
+@pytest.mark.parametrize(
+    ("oci", "form"),
+    [
+        ({}, {}),
+        ({}, {"form": "chart"}),
+        ({}, {"form": "chart", "charts": "oci://registry.example/charts"}),
+        ({"oci": "oci://registry.example/tree"}, {}),
+        (
+            {"oci": "oci://registry.example/tree"},
+            {"form": "chart", "charts": "oci://registry.example/charts"},
+        ),
+    ],
+)
+def test_every_object_reads_a_source_of_its_own_namespace(
+    rendered: Callable[..., Rendered], tenancy: Object, oci: Object, form: Object
+) -> None:
+    elsewhere = MODEL.replace("name: qwen", "name: qwen, namespace: other")
+    objects = rendered(specs=(MODEL, JOB, elsewhere), flux=oci, **tenancy, **form)
+    found = [body for path, body in objects.items() if path.startswith("_flux/")]
+    sources = {
+        (body["kind"], body["metadata"]["namespace"], body["metadata"]["name"])
+        for body in found
+        if body["kind"] in {"GitRepository", "OCIRepository"}
+    }
+    references = 0
+    for body in found:
+        spec = body.get("spec", {})
+        chart = spec.get("chart", {}).get("spec", {}).get("sourceRef")
+        for reference in (spec.get("sourceRef"), spec.get("chartRef"), chart):
+            if reference is not None:
+                references += 1
+                assert "namespace" not in reference
+                assert (reference["kind"], body["metadata"]["namespace"], reference["name"]) in sources
+    assert references >= 4
 
 
 @pytest.mark.parametrize("account", ["", "deployer"])

@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
 from kaigen.config.file import CONFIG_ENTRY
+from kaigen.config.lock_file import LOCK_ENTRY
 from kaigen.config.pins import PINS_ENTRY
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.dialects.registry import KINDS
@@ -25,7 +26,7 @@ from kaigen.yaml.sources import Source
 
 ROOT = Path(__file__).parents[3]
 SCHEMAS = ROOT / "schemas"
-ENTRIES = (*KINDS, CONFIG_ENTRY, PINS_ENTRY, DEFINITION_ENTRY)
+ENTRIES = (*KINDS, CONFIG_ENTRY, PINS_ENTRY, LOCK_ENTRY, DEFINITION_ENTRY)
 EXAMPLES = [
     path
     for path in sorted((ROOT / "examples").rglob("*.yaml"))
@@ -57,7 +58,7 @@ def test_the_file_is_what_the_models_say(entry: KindEntry) -> None:
 
 
 def test_there_is_no_file_of_a_kind_that_is_gone() -> None:
-    names = {schema_file_name(entry) for entry in ENTRIES} | {"kaigen.json"}
+    names = {schema_file_name(entry) for entry in ENTRIES} | {"kaigen.json", "catalog.json"}
     assert {file.name for file in SCHEMAS.iterdir()} == names, "run `make docs`"
     assert json.loads((SCHEMAS / "kaigen.json").read_text()) == combined_schema(KINDS), "run `make docs`"
 
@@ -88,7 +89,8 @@ def test_every_field_is_described(entry: KindEntry) -> None:
 @every_entry
 def test_no_field_may_be_null_but_what_a_cluster_writes_so(entry: KindEntry) -> None:
     found = [path for path, node in nodes(json_schema(entry)) if "null" in (node.get("type") or [])]
-    foreign = "#/$defs/ForeignMetadata/properties/creationTimestamp"
+    model = "KoldunMetadata" if entry.key.startswith("koldun.") else "ForeignMetadata"
+    foreign = f"#/$defs/{model}/properties/creationTimestamp"
     assert found == ([foreign] if isinstance(entry, ForeignKind) else [])
 
 

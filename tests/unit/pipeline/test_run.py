@@ -43,7 +43,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("KAIGEN_CACHE_DIR", str(tmp_path / "cache"))
     folder = tmp_path / "repository"
     (folder / "specs").mkdir(parents=True)
-    (folder / "kaigen.yaml").write_text("profile: aks\n", encoding="utf-8")
+    (folder / "kaigen.yaml").write_text("namespace: default\nprofile: aks\n", encoding="utf-8")
     return folder
 
 

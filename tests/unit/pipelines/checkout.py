@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from tests.specs import QWEN
+
 ROOT = Path(__file__).parents[3]
 _FILES = {
     "kaigen.yaml": """\
@@ -20,19 +22,7 @@ profile: k3s
 namespace: ml
 format: both
 """,
-    "specs/qwen.yaml": """\
-apiVersion: kaigen.dev/v1alpha1
-kind: Model
-metadata:
-  name: qwen
-spec:
-  source:
-    huggingFace:
-      repo: Qwen/Qwen2.5-0.5B-Instruct
-      revision: 7ae557604adf67be50417f59c2c2f167def9a775
-  store:
-    volume: {size: 5Gi}
-""",
+    "specs/qwen.yaml": QWEN,
     "specs/finetune.yaml": """\
 apiVersion: kaigen.dev/v1alpha1
 kind: Job
@@ -70,6 +60,24 @@ def write_repository(folder: Path) -> None:
         (folder / name).write_text(text, encoding="utf-8")
 
 
+def plant_modules(folder: Path) -> None:
+    """Write modules into a folder that leave a file `ran` behind when Python imports them from there."""
+    code = "import os\nopen(os.path.join(os.environ['RUNNER_TEMP'], 'ran'), 'w').close()\n"
+    for name in (
+        "venv",
+        "secrets",
+        "random",
+        "pip/__init__",
+        "sitecustomize",
+        "usercustomize",
+        "click",
+        "yaml",
+        "kaigen/gitops/comment",
+    ):
+        (folder / f"{name}.py").parent.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.py").write_text(code, encoding="utf-8")
+
+
 class Checkout:
     """A clone on a branch of its own, of a small repository, with the branch that it is to be merged into."""
 
@@ -104,7 +112,7 @@ class Checkout:
         """What an install step leaves behind: kaigen of this tree, and the interpreter that it runs on."""
         programs = self.temp / "kaigen" / "bin"
         programs.mkdir(parents=True)
-        for name, extra in (("kaigen", "-m kaigen "), ("python", "")):
+        for name, extra in (("kaigen", "-P -m kaigen "), ("python", "")):
             (programs / name).write_text(
                 f'#!/bin/sh\nexec "{sys.executable}" {extra}"$@"\n', encoding="utf-8"
             )

@@ -1,4 +1,4 @@
-"""GitHub's and GitLab's comments, as far as kaigen uses them, on loopback."""
+"""GitHub's and GitLab's comments, and GitHub's pull requests, as far as kaigen uses them, on loopback."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class Forge:
     Attributes:
         url: of its API.
         comments: text by id, in the order in which they were made.
+        pulls: bodies of the requests that opened a pull request.
         requests: method and path of every request.
         redirect: where requests are sent to instead; empty for nowhere.
         seen: headers that came in.
@@ -47,6 +48,7 @@ class Forge:
 
     url: str = ""
     comments: dict[int, str] = field(default_factory=dict)
+    pulls: list[dict[str, str]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     redirect: str = ""
     seen: list[dict[str, str]] = field(default_factory=list)
@@ -101,6 +103,13 @@ def running(kind: str) -> Iterator[Forge]:
                 self._answer(302, {}, Location=forge.redirect)
             elif self.headers.get(header) != value:
                 self._answer(403, {"message": "Resource not accessible by integration"})
+            elif parts.path == "/repos/ada/models/pulls" and self.command == "POST":
+                if any(each["head"] == body["head"] for each in forge.pulls):
+                    problem = {"message": f"A pull request already exists for ada:{body['head']}."}
+                    self._answer(422, {"message": "Validation Failed", "errors": [problem]})
+                else:
+                    forge.pulls.append(body)
+                    self._answer(201, {"number": 8})
             elif re.fullmatch(listing, parts.path) and self.command == "GET":
                 query = parse_qs(parts.query)
                 size, page = int(query["per_page"][0]), int(query["page"][0])

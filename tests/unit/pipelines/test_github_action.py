@@ -13,20 +13,22 @@ from typing import Any
 
 import pytest
 
-from tests.unit.pipelines.checkout import ROOT, Checkout, read_yaml
+from tests.unit.pipelines.checkout import ROOT, Checkout, plant_modules, read_yaml
 from tests.unit.pipelines.forge import TOKEN, Forge, running
 
 ACTION = ROOT / "gitops" / "github-action" / "action.yml"
+COMMENT = ROOT / "gitops" / "github-comment" / "action.yml"
 SPEC = "specs/finetune.yaml"
 
 
-def steps() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = read_yaml(ACTION)["runs"]["steps"]
+def steps(action: Path = ACTION) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = read_yaml(action)["runs"]["steps"]
     return found
 
 
 def step(name: str) -> dict[str, Any]:
-    (found,) = [each for each in steps() if each.get("name") == name]
+    both = [*steps(), *(each for each in steps(COMMENT) if each.get("name") == "Comment")]
+    (found,) = [each for each in both if each.get("name") == name]
     return found
 
 
@@ -46,7 +48,11 @@ class Job:
         found = step(name)
         self.summary.write_text("")
         self.output.write_text("")
-        defaults = {key: str(each["default"]) for key, each in read_yaml(ACTION)["inputs"].items()}
+        defaults = {
+            key: str(each["default"])
+            for action in (ACTION, COMMENT)
+            for key, each in read_yaml(action)["inputs"].items()
+        }
         given = {**defaults, "base": "main", "token": TOKEN, **inputs}
         environment = {**self.forge.environment("github")}
         del environment["GITHUB_TOKEN"]
@@ -97,29 +103,41 @@ def change(checkout: Checkout, old: str, new: str) -> None:
 # What the file says
 
 
-def test_the_action_follows_githubs_schema(check_schema: Any) -> None:
-    check_schema("vendor.github-actions", ACTION)
+@pytest.mark.parametrize("path", [ACTION, COMMENT], ids=lambda path: path.parent.name)
+def test_the_action_follows_githubs_schema(check_schema: Any, path: Path) -> None:
+    check_schema("vendor.github-actions", path)
 
 
 def test_no_script_has_a_value_pasted_into_it() -> None:
-    scripts = [each["run"] for each in steps() if "run" in each]
-    assert len(scripts) == 6
+    scripts = [each["run"] for each in (*steps(), *steps(COMMENT)) if "run" in each]
+    assert len(scripts) == 7
     assert [text for text in scripts if "${{" in text] == []
 
 
-def test_every_input_and_step_that_is_referred_to_is_there_and_every_input_is_used() -> None:
-    text = ACTION.read_text()
-    action = read_yaml(ACTION)
-    body = text[text.index("\noutputs:") :]
-    assert set(re.findall(r"inputs\.([a-z-]+)", body)) == set(action["inputs"])
-    ids = {each["id"] for each in steps() if "id" in each}
-    assert set(re.findall(r"steps\.([a-z-]+)\.", body)) <= ids
+@pytest.mark.parametrize("path", [ACTION, COMMENT], ids=lambda path: path.parent.name)
+def test_every_input_and_step_that_is_referred_to_is_there_and_every_input_is_used(path: Path) -> None:
+    text = path.read_text()
+    body = text[text.index("\nruns:") :]
+    outputs = text[text.index("\noutputs:") :] if "\noutputs:" in text else ""
+    assert set(re.findall(r"inputs\.([a-z-]+)", body)) == set(read_yaml(path)["inputs"])
+    ids = {each["id"] for each in steps(path) if "id" in each}
+    assert set(re.findall(r"steps\.([a-z-]+)\.", body + outputs)) <= ids
 
 
-def test_other_actions_are_pinned_to_a_major_version() -> None:
-    used = [each["uses"] for each in steps() if "uses" in each]
-    assert len(used) == 2
-    assert [each for each in used if not re.fullmatch(r"[\w./-]+@(v\d+|[0-9a-f]{40})", each)] == []
+def test_other_actions_are_pinned_to_a_commit() -> None:
+    used = [each["uses"] for each in (*steps(), *steps(COMMENT)) if "uses" in each]
+    assert len(used) == 5
+    assert [each for each in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", each)] == []
+
+
+def test_only_the_job_without_a_checkout_has_a_token_that_can_write() -> None:
+    assert "token" not in read_yaml(ACTION)["inputs"]
+    assert [each for each in steps() if "TOKEN" in str(each.get("env"))] == []
+    assert [each for each in steps(COMMENT) if "working-directory" in each] == []
+    install = [
+        next(each for each in steps(path) if "Install" in each.get("name", "")) for path in (ACTION, COMMENT)
+    ]
+    assert install[0] == install[1]
 
 
 # What the steps do
@@ -129,8 +147,6 @@ def test_the_install_step_installs_the_kaigen_that_the_action_came_with(job: Job
     # Without a package index: what a build takes is in this interpreter's own environment.
     offline = {
         "PIP_NO_INDEX": "1",
-        "PIP_NO_DEPS": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",
         "PIP_CONFIG_FILE": "/dev/null",
         "PYTHONPATH": sysconfig.get_path("purelib"),
     }
@@ -139,13 +155,32 @@ def test_the_install_step_installs_the_kaigen_that_the_action_came_with(job: Job
     programs = tmp_path / "programs"
     programs.mkdir()
     (programs / "python3").symlink_to(sys.executable)
+    plant_modules(job.checkout.here)
     done = job.checkout.run(
         f'PATH="{programs}:$PATH"\n{found}',
-        {"VERSION": "", "RUNNER_TEMP": str(fresh), "GITHUB_ACTION_PATH": str(ACTION.parent), **offline},
+        {"RUNNER_TEMP": str(fresh), "GITHUB_ACTION_PATH": str(ACTION.parent), **offline},
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("kaigen ")
     assert list(fresh.glob("kaigen/lib/python*/site-packages/kaigen/diff/comment.py"))
+    assert not (job.checkout.temp / "ran").exists()
+
+
+def test_no_step_runs_a_file_of_the_checkout(job: Job) -> None:
+    change(job.checkout, "24Gi", "25Gi")
+    job.checkout.kaigen("render")
+    plant_modules(job.checkout.here)
+    job.checkout.commit()
+    for name in (
+        "kaigen validate",
+        "kaigen validate, for code scanning",
+        "kaigen render --check",
+        "kaigen diff",
+        "Comment",
+    ):
+        done = job.run(name)
+        assert done.returncode == 0, done.stderr
+    assert not (job.checkout.temp / "ran").exists()
 
 
 def test_validate_reports_problems_as_annotations_and_fails(job: Job) -> None:

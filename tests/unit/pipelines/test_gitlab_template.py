@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from tests.unit.pipelines.checkout import ROOT, Checkout
+from tests.unit.pipelines.checkout import ROOT, Checkout, plant_modules
 from tests.unit.pipelines.forge import TOKEN, Forge, running
 
 TEMPLATE = ROOT / "gitops" / "gitlab" / "kaigen.gitlab-ci.yml"
@@ -51,6 +53,7 @@ class Pipeline:
         environment = {
             **self.forge.environment("gitlab"),
             **found[".kaigen"]["variables"],
+            **found[name].get("variables", {}),
             "CI_PROJECT_DIR": str(self.checkout.top),
             "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
         }
@@ -74,6 +77,12 @@ def pipeline(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pipelin
         if request.param == "sh":
             found.shell = ("sh", "-e", "-c")  # type: ignore[assignment]
         yield found
+
+
+@pytest.fixture
+def checkout_of_job(tmp_path: Path) -> Iterator[Pipeline]:
+    with running("gitlab") as forge:
+        yield Pipeline(Checkout(tmp_path), forge)
 
 
 def test_the_template_follows_gitlabs_schema(check_schema: Any, tmp_path: Path) -> None:
@@ -125,10 +134,12 @@ def test_a_stale_tree_fails(pipeline: Pipeline) -> None:
 
 def test_the_diff_is_one_note_kept_up_to_date(pipeline: Pipeline) -> None:
     assert pipeline.run("kaigen diff").returncode == 0
+    assert pipeline.run("kaigen comment").stdout == "comment: skipped\n"
     assert pipeline.forge.comments == {}
     pipeline.checkout.edit(SPEC, "memory: 24Gi\n", "memory: 25Gi\n")
     for said in ("created", "unchanged"):
-        done = pipeline.run("kaigen diff")
+        assert pipeline.run("kaigen diff").returncode == 0
+        done = pipeline.run("kaigen comment")
         assert done.stdout.splitlines()[-1] == f"comment: {said}"
     (body,) = pipeline.forge.comments.values()
     assert "25Gi" in body
@@ -140,7 +151,53 @@ def test_without_a_token_the_diff_is_printed_alone(pipeline: Pipeline) -> None:
     done = pipeline.run("kaigen diff", token=False)
     assert done.returncode == 0
     assert "25Gi" in done.stdout
+    assert pipeline.run("kaigen comment", token=False).returncode == 0
     assert pipeline.forge.requests == []
+
+
+def test_files_of_the_checkout_are_neither_run_nor_posted_nor_followed(pipeline: Pipeline) -> None:
+    victim = pipeline.checkout.temp / "victim"
+    plant_modules(pipeline.checkout.here)
+    for name in ("kaigen-diff-1.md", "kaigen-diff-1.changed", "kaigen-junit.xml"):
+        (pipeline.checkout.top / name).symlink_to(victim)
+    (pipeline.checkout.top / "kaigen-diff-2.md").write_text("Approved.")
+    for name in ("kaigen validate", "kaigen render", "kaigen diff", "kaigen comment"):
+        done = pipeline.run(name)
+        assert done.returncode == 0, done.stderr
+    assert not victim.exists()
+    assert not (pipeline.checkout.temp / "ran").exists()
+    assert not (pipeline.checkout.top / "kaigen-diff-2.md").exists()
+    assert pipeline.forge.comments == {}
+
+
+def test_the_preparation_installs_the_pinned_kaigen_and_runs_no_file_of_the_checkout(
+    checkout_of_job: Pipeline, tmp_path: Path
+) -> None:
+    pipeline = checkout_of_job
+    source = tmp_path / "kaigen-source"
+    subprocess.run(["git", "clone", "--quiet", "--no-local", "--depth=1", ROOT.as_uri(), source], check=True)
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=source, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    plant_modules(pipeline.checkout.here)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "python3").symlink_to(sys.executable)
+    (script,) = jobs()[".kaigen"]["before_script"]
+    environment = {
+        **jobs(version=commit, repository=source.as_uri())[".kaigen"]["variables"],
+        "CI_BUILDS_DIR": str(tmp_path / "builds"),
+        "CI_PROJECT_DIR": str(pipeline.checkout.top),
+        "CI_JOB_ID": "1",
+        "PIP_NO_INDEX": "1",
+        "PIP_CONFIG_FILE": "/dev/null",
+        "PYTHONPATH": sysconfig.get_path("purelib"),
+    }
+    found = f'PATH="{programs}:$PATH"\n{script}\ncommand -v kaigen\nkaigen --version\n'
+    done = pipeline.checkout.run(found, environment, pipeline.shell)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{tmp_path}/builds/.kaigen-1/venv/bin/kaigen\nkaigen ")
+    assert not (pipeline.checkout.temp / "ran").exists()
 
 
 def test_specs_that_are_wrong_fail_the_diff(pipeline: Pipeline) -> None:

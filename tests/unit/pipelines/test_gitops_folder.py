@@ -60,14 +60,17 @@ def test_the_workflow_of_a_new_repository_follows_githubs_schema(started: Path, 
     check_schema("vendor.github-workflows", workflow_of(started))
 
 
-def test_the_workflow_of_a_new_repository_uses_the_action_with_inputs_that_it_has(started: Path) -> None:
+def test_the_workflow_of_a_new_repository_uses_the_actions_with_inputs_that_they_have(started: Path) -> None:
     workflow = read_yaml(workflow_of(started))
-    (job,) = workflow["jobs"].values()
-    (step,) = [each for each in job["steps"] if "kaigen" in each.get("uses", "")]
-    assert re.fullmatch(r"[\w-]+/kaigen/gitops/github-action@v[\d.]+", step["uses"])
-    assert set(step.get("with", {})) <= set(read_yaml(FOLDER / "github-action" / "action.yml")["inputs"])
-    assert job["permissions"] == {"contents": "read", "pull-requests": "write"}
+    jobs = workflow["jobs"]
+    for job, action in (("check", "github-action"), ("comment", "github-comment")):
+        (step,) = [each for each in jobs[job]["steps"] if "kaigen" in each.get("uses", "")]
+        assert re.fullmatch(rf"[\w-]+/kaigen/gitops/{action}@v[\d.]+", step["uses"])
+        assert set(step.get("with", {})) <= set(read_yaml(FOLDER / action / "action.yml")["inputs"])
     assert workflow["permissions"] == {}
+    assert jobs["check"]["permissions"] == {"contents": "read"}
+    assert jobs["comment"]["permissions"] == {"pull-requests": "write"}
+    assert [each for each in jobs["comment"]["steps"] if "checkout" in each["uses"]] == []
 
 
 def test_the_hooks_of_a_new_repository_are_those_of_this_one(started: Path) -> None:

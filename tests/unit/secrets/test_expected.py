@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from kaigen.secrets.commands import script
 from kaigen.secrets.expected import expected_secrets
-from tests.unit.secrets.repository import DATA, Repository, job, model
+from tests.unit.secrets.repository import DATA, Repository, document, job, model
 
 
 def test_a_secret_that_two_apps_read_is_listed_once_with_both(repository: Repository) -> None:
@@ -42,6 +43,19 @@ def test_pull_secrets_have_their_type_and_key(repository: Repository) -> None:
     (secret,) = expected_secrets(repository.compile())
     assert (secret.type, secret.keys) == ("kubernetes.io/dockerconfigjson", (".dockerconfigjson",))
     assert secret.uses[0].field == "spec.image.pullSecrets[0]"
+
+
+def test_the_login_of_a_registry_with_weights_has_the_type_of_a_pull_secret(repository: Repository) -> None:
+    source = {"oci": {"ref": f"ghcr.io/org/qwen@sha256:{'0' * 64}", "pullSecret": "registry"}}
+    spec = {"source": source, "store": {"volume": {"size": "5Gi"}}}
+    repository.write("specs/qwen.yaml", document("Model", "qwen", spec))
+    (secret,) = expected_secrets(repository.compile())
+    assert (secret.type, secret.keys) == ("kubernetes.io/dockerconfigjson", (".dockerconfigjson",))
+    assert (secret.uses[0].field, secret.uses[0].purpose) == (
+        "spec.source.oci.pullSecret",
+        "variable REGISTRY_AUTH of fetch",
+    )
+    assert "create secret docker-registry registry" in script([secret])
 
 
 def test_a_missing_key_is_reported_with_both_locations(repository: Repository) -> None:

@@ -168,4 +168,18 @@ CASES: list[Case] = [
         policy(podSelector={"matchExpressions": [{"key": "a", "operator": "Exists"}]}, egress=[{}]),
         [("notice", "restricts ingress and egress of its pods")],
     ),
+    Case(
+        "policy-replaced",
+        "the policy of a changed run",
+        policy(ingress=[{}]),
+        with_(policy(ingress=[{}]), "metadata/name", "web-2"),
+        [("info", "NetworkPolicy web-2 replaces NetworkPolicy web with the same rules")],
+    ),
+    Case(
+        "policy-replaced",
+        "a policy with other rules",
+        policy(ingress=[{}]),
+        with_(policy(), "metadata/name", "web-2"),
+        [],
+    ),
 ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from tests.unit.diff.diff_cases import container, deployment, job, obj, stateful, template, with_
 from tests.unit.diff.rule_cases.objects import Case, hpa, lws, ray
 
@@ -29,7 +32,37 @@ WRITER = template(
     ],
 )
 
+
+def _claim(ttl: str, size: str, name: str = "run-1a2b3c4d") -> dict[str, Any]:
+    """Return a Job that creates a volume."""
+    metadata = {
+        "name": "run-output",
+        "annotations": {"kaigen.dev/ttl": ttl, "kaigen.dev/failed-ttl": "never"},
+    }
+    volume = {"metadata": metadata, "spec": {"resources": {"requests": {"storage": size}}}}
+    return job(name, template(container(args=["claim", f"--volume={json.dumps(volume)}"])))
+
+
 CASES: list[Case] = [
+    Case(
+        "pod-ttl",
+        "pods that expire",
+        job(),
+        with_(
+            job(), "metadata/annotations", {"kaigen.dev/pod-ttl": "60", "kaigen.dev/failed-pod-ttl": "never"}
+        ),
+        [("info", "time until pods of a completed run are deleted: from never to 60 s, no new run")],
+    ),
+    Case(
+        "volume-ttl",
+        "a volume with another lifetime and size",
+        _claim("60", "1Gi"),
+        _claim("90", "2Gi", "run-5e6f7a8b"),
+        [
+            ("notice", "a volume run-output that exists keeps its size, class and access modes"),
+            ("info", "time until volume run-output is deleted after a completed run: from 60 s to 90 s"),
+        ],
+    ),
     Case(
         "new-run",
         "another image and another variable",

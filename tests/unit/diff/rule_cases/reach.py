@@ -1,0 +1,122 @@
+"""What reaches beyond its namespace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.unit.diff.diff_cases import Obj, deployment, obj, with_
+from tests.unit.diff.rule_cases.objects import Case
+
+WEB = deployment(replicas=2)
+POD = "spec/template/spec"
+
+
+def volume(**source: Any) -> Obj:
+    """A PersistentVolume of the namespace `ml`."""
+    return obj("PersistentVolume", "v", spec={"claimRef": {"namespace": "ml", "name": "c"}, **source})
+
+
+def csi(namespace: str) -> Obj:
+    """A volume whose driver reads a Secret."""
+    secret = {"name": "keys", "namespace": namespace}
+    return volume(csi={"driver": "nfs.csi.k8s.io", "volumeHandle": "x", "nodePublishSecretRef": secret})
+
+
+def priority(default: bool) -> Obj:
+    """A PriorityClass."""
+    return obj("PriorityClass", "p", "scheduling.k8s.io/v1", value=1, globalDefault=default)
+
+
+def ingress(text: str) -> Obj:
+    """An Ingress with a snippet."""
+    found = obj("Ingress", "i", "networking.k8s.io/v1", spec={})
+    found["metadata"]["annotations"] = {"nginx.ingress.kubernetes.io/configuration-snippet": text}
+    return found
+
+
+def storage_class(default: str) -> Obj:
+    """A StorageClass."""
+    found = obj("StorageClass", "s", "storage.k8s.io/v1", provisioner="x")
+    found["metadata"]["annotations"] = {"storageclass.kubernetes.io/is-default-class": default}
+    return found
+
+
+CASES: list[Case] = [
+    Case(
+        "volume-reach",
+        "the root of a node",
+        None,
+        volume(hostPath={"path": "/"}),
+        [("danger", "pods get the folder / of a node")],
+    ),
+    Case(
+        "volume-reach",
+        "a Secret of another namespace",
+        csi("ml"),
+        csi("team-b"),
+        [("danger", "driver nfs.csi.k8s.io uses Secret team-b/keys of another namespace")],
+    ),
+    Case("volume-reach", "a Secret of its own namespace", None, csi("ml"), []),
+    Case(
+        "default-priority",
+        "a default of the cluster",
+        None,
+        priority(True),
+        [("danger", "every pod of the cluster without a priority class gets this priority")],
+    ),
+    Case("default-priority", "one of many", None, priority(False), []),
+    Case(
+        "admission",
+        "a webhook",
+        None,
+        obj("ValidatingWebhookConfiguration", "w", "admissionregistration.k8s.io/v1", webhooks=[]),
+        [("danger", "requests to the API server of the whole cluster go through it")],
+    ),
+    Case(
+        "default-class",
+        "a default of the cluster",
+        storage_class("false"),
+        storage_class("true"),
+        [("danger", "it becomes the cluster's default StorageClass")],
+    ),
+    Case(
+        "snippet",
+        "raw configuration",
+        ingress("a"),
+        ingress("b"),
+        [
+            (
+                "danger",
+                "raw configuration of the ingress controller: nginx.ingress.kubernetes.io/configuration-snippet",
+            )
+        ],
+    ),
+    Case(
+        "scheduling-reach",
+        "a node by name",
+        WEB,
+        with_(WEB, f"{POD}/nodeName", "control-plane"),
+        [("danger", "pods bypass the scheduler and run on node control-plane")],
+    ),
+    Case(
+        "scheduling-reach",
+        "a priority of the system",
+        None,
+        with_(WEB, f"{POD}/priorityClassName", "system-node-critical"),
+        [("danger", "pods have the priority system-node-critical and may evict any other pod")],
+    ),
+    Case(
+        "scheduling-reach",
+        "every taint",
+        WEB,
+        with_(WEB, f"{POD}/tolerations", [{"operator": "Exists"}]),
+        [("danger", "pods tolerate every taint, also those of control-plane nodes")],
+    ),
+    Case(
+        "scheduling-reach",
+        "one taint",
+        WEB,
+        with_(WEB, f"{POD}/tolerations", [{"operator": "Exists", "key": "nvidia.com/gpu"}]),
+        [],
+    ),
+]
