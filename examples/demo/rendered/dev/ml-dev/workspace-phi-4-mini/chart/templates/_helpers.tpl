@@ -1,12 +1,76 @@
+{{/* Name of the app, in names and labels. */}}
+{{- define "workspace-phi-4-mini.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" -}}
+{{- end }}
+
+{{/* A name of at most so many characters: a longer one becomes its beginning and a hash of the whole. */}}
+{{- define "workspace-phi-4-mini.shortened" -}}
+{{- $name := index . 0 -}}
+{{- $most := index . 1 | int -}}
+{{- if gt (len $name) $most -}}
+{{- $begin := trunc (sub $most 9 | int) $name | trimAll "-." -}}
+{{- printf "%s-%s" $begin (sha256sum $name | trunc 8) -}}
+{{- else -}}
+{{- $name -}}
+{{- end -}}
+{{- end }}
+
+{{/*
+Full name of the release, with which the names of its objects begin. A dependency shares the name of the release with
+others, so its own name is always appended.
+*/}}
+{{- define "workspace-phi-4-mini.fullname" -}}
+{{- $name := include "workspace-phi-4-mini.name" . -}}
+{{- if .Values.fullnameOverride -}}
+{{- include "workspace-phi-4-mini.shortened" (list .Values.fullnameOverride 53) -}}
+{{- else if and .Chart.IsRoot (contains $name .Release.Name) -}}
+{{- include "workspace-phi-4-mini.shortened" (list .Release.Name 53) -}}
+{{- else -}}
+{{- include "workspace-phi-4-mini.shortened" (list (printf "%s-%s" .Release.Name $name) 53) -}}
+{{- end -}}
+{{- end }}
+
+{{/* Labels, with `global.labels`. */}}
+{{- define "workspace-phi-4-mini.withGlobalLabels" -}}
+{{- merge (dict) (index . 1) ((index . 0).Values.global.labels | default dict) | toJson -}}
+{{- end }}
+
+{{/* Annotations, with `global.annotations`. */}}
+{{- define "workspace-phi-4-mini.withGlobalAnnotations" -}}
+{{- merge (dict) (index . 1) ((index . 0).Values.global.annotations | default dict) | toJson -}}
+{{- end }}
+
 {{/* Labels of every object. */}}
 {{- define "workspace-phi-4-mini.labels" -}}
-app.kubernetes.io/name: workspace-phi-4-mini
+{{- with include "workspace-phi-4-mini.withGlobalLabels" (list . .Values.labels) | fromJson }}
+{{- toYaml . }}
+{{ end -}}
+app.kubernetes.io/name: "{{ include "workspace-phi-4-mini.name" . }}"
 app.kubernetes.io/instance: "{{ .Release.Name }}"
 app.kubernetes.io/managed-by: kaigen
 {{- end }}
 
 {{/* Labels that select the pods of this release. */}}
 {{- define "workspace-phi-4-mini.selectorLabels" -}}
-app.kubernetes.io/name: workspace-phi-4-mini
+app.kubernetes.io/name: "{{ include "workspace-phi-4-mini.name" . }}"
 app.kubernetes.io/instance: "{{ .Release.Name }}"
+{{- end }}
+
+{{/* An image, from the registry in `global.imageRegistry`. */}}
+{{- define "workspace-phi-4-mini.image" -}}
+{{- with (index . 0).Values.global.imageRegistry -}}
+{{- printf "%s/%s" (trimSuffix "/" .) (regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" (index $ 1) "") -}}
+{{- else -}}
+{{- index . 1 -}}
+{{- end -}}
+{{- end }}
+
+{{/* Secrets for pulling images, with `global.imagePullSecrets`. */}}
+{{- define "workspace-phi-4-mini.imagePullSecrets" -}}
+{{- $secrets := index . 1 -}}
+{{- range (index . 0).Values.global.imagePullSecrets -}}
+{{- $secret := kindIs "map" . | ternary . (dict "name" .) -}}
+{{- if not (has $secret $secrets) }}{{ $secrets = append $secrets $secret }}{{ end -}}
+{{- end -}}
+{{- toJson $secrets -}}
 {{- end }}

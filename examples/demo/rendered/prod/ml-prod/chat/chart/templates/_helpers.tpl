@@ -1,12 +1,86 @@
+{{/* Name of the app, in names and labels. */}}
+{{- define "chat.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" -}}
+{{- end }}
+
+{{/* A name of at most so many characters: a longer one becomes its beginning and a hash of the whole. */}}
+{{- define "chat.shortened" -}}
+{{- $name := index . 0 -}}
+{{- $most := index . 1 | int -}}
+{{- if gt (len $name) $most -}}
+{{- $begin := trunc (sub $most 9 | int) $name | trimAll "-." -}}
+{{- printf "%s-%s" $begin (sha256sum $name | trunc 8) -}}
+{{- else -}}
+{{- $name -}}
+{{- end -}}
+{{- end }}
+
+{{/*
+Full name of the release, with which the names of its objects begin. A dependency shares the name of the release with
+others, so its own name is always appended.
+*/}}
+{{- define "chat.fullname" -}}
+{{- $name := include "chat.name" . -}}
+{{- if .Values.fullnameOverride -}}
+{{- include "chat.shortened" (list .Values.fullnameOverride 53) -}}
+{{- else if and .Chart.IsRoot (contains $name .Release.Name) -}}
+{{- include "chat.shortened" (list .Release.Name 53) -}}
+{{- else -}}
+{{- include "chat.shortened" (list (printf "%s-%s" .Release.Name $name) 53) -}}
+{{- end -}}
+{{- end }}
+
+{{/* Labels, with `global.labels`. */}}
+{{- define "chat.withGlobalLabels" -}}
+{{- merge (dict) (index . 1) ((index . 0).Values.global.labels | default dict) | toJson -}}
+{{- end }}
+
+{{/* Annotations, with `global.annotations`. */}}
+{{- define "chat.withGlobalAnnotations" -}}
+{{- merge (dict) (index . 1) ((index . 0).Values.global.annotations | default dict) | toJson -}}
+{{- end }}
+
 {{/* Labels of every object. */}}
 {{- define "chat.labels" -}}
-app.kubernetes.io/name: chat
+{{- with include "chat.withGlobalLabels" (list . .Values.labels) | fromJson }}
+{{- toYaml . }}
+{{ end -}}
+app.kubernetes.io/name: "{{ include "chat.name" . }}"
 app.kubernetes.io/instance: "{{ .Release.Name }}"
 app.kubernetes.io/managed-by: kaigen
 {{- end }}
 
 {{/* Labels that select the pods of this release. */}}
 {{- define "chat.selectorLabels" -}}
-app.kubernetes.io/name: chat
+app.kubernetes.io/name: "{{ include "chat.name" . }}"
 app.kubernetes.io/instance: "{{ .Release.Name }}"
+{{- end }}
+
+{{/* An image, from the registry in `global.imageRegistry`. */}}
+{{- define "chat.image" -}}
+{{- with (index . 0).Values.global.imageRegistry -}}
+{{- printf "%s/%s" (trimSuffix "/" .) (regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" (index $ 1) "") -}}
+{{- else -}}
+{{- index . 1 -}}
+{{- end -}}
+{{- end }}
+
+{{/* Secrets for pulling images, with `global.imagePullSecrets`. */}}
+{{- define "chat.imagePullSecrets" -}}
+{{- $secrets := index . 1 -}}
+{{- range (index . 0).Values.global.imagePullSecrets -}}
+{{- $secret := kindIs "map" . | ternary . (dict "name" .) -}}
+{{- if not (has $secret $secrets) }}{{ $secrets = append $secrets $secret }}{{ end -}}
+{{- end -}}
+{{- toJson $secrets -}}
+{{- end }}
+
+{{/* Full name of another app: its name, or as it is in a dependency next to this one. */}}
+{{- define "chat.otherApp" -}}
+{{- $context := index . 0 -}}
+{{- if $context.Chart.IsRoot -}}
+{{- index . 1 -}}
+{{- else -}}
+{{- include "chat.shortened" (list (printf "%s-%s" $context.Release.Name (index . 1)) (index . 2)) -}}
+{{- end -}}
 {{- end }}

@@ -1,12 +1,89 @@
+{{/* Name of the app, in names and labels. */}}
+{{- define "qwen.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" -}}
+{{- end }}
+
+{{/* A name of at most so many characters: a longer one becomes its beginning and a hash of the whole. */}}
+{{- define "qwen.shortened" -}}
+{{- $name := index . 0 -}}
+{{- $most := index . 1 | int -}}
+{{- if gt (len $name) $most -}}
+{{- $begin := trunc (sub $most 9 | int) $name | trimAll "-." -}}
+{{- printf "%s-%s" $begin (sha256sum $name | trunc 8) -}}
+{{- else -}}
+{{- $name -}}
+{{- end -}}
+{{- end }}
+
+{{/*
+Full name of the release, with which the names of its objects begin. A dependency shares the name of the release with
+others, so its own name is always appended.
+*/}}
+{{- define "qwen.fullname" -}}
+{{- $name := include "qwen.name" . -}}
+{{- if .Values.fullnameOverride -}}
+{{- include "qwen.shortened" (list .Values.fullnameOverride 53) -}}
+{{- else if and .Chart.IsRoot (contains $name .Release.Name) -}}
+{{- include "qwen.shortened" (list .Release.Name 53) -}}
+{{- else -}}
+{{- include "qwen.shortened" (list (printf "%s-%s" .Release.Name $name) 53) -}}
+{{- end -}}
+{{- end }}
+
+{{/* Labels, with `global.labels`. */}}
+{{- define "qwen.withGlobalLabels" -}}
+{{- merge (dict) (index . 1) ((index . 0).Values.global.labels | default dict) | toJson -}}
+{{- end }}
+
+{{/* Annotations, with `global.annotations`. */}}
+{{- define "qwen.withGlobalAnnotations" -}}
+{{- merge (dict) (index . 1) ((index . 0).Values.global.annotations | default dict) | toJson -}}
+{{- end }}
+
 {{/* Labels of every object. */}}
 {{- define "qwen.labels" -}}
-app.kubernetes.io/name: qwen
+{{- with include "qwen.withGlobalLabels" (list . .Values.labels) | fromJson }}
+{{- toYaml . }}
+{{ end -}}
+app.kubernetes.io/name: "{{ include "qwen.name" . }}"
 app.kubernetes.io/instance: "{{ .Release.Name }}"
 app.kubernetes.io/managed-by: kaigen
 {{- end }}
 
 {{/* Labels that select the pods of this release. */}}
 {{- define "qwen.selectorLabels" -}}
-app.kubernetes.io/name: qwen
+app.kubernetes.io/name: "{{ include "qwen.name" . }}"
 app.kubernetes.io/instance: "{{ .Release.Name }}"
+{{- end }}
+
+{{/* An image, from the registry in `global.imageRegistry`. */}}
+{{- define "qwen.image" -}}
+{{- with (index . 0).Values.global.imageRegistry -}}
+{{- printf "%s/%s" (trimSuffix "/" .) (regexReplaceAll "^([^/]*[.:][^/]*|localhost)/" (index $ 1) "") -}}
+{{- else -}}
+{{- index . 1 -}}
+{{- end -}}
+{{- end }}
+
+{{/* Secrets for pulling images, with `global.imagePullSecrets`. */}}
+{{- define "qwen.imagePullSecrets" -}}
+{{- $secrets := index . 1 -}}
+{{- range (index . 0).Values.global.imagePullSecrets -}}
+{{- $secret := kindIs "map" . | ternary . (dict "name" .) -}}
+{{- if not (has $secret $secrets) }}{{ $secrets = append $secrets $secret }}{{ end -}}
+{{- end -}}
+{{- toJson $secrets -}}
+{{- end }}
+
+{{/* Hash of a run in this release: global values change its pods, so they change the hash. */}}
+{{- define "qwen.runDigest" -}}
+{{- $used := dict -}}
+{{- range $key := list "annotations" "imagePullSecrets" "imageRegistry" "labels" -}}
+{{- with get (index $ 0).Values.global $key }}{{ $_ := set $used $key . }}{{ end -}}
+{{- end -}}
+{{- if $used -}}
+{{- printf "%s %s" (index . 1) (toJson $used) | sha256sum | trunc 8 -}}
+{{- else -}}
+{{- index . 1 -}}
+{{- end -}}
 {{- end }}
