@@ -8,13 +8,16 @@ VENV = .venv
 PY = $(VENV)/bin/python
 CHAT = runtimes/chat/.venv
 ARGS =
-ENGINE = tests/cluster/test_scaling.py tests/cluster/test_vllm.py tests/cluster/test_vllm_groups.py tests/cluster/test_vllm_load.py \
-	tests/cluster/test_training.py
+ENGINE = tests/cluster/test_scaling.py tests/cluster/test_chat.py tests/cluster/test_vllm.py tests/cluster/test_vllm_groups.py \
+	tests/cluster/test_vllm_load.py tests/cluster/test_training.py tests/cluster/test_live_jobs.py \
+	tests/cluster/test_node_reaper.py tests/cluster/test_classify.py tests/cluster/test_sources.py tests/cluster/test_convert.py tests/cluster/test_notebook.py \
+	tests/cluster/test_node_ring.py \
+	tests/cluster/test_up.py tests/cluster/test_scale.py tests/cluster/test_two_syncers.py
 
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo test test-chat test-cluster test-engine cluster-tools cluster-up cluster-down bench bench-chat bench-cluster bench-serving lint format docs coverage mutants lock clean
+.PHONY: help demo test test-chat test-docs test-cluster test-engine cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving lint format docs coverage fuzz mutants lock dist clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
@@ -28,13 +31,16 @@ demo: $(VENV)/.base ## Render the demo repository and show where to look
 test: $(VENV)/.dev ## Run the tests, except those that need a cluster
 	$(PY) -m pytest -n auto $(ARGS)
 
-test-chat: $(CHAT)/.done ## Run the chat server's tests, which need PyTorch (5 GB, installed once)
-	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served $(ARGS)
+test-chat: $(CHAT)/.done ## Run the tests of the chat server and the classifier that need PyTorch (5 GB, installed once)
+	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served runtimes/classify/tests/networks $(ARGS)
+
+test-docs: $(VENV)/.docs ## Build the documentation site and test it in a browser
+	$(PY) -m pytest tests/site $(ARGS)
 
 test-cluster: cluster-tools ## Run the tests on a real control plane, built from Go modules
-	$(PY) -m pytest tests/cluster $(ENGINE:%=--ignore=%) -n 2 --dist loadfile $(ARGS)
+	$(PY) -m pytest tests/cluster $(ENGINE:%=--ignore=%) -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-engine: cluster-tools ## Run the tests of autoscalers, vLLM and PyTorch on a real node (25 minutes; the first time 10 more)
+test-engine: cluster-tools ## Run the cluster tests that take long, such as those of autoscalers, vLLM and PyTorch (30 minutes; the first time 20 more)
 	@PATH="$$PWD/$(VENV)/bin:$$PATH" $(PY) -m tests.cluster.tools all
 	$(PY) -m pytest $(ENGINE) $(ARGS)
 
@@ -53,6 +59,12 @@ bench: $(VENV)/.dev ## Compare the speed of kaigen with its peers
 
 bench-chat: $(CHAT)/.bench ## Compare the speed of the chat server with its peers
 	$(CHAT)/bin/python -m benchmarks.chat $(ARGS)
+
+bench-classify: $(CHAT)/.done ## Compare the speed of the classifier with a process for each image
+	$(CHAT)/bin/python -m benchmarks.classify $(ARGS)
+
+bench-downloader: cluster-tools ## Compare the downloader with curl, hf download and aws s3 cp
+	$(PY) -m benchmarks.downloader $(ARGS)
 
 bench-cluster: cluster-tools ## Measure the load of 500 apps on a cluster
 	$(PY) -m benchmarks.cluster $(ARGS)
@@ -77,14 +89,19 @@ format: $(VENV)/.dev ## Auto-fix lint errors and format the code
 	$(PY) -m ruff check --fix-only
 	$(PY) -m ruff format
 
-docs: $(VENV)/.dev ## Generate schemas/ and the generated pages of docs/
+docs: $(VENV)/.docs ## Generate schemas/ and the generated pages of docs/, and build the site in site/
 	$(PY) -m tools.docs
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs --quiet build --strict
+	@echo "The site is site/index.html"
 
 coverage: $(VENV)/.dev ## Run the tests and list the lines they do not cover
 	$(PY) -m coverage erase
 	$(PY) -m coverage run -m pytest $(ARGS)
 	@$(PY) -m coverage combine --quiet
 	@$(PY) -m coverage report
+
+fuzz: $(VENV)/.dev ## Run the property tests with new examples for an hour (ARGS='--minutes 5 runtimes/downloader/tests')
+	$(PY) -m tools.fuzz $(ARGS)
 
 mutants: $(VENV)/.mutants ## Change the code in small ways and report the changes no test notices (ARGS='--sample 300 --seed 1')
 	$(PY) -m tools.mutants $(ARGS)
@@ -97,13 +114,18 @@ lock: $(VENV)/.lock ## Resolve requirements/*.txt again (ARGS=--upgrade for the 
 	@$(UV) -o requirements/go.txt requirements/go.in
 	@$(UV) -o requirements/lock.txt requirements/lock.in
 	@$(UV) -o requirements/mutants.txt requirements/mutants.in
+	@$(UV) -o requirements/docs.txt requirements/docs.in
 	@$(VENV)/bin/uv pip compile --quiet --python-version 3.13 --python-platform x86_64-manylinux_2_28 --generate-hashes \
 		--custom-compile-command 'make lock' $(ARGS) --override tests/cluster/vllm/overrides.txt \
 		-o tests/cluster/vllm/requirements.txt tests/cluster/vllm/requirements.in
 	@for each in runtimes/*/requirements*.in benchmarks/peers/*.in; do $(UV) -o "$${each%.in}.txt" "$$each" || exit 1; done
 
-clean: ## Remove both virtual environments and every cache
-	rm -rf $(VENV) $(CHAT) .mypy_cache runtimes/*/.mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* dist
+dist: $(VENV)/.dev ## Build the release of the commit in dist/: wheel, sdist, chart, bills of materials, provenance (ARGS='--key sign.key')
+	@rm -rf dist
+	@$(PY) -m tools.release $(ARGS)
+
+clean: ## Remove both virtual environments, the site and every cache
+	rm -rf $(VENV) $(CHAT) site .mypy_cache runtimes/*/.mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage .coverage.* dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.base: tools/venv.sh pyproject.toml requirements/base.txt requirements/build.txt
@@ -112,13 +134,17 @@ $(VENV)/.base: tools/venv.sh pyproject.toml requirements/base.txt requirements/b
 $(VENV)/.dev: tools/venv.sh pyproject.toml requirements/dev.txt requirements/build.txt requirements/helm.txt
 	@sh tools/venv.sh dev
 
+$(VENV)/.docs: $(VENV)/.dev requirements/docs.txt
+	@sh tools/venv.sh docs
+
 $(VENV)/.lock: tools/venv.sh requirements/lock.txt
 	@sh tools/venv.sh lock
 
 $(VENV)/.mutants: $(VENV)/.dev requirements/mutants.txt
 	@sh tools/venv.sh mutants
 
-$(CHAT)/.done: tools/venv.sh runtimes/chat/requirements.txt runtimes/chat/requirements-test.txt
+$(CHAT)/.done: tools/venv.sh runtimes/chat/requirements.txt runtimes/chat/requirements-test.txt \
+		runtimes/classify/requirements.txt runtimes/classify/requirements-test.txt
 	@sh tools/venv.sh chat
 
 $(CHAT)/.bench: $(CHAT)/.done runtimes/chat/requirements-bench.txt

@@ -1,4 +1,4 @@
-"""The pictures of the README: what kaigen prints for the demo repository, as SVG."""
+"""The pictures of the README and the pages: what kaigen prints for the demo repository, and what is drawn."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools.lifetime_picture import lifetime_svg
+from tools.stages import stages_svg
 from tools.terminal import terminal_svg
 
 ROOT = Path(__file__).parent.parent
@@ -19,14 +21,16 @@ _WIDTH = 96
 def picture_files() -> dict[str, str]:
     """Return the pictures by path in the repository."""
     return {
+        "docs/pictures/architecture.svg": stages_svg(),
         "docs/pictures/diff.svg": _diff(),
         "docs/pictures/error.svg": _error(),
         "docs/pictures/graph.svg": _graph(),
+        "docs/pictures/lifetimes.svg": lifetime_svg(),
     }
 
 
 def _diff() -> str:
-    """Return the effect of more memory for the training, a longer context for the chat, and a larger volume."""
+    """Return the effect of more memory for the training and a longer context for the chat."""
     from kaigen import compare, load_config, render, render_text
 
     changes = (
@@ -41,12 +45,11 @@ def _diff() -> str:
 
 
 def _error() -> str:
-    """Return the report of a spec with three mistakes."""
+    """Return the report of specs with two mistakes."""
     from kaigen import load_config, render_report, validate
 
     changes = (
         ("specs/chat.yaml", "contextLength", "contextLenght"),
-        ("specs/chat.yaml", "gpuType: L4", "gpuType: L5"),
         ("specs/finetune.yaml", "name: qwen", "name: qwenn"),
     )
     with _copy(*changes) as folder, contextlib.chdir(folder):

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
 _SEQUENCE = re.compile(r"\x1b\[([0-9;]*)m")
+_LINK = re.compile(r"\x1b\]8;;.*?\x1b\\")
+"""The start or end of a hyperlink."""
 _SIZE = 13
 _WIDTH = 7.83
 """Width of a character, in pixels. `textLength` makes it the same with every font."""
@@ -34,7 +36,7 @@ def terminal_svg(title: str, text: str) -> str:
         title: the command, in the bar at the top.
         text: its output, with ANSI escape sequences.
     """
-    lines = text.rstrip("\n").split("\n")
+    lines = _LINK.sub("", text).rstrip("\n").split("\n")
     columns = max(len(title) + 10, *(len(_SEQUENCE.sub("", line)) for line in lines))
     width = round(columns * _WIDTH) + 2 * _MARGIN
     height = _TITLE + len(lines) * _HEIGHT + 2 * _MARGIN - 6

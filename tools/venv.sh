@@ -1,14 +1,15 @@
 #!/bin/sh
 # Create .venv if it is missing or broken, and install one set of locked packages and kaigen itself into it.
 #
-#   sh tools/venv.sh base|dev|go|lock|mutants|chat|bench-chat
+#   sh tools/venv.sh base|dev|docs|go|lock|mutants|chat|bench-chat
 #
 # base        kaigen's own dependencies
 # dev         base, and the packages of tests, linters and generators
+# docs        MkDocs, which builds the documentation site
 # go          a Go compiler, unless the one on the PATH is new enough
 # lock        the resolver that `make lock` runs
 # mutants     the mutation tester that `make mutants` runs
-# chat        the chat server and its tests, in a .venv of its own, because PyTorch takes gigabytes
+# chat        the chat server, the classifier and their tests, in a .venv of their own, because PyTorch takes gigabytes
 # bench-chat  the peers the chat server is compared with
 #
 # PYTHON names the interpreter; by default it is the first common name that is new enough. A stamp .venv/.NAME (for
@@ -44,7 +45,8 @@ install() {
 # Lock files list every package, so pip has nothing to resolve and --no-deps leaves nothing out.
 case ${1:-} in
 base) files='base build' about='the dependencies of kaigen (5 MB)' ;;
-dev) files='dev build helm' about='the dependencies of the tests (260 MB, once)' ;;
+dev) files='dev build helm' about='the dependencies of the tests (300 MB, once)' ;;
+docs) files='docs' about='MkDocs, for the documentation site (15 MB, once)' ;;
 go)
     case $(PATH="$PWD/.venv/bin:$PATH" && cd tests/cluster/tools/etcd && go env GOVERSION 2>/dev/null) in
     go1.2[6-9]* | go1.[3-9][0-9]*) exit 0 ;;
@@ -54,15 +56,16 @@ go)
 lock) files='lock' about='the resolver of the lock files' ;;
 mutants) files='mutants' about='the mutation tester' ;;
 chat)
-    files='requirements requirements-test' about='PyTorch and the other dependencies of the chat server (5 GB, once)'
-    venv=runtimes/chat/.venv locks=runtimes/chat
+    files='chat/requirements chat/requirements-test classify/requirements classify/requirements-test'
+    about='PyTorch and the other dependencies of the chat server and the classifier (5 GB, once)'
+    venv=runtimes/chat/.venv locks=runtimes
     ;;
 bench-chat)
     files='requirements-bench' about='the peers of the chat server'
     venv=runtimes/chat/.venv locks=runtimes/chat
     ;;
 *)
-    echo "usage: sh tools/venv.sh base|dev|go|lock|mutants|chat|bench-chat" >&2
+    echo "usage: sh tools/venv.sh base|dev|docs|go|lock|mutants|chat|bench-chat" >&2
     exit 2
     ;;
 esac
@@ -84,6 +87,7 @@ install --require-hashes "$@"
 case $name in
 base) install --no-build-isolation --editable . && touch .venv/.base ;;
 dev) install --no-build-isolation --editable . && touch .venv/.base .venv/.dev ;;
+docs) touch .venv/.docs ;;
 go) ;;
 lock) touch .venv/.lock ;;
 mutants) touch .venv/.mutants ;;

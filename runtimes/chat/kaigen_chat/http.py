@@ -29,6 +29,10 @@ T = TypeVar("T")
 OPEN = frozenset({"/", "/health", "/healthz", "/readyz", "/metrics"})
 
 
+BODY_DEADLINE = 60.0
+"""Seconds in which the body of a request must arrive."""
+
+
 def as_json(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A JSON answer."""
     body = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
@@ -120,16 +124,25 @@ class Guard:
         max_body: most bytes of a body.
         metrics: where answers are counted.
         routes: paths that are counted by name.
+        deadline: seconds in which a body must arrive.
     """
 
     def __init__(
-        self, app: App, *, keys: tuple[bytes, ...], max_body: int, metrics: Metrics, routes: frozenset[str]
+        self,
+        app: App,
+        *,
+        keys: tuple[bytes, ...],
+        max_body: int,
+        metrics: Metrics,
+        routes: frozenset[str],
+        deadline: float = BODY_DEADLINE,
     ) -> None:
         self._app = app
         self._keys = keys
         self._max_body = max_body
         self._metrics = metrics
         self._routes = routes
+        self._deadline = deadline
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -146,15 +159,29 @@ class Guard:
 
         try:
             headers = _headers(scope)
-            if path not in OPEN:
+            if path in OPEN:
+                self._check_empty(headers)
+            else:
                 self._check_key(headers)
-            body = await self._body(headers, receive)
+            async with asyncio.timeout(self._deadline):
+                body = await self._body(headers, receive)
         except Refused as error:
             await refusal(error)(scope, receive, counted)
+            return
+        except TimeoutError:
+            slow = Refused(
+                408, f"The body did not arrive within {self._deadline:g} seconds", code="request_timeout"
+            )
+            await refusal(slow)(scope, receive, counted)
             return
         except Gone:
             return
         await self._app(scope, _replay(body, receive), counted)
+
+    def _check_empty(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a body where anybody may ask: it would fill the memory before the key is checked."""
+        if headers.get(b"content-length", b"0").strip() not in (b"", b"0") or b"transfer-encoding" in headers:
+            raise Refused(413, "This route takes no body", code="request_too_large")
 
     def _check_key(self, headers: Mapping[bytes, bytes]) -> None:
         if not self._keys:

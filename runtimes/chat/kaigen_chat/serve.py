@@ -12,6 +12,7 @@ import uvicorn
 
 from kaigen_chat import __version__
 from kaigen_chat.app import build
+from kaigen_chat.connections import Connection
 from kaigen_chat.engine import Limits
 from kaigen_chat.errors import BadSettings
 from kaigen_chat.metrics import Metrics
@@ -20,6 +21,8 @@ from kaigen_chat.service import Service
 from kaigen_chat.settings import Settings, flag
 
 _SWITCH = 0.0005  # seconds
+_KEEP_ALIVE = 620
+"""Seconds without a request after which a connection is closed: more than proxies keep one, which then close it."""
 
 
 def serve(settings: Settings, keys: tuple[bytes, ...], say: Callable[[str], None]) -> None:
@@ -54,8 +57,10 @@ def serve(settings: Settings, keys: tuple[bytes, ...], say: Callable[[str], None
     server = uvicorn.Server(
         uvicorn.Config(
             build(service, keys, settings.max_body),
+            http=Connection,
             log_level=settings.log_level,
             access_log=settings.log_level == "debug",
+            timeout_keep_alive=_KEEP_ALIVE,
             timeout_graceful_shutdown=max(1, round(settings.drain_timeout)),
             server_header=False,
             lifespan="on",
