@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.cluster.client import Object
+from tests.cluster.patience import PATIENCE
 from tests.cluster.plane import Plane
 from tests.cluster.processes import free_ports
 
@@ -253,7 +254,7 @@ class ArgoCD:
         )
 
     def wait_synced(
-        self, name: str, revision: str, *, healthy: bool = True, timeout: float = 180.0
+        self, name: str, revision: str, *, healthy: bool = True, timeout: float = PATIENCE
     ) -> Object:
         """Wait until an Application has synced a commit.
 
@@ -272,7 +273,9 @@ class ArgoCD:
         check = partial(_synced, revision=revision, healthy=healthy)
         return self.wait(name, check, f"synced to {revision}", timeout)
 
-    def wait(self, name: str, check: Callable[[Object], bool], what: str, timeout: float = 180.0) -> Object:
+    def wait(
+        self, name: str, check: Callable[[Object], bool], what: str, timeout: float = PATIENCE
+    ) -> Object:
         """Wait until an Application passes a check, and refresh it repeatedly.
 
         An Application that is already polling the repository has not seen the newest commit, and drops the

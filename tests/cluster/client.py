@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from tests.cluster.network import Loopback, Network
+from tests.cluster.patience import PATIENCE
 
 # One Kubernetes object, as JSON has it.
 Object = dict[str, Any]
@@ -317,7 +318,7 @@ class Client:
         namespace: str,
         check: Callable[[Object], bool],
         what: str,
-        timeout: float = 180.0,
+        timeout: float = PATIENCE,
     ) -> Object:
         """Wait until an object is there and ``check`` holds for it.
 
@@ -342,7 +343,7 @@ class Client:
                 raise TimeoutError(f"{kind} {namespace}/{name} not {what} after {timeout:g} s: {status}")
             time.sleep(0.1)
 
-    def wait_gone(self, kind: str, name: str, namespace: str = "", timeout: float = 180.0) -> None:
+    def wait_gone(self, kind: str, name: str, namespace: str = "", timeout: float = PATIENCE) -> None:
         """Wait until an object is no longer there.
 
         Raises:

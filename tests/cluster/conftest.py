@@ -21,6 +21,7 @@ from tests.cluster.images import ImageFailed
 from tests.cluster.network import NetworkMissing
 from tests.cluster.node import Node
 from tests.cluster.plane import Plane
+from tests.cluster.report import namespace_report
 from tests.cluster.services import tiny_hub
 from tests.cluster.team import Team
 from tests.cluster.tools.parts import ToolsMissing, locate
@@ -73,10 +74,24 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """Check what the markers of a test say, after it passed and before its objects go."""
-    yield
+    """Check what the markers of a test say, after it passed and before its objects go.
+
+    If it failed, add the pods and events of its namespace to the error: they are gone when somebody reads it.
+    """
+    try:
+        yield
+    except Exception as error:
+        for cluster, namespace in (("plane", "namespace"), ("node", "node_namespace")):
+            if name := _used(item, namespace):
+                error.add_note(namespace_report(_used(item, cluster).client, name))
+        raise
     if marks := proof.marks(item):
         proof.check(marks, item.stash[_PLACES])
+
+
+def _used(item: pytest.Item, fixture: str) -> Any:
+    """Return the value of a fixture that the test uses, itself or by another one; None if it does not."""
+    return item.funcargs.get(fixture) if isinstance(item, pytest.Function) else None
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

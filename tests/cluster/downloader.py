@@ -12,6 +12,7 @@ from pathlib import Path
 
 from runtimes.downloader.tests.hub import Hub
 from tests.cluster.client import Object
+from tests.cluster.patience import PATIENCE
 from tests.cluster.plane import Plane
 
 _PACKAGE = Path(__file__).parents[2] / "runtimes" / "downloader"
@@ -99,7 +100,7 @@ def running(
         process.communicate()
 
 
-def finish(process: subprocess.Popen[str], timeout: float = 180) -> str:
+def finish(process: subprocess.Popen[str], timeout: float = PATIENCE) -> str:
     """Wait for a process that must succeed.
 
     Returns:

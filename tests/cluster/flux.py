@@ -9,6 +9,7 @@ from functools import partial
 
 from tests.cluster.client import Object, is_true
 from tests.cluster.git import Repository
+from tests.cluster.patience import PATIENCE
 from tests.cluster.plane import Plane
 from tests.cluster.processes import free_ports
 from tests.unit.publish.gitserver import PASSWORD, USER, GitServer
@@ -224,7 +225,7 @@ class Flux:
             },
         }
 
-    def wait_ready(self, name: str, revision: str, timeout: float = 180.0, namespace: str = "") -> Object:
+    def wait_ready(self, name: str, revision: str, timeout: float = PATIENCE, namespace: str = "") -> Object:
         """Wait until a Kustomization has a revision in the cluster, and ready.
 
         Args:

@@ -19,6 +19,7 @@ from tests.cluster import world
 from tests.cluster.audit import POLICY, Audit
 from tests.cluster.client import ApiError, Client, Credentials, Object, is_true
 from tests.cluster.network import Loopback, Network
+from tests.cluster.patience import PATIENCE
 from tests.cluster.pki import Authority, Pair, signing_pair
 from tests.cluster.processes import Command, PlaneError, Processes, free_ports, listening
 from tests.cluster.tools.parts import locate
@@ -296,7 +297,7 @@ class Plane:
             return False
         return True
 
-    def wait_ready(self, timeout: float = 180.0) -> None:
+    def wait_ready(self, timeout: float = PATIENCE) -> None:
         """Wait until the API server answers, such as after a restart.
 
         Raises:

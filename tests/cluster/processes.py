@@ -19,6 +19,7 @@ from typing import Any
 
 from tests.cluster import supervisor
 from tests.cluster.network import Loopback, Network
+from tests.cluster.patience import PATIENCE
 
 # Below the range that Linux takes the ports of outgoing connections from (32768 and up), so that between the
 # choice of a port and its use only another listener could take it.
@@ -72,7 +73,7 @@ def listening(port: int, host: str = "127.0.0.1") -> bool:
         return probe.connect_ex((host, port)) == 0
 
 
-def wait_until(check: Callable[[], bool], what: str, timeout: float = 180.0, every: float = 0.05) -> None:
+def wait_until(check: Callable[[], bool], what: str, timeout: float = PATIENCE, every: float = 0.05) -> None:
     """Call ``check`` until it is true.
 
     Args:
@@ -198,7 +199,7 @@ class Processes:
             tail = "\n".join(self.log(name).read_text(errors="replace").splitlines()[-15:])
             raise PlaneError(f"{name} ended with exit code {code}; see {self.log(name)}\n{tail}")
 
-    def wait_until(self, check: Callable[[], bool], what: str, timeout: float = 180.0) -> None:
+    def wait_until(self, check: Callable[[], bool], what: str, timeout: float = PATIENCE) -> None:
         """Like the function of the same name, but fail at once when a process has exited.
 
         Raises:

@@ -15,6 +15,7 @@ from typing import Any
 from tests import helm
 from tests.cluster.client import Object
 from tests.cluster.downloader import account_variables
+from tests.cluster.patience import PATIENCE
 from tests.cluster.plane import Plane
 from tests.cluster.simulate import pod_spec
 
@@ -84,7 +85,7 @@ def run_to_end(plane: Plane, namespace: str, account: str, folder: Path, *argume
         env=os.environ | env | {"PYTHONPATH": str(_PACKAGE), "NAMESPACE": namespace, "KAIGEN_POLL": "0.1"},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -14,6 +14,7 @@ from tests.cluster.apps import demo_specs
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import Object
 from tests.cluster.flux import GIT_REPOSITORY, SECRET, Flux
+from tests.cluster.patience import PATIENCE
 from tests.cluster.plane import Plane
 
 ARGOCD = {"argocd": {"namespace": "argocd"}}
@@ -138,7 +139,9 @@ def sync_flux(plane: Plane, flux: Flux, team: Team, files: Mapping[str, str]) ->
     return revision
 
 
-def wait_application(plane: Plane, argocd: ArgoCD, name: str, revision: str, timeout: float = 180) -> Object:
+def wait_application(
+    plane: Plane, argocd: ArgoCD, name: str, revision: str, timeout: float = PATIENCE
+) -> Object:
     """Wait until the root has made an Application, and that has a commit in the cluster."""
     plane.client.wait(APPLICATION, name, argocd.namespace, bool, "made", timeout)
     return argocd.wait_synced(name, revision, timeout=timeout)

@@ -41,12 +41,12 @@ def test_an_uploaded_image_is_labelled(node: Node, node_namespace: str, tmp_path
         for app in apps.values():
             for rendered in app.objects:
                 node.client.apply(rendered.body)
-        wait_until(partial(waits, node, node_namespace), "the wait for the upload", 180, every=0.5)
+        wait_until(partial(waits, node, node_namespace), "the wait for the upload", every=0.5)
         artifacts = folder(node, node_namespace)
         (artifacts / "input.jpg").write_bytes(image())
         (run,) = node.client.objects(JOB, node_namespace, "app.kubernetes.io/name=label")
         name = run["metadata"]["name"]
-        node.client.wait(JOB, name, node_namespace, partial(is_true, condition="Complete"), "complete", 180)
+        node.client.wait(JOB, name, node_namespace, partial(is_true, condition="Complete"), "complete")
     finally:
         hub.__exit__()
     found = json.loads((artifacts / "output.json").read_text())

@@ -67,7 +67,7 @@ def test_a_downloaded_model_is_converted_and_read_by_its_gate(
 
 def ended(node: Node, namespace: str, name: str) -> str:
     """Wait until a Job is complete; return the termination message of its main container."""
-    node.client.wait(JOB, name, namespace, partial(is_true, condition="Complete"), "complete", 180)
+    node.client.wait(JOB, name, namespace, partial(is_true, condition="Complete"), "complete")
     (pod,) = node.client.objects(POD, namespace, f"batch.kubernetes.io/job-name={name}")
     (status,) = pod["status"]["containerStatuses"]
     return str(status["state"]["terminated"]["message"])
@@ -75,7 +75,7 @@ def ended(node: Node, namespace: str, name: str) -> str:
 
 def log(node: Node, namespace: str, name: str) -> str:
     """Wait until a Job is complete; return the last line of its log."""
-    node.client.wait(JOB, name, namespace, partial(is_true, condition="Complete"), "complete", 180)
+    node.client.wait(JOB, name, namespace, partial(is_true, condition="Complete"), "complete")
     return everything(node, namespace, name).strip().rpartition("\n")[2]
 
 

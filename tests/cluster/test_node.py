@@ -16,6 +16,7 @@ from tests.cluster.apps import JOB, POD, client_pod, compiled, job_name, spec
 from tests.cluster.client import Object, is_true
 from tests.cluster.images import BASE
 from tests.cluster.node import Node
+from tests.cluster.patience import PATIENCE
 from tests.cluster.processes import wait_until
 
 WEIGHTS = b"weights " * 200_000
@@ -70,7 +71,7 @@ def run_client(node: Node, namespace: str, code: str) -> str:
     return run_pod(node, namespace, client_pod(code))
 
 
-def run_pod(node: Node, namespace: str, pod: Object, timeout: float = 180.0) -> str:
+def run_pod(node: Node, namespace: str, pod: Object, timeout: float = PATIENCE) -> str:
     """Run a pod to its end.
 
     Args:

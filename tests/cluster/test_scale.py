@@ -12,10 +12,10 @@ from benchmarks.cluster import Result, measure_argocd, measure_flux
 from tests.cluster.apps import add_gpu_node
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.flux import GIT_REPOSITORY, KUSTOMIZATION, Flux
+from tests.cluster.patience import PATIENCE
 from tests.cluster.plane import Plane
 
 APPS = 12
-TIMEOUT = 180
 
 
 @pytest.fixture
@@ -48,10 +48,10 @@ def check(result: Result) -> None:
 def test_argocd_syncs_many_apps_and_a_second_time_writes_nothing(
     plane: Plane, argocd: ArgoCD, space: str, tmp_path: Path
 ) -> None:
-    check(measure_argocd(plane, argocd, tmp_path, APPS, space, TIMEOUT))
+    check(measure_argocd(plane, argocd, tmp_path, APPS, space, PATIENCE))
 
 
 def test_flux_syncs_many_apps_and_a_second_time_writes_nothing(
     plane: Plane, flux: Flux, space: str, tmp_path: Path
 ) -> None:
-    check(measure_flux(plane, flux, tmp_path, APPS, space, TIMEOUT))
+    check(measure_flux(plane, flux, tmp_path, APPS, space, PATIENCE))
