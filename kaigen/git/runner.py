@@ -8,6 +8,7 @@ repositories may be slow; a remote has the limit of `kaigen.git.remote.STALL_LIM
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -56,9 +57,14 @@ _SETTINGS = tuple(
         "log.showSignature=false",
         # Fail instead of inventing a name from those of the user and the machine.
         "user.useConfigOnly=true",
+        # Files of a checkout may look like a bare repository, whose configuration runs commands.
+        "safe.bareRepository=explicit",
     )
     for option in ("-c", setting)
 )
+_FATAL = 128
+"""Exit code of git when it gives up before it begins."""
+_REFUSED_BARE = re.compile(r"fatal: cannot use bare repository '(.*)' \(safe\.bareRepository")
 
 
 class Result(Struct, frozen=True):
@@ -90,7 +96,7 @@ def run_git(
         env: more environment variables.
 
     Raises:
-        InputError: the folder does not exist or is not a folder (KG0802).
+        InputError: KG0802, the folder does not exist, is not a folder, or has the files of a bare repository.
         SystemFailure: git is not installed or cannot be started.
     """
     inherited = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
@@ -117,4 +123,10 @@ def run_git(
         raise InputError.of("KG0802", f"'{folder}' is not a folder") from None
     except OSError as error:
         raise SystemFailure(f"cannot run git: {error.strerror or error}") from None
-    return Result(process.stdout, process.stderr.decode("utf-8", "replace"), process.returncode)
+    result = Result(process.stdout, process.stderr.decode("utf-8", "replace"), process.returncode)
+    refused = _REFUSED_BARE.match(result.err) if result.code == _FATAL else None
+    if refused:
+        message = f"'{refused[1]}' looks like a bare Git repository, whose configuration could run commands"
+        hint = "remove its files HEAD, objects and refs, or run kaigen in a clone with a working tree"
+        raise InputError.of("KG0802", message, hint=hint)
+    return result

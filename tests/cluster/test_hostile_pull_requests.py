@@ -132,12 +132,12 @@ def annotated(text: str) -> Callable[[Checkout], None]:
 BARE = {
     "HEAD": "ref: refs/heads/main\n",
     "objects/keep": "",
-    "refs/keep": "",
-    "config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
+    "refs/remotes/origin/main": f"{'1' * 40}\n",
+    "config": "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tpartialClone = origin\n[core]\n"
     f'\tfsmonitor = "{RUN};"\n\tsshCommand = "{RUN};"\n\talternateRefsCommand = "{RUN};"\n'
-    f'[remote "origin"]\n\turl = .\n\tuploadpack = "{RUN};"\n',
+    f'[remote "origin"]\n\turl = .\n\tpromisor = true\n\tuploadpack = "{RUN};"\n',
 }
-"""A bare repository in the folder in which the steps run."""
+"""A bare repository in the folder in which the steps run. Git fetches missing objects from a promisor remote."""
 
 MINE = """\
 apiVersion: kaigen.dev/v1alpha1

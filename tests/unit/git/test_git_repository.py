@@ -117,10 +117,12 @@ class TestReadTree:
         commit(repo, files)
         assert read_tree_at(repo, "main") == files
 
-    def test_reads_a_bare_repository(self, repo: Path, tmp_path: Path) -> None:
+    def test_refuses_a_bare_repository(self, repo: Path, tmp_path: Path) -> None:
         commit(repo, {"rendered/a": b"1"})
         git(tmp_path, "clone", "-q", "--bare", str(repo), "bare.git")
-        assert read_tree_at(tmp_path / "bare.git", "main", "rendered") == {"a": b"1"}
+        with pytest.raises(InputError, match="looks like a bare Git repository") as caught:
+            read_tree_at(tmp_path / "bare.git", "main", "rendered")
+        assert code_and_hint(caught.value)[0] == "KG0802"
 
     @pytest.mark.parametrize("folder", ["/etc", "../x", "a/../../b"])
     def test_rejects_a_folder_outside_the_repository(self, repo: Path, folder: str) -> None:

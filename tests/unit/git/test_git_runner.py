@@ -11,6 +11,22 @@ from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.git.runner import NOT_INHERITED, run_git
 
 
+def plant_bare_repository(folder: Path) -> Path:
+    """Write a bare repository that fetches missing objects with a command; return the file that the command makes."""
+    ran = folder.parent / "ran"
+    files = {
+        "HEAD": "ref: refs/heads/main\n",
+        "refs/heads/main": f"{'1' * 40}\n",
+        "objects/keep": "",
+        "config": "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tpartialClone = origin\n"
+        f'[remote "origin"]\n\turl = .\n\tpromisor = true\n\tuploadpack = "touch {ran};"\n',
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return ran
+
+
 @pytest.fixture
 def repo(tmp_path: Path) -> Path:
     folder = tmp_path / "repo"
@@ -51,6 +67,35 @@ def test_git_never_prompts(repo: Path) -> None:
     assert variables["GIT_TERMINAL_PROMPT"] == "0"
     assert variables["GCM_INTERACTIVE"] == "never"
     assert variables["LC_ALL"] == "C"
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["ls-tree", "main"], ["rev-parse", "--verify", "--quiet", "main^{commit}"], ["status"], ["fetch"]],
+)
+def test_a_planted_bare_repository_is_refused(repo: Path, args: list[str]) -> None:
+    planted = repo / "specs"
+    ran = plant_bare_repository(planted)
+    with pytest.raises(InputError, match=r"specs' looks like a bare Git repository") as caught:
+        run_git(planted, args)
+    assert caught.value.diagnostics[0].code == "KG0802"
+    assert not ran.exists()
+
+
+def test_git_alone_runs_the_command_of_a_planted_bare_repository(repo: Path) -> None:
+    planted = repo / "specs"
+    ran = plant_bare_repository(planted)
+    subprocess.run(["git", "ls-tree", "main"], cwd=planted, capture_output=True, check=False)
+    assert ran.exists()
+
+
+def test_a_working_tree_of_a_bare_repository_is_read(repo: Path, tmp_path: Path) -> None:
+    identity = ["-c", "user.name=Ada", "-c", "user.email=ada@example.com"]
+    assert run_git(repo, [*identity, "commit", "-q", "--allow-empty", "-m", "one"]).ok
+    assert run_git(tmp_path, ["clone", "-q", "--bare", str(repo), "bare"]).ok
+    command = ["git", "--git-dir", "bare", "worktree", "add", "-q", "tree", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert run_git(tmp_path / "tree", ["log", "--format=%s"]).out == b"one\n"
 
 
 def test_a_failure_has_the_exit_code_and_the_error_output(repo: Path) -> None:

@@ -460,7 +460,7 @@ def test_publishing_gives_up_on_a_branch_that_always_moves(
     script = clone.folder / ".git" / "hooks" / "pre-push"
     script.parent.mkdir(exist_ok=True)
     script.write_text(
-        f"#!/bin/sh\nunset GIT_DIR\ncd {bare.path}\n"
+        f"#!/bin/sh\nexport GIT_DIR={bare.path}\n"
         "new=$(git -c user.name=B -c user.email=b@example.com commit-tree -p deploy -m other 'deploy^{tree}')\n"
         "git update-ref refs/heads/deploy $new\n"
     )

@@ -50,6 +50,31 @@ def test_a_commit_with_paths_outside_itself_is_not_written(
     assert not list(tmp_path.rglob("planted"))
 
 
+@pytest.mark.parametrize("command", ["diff", "publish"])
+def test_a_planted_bare_repository_runs_no_command(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    ran = tmp_path / "ran"
+    uploadpack = f'uploadpack = "touch {ran};"'
+    repository.write(
+        {
+            "ai/kaigen.yaml": CONFIG,
+            "ai/specs/evaluate.yaml": JOB,
+            "ai/HEAD": "ref: refs/heads/main\n",
+            "ai/objects/keep": "",
+            "ai/refs/heads/main": f"{'1' * 40}\n",
+            "ai/config": "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tpartialClone = origin\n"
+            f'[remote "origin"]\n\turl = .\n\tpromisor = true\n\t{uploadpack}\n',
+        }
+    )
+    repository.commit()
+    monkeypatch.chdir(repository.folder / "ai")
+    done = repository.kaigen(command, *(["--base", "main"] if command == "diff" else ["--branch", "deploy"]))
+    assert (done.code, "KG0802" in done.err) == (2, True), done.text
+    assert "looks like a bare Git repository" in done.err
+    assert not ran.exists()
+
+
 def lines_at_the_margin(text: str) -> list[str]:
     """Return the lines that do not belong to kaigen's own frame of the comment."""
     frame = re.compile(
