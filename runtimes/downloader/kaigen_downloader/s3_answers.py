@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 LARGEST = 64 << 20
 """Bytes of an answer. A listing has at most 1,000 keys of 1 KiB."""
+_FIRST_ERROR = 300
 
 
-def send_bounded(session: Any, request: AWSPreparedRequest, **_: object) -> AWSResponse | None:
+def send_bounded(session: Any, request: AWSPreparedRequest, **_: object) -> AWSResponse:
     """Send a request and read its answer up to a limit: a handler of botocore's event `before-send`.
 
     Args:
@@ -22,7 +23,7 @@ def send_bounded(session: Any, request: AWSPreparedRequest, **_: object) -> AWSR
         request: the signed request.
 
     Returns:
-        The answer; None for an object, which botocore sends itself and others read in pieces.
+        The answer. It has no content yet if it is an object, which others read in pieces.
 
     Raises:
         HTTPClientError: the answer is larger, or it ended early.
@@ -31,13 +32,15 @@ def send_bounded(session: Any, request: AWSPreparedRequest, **_: object) -> AWSR
     from urllib3.exceptions import HTTPError, ProtocolError
     from urllib3.exceptions import ReadTimeoutError as Silent
 
-    if request.stream_output:
-        return None
+    is_object = request.stream_output
     request.stream_output = True
     try:
         answer: AWSResponse = session.send(request)
     finally:
-        request.stream_output = False
+        request.stream_output = is_object
+    # botocore reads the error that answers a download whole.
+    if is_object and answer.status_code < _FIRST_ERROR:
+        return answer
     content = bytearray()
     try:
         for piece in answer.raw.stream(65536):

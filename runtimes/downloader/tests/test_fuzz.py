@@ -24,6 +24,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 from kaigen_downloader.cli import main
+from kaigen_downloader.errors import Failure
+from kaigen_downloader.retry import Patience, Retry
+from kaigen_downloader.s3 import Client, address
 from runs import ID
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -388,3 +391,15 @@ def test_any_server_ends_a_download_in_time_and_in_a_few_lines(
     assert text.count("\n") < 60, text
     assert outside == []
     assert seconds < MOST_SECONDS, text
+
+
+@pytest.mark.parametrize("status", ["300 Multiple Choices", "403 Forbidden", "404 Not Found", "500 Error"])
+def test_an_endless_error_in_place_of_an_object_is_not_kept_in_memory(status: str) -> None:
+    endless = Reply(f"HTTP/1.1 {status}\r\n\r\n<Error>".encode(), "endless")
+    with serving([endless]) as server:
+        where = address("s3://models/a", f"http://{server.host}", "us-east-1")
+        client = Client(
+            where, Retry(Patience(), threading.Event()), timeout=5, connections=1, keys=("key", "s3_secret")
+        )
+        with pytest.raises(Failure, match=r"the answer is larger than \d+ bytes"):
+            client.once("GetObject", "a")
