@@ -57,23 +57,29 @@ class Console:
     def say(self, text: str, *, level: int = 0) -> None:
         """Print a message, unless the verbosity is below the level."""
         if self.verbosity >= level:
-            click.echo(text, err=True, color=self.colored(err=True))
+            self._err(text)
 
     def report(self, diagnostics: Sequence[Diagnostic], files: Iterable[str] = ()) -> None:
         """Print diagnostics as text on standard error."""
         text = diagnostics_report.render_report(
             diagnostics, "text", color=self.colored(err=True), files=list(files)
         )
-        click.echo(text.rstrip("\n"), err=True, color=True if self.colored(err=True) else None)
+        self._err(text.rstrip("\n"))
         if diagnostics and sys.stderr.isatty():
             self.say(f"explain a code with: kaigen explain {diagnostics[0].code}")
 
     def failure(self, error: KaigenError) -> None:
         """Print an error without a place in a file."""
         label = click.style("error:", fg="red", bold=True) if self.colored(err=True) else "error:"
-        click.echo(f"{label} {_quoted(str(error))}", err=True, color=self.colored(err=True))
+        self._err(f"{label} {_quoted(str(error))}")
         if error.hint:
-            click.echo(f"  = hint: {_quoted(error.hint)}", err=True)
+            self._err(f"  = hint: {_quoted(error.hint)}")
+
+    def _err(self, text: str) -> None:
+        """Print a line on standard error, in which GitHub's runner would obey `##[command]` at any place."""
+        colored = self.colored(err=True)
+        shown = text if colored else click.unstyle(text)
+        click.echo(shown.replace("##[", "# ["), err=True, color=colored)
 
 
 def _quoted(text: str) -> str:

@@ -1,4 +1,7 @@
-"""No text of a repository starts a line of the log, where a pipeline would run it as a command."""
+"""No text of a repository is at a place of the log where a pipeline would run it as a command.
+
+GitHub's runner obeys `::command::` at the start of a line, and its older form `##[command]` anywhere.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,12 @@ import json
 
 import pytest
 
+from kaigen.cli.console import Console
+from kaigen.diagnostics.errors import KaigenError
 from tests.unit.security.hostile import CONFIG, Repository
 
 COMMAND = "::stop-commands::x"
+OLDER = "##[stop-commands]x"
 
 
 @pytest.mark.parametrize("field", ["kinds", "specs", "output", "catalog", "patches", "namespace", "profile"])
@@ -34,3 +40,27 @@ def test_the_name_of_a_file_is_no_command(repository: Repository) -> None:
         done = repository.kaigen(*command)
         assert done.code == 2
         assert [line for line in done.text.split("\n") if line.strip() == COMMAND] == []
+
+
+@pytest.mark.parametrize("older", [OLDER, f"##{OLDER}", f"#{OLDER}", "##\x1b[0m[stop-commands]x"])
+def test_the_older_form_of_a_command_is_broken_up(repository: Repository, older: str) -> None:
+    repository.write({f"specs/{OLDER}.yaml": json.dumps({"apiVersion": older, "kind": older, older: older})})
+    repository.write({"specs/broken.yaml": f"kind: [a{OLDER}\n"})
+    for command in (("validate", "--output", "github"), ("validate",), ("render",), ("render", "--check")):
+        done = repository.kaigen(*command)
+        assert done.code == 2
+        assert OLDER not in done.err
+        assert "# [stop-commands]x" in done.err or "github" in command
+        assert all(line.startswith("::") for line in done.out.splitlines() if OLDER in line)
+
+
+def test_the_older_form_of_a_command_is_broken_up_in_other_messages(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    console = Console()
+    console.say(f"a {OLDER}")
+    console.say("a ##\x1b[0m[stop-commands]x")
+    console.failure(KaigenError(OLDER, hint=OLDER))
+    err = capsys.readouterr().err
+    assert OLDER not in err
+    assert err.count("# [stop-commands]x") == 4
