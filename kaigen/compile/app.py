@@ -23,6 +23,7 @@ from kaigen.compile.field_expressions import ContentName, HashedName
 from kaigen.compile.name_expressions import full_name
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.kubernetes.derived_names import longest_name
+from kaigen.kubernetes.pod_security import LEVELS
 
 Place = Callable[[SpecPath], Mark | None]
 """Returns where a field of an object was written; None where kaigen made it."""
@@ -40,6 +41,7 @@ class Object(Struct, frozen=True):
         verbatim: the text of its file, which is copied byte for byte; such an object is in no chart.
         ending: extension of its file.
         place: where its fields were written by a user's template or patch; None for an object of kaigen's.
+        pod_security: Pod Security level that its pods must satisfy; None for that of the app.
     """
 
     role: str
@@ -50,6 +52,7 @@ class Object(Struct, frozen=True):
     verbatim: str = ""
     ending: str = "yaml"
     place: Place | None = None
+    pod_security: str | None = None
 
     @property
     def kind(self) -> str:
@@ -98,7 +101,7 @@ class App(Struct, frozen=True):
         source: the spec's file, relative to the repository; empty for specs that were not read from one.
         objects: the objects, in the order of their waves.
         settings: every setting that the objects use, in the order of `values.yaml`.
-        pod_security: Pod Security level that its pods must satisfy.
+        pod_security: Pod Security level that its pods must satisfy, except those of objects with another one.
         summary: one sentence about the app.
         version: version of the chart (SemVer).
         digest_in_version: append a digest of its content to the version of the chart.
@@ -107,6 +110,7 @@ class App(Struct, frozen=True):
         labels: common labels of every object.
         selector_labels: labels that select its pods.
         external_objects: kind and name of objects that it refers to but does not make.
+        built: images that its Jobs build, and nobody pulls before.
     """
 
     name: str
@@ -124,6 +128,13 @@ class App(Struct, frozen=True):
     labels: Mapping[str, Tree] = field(default_factory=dict)
     selector_labels: Mapping[str, Tree] = field(default_factory=dict)
     external_objects: tuple[tuple[str, str], ...] = ()
+    built: tuple[str, ...] = ()
+
+    @property
+    def lowest_pod_security(self) -> str:
+        """Pod Security level that its namespace must allow."""
+        levels = {self.pod_security, *(item.pod_security or self.pod_security for item in self.objects)}
+        return next(level for level in LEVELS if level in levels)
 
     def default_values(self) -> dict[str, Json]:
         """Return the settings' defaults as the nested mapping of `values.yaml`."""

@@ -70,6 +70,7 @@ class Description(Struct, frozen=True):
         app_version: commit of the model; empty when unknown.
         notes: what kaigen decided.
         external_objects: kind and name of objects that the app refers to but does not make.
+        built: images that its Jobs build.
     """
 
     summary: str
@@ -77,6 +78,7 @@ class Description(Struct, frozen=True):
     app_version: str = ""
     notes: tuple[Note, ...] = ()
     external_objects: tuple[tuple[str, str], ...] = ()
+    built: tuple[str, ...] = ()
 
 
 class KindCompiler(Struct, Generic[BlockT, NamingT, ResolutionT], frozen=True):
@@ -128,4 +130,5 @@ class KindCompiler(Struct, Generic[BlockT, NamingT, ResolutionT], frozen=True):
             app_version=description.app_version,
             notes=description.notes,
             external_objects=description.external_objects,
+            built=description.built,
         )

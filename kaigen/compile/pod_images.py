@@ -20,6 +20,8 @@ def with_images(app: App, context: Context) -> App:
         return app
 
     def named(reference: str) -> str:
+        if reference in app.built:
+            return reference
         digest = context.digests.get(reference)
         exact = f"{reference}@{digest}" if digest else reference
         return exact if context.mirror is None else mirrored(exact, context.mirror)

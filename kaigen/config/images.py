@@ -43,6 +43,13 @@ class Images(Block):
             examples=["registry.k8s.io/kubectl:v1.36.0"],
         ),
     ] = None
+    buildkit: Annotated[
+        Image | None,
+        Meta(
+            description="Rootless BuildKit: builds the images of `build`.",
+            examples=["registry.example/moby/buildkit:v0.33.0-rootless"],
+        ),
+    ] = None
     vllm: Annotated[
         Image | None,
         Meta(

@@ -87,7 +87,7 @@ def _chart_yaml(app: App, version: str) -> dict[str, Json]:
         "kubeVersion": KUBE_VERSION,
         "annotations": {
             "kaigen.dev/kind": app.kind,
-            "kaigen.dev/pod-security": app.pod_security,
+            "kaigen.dev/pod-security": app.lowest_pod_security,
         },
     }
 

@@ -180,7 +180,7 @@ def facts_of(
         scaled=tuple(sorted(scaled)),
         rules=tuple(rules),
         binds=tuple(sorted(binds)),
-        pod_security=app.pod_security,
+        pod_security=app.lowest_pod_security,
         encrypted=any("sops" in item.body for item in objects),
         homeless=namespaces <= {app.namespace, ""} and any(_is_homeless(item.body) for item in objects),
         replaces=fixed_jobs and not kind_names & DATA_KINDS,

@@ -28,6 +28,7 @@ from kaigen.kinds.blocks import (
     Transfer,
     Volume,
 )
+from kaigen.kinds.build import Build
 from kaigen.kinds.classify import Classify
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.lifetimes import PodTtl, Ttl, VolumeTtl
@@ -146,10 +147,14 @@ class Output(Block):
 class JobSpec(Choice, PodFields):
     """What runs, with which inputs, outputs and resources."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = ("image", "template", "workload")
+    exactly_one: ClassVar[tuple[str, ...]] = ("image", "build", "template", "workload")
 
     image: Annotated[
         Image | None, Meta(description="Image of the container: a reference, or a block with pull settings.")
+    ] = None
+    build: Annotated[
+        Build | None,
+        Meta(description="An image that is built from a Git repository, in place of an existing one."),
     ] = None
     workload: Annotated[
         Literal["classify"] | None,

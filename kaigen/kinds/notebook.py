@@ -7,6 +7,7 @@ from msgspec import Meta, field
 from kaigen.kinds.base import AppName, Duration, Metadata, MountPath, Object, Quantity, TokenSecret
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Env, Image, Params, Placement, Resources, Security, Volume
+from kaigen.kinds.build import Build
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import Port
 from kaigen.kinds.pod import PodFields
@@ -69,6 +70,10 @@ class NotebookSpec(PodFields):
             description="Image with a Jupyter server on port 8888, which reads its token from the file that "
             "`JUPYTER_TOKEN_FILE` names. Default: kaigen's own."
         ),
+    ] = None
+    build: Annotated[
+        Build | None,
+        Meta(description="An image that is built from a Git repository, in place of an existing one."),
     ] = None
     command: Annotated[
         Annotated[list[str], Meta(min_length=1)] | None,

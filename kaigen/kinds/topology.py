@@ -8,6 +8,7 @@ from kaigen.catalog.engines import engine_choices, engine_names
 from kaigen.kinds.base import Duration, JsonValue, Metadata, Object, TokenSecret, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Env, Image, Placement, Resources, Security, Transfer
+from kaigen.kinds.build import Build
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import Auth, InferencePool, Port, Route, Service
 from kaigen.kinds.operation import Autoscale, Disruption, Monitoring, Probes, Rollout
@@ -58,6 +59,12 @@ class TopologySpec(PodFields):
     image: Annotated[
         Image | None,
         Meta(description="Image of the engine. Default: the pinned image. Required for a container."),
+    ] = None
+    build: Annotated[
+        Build | None,
+        Meta(
+            description="Image of the engine that is built from a Git repository, in place of an existing one."
+        ),
     ] = None
     engine_version: Annotated[
         Annotated[str, text(r"^[0-9]+\.[0-9]+(\.[0-9]+)?$")] | None,
@@ -170,6 +177,11 @@ class TopologySpec(PodFields):
     transfer: Annotated[Transfer, Meta(description="Settings of the downloader.")] = field(
         default_factory=Transfer
     )
+
+    @property
+    def has_own_image(self) -> bool:
+        """Whether the image is not one that kaigen chooses."""
+        return self.image is not None or self.build is not None
 
 
 class Topology(Block):

@@ -146,7 +146,7 @@ def _images(config: Config, ref: LockRef) -> list[tuple[str, str]]:
         (image, f"{item.app.namespace}/{item.app.name}")
         for item in compile_specs((), plain).apps
         for image in sorted(_of(item, item.values) & _of(item, item.app.default_values()))
-        if is_image(image) and not parse_image(image).digest
+        if is_image(image) and not parse_image(image).digest and image not in item.app.built
     ]
 
 

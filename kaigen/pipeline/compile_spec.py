@@ -240,7 +240,7 @@ def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterab
     for item in objects:
         for problem in check_object(item.body, target=context.target):
             yield item, problem
-        for problem in check_policy(item.body, pod_security=app.pod_security):
+        for problem in check_policy(item.body, pod_security=item.object.pod_security or app.pod_security):
             yield item, problem
         for problem in grant_findings(item.body, app.namespace, context.allow):
             yield item, problem

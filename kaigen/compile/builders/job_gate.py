@@ -37,7 +37,9 @@ class AwaitedRun(Struct, frozen=True):
     name: Expr
 
 
-def job_gate(run: AwaitedRun, context: Context, *, name: str, transfer: Transfer | None) -> dict[str, Tree]:
+def job_gate(
+    run: AwaitedRun, context: Context, *, name: str, transfer: Transfer | None, prefix: str = "download"
+) -> dict[str, Tree]:
     """Return the init container that waits until a Job has completed.
 
     Args:
@@ -45,10 +47,11 @@ def job_gate(run: AwaitedRun, context: Context, *, name: str, transfer: Transfer
         context: has the image of the downloader.
         name: name of the container.
         transfer: settings of the downloader, where this app has an image of its own for it.
+        prefix: prefix of the settings of its image.
     """
     return {
         "name": name,
-        **downloader_image(context, transfer or Transfer(), ("spec", "transfer") if transfer else ()),
+        **downloader_image(context, transfer or Transfer(), ("spec", "transfer") if transfer else (), prefix),
         "args": [
             "wait-job",
             f"--kind={run.kind}",

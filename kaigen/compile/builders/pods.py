@@ -26,6 +26,9 @@ DEFAULT_USER = 65532
 
 SCRATCH = "scratch"
 
+BUILT: SpecPath = ("spec", "build", "repository")
+"""The spec's field of an image that the app builds."""
+
 _CAPABILITIES: SpecPath = ("spec", "security", "capabilities")
 
 
@@ -50,7 +53,7 @@ def image_fields(image: Image, prefix: str, origin: SpecPath) -> dict[str, Tree]
             "When to pull the image; empty for the Kubernetes default.",
             settings.PULL_POLICY,
             optional=True,
-            origin=(*origin, "pullPolicy") if origin else (),
+            origin=(*origin, "pullPolicy") if origin and origin != BUILT else (),
         ),
     }
 

@@ -25,6 +25,7 @@ _FIELDS = (
     "preset",
     "engine",
     "image",
+    "build",
     "command",
     "args",
     "quantization",

@@ -70,9 +70,9 @@ def check_flags(spec: TopologySpec, version: Version | None, problems: Problems)
         elif not names & PLUGINS:
             found = unregistered(each, table)
             # An image of one's own may contain plugins that register more.
-            own_image = spec.image is not None
             if found is not None:
-                problems.add(replace(found, severity=Severity.WARNING) if own_image or not exact else found)
+                is_error = exact and not spec.has_own_image
+                problems.add(found if is_error else replace(found, severity=Severity.WARNING))
 
 
 def list_flags(version: Version | None) -> ListFlags:

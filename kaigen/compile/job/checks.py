@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from kaigen.compile.builders.image_build import check_build
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_option_checks import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
@@ -51,6 +52,7 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
             "use `accessModes: [ReadWriteMany]` with a storage class that supports it",
         )
     _check_shards(resolution, problems)
+    check_build(spec.build, spec.image, problems)
     if output:
         check_access_modes(output, resolution.context, ("spec", "output", "volume"), problems)
     _check_lifetimes(resolution, problems)

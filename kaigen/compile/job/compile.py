@@ -9,6 +9,8 @@ from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.claim_job import claim_job
 from kaigen.compile.builders.devices import claim_template
 from kaigen.compile.builders.frame import POD_SECURITY
+from kaigen.compile.builders.image_build import awaited_builds, gate_failures
+from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.job_sets import job_set
 from kaigen.compile.builders.jobs import Run, completion_test, job
 from kaigen.compile.builders.lifetimes import EXPIRING, ttl_annotations
@@ -44,6 +46,9 @@ def job_objects(resolution: JobResolution) -> list[Object]:
     if resolution.workload is Workload.INDEXED_JOB:
         objects.append(headless_service(frame, _COMPONENT, MASTER_PORT))
     objects += account_objects(spec, frame, _COMPONENT)
+    objects += gate_access(spec, frame, awaited_builds(resolution.build))
+    if resolution.build is not None:
+        objects.append(resolution.build.job)
     make = job_set if resolution.workload is Workload.JOB_SET else job
     workload = make(_run(resolution))
     # The policy has the name of its run. Argo CD prunes in the reverse order of the waves: while it creates the new
@@ -105,6 +110,7 @@ def _run(resolution: JobResolution) -> Run:
         permanent={
             **(weights.permanent if weights else {}),
             **permanent_input_failures(resolution),
+            **gate_failures(resolution.build),
             **({resolution.naming.container: classify.PERMANENT_EXIT_CODES} if spec.workload else {}),
         },
         nodes=spec.nodes,
@@ -136,9 +142,12 @@ def _template(resolution: JobResolution, annotations: Mapping[str, str]) -> dict
 
 def describe_job(resolution: JobResolution) -> Description:
     """Return the summary."""
+    build = resolution.build
     return Description(
         summary="Runs a Job to completion once, and again whenever its spec changes.",
         pod_security=resolution.spec.security.pod_security,
+        notes=(build.note,) if build is not None else (),
+        built=(build.reference,) if build is not None else (),
     )
 
 
@@ -152,6 +161,7 @@ compile_job = KindCompiler(
         "image",
         "imagePullPolicy",
         "imagePullSecrets",
+        "build",
         "command",
         "args",
         "env",

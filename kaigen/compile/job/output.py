@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaigen.compile.builders.image_build import COMPONENT as BUILD
 from kaigen.compile.builders.job_gate import AwaitedRun
 from kaigen.compile.builders.references import other_name
 from kaigen.compile.context import Context
@@ -64,7 +65,7 @@ def job_output(context: Context, namespace: str, name: str, origin: SpecPath, pr
             f"leave out `output.volume.ttl` of Job `{name}`",
         )
     objects = _objects(job, context, namespace)
-    runs = [item for item in objects if find_kind(item["apiVersion"], item["kind"]).lifecycle == "run"]
+    runs = [item for item in objects if _is_run(item)]
     claims = [item for item in objects if item["kind"] == "PersistentVolumeClaim"]
     if not runs or not claims:
         raise ProblemError(
@@ -96,6 +97,13 @@ def job_output(context: Context, namespace: str, name: str, origin: SpecPath, pr
         most=most,
     )
     return Output(run, claim, job.spec.output.volume)
+
+
+def _is_run(item: Mapping[str, Any]) -> bool:
+    """Return whether an object runs the container of the Job, and does not build its image."""
+    labels = item["metadata"].get("labels", {})
+    is_build = labels.get("app.kubernetes.io/component") == BUILD
+    return find_kind(item["apiVersion"], item["kind"]).lifecycle == "run" and not is_build
 
 
 def check_sharing_of_output(

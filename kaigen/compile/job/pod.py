@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_fields
+from kaigen.compile.builders.image_build import build_gate
+from kaigen.compile.builders.job_gate import gate_account, gate_token
 from kaigen.compile.builders.params import ParamsOf
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
@@ -37,11 +39,14 @@ def pod_spec(resolution: JobResolution) -> dict[str, Tree]:
 def own_pod(resolution: JobResolution) -> dict[str, Tree]:
     """Return the spec of the pod without what the fields about pods add."""
     spec, weights = resolution.spec, resolution.weights
-    init = [*(weights.init if weights else []), *resolution.datasets.init, *input_containers(resolution)]
+    build, context = resolution.build, resolution.context
+    init = [*build_gate(build, context), *(weights.init if weights else []), *resolution.datasets.init]
+    init += input_containers(resolution)
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
         "restartPolicy": "Never",
         **account_fields(spec),
+        **({"serviceAccountName": gate_account(spec)} if build is not None else {}),
         "enableServiceLinks": False,
         "imagePullSecrets": pod_pull_secrets(resolution),
         **resolution.scheduling,
@@ -100,6 +105,8 @@ def _volumes(resolution: JobResolution) -> list[Tree]:
         claim = resolution.claim_name
         volumes.append({"name": naming.volume, "persistentVolumeClaim": {"claimName": claim}})
     volumes += params_of(resolution).volumes()
+    if resolution.build is not None:
+        volumes.append(gate_token())
     inputs = own_volume(resolution)
     if inputs:
         volumes.append(scratch_volume(resources.scratch_limit, inputs))

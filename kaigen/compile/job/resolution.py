@@ -8,7 +8,9 @@ from enum import Enum
 from msgspec import Struct
 
 from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.image_build import ImageBuild, image_build
 from kaigen.compile.builders.pods import (
+    BUILT,
     NO_RESOURCES,
     ResolvedResources,
     placement_fields,
@@ -56,6 +58,7 @@ class JobResolution(Struct, frozen=True):
         weights: weights that the run starts from; None without weights.
         datasets: Datasets that the container reads.
         image: image of the container, and the spec's field of it; None where a template has the containers.
+        build: the image that the app builds; None for an existing one.
         arguments: arguments of the container; None for those of its image.
         scratch_folder: folder that the container may write to.
         scheduling: fields of the pod that decide where it runs.
@@ -74,6 +77,7 @@ class JobResolution(Struct, frozen=True):
     weights: JobWeights | None
     datasets: JobWeights
     image: tuple[Image, SpecPath] | None
+    build: ImageBuild | None
     arguments: Sequence[str] | None
     scratch_folder: str
     scheduling: Mapping[str, Tree]
@@ -125,6 +129,7 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         arguments = problems.attempt(
             lambda: classify_arguments(spec, inputs, output, has_gpu=resources.has_gpu), none
         )
+    build = image_build(spec.build, frame, context)
     nothing: dict[str, Tree] = {}
     scheduling, security = nothing, nothing
     if spec.template is None:
@@ -144,7 +149,8 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         output=output,
         weights=weights,
         datasets=datasets,
-        image=_image(spec, context),
+        image=_image(spec, context) if build is None else (build.reference, BUILT),
+        build=build,
         arguments=arguments,
         scratch_folder=_scratch_folder(spec, inputs, output, weights),
         scheduling=scheduling,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from kaigen.compile.builders.image_build import check_build
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_option_checks import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
@@ -28,6 +29,7 @@ def check_notebook(resolution: NotebookResolution, problems: Problems) -> None:
         return named[-1] if named else (*_STORAGE, "mountPath")
 
     check_mounts(container_mounts(resolution), origin, problems)
+    check_build(spec.build, spec.image, problems)
     check_access_modes(spec.storage, resolution.context, _STORAGE, problems)
     check_pod_options(partial(own_pod, resolution), spec, resolution.metadata.name, problems)
     check_capabilities(spec.security, problems)

@@ -7,6 +7,8 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_objects
 from kaigen.compile.builders.devices import claim_template
 from kaigen.compile.builders.frame import POD_SECURITY
+from kaigen.compile.builders.image_build import awaited_builds
+from kaigen.compile.builders.job_gate import gate_access
 from kaigen.compile.builders.jobs import readiness_test
 from kaigen.compile.builders.network import network_policy, service
 from kaigen.compile.builders.storage import claim
@@ -29,6 +31,9 @@ def notebook_objects(resolution: NotebookResolution) -> list[Object]:
     if resources.device_class:
         objects.append(claim_template(frame, resources.device_class, resources.device_count, _COMPONENT))
     objects += account_objects(spec, frame, _COMPONENT)
+    objects += gate_access(spec, frame, awaited_builds(resolution.build))
+    if resolution.build is not None:
+        objects.append(resolution.build.job)
     allowed = spec.service.allow_from
     objects.append(
         network_policy(
@@ -85,9 +90,12 @@ def _workload(resolution: NotebookResolution) -> Object:
 def describe_notebook(resolution: NotebookResolution) -> Description:
     """Return the summary."""
     state = ", suspended" if resolution.spec.suspend else ""
+    build = resolution.build
     return Description(
         summary=f"Runs a Jupyter server{state}, with a volume of {resolution.spec.storage.size} for its files.",
         pod_security=resolution.spec.security.pod_security,
+        notes=(build.note,) if build is not None else (),
+        built=(build.reference,) if build is not None else (),
     )
 
 
@@ -101,6 +109,7 @@ compile_notebook = KindCompiler(
         "image",
         "imagePullPolicy",
         "imagePullSecrets",
+        "build",
         "command",
         "args",
         "replicas",

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_fields
+from kaigen.compile.builders.image_build import build_gate
+from kaigen.compile.builders.job_gate import gate_account, gate_token
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.params import ParamsOf
 from kaigen.compile.builders.pod_options import extended_pod
@@ -53,10 +55,12 @@ def own_pod(resolution: NotebookResolution) -> dict[str, Tree]:
     """Return the spec of the pod without what the fields about pods add."""
     spec = resolution.spec
     image, origin = resolution.image
-    init = [container for each in resolution.stored for container in each.init]
+    init = build_gate(resolution.build, resolution.context)
+    init += [container for each in resolution.stored for container in each.init]
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
         **account_fields(spec),
+        **({"serviceAccountName": gate_account(spec)} if resolution.build is not None else {}),
         "enableServiceLinks": False,
         "imagePullSecrets": settings.pull_secrets(
             "imagePullSecrets",
@@ -124,6 +128,8 @@ def _volumes(resolution: NotebookResolution) -> list[Tree]:
         *params_of(resolution).volumes(),
         scratch_volume(resources.scratch_limit),
     ]
+    if resolution.build is not None:
+        volumes.append(gate_token())
     if resources.shared_memory:
         volumes.append(shared_memory_volume(resources.shared_memory))
     return volumes

@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.builders.pods import NO_RESOURCES, ResolvedResources, placement_fields, pod_security
+from kaigen.compile.builders.image_build import ImageBuild, image_build
+from kaigen.compile.builders.pods import (
+    BUILT,
+    NO_RESOURCES,
+    ResolvedResources,
+    placement_fields,
+    pod_security,
+)
 from kaigen.compile.builders.work_resources import work_resources
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import SpecPath, Tree
@@ -28,6 +35,7 @@ class NotebookResolution(Struct, frozen=True):
         context: what it is compiled for.
         frame: names and labels of its objects.
         image: image of the container, and the spec's field of it; no field for kaigen's own image.
+        build: the image that the app builds; None for an existing one.
         token: Secret with the token.
         resources: resources of the container.
         stored: the Models and Datasets that it reads.
@@ -40,6 +48,7 @@ class NotebookResolution(Struct, frozen=True):
     context: Context
     frame: Frame
     image: tuple[Image, SpecPath]
+    build: ImageBuild | None
     token: TokenSecret
     resources: ResolvedResources
     stored: tuple[StoredMount, ...]
@@ -62,13 +71,15 @@ def resolve_notebook(
     # The StatefulSet's Service is the one that clients use: a single pod needs no host name of its own.
     frame = frame_of(metadata, context, spec, headless_suffix="")
     resources = problems.attempt(lambda: work_resources(spec.resources, context), NO_RESOURCES)
+    build = image_build(spec.build, frame, context)
     nothing: dict[str, Tree] = {}
     return NotebookResolution(
         metadata=metadata,
         spec=spec,
         context=context,
         frame=frame,
-        image=(context.images["notebook"], ()) if spec.image is None else (spec.image, ("spec", "image")),
+        image=_image(spec, build, context),
+        build=build,
         token=spec.token_secret or TokenSecret(name=f"{metadata.name}-token"),
         resources=resources,
         stored=stored_mounts(
@@ -83,3 +94,9 @@ def resolve_notebook(
         ),
         security=problems.attempt(lambda: pod_security(spec.security), nothing),
     )
+
+
+def _image(spec: NotebookSpec, build: ImageBuild | None, context: Context) -> tuple[Image, SpecPath]:
+    if build is not None:
+        return build.reference, BUILT
+    return (context.images["notebook"], ()) if spec.image is None else (spec.image, ("spec", "image"))

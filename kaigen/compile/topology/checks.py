@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from kaigen.catalog.proxies import GatewayLimit, IngressLimit, gateway_limit, ingress_limit
+from kaigen.compile.builders.image_build import check_build
 from kaigen.compile.builders.mounts import check_mounts
 from kaigen.compile.builders.pod_option_checks import check_pod_options
 from kaigen.compile.builders.pods import check_capabilities
@@ -30,6 +31,7 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
     spec, engine = resolution.spec, resolution.engine
     _check_fields(spec, engine, problems)
     engine.check(spec, problems)
+    check_build(spec.build, spec.image, problems)
     _check_service(spec, engine, problems)
     _check_route(spec, problems)
     _check_guard(spec, engine, problems)

@@ -31,6 +31,8 @@ def topology_objects(resolution: TopologyResolution) -> list[Object]:
         objects.append(claim_template(frame, resources.device_class, resources.device_count, SERVE))
     objects += account_objects(spec, frame, SERVE)
     objects += gate_access(spec, frame, awaited_runs(resolution))
+    if resolution.build is not None:
+        objects.append(resolution.build.job)
     objects += service_objects(resolution)
     objects += headless_services(resolution)
     workload = workload_objects(resolution)
@@ -47,12 +49,14 @@ def topology_objects(resolution: TopologyResolution) -> list[Object]:
 
 def describe_topology(resolution: TopologyResolution) -> Description:
     """Return summary, version, notes, and the objects that the app refers to."""
+    build = resolution.build
     return Description(
         summary=summary(resolution),
         pod_security=resolution.spec.security.pod_security,
         app_version=resolution.weights.revision,
-        notes=notes(resolution),
+        notes=(*([build.note] if build is not None else []), *notes(resolution)),
         external_objects=_external_objects(resolution),
+        built=(build.reference,) if build is not None else (),
     )
 
 
@@ -78,6 +82,7 @@ compile_topology = KindCompiler(
         "image",
         "imagePullPolicy",
         "imagePullSecrets",
+        "build",
         "command",
         "args",
         "engineArgs",

@@ -7,6 +7,7 @@ from typing import Any
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_fields
+from kaigen.compile.builders.image_build import awaited_builds, build_gate
 from kaigen.compile.builders.job_gate import AwaitedRun, gate_account, gate_token
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
@@ -75,7 +76,8 @@ def own_pod(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
     """Return the spec of one pod without what the fields about pods add."""
     spec = resolution.spec
     launch = _launch(resolution, member)
-    init = [container for each in _own_weights(resolution, member) for container in each.init]
+    init = build_gate(resolution.build, resolution.context)
+    init += [container for each in _own_weights(resolution, member) for container in each.init]
     init += resolution.engine.gates(launch)
     claims: Tree = [{"name": "gpus", "resourceClaimTemplateName": Release("-gpus")}]
     return {
@@ -100,7 +102,8 @@ def own_pod(resolution: TopologyResolution, member: Member) -> dict[str, Tree]:
 
 def awaited_runs(resolution: TopologyResolution) -> list[AwaitedRun]:
     """Return the Jobs that the pods wait for."""
-    return [run for each in _all_weights(resolution) for run in each.runs]
+    runs = [run for each in _all_weights(resolution) for run in each.runs]
+    return [*awaited_builds(resolution.build), *runs]
 
 
 def _all_weights(resolution: TopologyResolution) -> tuple[Weights, ...]:

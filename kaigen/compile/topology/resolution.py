@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from kaigen.catalog.engines import startup_seconds
 from kaigen.compile.builders.autoscaling import Autoscaling, resolve_autoscaling
 from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.image_build import ImageBuild, image_build
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.nodes import NodePoolRequest
-from kaigen.compile.builders.pods import NO_RESOURCES, ResolvedResources, pod_security
+from kaigen.compile.builders.pods import BUILT, NO_RESOURCES, ResolvedResources, pod_security
 from kaigen.compile.context import Context
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.launch import Parallelism, Weights
@@ -55,6 +56,7 @@ class TopologyResolution(Struct, frozen=True):
         engine: the engine that serves.
         image: image of the engine.
         image_path: the spec's field of the image; empty when kaigen chose it.
+        build: the image that the app builds; None for an existing one.
         sizing: preset, instance type and plan.
         parallelism: how one replica uses GPUs and nodes.
         gpus: GPUs of one pod.
@@ -81,6 +83,7 @@ class TopologyResolution(Struct, frozen=True):
     engine: Engine
     image: Image
     image_path: SpecPath
+    build: ImageBuild | None
     sizing: Sizing
     parallelism: Parallelism
     gpus: int
@@ -131,7 +134,12 @@ def resolve_topology(
         headless_suffix=naming.headless_suffix,
     )
     sizing = size(spec, engine, namespace, context, problems)
-    image, image_path = _image(spec, engine, sizing, context, problems)
+    build = image_build(spec.build if engine.builds_pods else None, frame, context)
+    image: Image
+    image_path: SpecPath
+    image, image_path = (
+        (build.reference, BUILT) if build is not None else _image(spec, engine, sizing, context, problems)
+    )
     gpus = pod_gpus(spec, engine, sizing)
     parallelism = (
         Parallelism(nodes=sizing.ring.nodes, gpus=gpus)
@@ -169,6 +177,7 @@ def resolve_topology(
         engine=engine,
         image=image,
         image_path=image_path,
+        build=build,
         sizing=sizing,
         parallelism=parallelism,
         gpus=gpus,

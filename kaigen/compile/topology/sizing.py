@@ -103,7 +103,7 @@ def size(spec: TopologySpec, engine: Engine, namespace: str, context: Context, p
     given = given_flags(spec)
     flags: dict[str, Json] = {}
     if preset is not None:
-        flags |= engine.preset_flags(preset, own_image=spec.image is None and vendor == NVIDIA)
+        flags |= engine.preset_flags(preset, own_image=not spec.has_own_image and vendor == NVIDIA)
     fitted = _plan(spec, model.facts, instance, request_of(spec, engine, context), problems)
     if fitted is not None:
         own = {"tensor-parallel-size", "pipeline-parallel-size", "data-parallel-size", "quantization"}
@@ -239,7 +239,7 @@ def request_of(spec: TopologySpec, engine: Engine, context: Context) -> Request:
         engine: the engine that serves.
         context: what it is compiled for, with the image of the engine.
     """
-    image: Image = spec.image or context.images.get(engine.facts.image, "")
+    image: Image = spec.image or ("" if spec.build else context.images.get(engine.facts.image, ""))
     shape, given = spec.shape, given_flags(spec)
     utilization = given.get("gpu-memory-utilization")
     dtype = given.get("dtype")

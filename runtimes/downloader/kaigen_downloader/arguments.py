@@ -147,6 +147,7 @@ def parser() -> argparse.ArgumentParser:
         _add_common(add(sources))
     _add_common(_add_put(commands))
     _add_waits(commands)
+    _add_find(commands)
     _add_verify(commands)
     return top
 
@@ -250,6 +251,16 @@ def _add_waits(commands: _Commands) -> None:
     wait_job.add_argument("--name", required=True, type=_argument(_object_name))
     wait_job.add_argument("--kind", choices=("Job", "JobSet"), default="Job", help="(Job)")
     wait_job.add_argument("--timeout", default=86400.0, type=_argument(parse_duration), help="(24h)")
+
+
+def _add_find(commands: _Commands) -> None:
+    """Add `find-image`."""
+    find = commands.add_parser("find-image", help="ask a registry whether it has an image (REGISTRY_AUTH)")
+    find.add_argument("--ref", required=True, help="REGISTRY/REPOSITORY with a tag or a digest")
+    find.add_argument(
+        "--write", required=True, metavar="FILE", help="where its digest is written if it has it"
+    )
+    find.add_argument("--plain-http", action="store_true", help="the registry has no TLS")
 
 
 def _add_verify(commands: _Commands) -> None:

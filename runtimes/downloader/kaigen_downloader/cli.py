@@ -167,6 +167,16 @@ def _wait_job(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     return 0
 
 
+def _find_image(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
+    from kaigen_downloader.find import find_image
+    from kaigen_downloader.registry import Registry, login_of, parse
+
+    reference = parse(arguments.ref)
+    login = login_of(env.get("REGISTRY_AUTH", ""), reference.host)
+    find_image(Registry(reference, login, plain=arguments.plain_http), arguments.write, patience_of(env))
+    return 0
+
+
 def _polling(arguments: argparse.Namespace, env: Mapping[str, str], *, poll: float) -> Polling:
     from kaigen_downloader.polling import Polling
 
@@ -202,6 +212,7 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
         "wait": _wait,
         "wait-files": _wait_files,
         "wait-job": _wait_job,
+        "find-image": _find_image,
         "verify": _verify,
     }
     try:

@@ -240,6 +240,18 @@ class Registry:
         ordered = tuple(sorted(files, key=lambda file: file.path))
         return Snapshot(digest.removeprefix("sha256:")[:40], ordered, tuple(layers))
 
+    def find(self, net: Net, retry: Retry) -> tuple[str, str]:
+        """Return the digest of the reference and an empty text, or no digest and why the registry does not show it.
+
+        Raises:
+            Unavailable: the registry cannot be reached.
+        """
+        self._net = net
+        try:
+            return self._manifest(self.reference.version, retry)[0], ""
+        except Refused as error:
+            return "", str(error)
+
     def _files(self, manifest: Mapping[str, Any]) -> tuple[list[RemoteFile], list[Layer]]:
         is_image = manifest["config"]["mediaType"] in _IMAGE_CONFIGS
         root = self.path if is_image else ""
