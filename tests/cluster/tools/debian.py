@@ -22,6 +22,7 @@ PACKAGES = {
     "iptables": "iptables",
     "ip": "iproute2",
     "nsenter": "util-linux",
+    "newuidmap": "uidmap",
     "gcc": "gcc",
     "nm": "binutils",
     "numactl": "numactl",

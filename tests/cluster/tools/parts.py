@@ -299,10 +299,24 @@ SOURCE_PARTS = (
 )
 """A server of S3 that checks signatures and checksums."""
 
+BUILD_PARTS = (
+    Part(
+        name="buildkit",
+        module="github.com/moby/buildkit",
+        packages={
+            "buildctl": "github.com/moby/buildkit/cmd/buildctl",
+            "buildkitd": "github.com/moby/buildkit/cmd/buildkitd",
+            "rootlesskit": "github.com/rootless-containers/rootlesskit/v3/cmd/rootlesskit",
+        },
+        cold=2,
+    ),
+)
+"""The builder of images, with the program that starts it as another user than root."""
+
 CLUSTER_PARTS = (*PARTS, *NODE_PARTS, *GROUP_PARTS)
 """What `make test-cluster` needs."""
 
-ALL_PARTS = (*CLUSTER_PARTS, *SCALING_PARTS, *SOURCE_PARTS)
+ALL_PARTS = (*CLUSTER_PARTS, *SCALING_PARTS, *SOURCE_PARTS, *BUILD_PARTS)
 """What `make test-engine` needs: everything that is built."""
 
 REDIS = "redis-server"
@@ -398,7 +412,7 @@ def locate_part(name: str) -> Path:
     Raises:
         ToolsMissing: it is missing.
     """
-    parts = (*GROUP_PARTS, *SCALING_PARTS, *SOURCE_PARTS)
+    parts = (*GROUP_PARTS, *SCALING_PARTS, *SOURCE_PARTS, *BUILD_PARTS)
     return _programs([part for part in parts if name in part.packages], [])[name]
 
 

@@ -45,8 +45,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = self._body()
         path, _, query = self.path.partition("?")
         self.asked.append(f"{self.command} {self.path}")
-        wanted = "Basic " + base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
-        if self.headers.get("Authorization") != wanted:
+        wanted = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        scheme, _, given = self.headers.get("Authorization", "").partition(" ")
+        if (scheme.lower(), given) != ("basic", wanted):
             self.send_response(401)
             self.send_header("WWW-Authenticate", 'Basic realm="git"')
             self.send_header("Content-Length", "0")
