@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -78,9 +79,12 @@ def _run_go(part: Part, program: str, package: str, folder: Path, go_mod: Path) 
 
 
 def _module_folder(part: Part, module: str) -> Path:
-    command = ["go", "list", "-m", "-f", "{{.Dir}}", module]
-    done = subprocess.run(command, cwd=part.folder, check=True, capture_output=True, text=True)
-    return Path(done.stdout.strip())
+    """Return where a module's files are; it is downloaded if it was never used before."""
+    command = ["go", "mod", "download", "-json", module]
+    done = subprocess.run(command, cwd=part.folder, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise BuildFailed(f"{part.name} {part.version}: go mod download failed\n{done.stderr.strip()}")
+    return Path(json.loads(done.stdout)["Dir"])
 
 
 def _write_go_mod(part: Part, scratch: Path) -> Path:
