@@ -66,10 +66,13 @@ def test_the_first_version_of_the_weights_has_a_size_of_its_own(
 
 
 def check_equal(top: list[dict[str, Any]], expected: Any) -> None:
-    """Compare five labels with the probabilities of all."""
+    """Compare five labels with the probabilities of all.
+
+    The tolerance is for processors and batch sizes that sum in a different order.
+    """
     assert [item["index"] for item in top] == expected.topk(5).indices.tolist()
     for item in top:
-        assert item["probability"] == pytest.approx(expected[item["index"]].item(), abs=1e-5)
+        assert item["probability"] == pytest.approx(expected[item["index"]].item(), abs=1e-4)
         assert item["label"] == labels()[item["index"]]
 
 
