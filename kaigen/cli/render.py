@@ -125,7 +125,7 @@ def command(
         inside = configs[0].root if output is None else None
         trees[:0] = _left_behind(output_folder(configs[0], output).parent, configs[0].environments, inside)
     if check:
-        _check_origin(configs[0], output, whole=not paths)
+        _check_origin(configs[0], output, trees, whole=not paths)
         _check(console, trees)
     for item in results:
         if not isinstance(item, pipeline_output.OutputTree):
@@ -158,11 +158,14 @@ def _report(console: Console, diagnostics: Sequence[Diagnostic]) -> None:
     console.say("")
 
 
-def _check_origin(config: Config, output: str | None, *, whole: bool) -> None:
+def _check_origin(config: Config, output: str | None, trees: Sequence[OutputTree], *, whole: bool) -> None:
     """Raise an error for files in the output folder that kaigen did not write, unless only some specs are checked."""
     if whole:
         root = config.root / config.output_base if output is None else Path(output)
-        found = foreign.foreign_diagnostics(root, config.allow.files, config.root if output is None else None)
+        # Those of deleted environments are stale.
+        names = {*config.trees, *("" if tree.root == root else tree.root.name for tree in trees)}
+        inside = config.root if output is None else None
+        found = foreign.foreign_diagnostics(root, names, config.allow.files, inside)
         if found:
             raise InputError(found)
 

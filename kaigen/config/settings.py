@@ -165,6 +165,11 @@ class Config(Struct, frozen=True):
         return self.output.removesuffix(f"/{self.environment}") if self.environment else self.output
 
     @property
+    def trees(self) -> tuple[str, ...]:
+        """The names of the trees in that folder; an empty one for the folder itself."""
+        return self.environments or ("",)
+
+    @property
     def patch_files(self) -> tuple[str, ...]:
         """The files that contain patches."""
         return tuple(patch.file for patch in self.patches if patch.file is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence, Set
 from pathlib import Path
 
 from kaigen.config.block_settings import matches_glob
@@ -15,55 +15,70 @@ MOST = 50
 """Most files that are reported."""
 
 
-def foreign_files(root: Path, own: Sequence[str] = ()) -> list[str]:
+def foreign_files(root: Path, trees: Collection[str], own: Sequence[str] = ()) -> list[str]:
     """Return the paths of foreign files, relative to the folder and sorted.
 
-    A folder may contain several trees, each with an index. Links and special files are foreign; damaged indexes own
-    nothing.
+    Links, special files and folders without a file are foreign. Git stores such a folder only as a submodule, whose
+    files Argo CD and Flux read.
 
     Args:
         root: the output folder of all environments; need not exist.
+        trees: names of the folders in it that kaigen renders into, empty for the output folder itself. Only these have
+            an index; damaged indexes own nothing.
         own: globs of files that are the user's own.
     """
     if not root.is_dir():
         return []
-    return sorted(path for path in _foreign(str(root), "", frozenset()) if not matches_glob(path, own))
+    owned = frozenset(path for tree in trees for path in _owned(root, tree))
+    return sorted(path for path in _foreign(str(root), "", owned, trees) if not matches_glob(path, own))
 
 
-def _foreign(folder: str, prefix: str, owned: frozenset[str]) -> Iterator[str]:
-    """Yield the foreign files of a folder; `owned` are paths of the trees above, relative to the output folder."""
+def _owned(root: Path, tree: str) -> Iterator[str]:
+    """Yield the files that a tree's index lists, relative to the output folder, and the index."""
+    index, prefix = root / tree / INDEX_NAME, f"{tree}/" if tree else ""
+    if index.is_file() and not index.is_symlink() and not (root / tree).is_symlink():
+        listed, problems = parse_index(index.read_bytes(), str(index))
+        if not problems.has_errors:
+            yield f"{prefix}{INDEX_NAME}"
+            yield from (f"{prefix}{path}" for path in listed)
+
+
+def _foreign(folder: str, prefix: str, owned: Set[str], trees: Collection[str]) -> Iterator[str]:
+    """Yield the foreign files of a folder; `owned` are those that kaigen wrote."""
     with os.scandir(folder) as found:
         entries = list(found)
-    index = next((each for each in entries if each.name == INDEX_NAME), None)
-    if index is not None and index.is_file(follow_symlinks=False):
-        with open(index.path, "rb") as file:
-            listed, problems = parse_index(file.read(), index.path)
-        if not problems.has_errors:
-            owned |= {f"{prefix}{path}" for path in listed} | {f"{prefix}{INDEX_NAME}"}
+    if not entries and prefix and prefix[:-1] not in trees:
+        yield prefix[:-1]
     for entry in entries:
         path = f"{prefix}{entry.name}"
         if entry.is_dir(follow_symlinks=False):
-            if not entry.name.startswith(STAGING_PREFIX):
-                yield from _foreign(entry.path, f"{path}/", owned)
+            # A render that is running, or that was killed, has a container next to the tree.
+            if prefix or "" in trees or not entry.name.startswith(STAGING_PREFIX):
+                yield from _foreign(entry.path, f"{path}/", owned, trees)
         elif path not in owned or not entry.is_file(follow_symlinks=False):
             yield path
 
 
-def foreign_diagnostics(root: Path, own: Sequence[str] = (), inside: Path | None = None) -> list[Diagnostic]:
+def foreign_diagnostics(
+    root: Path, trees: Collection[str], own: Sequence[str] = (), inside: Path | None = None
+) -> list[Diagnostic]:
     """Return an error for each foreign file of an output folder, or one for a folder in the wrong place.
 
     Args:
         root: as for `foreign_files`.
+        trees: as for `foreign_files`.
         own: as for `foreign_files`.
         inside: the repository that must contain the folder; None for a folder that the user named.
     """
     if problem := misplaced(os.path.realpath(root), inside):
         return [Diagnostic("KG0602", problem, Mark(str(root)), OWN_DIRECTORY)]
-    found = foreign_files(root, own)
+    found = foreign_files(root, trees, own)
     problems = [
         Diagnostic(
             "KG0607",
-            "kaigen did not write this file, and what syncs the folder reads it",
+            "kaigen did not write this folder, and if it is a submodule, what syncs the output reads its files"
+            if (root / path).is_dir() and not (root / path).is_symlink()
+            else "kaigen did not write this file, and what syncs the folder reads it",
             Mark(f"{root}/{path}".encode(errors="replace").decode()),
             "delete it, or list it in `allow.files` of kaigen.yaml",
         )

@@ -49,13 +49,17 @@ def change_since(
             old |= {f"{place}{path}": data for path, data in tree_at(config, commit, was.output).items()}
         new |= {f"{place}{path}": data for path, data in tree.items()}
     folders = sorted({config.output_base for config in (*configs, *before.values())})
-    found = {folder: _foreign_at(configs[0], folder) for folder in folders}
+    found = {folder: _foreign_at([*configs, *before.values()], folder) for folder in folders}
+    committed = {folder: read_tree_at(configs[0].root, commit, folder) for folder in folders}
     for folder, files in found.items():
         for path, data in files.items():
-            new.setdefault(_place(configs, folder, path), data)
+            place = _place(configs, folder, path)
+            new.setdefault(place, data)
+            if path in committed[folder]:
+                old.setdefault(place, committed[folder][path])
     compared = replace(compare(old, new), lock=_lock_changes(commit, configs[0]))
     grants = new_grants(next(iter(before.values()), Config()), configs[0])
-    change = with_hidden(compared, _hidden(configs[0], commit, before, found), grants)
+    change = with_hidden(compared, _hidden(configs[0], before, committed, found), grants)
     were, are = [_folder(config) for config in before.values()], [_folder(config) for config in configs]
     if sorted(were) == sorted(are):
         return change
@@ -89,10 +93,11 @@ def _place(configs: Sequence[Config], folder: str, path: str) -> str:
     return f"{folder}/{path}"
 
 
-def _foreign_at(config: Config, folder: str) -> dict[str, bytes]:
-    """Return the foreign files of an output folder as they are now; links and special files as empty."""
-    root = config.root / folder
-    paths = foreign_files(root)
+def _foreign_at(configs: Sequence[Config], folder: str) -> dict[str, bytes]:
+    """Return the foreign files of an output folder as they are now; links, folders and special files as empty."""
+    root = configs[0].root / folder
+    trees = {tree for config in configs if config.output_base == folder for tree in config.trees}
+    paths = foreign_files(root, trees)
     return {
         path: (root / path).read_bytes()
         if not (root / path).is_symlink() and (root / path).is_file()
@@ -102,7 +107,10 @@ def _foreign_at(config: Config, folder: str) -> dict[str, bytes]:
 
 
 def _hidden(
-    config: Config, commit: str, before: Mapping[str, Config], found: Mapping[str, Mapping[str, bytes]]
+    config: Config,
+    before: Mapping[str, Config],
+    committed: Mapping[str, Mapping[str, bytes]],
+    found: Mapping[str, Mapping[str, bytes]],
 ) -> dict[str, list[str]]:
     """Return the files that syncers read and no spec explains, by output folder.
 
@@ -111,7 +119,7 @@ def _hidden(
     hidden = {}
     rendered = {each.output_base for each in before.values()}
     for folder, files in found.items():
-        was = read_tree_at(config.root, commit, folder)
+        was = committed[folder]
         paths = {path for path, data in files.items() if was.get(path) != data}
         if folder in rendered and folder != config.output_base:
             paths |= {path for path, data in was.items() if _content(config.root / folder / path) != data}

@@ -39,7 +39,7 @@ def validate(
     found = list(run.diagnostics)
     if not inputs and config is not None:
         found += foreign.foreign_diagnostics(
-            config.root / config.output_base, config.allow.files, config.root
+            config.root / config.output_base, config.trees, config.allow.files, config.root
         )
     run.save()
     return found, run.paths

@@ -9,6 +9,9 @@ import pytest
 from tests.unit.security.hostile import CONFIG, Repository
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: evil}\nspec: {hostPID: true, containers: [{name: a, image: a}]}\n"
+INDEX = (
+    "# kaigen index 1: the files in this directory that kaigen wrote and may remove.\nmanifests/pod.yaml\n"
+)
 GITOPS = "gitops: {repository: https://git.example.com/a.git, argocd: {applications: set}}\n"
 
 
@@ -117,3 +120,58 @@ def test_a_check_of_some_specs_does_not_look_at_the_whole_folder(rendered: Repos
     rendered.write({"rendered/evil.yaml": POD})
     assert rendered.kaigen("validate", "specs/evaluate.yaml").code == 0
     assert rendered.kaigen("render").code == 0
+
+
+@pytest.mark.parametrize("folder", ["ml/evil", "evil"])
+def test_an_index_in_another_folder_owns_nothing(rendered: Repository, folder: str) -> None:
+    rendered.write({f"rendered/{folder}/manifests/pod.yaml": POD, f"rendered/{folder}/.kaigen-index": INDEX})
+    check, validate, dangers = gates(rendered)
+    assert (check, validate, f"{folder}/manifests/pod.yaml" in dangers) == (2, 2, True)
+
+
+def test_an_index_between_environments_owns_nothing(repository: Repository) -> None:
+    repository.write({"kaigen.yaml": CONFIG + "environments: {dev: {}, prod: {}}\n"})
+    repository.rendered()
+    repository.git("tag", "base")
+    repository.write({"rendered/evil/manifests/pod.yaml": POD, "rendered/evil/.kaigen-index": INDEX})
+    check, validate, dangers = gates(repository)
+    # The next render removes it, as what a deleted environment left behind.
+    assert (check, validate, "evil/manifests/pod.yaml" in dangers) == (1, 2, True)
+
+
+@pytest.mark.parametrize("folder", ["ml/evaluate/chart/templates/x", "ml", ""])
+def test_a_folder_with_the_name_of_a_running_render_is_foreign(rendered: Repository, folder: str) -> None:
+    path = f"{folder}/.kaigen-staging-0123456789abcdef/pod.yaml".lstrip("/")
+    rendered.write({f"rendered/{path}": POD})
+    check, validate, dangers = gates(rendered)
+    assert (check, validate, path in dangers) == (2, 2, True)
+
+
+def test_a_running_render_of_another_environment_is_not_foreign(repository: Repository) -> None:
+    repository.write({"kaigen.yaml": CONFIG + "environments: {dev: {}, prod: {}}\n"})
+    repository.rendered()
+    repository.git("tag", "base")
+    repository.write({"rendered/.kaigen-staging-0123456789abcdef/new/ml/x.yaml": POD})
+    assert gates(repository) == (0, 0, "")
+
+
+def test_a_submodule_in_the_output_fails_both_checks(rendered: Repository) -> None:
+    head = rendered.git("rev-parse", "HEAD")
+    rendered.git("update-index", "--add", "--cacheinfo", f"160000,{head},rendered/ml/evil/manifests")
+    rendered.git("commit", "--quiet", "--message=Change")
+    # A checkout without submodules has an empty folder.
+    (rendered.folder / "rendered/ml/evil/manifests").mkdir(parents=True)
+    check, validate, dangers = gates(rendered)
+    assert (check, validate, "ml/evil/manifests" in dangers) == (2, 2, True)
+    assert "if it is a submodule" in rendered.kaigen("validate").err
+    rendered.write({"rendered/ml/evil/manifests/.git": "gitdir: ../x\n"})
+    assert gates(rendered)[:2] == (2, 2)
+
+
+def test_the_output_of_an_environment_without_specs_may_be_an_empty_folder(repository: Repository) -> None:
+    repository.write({"kaigen.yaml": CONFIG + "environments: {dev: {}, prod: {}}\n"})
+    repository.rendered()
+    repository.git("tag", "base")
+    (repository.folder / "specs" / "evaluate.yaml").unlink()
+    assert repository.kaigen("render").code == 0
+    assert gates(repository)[:2] == (0, 0)
