@@ -17,6 +17,9 @@ MAX_NODES = 200_000
 MAX_DEPTH = 100
 """The maximum nesting depth of one file; a large CRD has 40 levels."""
 
+LARGEST = 8 << 20
+"""Bytes of a file; all definitions of the Prometheus operator have 4 MiB. Its objects take a hundred times as much."""
+
 _DASHES = re.compile(rb"(?:[-?][ \t]++){10}")
 
 PROVENANCE = ("kaigen.dev/source", "kaigen.dev/generated", "kaigen.dev/rendered", "kaigen.dev/version")
@@ -133,6 +136,8 @@ def read_objects(path: str, data: bytes) -> list[Obj] | Unreadable:
 
     Never raises: a file of another commit may contain anything, and the other files are still worth comparing.
     """
+    if len(data) > LARGEST:
+        return Unreadable(path, f"it has more than {LARGEST >> 20} MiB")
     try:
         text = data.decode("utf-8-sig")
         if _may_be_deep(data) and _depth(text) > MAX_DEPTH:

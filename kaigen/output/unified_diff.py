@@ -8,6 +8,8 @@ from kaigen.system.lazy_import import lazy_imports
 
 with lazy_imports():
     import difflib
+LARGEST = 1 << 20
+"""Bytes of a file whose lines are compared. What kaigen renders is smaller: an API server stores 1.5 MB at most."""
 
 
 def unified_diff(path: str, old: bytes | None, new: bytes | None) -> Iterator[str]:
@@ -19,9 +21,13 @@ def unified_diff(path: str, old: bytes | None, new: bytes | None) -> Iterator[st
         new: the same for the new version.
 
     Yields:
-        Lines without their ends; none when both versions are equal.
+        Lines without their ends; none when both versions are equal. One line when a version is too large to review.
     """
     names = ("/dev/null" if old is None else f"a/{path}", "/dev/null" if new is None else f"b/{path}")
+    if max(len(old or b""), len(new or b"")) > LARGEST:
+        if old != new:
+            yield f"Files {names[0]} ({len(old or b'')} bytes) and {names[1]} ({len(new or b'')} bytes) differ"
+        return
     before, after = _lines(old or b""), _lines(new or b"")
     if before is None or after is None:
         if old != new:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kaigen.diff import ABSENT, Change, compare, render_json, render_markdown, render_text
+from kaigen.diff.objects import LARGEST
 from kaigen.diff.pairing import stem
 from kaigen.diff.rules import RULES
 from kaigen.diff.tree import AppKey, locate
@@ -384,6 +385,7 @@ class TestUnreadable:
             (b"\xff\xfe", "it is not UTF-8 text"),
             (b"- 1\n", "it contains something other than Kubernetes objects"),
             (b"a: 1\n", "it contains something other than Kubernetes objects"),
+            (b"#" * (LARGEST + 1), "it has more than 8 MiB"),
             (b"[" * 200_000, "it is nested too deeply"),
             (b"- " * 200_000, "it is nested too deeply"),
             (b"\n".join(b" " * n + b"a:" for n in range(102)), "it is nested too deeply"),

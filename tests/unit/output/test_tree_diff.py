@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kaigen.output.index import INDEX_NAME
 from kaigen.output.tree import diff_tree, plan_tree, write_tree
-from kaigen.output.unified_diff import unified_diff
+from kaigen.output.unified_diff import LARGEST, unified_diff
 from tests.unit.output.trees import contents, snapshot
 
 OLD = {"apps/a.yaml": b"one\ntwo\nthree\n", "gone.yaml": b"x\n", "same.yaml": b"s\n", "cut": b"no end"}
@@ -79,6 +79,15 @@ def test_the_diff_of_a_removed_tree_includes_its_index(root: Path) -> None:
 def test_binary_files_are_named_only(old: bytes | None, new: bytes) -> None:
     (line,) = unified_diff("x", old, new)
     assert line == f"Binary files {'/dev/null' if old is None else 'a/x'} and b/x differ"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b"", b"x\n" * LARGEST), (b"x\n" * LARGEST, b"x\n"), (None, b"x" * LARGEST * 2)]
+)
+def test_a_file_that_is_too_large_to_review_is_named_only(old: bytes | None, new: bytes) -> None:
+    (line,) = unified_diff("f", old, new)
+    assert line.endswith(f"b/f ({len(new)} bytes) differ")
+    assert list(unified_diff("f", new, new)) == []
 
 
 def test_a_new_empty_file_is_named() -> None:
