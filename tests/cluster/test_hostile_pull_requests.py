@@ -19,7 +19,7 @@ from msgspec import Struct
 from tests.unit.extend.repository import HEAD, KIND, SCHEMA, SPEC
 from tests.unit.pipelines.checkout import Checkout, plant_modules
 from tests.unit.pipelines.forge import TOKEN, Forge, running
-from tests.unit.pipelines.test_github_action import Job
+from tests.unit.pipelines.test_github_action import Job, obeyed
 
 BELOW = "platform/ai"
 """Folder of kaigen.yaml in the repository."""
@@ -36,6 +36,7 @@ metadata: {name: everything}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
 subjects: [{kind: ServiceAccount, name: default, namespace: ml}]
 """
+INDEX = "# kaigen index 1: the files in this directory that kaigen wrote and may remove.\n"
 RUN = "touch $RUNNER_TEMP/ran"
 
 
@@ -48,6 +49,7 @@ class Attack(Struct, frozen=True):
         shown: text of the comment; None where nothing is deployed that differs.
         render: commit what kaigen renders, as an author does who wants the checks to pass.
         base: name of the branch to compare with.
+        merge: check out the merge with a base that has moved on, as GitHub does for a pull request.
     """
 
     change: Callable[[Checkout], None]
@@ -55,6 +57,7 @@ class Attack(Struct, frozen=True):
     shown: str | None = None
     render: bool = True
     base: str = "main"
+    merge: bool = False
 
 
 def write(files: dict[str, str]) -> Callable[[Checkout], None]:
@@ -116,6 +119,24 @@ def listed_foreign_file(checkout: Checkout) -> None:
     lines = index.read_text().splitlines()
     (entry,) = [line for line in lines if line.endswith(f"{MANIFESTS}/job.yaml".removeprefix("rendered/"))]
     index.write_text("\n".join([*lines, entry.replace("job.yaml", "admin.yaml")]) + "\n")
+
+
+def submodule(path: str, *, mapped: bool = True) -> Callable[[Checkout], None]:
+    """Return a change that adds a submodule, which a checkout has as an empty folder, below that of kaigen.yaml."""
+
+    def change(checkout: Checkout) -> None:
+        if mapped:
+            text = f'[submodule "x"]\n\tpath = {BELOW}/{path}\n\turl = https://evil.example/x.git\n'
+            (checkout.top / ".gitmodules").write_text(text)
+        (checkout.here / path).mkdir(parents=True)
+        checkout.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},{BELOW}/{path}")
+
+    return change
+
+
+def huge(path: str) -> Callable[[Checkout], None]:
+    """Return a change that adds a file of 40 MB."""
+    return write({path: "x: y\n" * 8_000_000})
 
 
 def copied_output(checkout: Checkout) -> None:
@@ -295,6 +316,57 @@ ATTACKS = {
         ),
         shown="evil.example",
     ),
+    "commands of the older form for the runner in a value": Attack(
+        annotated("##[add-mask]y ##[set-output name=changed]false"), shown="add-mask"
+    ),
+    "commands of the older form in the name of a file": Attack(
+        write({"specs/##[set-output name=changed]false.yaml": "kind: [a##[add-mask]b\n"}),
+        refused="error",
+        render=False,
+    ),
+    "commands for the runner in kaigen.yaml": Attack(
+        configure('output: "##[add-mask]y"\ncatalog: "x\\n::add-mask::y"\n'), refused="KG02", render=False
+    ),
+    "a manifest that is a link to a file of the runner": Attack(
+        also(spec("24Gi", "25Gi"), link(f"{MANIFESTS}/job.yaml", "../../../../../../../temp/env")),
+        refused="KG06",
+        render=False,
+    ),
+    "a spec that names files of the runner": Attack(
+        also(annotated("$GITHUB_ENV"), spec("command: [tune, run]", 'command: ["sh", "-c", "echo >>$GITHUB_ENV"]')),
+        shown="GITHUB_ENV",
+    ),
+    "a merge with a base that has moved on": Attack(spec("24Gi", "25Gi"), shown="25Gi", merge=True),
+    "an edited manifest, in a merge": Attack(
+        lambda checkout: checkout.edit(f"{MANIFESTS}/job.yaml", "example.com/tune:1", "evil.example/x:1"),
+        refused="stale",
+        render=False,
+        merge=True,
+    ),
+    "a submodule in the output": Attack(submodule("rendered/ml/evil/manifests"), refused="KG0607", render=False),
+    "a submodule in a chart": Attack(submodule(f"{CHART}/templates/x"), refused="KG0607", render=False),
+    "a submodule without an entry in .gitmodules": Attack(
+        submodule("rendered/ml/evil", mapped=False), refused="KG0607", render=False
+    ),
+    "a submodule among the specs": Attack(
+        also(submodule("specs/evil"), spec("24Gi", "25Gi")), shown="25Gi"
+    ),
+    "a huge spec": Attack(huge("specs/evil.yaml"), refused="KG01", render=False),
+    "a huge manifest": Attack(huge(f"{MANIFESTS}/job.yaml"), refused="stale", render=False),
+    "a huge file in the output": Attack(huge("rendered/evil.yaml"), refused="KG0607", render=False),
+    "a huge file of the user's own in the output": Attack(
+        also(configure('allow: {files: ["**"]}\n'), huge("rendered/evil.yaml")), shown="evil.yaml"
+    ),
+    "an index of kaigen in another folder of the output": Attack(
+        write(
+            {
+                "rendered/ml/evil/manifests/admin.yaml": ADMIN,
+                "rendered/ml/evil/.kaigen-index": f"{INDEX}manifests/admin.yaml\n",
+            }
+        ),
+        refused="KG0607",
+        render=False,
+    ),
     "a cache in the checkout": Attack(
         also(
             copied_output,
@@ -314,11 +386,21 @@ class Hostile(Checkout):
         self.victim = folder / "victim"
         self.victim.mkdir()
         (self.victim / "own.yaml").write_text("mine\n")
+        self._base = self.git("rev-parse", "refs/remotes/origin/main")
 
     def reset(self) -> None:
         """Begin a new branch from the base."""
-        self._git(self.top, "reset", "--quiet", "--hard", "origin/main")
-        self._git(self.top, "clean", "-ffdxq")
+        self.git("update-ref", "refs/remotes/origin/main", self._base)
+        self.git("checkout", "--quiet", "--force", "-B", "change", self._base)
+        self.git("clean", "-ffdxq")
+
+    def merge(self) -> None:
+        """Check out the merge of the branch with its base, which has another commit by now."""
+        self.git("checkout", "--quiet", "--detach", self._base)
+        (self.top / "other.txt").write_text("theirs\n")
+        self.commit()
+        self.git("update-ref", "refs/remotes/origin/main", "HEAD")
+        self.git("merge", "--quiet", "--no-ff", "--message=Merge", "change")
 
     def outside(self) -> dict[str, int]:
         """Return the files that no pull request may touch, with their sizes."""
@@ -354,19 +436,6 @@ def at_the_margin(text: str) -> list[str]:
     return lines
 
 
-def commands(text: str) -> list[str]:
-    """Return the commands that the runner obeys in what a step prints."""
-    found, paused = [], ""
-    for line in text.splitlines():
-        if paused:
-            paused = "" if line == f"::{paused}::" else paused
-        elif stopped := re.fullmatch(r"::stop-commands::(\w{32})", line):
-            paused = stopped[1]
-        elif line.lstrip().startswith("::"):
-            found.append(line)
-    return found
-
-
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_hostile_pull_request(checkout: Hostile, forge: Forge, name: str) -> None:
     attack = ATTACKS[name]
@@ -377,6 +446,8 @@ def test_a_hostile_pull_request(checkout: Hostile, forge: Forge, name: str) -> N
     if attack.render:
         checkout.kaigen("-q", "render")
     checkout.commit()
+    if attack.merge:
+        checkout.merge()
     failed = ""
     for step in STEPS:
         if step == "kaigen diff" and "kaigen validate" in failed:
@@ -386,7 +457,8 @@ def test_a_hostile_pull_request(checkout: Hostile, forge: Forge, name: str) -> N
         assert "Traceback" not in text
         assert "root:x:0" not in text
         assert "\x1b" not in done.stdout
-        assert all(re.match(r"::(error|warning|notice) ", line) for line in commands(done.stdout))
+        assert done.stderr == ""
+        assert all(re.match(r"::(error|warning|notice) ", line) for line in obeyed(done.stdout))
         assert re.fullmatch(r"((changed=(true|false)|file=\S+)\n)*", job.output.read_text())
         if done.returncode:
             failed += f"{step}: {text}\n"

@@ -105,8 +105,16 @@ class Checkout:
         self._git(self.top, "switch", "--quiet", "--create", "change")
         self.here = self.top / below
 
-    def _git(self, folder: Path, *arguments: str) -> None:
-        subprocess.run(["git", *arguments], cwd=folder, env={**os.environ, **_GIT}, check=True)
+    def _git(self, folder: Path, *arguments: str) -> str:
+        command, environment = ["git", *arguments], {**os.environ, **_GIT}
+        done = subprocess.run(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    def git(self, *arguments: str) -> str:
+        """Run Git at the top of the clone, which must succeed, and return what it prints."""
+        return self._git(self.top, *arguments)
 
     def _programs(self) -> None:
         """What an install step leaves behind: kaigen of this tree, and the interpreter that it runs on."""

@@ -32,6 +32,22 @@ def step(name: str) -> dict[str, Any]:
     return found
 
 
+def obeyed(text: str) -> list[str]:
+    """Return the lines with commands that the runner obeys in what a step prints.
+
+    It obeys `::command::` at the start of a line, and the older form `##[command]` anywhere.
+    """
+    found, paused = [], ""
+    for line in text.splitlines():
+        if paused:
+            paused = "" if line == f"::{paused}::" else paused
+        elif stopped := re.fullmatch(r"::stop-commands::(\w{32})", line):
+            paused = stopped[1]
+        elif line.lstrip().startswith("::") or "##[" in line:
+            found.append(line)
+    return found
+
+
 class Job:
     """One job: what its steps write for each other and for people."""
 
@@ -40,6 +56,7 @@ class Job:
         self.forge = forge
         self.summary = checkout.temp / "summary.md"
         self.output = checkout.temp / "output"
+        self.others = [checkout.temp / name for name in ("env", "path", "state")]
         self.event = checkout.temp / "event.json"
         self.event.write_text(json.dumps({"pull_request": {"number": 7}}))
 
@@ -48,6 +65,8 @@ class Job:
         found = step(name)
         self.summary.write_text("")
         self.output.write_text("")
+        for path in self.others:
+            path.write_text("")
         defaults = {
             key: str(each["default"])
             for action in (ACTION, COMMENT)
@@ -62,6 +81,7 @@ class Job:
             "GITHUB_EVENT_PATH": str(self.event),
             "GITHUB_STEP_SUMMARY": str(self.summary),
             "GITHUB_OUTPUT": str(self.output),
+            **{f"GITHUB_{path.name.upper()}": str(path) for path in self.others},
         }
         assert found["shell"] == "bash"
         script = self.checkout.temp / "step.sh"
@@ -72,6 +92,7 @@ class Job:
             ("bash", "--noprofile", "--norc", "-euo", "pipefail"),
         )
         assert TOKEN not in done.stdout + done.stderr
+        assert [path.name for path in self.others if path.read_text()] == []
         return done
 
     @staticmethod
@@ -188,7 +209,7 @@ def test_validate_reports_problems_as_annotations_and_fails(job: Job) -> None:
     job.checkout.edit(SPEC, "spec:\n", "spec:\n  retris: 3\n")
     done = job.run("kaigen validate")
     assert done.returncode == 2
-    assert done.stdout.startswith(f"::error file={SPEC},line=")
+    assert [line for line in obeyed(done.stdout) if line.startswith(f"::error file={SPEC},line=")]
 
 
 def test_annotations_of_a_folder_below_name_the_file_as_the_repository_does(tmp_path: Path) -> None:
@@ -218,8 +239,8 @@ def test_paths_and_environments_reach_kaigen_as_they_were_written(job: Job) -> N
 def test_every_environment_is_validated(job: Job) -> None:
     done = job.run("kaigen validate", environments="nope,neither\n")
     assert done.returncode == 2
-    assert "nope" in done.stderr
-    assert "neither" in done.stderr
+    assert "nope" in done.stdout
+    assert "neither" in done.stdout
 
 
 def test_sarif_is_written_whether_or_not_there_are_problems(job: Job) -> None:
@@ -245,9 +266,22 @@ def test_a_stale_tree_fails_with_its_diff_and_an_annotation(job: Job) -> None:
     assert done.returncode == 1
     assert re.search(r"^\+ +memory: 25Gi$", done.stdout, re.MULTILINE)
     assert done.stdout.splitlines()[-1].startswith("::error title=The rendered tree is stale::")
-    stopped = re.findall(r"^::stop-commands::(\w{32})$", done.stdout, re.MULTILINE)
-    assert len(stopped) == 1
-    assert done.stdout.index(f"::{stopped[0]}::") < done.stdout.index("::error")
+    assert len(obeyed(done.stdout)) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["kaigen validate", "kaigen validate, for code scanning", "kaigen render --check", "kaigen diff"],
+)
+def test_the_runner_obeys_no_error_of_kaigen_or_git(job: Job, name: str) -> None:
+    for program in ("kaigen", "git"):
+        path = job.checkout.temp / "kaigen" / "bin" / program
+        path.write_text("#!/bin/sh\nprintf '::add-mask::a\\nb ##[add-mask]a' >&2\nexit 3\n")
+        path.chmod(0o755)
+    done = job.run(name)
+    assert (done.returncode, done.stderr) == (3 if name != "kaigen validate, for code scanning" else 1, "")
+    assert "b ##[add-mask]a\n" in done.stdout
+    assert obeyed(done.stdout) == []
 
 
 def test_the_diff_is_in_the_summary_and_one_comment_is_kept(job: Job) -> None:
