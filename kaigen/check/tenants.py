@@ -8,13 +8,8 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from kaigen.check import codes
-from kaigen.config.tenant_settings import (
-    Tenant,
-    bucket_pattern,
-    glob_pattern,
-    tenant_of_file,
-    tenant_of_namespace,
-)
+from kaigen.config.globs import is_bucket_granted, is_granted
+from kaigen.config.tenant_settings import Tenant, tenant_of_file, tenant_of_namespace
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.claim_jobs import created_volume
 from kaigen.kubernetes.manifest import Object, Path, mapping, text, type_of
@@ -45,7 +40,7 @@ def tenant_findings(obj: Object, namespace: str, source: str, tenants: Sequence[
 def violations(obj: Object, namespace: str, tenant: Tenant) -> Iterator[Problem]:
     """Return what an object reaches and a tenant is not granted."""
     kind, place = type_of(obj), _place(obj, namespace)
-    if not _matches(kind, glob_pattern(tenant.granted("kinds"))):
+    if not is_granted(kind, tenant.granted("kinds")):
         yield _problem(tenant, f"the kind {kind}", ("kind",), "kinds")
     if place not in tenant.namespaces and (place or kind == "Namespace"):
         path: Path = ("metadata", "name" if kind == "Namespace" else "namespace")
@@ -90,14 +85,14 @@ def _violated(reach: Reach, value: object, tenant: Tenant) -> str | None:
     """Return how a message shows a value that a tenant is not granted; None for one that it is."""
     match reach.test:
         case Test.GRANTED:
-            pattern = glob_pattern((*tenant.granted(reach.grant), *reach.always))
-            return None if _matches(value, pattern) else f"`{value}`"
+            granted = (*tenant.granted(reach.grant), *reach.always)
+            return None if isinstance(value, str) and is_granted(value, granted) else f"`{value}`"
         case Test.MISSING:
             return f"`{value}`" if isinstance(value, str) else ""
         case Test.NOT_TRUE:
             return "" if value is True else None
         case Test.NO_KEYS:
-            return next((f"`{key}`" for key in mapping(value) if _matches(key, reach.pattern)), None)
+            return next((f"`{key}`" for key in mapping(value) if re.fullmatch(reach.pattern, str(key))), None)
         case Test.NAMESPACE:
             return None if value in tenant.namespaces else f"`{value}`"
         case Test.TOLERATION:
@@ -108,19 +103,16 @@ def _violated(reach: Reach, value: object, tenant: Tenant) -> str | None:
             place = target.get("namespace")
             shown = f"{place}/{target.get('name')}"
             own = place is None or place in tenant.namespaces
-            return None if own or _matches(shown, glob_pattern(tenant.granted(reach.grant))) else f"`{shown}`"
+            return None if own or is_granted(shown, tenant.granted(reach.grant)) else f"`{shown}`"
         case Test.BUCKET:
-            pattern = bucket_pattern(tenant.granted(reach.grant))
-            is_bucket = isinstance(value, str) and re.match(URI, value)
-            return f"`{value}`" if is_bucket and not _matches(value, f"{OPTION}({pattern})") else None
+            if not isinstance(value, str) or not re.match(URI, value):
+                return None
+            uri = re.sub(f"^{OPTION}", "", value)
+            return None if is_bucket_granted(uri, tenant.granted(reach.grant)) else f"`{value}`"
         case Test.LOCATION:
             bucket = location(mapping(value))
-            pattern = bucket_pattern(tenant.granted(reach.grant))
-            return f"`{bucket}`" if bucket and not _matches(bucket, pattern) else None
-
-
-def _matches(value: object, pattern: str) -> bool:
-    return isinstance(value, str) and re.fullmatch(pattern, value) is not None
+            is_allowed = not bucket or is_bucket_granted(bucket, tenant.granted(reach.grant))
+            return None if is_allowed else f"`{bucket}`"
 
 
 def _problem(tenant: Tenant, what: str, path: Path, grant: str) -> Problem:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -32,36 +31,6 @@ class Tenant(Struct, frozen=True):
     def owns(self, source: str) -> bool:
         """Return whether a file is in one of the folders."""
         return any(source == folder or source.startswith(f"{folder}/") for folder in self.folders)
-
-
-def glob_pattern(globs: Iterable[str]) -> str:
-    """Return a pattern of RE2 and Python for the whole of a text that one of the globs matches.
-
-    `*` matches any text without blanks and commas, also an empty one.
-    """
-    patterns = {_pattern(glob) for glob in globs}
-    return "|".join(sorted(patterns)) if patterns else _NOTHING
-
-
-def is_granted(value: str, globs: Iterable[str]) -> bool:
-    """Return whether one of the globs matches a text."""
-    return re.fullmatch(glob_pattern(globs), value) is not None
-
-
-def bucket_pattern(globs: Iterable[str]) -> str:
-    """Return a pattern of RE2 and Python for the buckets of these URIs, and everything below them."""
-    places = {_pattern(glob.partition("://")[2].removesuffix("*").rstrip("/")) for glob in globs}
-    below = "|".join(sorted(places))
-    return rf"(s3|gs)://({below})(/{_TEXT}*)?" if places else _NOTHING
-
-
-_NOTHING = r"[^\s\S]"
-_TEXT = r"[^\t\n\r ,]"
-
-
-def _pattern(glob: str) -> str:
-    steps = {"*": f"{_TEXT}*", "?": _TEXT}
-    return "".join(steps.get(each) or re.escape(each) for each in glob)
 
 
 def tenant_of_file(source: str, tenants: Sequence[Tenant]) -> Tenant | None:

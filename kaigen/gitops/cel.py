@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from kaigen.config.tenant_settings import Tenant, bucket_pattern, glob_pattern
+from kaigen.config.globs import bucket_pattern, glob_pattern
+from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.reach import ALL, BUCKET_DRIVERS, OPTION, PODS, REACHES, URI, Reach, Test
 

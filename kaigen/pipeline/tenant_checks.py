@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from kaigen.config.globs import is_granted
 from kaigen.config.settings import FILE_NAME
-from kaigen.config.tenant_settings import is_granted, tenant_of_file, tenant_of_namespace
+from kaigen.config.tenant_settings import tenant_of_file, tenant_of_namespace
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 
 if TYPE_CHECKING:

@@ -1,0 +1,65 @@
+"""Globs of what tenants are granted, as patterns of admission policies and as checks of kaigen.
+
+`*` matches any text without blanks and commas, also an empty one, and `?` one character of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+_NOTHING = r"[^\s\S]"
+_TEXT = r"[^\t\n\r ,]"
+_SCHEME = re.compile(r"(?:s3|gs)://")
+
+
+def glob_pattern(globs: Iterable[str]) -> str:
+    """Return a pattern of RE2 for the whole of a text that one of the globs matches."""
+    patterns = {_pattern(glob) for glob in globs}
+    return "|".join(sorted(patterns)) if patterns else _NOTHING
+
+
+def bucket_pattern(globs: Iterable[str]) -> str:
+    """Return a pattern of RE2 for the buckets of these URIs, and everything below them."""
+    places = {_pattern(place) for place in map(_place, globs)}
+    below = "|".join(sorted(places))
+    return rf"(s3|gs)://({below})(/{_TEXT}*)?" if places else _NOTHING
+
+
+def is_granted(value: str, globs: Iterable[str]) -> bool:
+    """Return whether one of the globs matches the whole of a text, in linear time."""
+    return any(_compiled(glob).fullmatch(value) for glob in globs)
+
+
+def is_bucket_granted(uri: str, globs: Iterable[str]) -> bool:
+    """Return whether a URI is that of one of the buckets, or below it, in linear time."""
+    scheme = _SCHEME.match(uri)
+    rest = uri[scheme.end() :] if scheme else ""
+    places = [_place(glob) for glob in globs] if scheme else []
+    return is_granted(rest, places) or is_granted(rest, [f"{place}/*" for place in places])
+
+
+def _place(glob: str) -> str:
+    return glob.partition("://")[2].removesuffix("*").rstrip("/")
+
+
+def _pattern(text: str) -> str:
+    steps = {"*": f"{_TEXT}*", "?": _TEXT}
+    return "".join(steps.get(each) or re.escape(each) for each in text)
+
+
+@lru_cache(maxsize=1024)
+def _compiled(glob: str) -> re.Pattern[str]:
+    """Return a pattern that tries each place of a text once.
+
+    If a glob matches at all, it also matches with the first place of each piece between two stars, because a star
+    matches whatever it would have to skip. An atomic group tries no other place. RE2, which the patterns of policies
+    are for, needs none.
+    """
+    first, *rest = glob.split("*")
+    if not rest:
+        return re.compile(_pattern(first))
+    *middle, last = rest
+    pieces = "".join(f"(?>{_TEXT}*?{_pattern(piece)})" for piece in middle if piece)
+    return re.compile(f"{_pattern(first)}{pieces}{_TEXT}*{_pattern(last)}")
