@@ -100,11 +100,12 @@ class GitServer:
         asked: every request, as `METHOD PATH`.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, host: str = "127.0.0.1") -> None:
         self.folder = folder
+        self._host = host
         self.asked: list[str] = []
         handler = type("Handler", (_Handler,), {"root": folder, "asked": self.asked})
-        self._server = _Server(("127.0.0.1", 0), handler)
+        self._server = _Server((host, 0), handler)
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
     @property
@@ -114,7 +115,7 @@ class GitServer:
 
     def url(self, name: str, *, user: str = USER, password: str = PASSWORD) -> str:
         """Return the URL of a repository, with credentials unless `user` is empty."""
-        return f"http://{f'{user}:{password}@' if user else ''}127.0.0.1:{self.port}/{name}.git"
+        return f"http://{f'{user}:{password}@' if user else ''}{self._host}:{self.port}/{name}.git"
 
     def make(self, name: str = "deploy") -> Bare:
         """Create an empty repository that accepts pushes."""
