@@ -9,11 +9,13 @@ import pytest
 
 from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
-from kaigen.compile.builders.frame import WAVE
+from kaigen.compile.builders.frame import POD_SECURITY, WAVE
 from kaigen.compile.expressions import NAME_MAX, Scope, resolve
 from kaigen.compile.name_expressions import full_name
+from kaigen.kubernetes.pods import pod_templates
 from kaigen.kubernetes.schemas import is_cluster_scoped
 from kaigen.kubernetes.versions import SUPPORTED_VERSIONS
+from kaigen.pipeline.result import Compiled
 from tests import helm
 from tests.cases import AppCase, app_cases, write_chart
 
@@ -36,8 +38,15 @@ def test_every_object_passes_every_check_for_every_target(app_case: AppCase) -> 
         for target in TARGETS:
             found = check_object(body, target=target)
             assert [f"{item.role} {one.where}: {one.message}" for one in found] == [], target
-        policy = check_policy(body, pod_security=app.pod_security)
+        policy = check_policy(body, pod_security=item.pod_security or app.pod_security)
         assert [f"{item.role} {one.where}: {one.message}" for one in policy] == []
+
+
+def level_of(body: Any, item: Compiled) -> str:
+    """Return the Pod Security level of an object's pods: that of their annotation, or of the app."""
+    annotations = (template.metadata.get("annotations") for template in pod_templates(body))
+    named = (each.get(POD_SECURITY) for each in annotations if isinstance(each, dict))
+    return next((str(level) for level in named if level), item.app.pod_security)
 
 
 @every_app
@@ -48,7 +57,7 @@ def test_names_are_valid_in_a_release_with_the_longest_name(app_case: AppCase, t
     for body in rendered:
         found = [
             *check_object(body, target=TARGETS[-1]),
-            *check_policy(body, pod_security=item.app.pod_security),
+            *check_policy(body, pod_security=level_of(body, item)),
         ]
         assert [f"{one.where}: {one.message}" for one in found] == [], body["metadata"]["name"]
     names = {(body["kind"], body["metadata"]["name"]) for body in rendered}

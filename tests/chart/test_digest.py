@@ -137,8 +137,13 @@ def test_the_name_changes_only_with_the_pod_template(app_case: AppCase) -> None:
     app = app_case.compiled.app
     hashed = [o.hashed for o in app.objects if o.hashed][-1]
     assert hashed is not None
-    fixed = {key: node for key, node in hashed.spec.items() if key not in MUTABLE_JOB_FIELDS}
-    decisive = {setting.path for setting in find_settings(fixed)}
+    # The pod waits for the Job that builds its image, by the name of that Job.
+    named = [o.hashed for o in app.objects if o.hashed and o.role == "job-build"]
+    fixed = [
+        {key: node for key, node in each.spec.items() if key not in MUTABLE_JOB_FIELDS}
+        for each in (hashed, *named)
+    ]
+    decisive = {setting.path for spec in fixed for setting in find_settings(spec)}
     # The retries of several nodes, and everything below a JobSet, are immutable.
     of_several = hashed.spec.get("completionMode") != "NonIndexed"
     mutable = (
