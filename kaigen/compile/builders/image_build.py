@@ -21,6 +21,7 @@ from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Image, Transfer
 from kaigen.kinds.build import Build
 from kaigen.kinds.pod import PodFields
+from kaigen.kubernetes.image_names import parse_image
 from kaigen.kubernetes.secret_types import DOCKER_CONFIG_KEY
 
 AT: SpecPath = ("spec", "build")
@@ -108,14 +109,15 @@ def image_build(build: Build | None, frame: Frame, context: Context) -> ImageBui
 
 def built_reference(build: Build, context: Context) -> str:
     """Return the reference of a built image."""
-    git = build.git
+    git, builder = build.git, image_ref(_builder(build, context))
     meaning = {
         "git": [git.url, git.commit, git.path or ""],
         "dockerfile": build.dockerfile,
         "target": build.target or "",
         "args": dict(sorted(build.args.items())),
         "provenance": build.provenance or "",
-        "builder": image_ref(_builder(build, context)),
+        # The digest is the same in every mirror.
+        "builder": parse_image(builder).digest or builder,
     }
     return f"{build.repository}:{short_hash(meaning)}"
 

@@ -80,6 +80,11 @@ def test_whatever_does_not_change_the_image_keeps_its_tag(change: Mapping[str, A
     assert reference({**BUILD, **change}) == reference(BUILD)
 
 
+def test_builder_from_a_mirror_builds_the_same_image() -> None:
+    builder = default_images()["buildkit"].removeprefix("docker.io/")
+    assert reference({**BUILD, "builder": f"mirror.example.com/{builder}"}) == reference(BUILD)
+
+
 def test_order_of_arguments_does_not_change_the_build() -> None:
     one, other = ({**BUILD, "args": args} for args in ({"A": "1", "B": "2"}, {"B": "2", "A": "1"}))
     assert objects(app(one))["job-build"].body == objects(app(other))["job-build"].body
