@@ -52,7 +52,7 @@ class _Edges:
             for node in app.objects:
                 body = bodies[node.id]
                 self._makers.setdefault((node.kind, node.namespace, node.name), node.id)
-                for marker in markers(body, "fetch"):
+                for marker in (*markers(body, "fetch"), *markers(body, "put")):
                     claim = buckets.get(marker.location, marker.location)
                     self._writers.setdefault((node.namespace, claim, marker.identity), node.id)
                 secret = made_secret(body)

@@ -40,7 +40,7 @@ def markers(obj: Object, command: str) -> Iterator[Marker]:
 
     Args:
         obj: the object.
-        command: the downloader's command, as `kaigen.compile.builders.weights` writes it: `fetch` writes a
+        command: the downloader's command, as `kaigen.compile.builders.weights` writes it: `fetch` and `put` write a
             marker, and `wait` waits for it.
     """
     for template in pod_templates(obj):

@@ -11,14 +11,40 @@ from kaigen.kinds.convert import Convert
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.facts import Facts
 from kaigen.kinds.pod import PodFields
-from kaigen.kinds.serving import ExistingVolume, WeightsVolume
+from kaigen.kinds.serving import ExistingVolume, JobOutput, WeightsVolume
+from kaigen.kinds.sources import Globs
 from kaigen.kinds.store import NoStore, Store
+
+_FROM_JOB = "Files that a Job writes to its `output`, stored when it has completed."
+
+
+class JobFiles(JobOutput):
+    """Files that a Job writes to its output."""
+
+    include: Annotated[
+        Globs, Meta(description="Globs of files to store. Default: all files.", examples=[["*.safetensors"]])
+    ] = field(default_factory=list)
+    exclude: Annotated[Globs, Meta(description="Globs of files to skip.", examples=[["checkpoint-*/"]])] = (
+        field(default_factory=list)
+    )
+
+
+class FilesOfRun(JobFiles):
+    """Files of a Job whose run is known.
+
+    Attributes:
+        run: name of the run's object, which ends in a hash of what it runs.
+    """
+
+    run: str
 
 
 class ModelSource(Source):
     """Source of model weights, or the volume that has them already."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = (*Source.exactly_one, "volume")
+    exactly_one: ClassVar[tuple[str, ...]] = (*Source.exactly_one, "job", "volume")
+
+    job: Annotated[JobFiles | None, Meta(description=_FROM_JOB)] = None
 
     volume: Annotated[
         WeightsVolume | None,
@@ -29,8 +55,9 @@ class ModelSource(Source):
 class DatasetSource(FileSource):
     """Source of the files of a dataset, or the volume that has them already."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = (*FileSource.exactly_one, "volume")
+    exactly_one: ClassVar[tuple[str, ...]] = (*FileSource.exactly_one, "job", "volume")
 
+    job: Annotated[JobFiles | None, Meta(description=_FROM_JOB)] = None
     hugging_face: Annotated[HubDataset | None, Meta(description="A dataset on the Hugging Face Hub.")] = None
     volume: Annotated[
         ExistingVolume | None,

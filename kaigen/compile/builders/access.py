@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
@@ -96,13 +96,16 @@ def download_account(spec: PodFields) -> Tree:
     return _existing(spec, account)
 
 
-def download_access(spec: PodFields, frame: Frame, annotations: Mapping[str, str]) -> list[Object]:
+def download_access(
+    spec: PodFields, frame: Frame, annotations: Mapping[str, str], more: Sequence[Tree] = ()
+) -> list[Object]:
     """Return the downloader's access to pods and to the one ConfigMap with its measurements, and its ServiceAccount.
 
     Args:
         spec: the spec, which may name an existing ServiceAccount.
         frame: the app.
         annotations: annotations by which a cloud identifies the account.
+        more: further rules of the Role.
     """
     suffix, account = f"-{_DOWNLOAD}", account_of(spec)
     objects = []
@@ -122,6 +125,7 @@ def download_access(spec: PodFields, frame: Frame, annotations: Mapping[str, str
         },
         # A revision that a pod reads is not removed.
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]},
+        *more,
     ]
     return [*objects, *granted(frame, suffix, _DOWNLOAD, rules, download_account(spec))]
 

@@ -90,6 +90,16 @@ def gate_account(spec: PodFields) -> Tree:
     )
 
 
+def run_rule(run: AwaitedRun) -> Tree:
+    """Return the rule of a Role that lets pods read the Job that they wait for."""
+    return {
+        "apiGroups": [run.group],
+        "resources": [f"{run.kind.lower()}s"],
+        "resourceNames": [run.name],
+        "verbs": ["get"],
+    }
+
+
 def gate_access(spec: PodFields, frame: Frame, runs: Sequence[AwaitedRun]) -> list[Object]:
     """Return what lets pods read the Jobs that they wait for; nothing without any.
 
@@ -100,14 +110,6 @@ def gate_access(spec: PodFields, frame: Frame, runs: Sequence[AwaitedRun]) -> li
     """
     if not runs:
         return []
-    rules: list[Tree] = [
-        {
-            "apiGroups": [run.group],
-            "resources": [f"{run.kind.lower()}s"],
-            "resourceNames": [run.name],
-            "verbs": ["get"],
-        }
-        for run in dict.fromkeys(runs)
-    ]
+    rules = [run_rule(run) for run in dict.fromkeys(runs)]
     own = [] if account_of(spec) else [service_account(frame, _SUFFIX, _COMPONENT, {}, given=False)]
     return [*own, *granted(frame, _SUFFIX, _COMPONENT, rules, gate_account(spec))]

@@ -13,6 +13,7 @@ from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.kinds.base import FILE_PATH
 from kaigen.kinds.blocks import FileSource, HttpFile, HubRepository, HuggingFace, ModelSignature
+from kaigen.kinds.model import DatasetSource, FilesOfRun, JobFiles, ModelSource
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kubernetes.image_names import parse_image
 from kaigen.kubernetes.secret_types import DOCKER_CONFIG_KEY
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 
 IMAGE_FOLDER = "models"
 """Folder of the files in ModelCar images (source: KServe's documentation of model storage in OCI images)."""
+
+
+JOB_OUTPUT = "/output"
+"""Mount path of the output of a Job, in the pod that stores its files."""
 
 
 def identity(source: FileSource) -> str:
@@ -51,10 +56,24 @@ def identity(source: FileSource) -> str:
         version = image.digest or image.version
         name = f"{image.registry}/{image.repository}"
         meaning["oci"] = [name, version, _folder(oci), list(oci.include), list(oci.exclude)]
+    job = job_files(source)
+    if job:
+        run = job.run if isinstance(job, FilesOfRun) else job.name
+        meaning["job"] = [run, _job_folder(job), list(job.include), list(job.exclude)]
     if source.signature:
         # Files that were stored without a check are not those that the check has passed.
         meaning["signature"] = signature_arguments(source.signature)
     return short_hash(meaning)
+
+
+def job_files(source: FileSource) -> JobFiles | None:
+    """Return the files of a Job that a source names; None for another source."""
+    return source.job if isinstance(source, ModelSource | DatasetSource) else None
+
+
+def _job_folder(job: JobFiles) -> str:
+    folder = (job.path or "").strip("/")
+    return "" if folder == "." else folder
 
 
 def short_hash(meaning: Any) -> str:
@@ -100,10 +119,13 @@ def _own_arguments(source: FileSource) -> list[Tree]:
         return _bucket_arguments(source.s3)
     if source.oci:
         return _registry_arguments(source.oci)
+    job = job_files(source)
+    if job:
+        return ["put", f"{JOB_OUTPUT}/{_job_folder(job)}".rstrip("/"), *_globs(job)]
     return web_arguments(source.http.files if source.http else [])
 
 
-def _globs(block: HubRepository | S3 | Oci) -> list[Tree]:
+def _globs(block: HubRepository | S3 | Oci | JobFiles) -> list[Tree]:
     return [
         *(f"--include={glob}" for glob in block.include),
         *(f"--exclude={glob}" for glob in block.exclude),

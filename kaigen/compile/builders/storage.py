@@ -14,6 +14,9 @@ from kaigen.kubernetes.quantities import units
 from kaigen.sizing.facts import GIB
 from kaigen.sizing.room import room_for
 
+SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
+"""Access modes of volumes that pods on several nodes can mount."""
+
 _MODES = {
     "type": "array",
     "minItems": 1,

@@ -10,6 +10,7 @@ from kaigen.compile.builders.buckets import check_bucket, check_grant
 from kaigen.compile.builders.pod_option_checks import check_pod_options
 from kaigen.compile.builders.pod_options import Pod
 from kaigen.compile.builders.source_checks import check_read_access, check_reference
+from kaigen.compile.builders.sources import job_files
 from kaigen.compile.builders.storage import check_access_modes, check_room
 from kaigen.compile.builders.weights import check_paths
 from kaigen.compile.expressions import Tree
@@ -59,7 +60,8 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
     if spec.store.volume and spec.store.volume.size == AUTO:
         message = "the size of the files is not known, so `auto` has no value"
         facts = "set `facts`, " if isinstance(spec, ModelSpec) else ""
-        hint = f"{facts}or set a size" if spec.source.http else f"run `kaigen lock`, {facts}or set a size"
+        is_unknown = spec.source.http or job_files(spec.source)
+        hint = f"{facts}or set a size" if is_unknown else f"run `kaigen lock`, {facts}or set a size"
         problems.error("KG0320", message, (*STORE, "volume", "size"), hint)
         return
     if spec.store.volume:

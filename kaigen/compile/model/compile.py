@@ -6,9 +6,10 @@ from kaigen.compile.app import Note, Object
 from kaigen.compile.builders.access import download_access
 from kaigen.compile.builders.buckets import location
 from kaigen.compile.builders.frame import LOCATION
+from kaigen.compile.builders.job_gate import run_rule
 from kaigen.compile.builders.jobs import Run, job, test_hook
 from kaigen.compile.builders.network import network_policy
-from kaigen.compile.builders.sources import repository_name, source_account
+from kaigen.compile.builders.sources import job_files, repository_name, source_account
 from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.model.checks import check_model
@@ -18,7 +19,6 @@ from kaigen.compile.model.existing import record
 from kaigen.compile.model.pod import FETCH, UPLOAD, download_pod, verification_pod
 from kaigen.compile.model.resolution import ModelResolution, resolve_model
 from kaigen.compile.model.served import served_bucket
-from kaigen.compile.model.store import WAVE
 from kaigen.compile.model.volume import mount_annotations
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.model import Model
@@ -37,7 +37,7 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
             frame,
             role="job",
             component="download",
-            wave=WAVE,
+            wave=resolution.wave,
             pod=download_pod(resolution),
             retries=spec.retries,
             deadline=spec.deadline,
@@ -55,6 +55,7 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
             spec,
             frame,
             _account(resolution),
+            [run_rule(resolution.output.run)] if resolution.output else [],
         ),
         network_policy(frame),
         download,
@@ -112,6 +113,9 @@ def _title(source: FileSource) -> str:
         return f"files of {source.s3.location}"
     if source.oci:
         return f"the files of {source.oci.ref}"
+    job = job_files(source)
+    if job:
+        return f"the files that Job `{job.name}` writes"
     files = source.http.files if source.http else []
     return "a file" if len(files) == 1 else f"{len(files)} files"
 
@@ -127,6 +131,7 @@ compile_model = KindCompiler(
     describe=describe_model,
     default_naming=None,
     settings_order=(
+        "source",
         "storage",
         "converted",
         "download",

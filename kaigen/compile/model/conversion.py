@@ -29,7 +29,7 @@ from kaigen.compile.model.served import (
     served_bucket,
     served_identity,
 )
-from kaigen.compile.model.store import FOLDER, WAVE, Store
+from kaigen.compile.model.store import FOLDER, Store
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import AUTO
@@ -86,7 +86,7 @@ class Conversion(Struct, frozen=True):
 
 
 def resolve_conversion(
-    spec: DownloadSpec, frame: Frame, context: Context, source: Store, problems: Problems
+    spec: DownloadSpec, frame: Frame, context: Context, source: Store, problems: Problems, *, wave: int
 ) -> Conversion | None:
     """Return the conversion that a spec asks for; None for none.
 
@@ -96,6 +96,7 @@ def resolve_conversion(
         context: what it is compiled for.
         source: where the downloaded files are stored.
         problems: collects why the model cannot be converted.
+        wave: sync wave of the Job.
     """
     convert = conversion(spec)
     if convert is None:
@@ -116,7 +117,7 @@ def resolve_conversion(
         retain=volume.retain,
         origin=(*AT, "store", "volume"),
         role="persistentvolumeclaim-converted",
-        wave=WAVE,
+        wave=wave,
     )
     mount: Tree = {"name": "converted", "mountPath": _OWN_FOLDER}
     added: Tree = {"name": "converted", "persistentVolumeClaim": {"claimName": Release(CONVERTED_SUFFIX)}}

@@ -21,6 +21,7 @@ from kaigen.compile.builders.weights import (
 from kaigen.compile.expressions import Joined, Release, Setting, Tree
 from kaigen.compile.field_expressions import Items
 from kaigen.compile.model.conversion import Conversion, convert_container, converted_folder
+from kaigen.compile.model.job_source import output_mount, output_volumes, wait_for_job
 from kaigen.compile.model.resolution import ModelResolution
 from kaigen.compile.model.served import conversion, served_bucket, served_folder, served_identity, served_root
 from kaigen.compile.model.store import FOLDER
@@ -44,13 +45,19 @@ def download_pod(resolution: ModelResolution) -> dict[str, Tree]:
 def own_pod(resolution: ModelResolution) -> dict[str, Tree]:
     """Return the spec of that pod without what the fields about pods add."""
     convert = resolution.conversion
+    output = resolution.output
     volumes = [*resolution.store.volumes, *(convert.volumes if convert else [])]
+    init: list[Tree] = []
+    if output:
+        init.append(wait_for_job(resolution.spec, output, resolution.context))
+        volumes += output_volumes(output)
     return {
         "restartPolicy": "Never",
         "serviceAccountName": download_account(resolution.spec),
         "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         **_common_fields(resolution),
+        **({"initContainers": init} if init else {}),
         "containers": [_fetch(resolution)],
         **({"volumes": volumes} if volumes else {}),
     }
@@ -167,7 +174,10 @@ def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
         name=FETCH,
         destination=f"{store.destination}/{identity(spec.source)}",
         arguments=[*store.arguments, Joined(("--keep-revisions=", _kept(resolution))), *derived],
-        mounts=list(convert.mounts if convert is not None and in_volume else store.mounts),
+        mounts=[
+            *(convert.mounts if convert is not None and in_volume else store.mounts),
+            *([output_mount()] if resolution.output else []),
+        ],
         origin=("spec", "source"),
         transfer_origin=("spec", "transfer"),
         facts=Release("-facts"),

@@ -8,13 +8,17 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.job_output import Output
 from kaigen.compile.builders.pods import placement_fields, pod_security
+from kaigen.compile.builders.sources import job_files
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Tree
 from kaigen.compile.finish import frame_of
 from kaigen.compile.model.conversion import Conversion, resolve_conversion
+from kaigen.compile.model.job_source import WAVE as AFTER_JOBS
+from kaigen.compile.model.job_source import job_output_of, with_run
 from kaigen.compile.model.served import served_bucket
-from kaigen.compile.model.store import Store, resolve_store
+from kaigen.compile.model.store import WAVE, Store, resolve_store
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.block import set_fields
@@ -33,6 +37,8 @@ class ModelResolution(Struct, frozen=True):
         context: what it is compiled for.
         frame: names and labels of its objects.
         store: where the weights are stored.
+        wave: sync wave of the Job that stores them.
+        output: the output of the Job that writes them; None for another source.
         conversion: how they are converted; None for not at all.
         commit: commit that is fetched; empty when unknown.
         scheduling: fields of the pods that decide where they run.
@@ -45,6 +51,8 @@ class ModelResolution(Struct, frozen=True):
     context: Context
     frame: Frame
     store: Store
+    wave: int
+    output: Output | None
     conversion: Conversion | None
     commit: str
     scheduling: Mapping[str, Tree]
@@ -60,12 +68,16 @@ def resolve_model(model: Downloaded, context: Context, problems: Problems, namin
         problems: collects what cannot be decided.
         naming: None; no dialect has names for a Model.
     """
+    namespace = model.metadata.namespace or context.namespace
+    output = problems.attempt(lambda: job_output_of(model, namespace, context), None)
+    model = with_run(model, output)
     spec, frame = model.spec, frame_of(model.metadata, context, model.spec)
     hub = spec.source.hugging_face
     _warn_of_moving(spec.source, problems)
     nothing: dict[str, Tree] = {}
     is_served = served_bucket(spec) is spec.store.bucket
-    store = resolve_store(spec.store, frame, context, is_served=is_served)
+    wave = WAVE if job_files(spec.source) is None else AFTER_JOBS
+    store = resolve_store(spec.store, frame, context, is_served=is_served, wave=wave)
     return ModelResolution(
         metadata=model.metadata,
         spec=spec,
@@ -73,7 +85,9 @@ def resolve_model(model: Downloaded, context: Context, problems: Problems, namin
         context=context,
         frame=frame,
         store=store,
-        conversion=resolve_conversion(spec, frame, context, store, problems),
+        wave=wave,
+        output=output,
+        conversion=resolve_conversion(spec, frame, context, store, problems, wave=wave),
         commit=_commit(hub, problems) if hub else "",
         scheduling=problems.attempt(lambda: placement_fields(frame, spec.placement, context, None), nothing),
         security=problems.attempt(lambda: pod_security(spec.security), nothing),

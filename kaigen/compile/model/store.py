@@ -46,7 +46,7 @@ class Store(Struct, frozen=True):
     account: Mapping[str, str] = field(default_factory=dict)
 
 
-def resolve_store(store: StoreBlock, frame: Frame, context: Context, *, is_served: bool) -> Store:
+def resolve_store(store: StoreBlock, frame: Frame, context: Context, *, is_served: bool, wave: int) -> Store:
     """Return the volume or the bucket that a spec asks for.
 
     Args:
@@ -54,15 +54,16 @@ def resolve_store(store: StoreBlock, frame: Frame, context: Context, *, is_serve
         frame: names and labels of its objects.
         context: what it is compiled for.
         is_served: whether other apps mount it: a bucket that only the downloader uses has no volume.
+        wave: sync wave of the Job that fills it.
     """
     if store.bucket:
         return _bucket(store.bucket, frame, is_served=is_served)
     if store.volume is None:
         return Store([], "", "")
-    return _volume(store.volume, frame, context)
+    return _volume(store.volume, frame, context, wave)
 
 
-def _volume(volume: ModelVolume, frame: Frame, context: Context) -> Store:
+def _volume(volume: ModelVolume, frame: Frame, context: Context, wave: int) -> Store:
     volume_claim = claim(
         frame,
         context,
@@ -72,7 +73,7 @@ def _volume(volume: ModelVolume, frame: Frame, context: Context) -> Store:
         retain=volume.retain,
         origin=(*STORE, "volume"),
         role="persistentvolumeclaim",
-        wave=WAVE,
+        wave=wave,
     )
     return Store(
         [volume_claim],

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.buckets import SIDECAR, driver_of, volume_suffix
+from kaigen.compile.builders.found_specs import find_spec
 from kaigen.compile.builders.references import other_name
+from kaigen.compile.builders.storage import SHARED
 from kaigen.compile.builders.volumes import read_only_mount
 from kaigen.compile.builders.weights import WAIT_TIMEOUT, marker_container
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Expr, SpecPath, Tree
+from kaigen.compile.model.job_source import as_used
 from kaigen.compile.model.served import (
     CONVERTED_SUFFIX,
     conversion,
@@ -22,16 +24,9 @@ from kaigen.compile.model.served import (
     served_volume,
 )
 from kaigen.compile.problems import Problems
-from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import Transfer
-from kaigen.kinds.job import Job
 from kaigen.kinds.model import Dataset, Downloaded, Model
-
-_Spec = TypeVar("_Spec", Model, Dataset, Job)
-
-SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
-"""Access modes of volumes that pods on several nodes can mount."""
 
 
 def find_model(context: Context, namespace: str, name: str, origin: SpecPath) -> Model:
@@ -46,7 +41,7 @@ def find_model(context: Context, namespace: str, name: str, origin: SpecPath) ->
     Raises:
         ProblemError: the namespace has no such Model.
     """
-    return _find(Model, context, namespace, name, origin)
+    return as_used(find_spec(Model, context, namespace, name, origin), namespace, context)
 
 
 def find_dataset(context: Context, namespace: str, name: str, origin: SpecPath) -> Dataset:
@@ -55,31 +50,7 @@ def find_dataset(context: Context, namespace: str, name: str, origin: SpecPath) 
     Raises:
         ProblemError: the namespace has no such Dataset.
     """
-    return _find(Dataset, context, namespace, name, origin)
-
-
-def find_job(context: Context, namespace: str, name: str, origin: SpecPath) -> Job:
-    """Return the Job of a name; like `find_model`.
-
-    Raises:
-        ProblemError: the namespace has no such Job.
-    """
-    return _find(Job, context, namespace, name, origin)
-
-
-def _find(kind: type[_Spec], context: Context, namespace: str, name: str, origin: SpecPath) -> _Spec:
-    specs, word = context.specs, kind.__name__
-    found = specs.find(kind, namespace, name)
-    if found is not None:
-        return found
-    elsewhere = [place for place in specs.namespaces(word, name) if place != namespace]
-    if elsewhere:
-        places = " and ".join(f"`{place}`" for place in elsewhere)
-        hint = f"it is in namespace {places}, and a pod can mount volumes of its own namespace only"
-        message = f"no {word} `{name}` in namespace `{namespace}`"
-        raise ProblemError("KG0301", message, origin, hint)
-    where = f" in namespace `{namespace}`"
-    raise ProblemError.unknown("KG0301", word, name, specs.names(word, namespace), origin, where=where)
+    return as_used(find_spec(Dataset, context, namespace, name, origin), namespace, context)
 
 
 def claim_suffix(model: Downloaded) -> str:

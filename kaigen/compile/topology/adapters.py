@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaigen.compile.builders.job_gate import job_gate
+from kaigen.compile.builders.job_output import check_sharing_of_output, job_output
 from kaigen.compile.builders.settings import key
 from kaigen.compile.builders.volumes import check_image_volumes, image_volume, read_only_mount
 from kaigen.compile.builders.weights import fetch_container
 from kaigen.compile.engines.launch import Weights
 from kaigen.compile.expressions import SpecPath, Tree
-from kaigen.compile.job.output import check_sharing_of_output, job_output
 from kaigen.compile.model.volume import (
     check_sharing,
     find_model,

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from kaigen.catalog.presets import Preset, find_preset
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.job_gate import job_gate
+from kaigen.compile.builders.job_output import check_sharing_of_output, job_output
 from kaigen.compile.builders.volumes import check_image_volumes, image_volume, read_only_mount
 from kaigen.compile.builders.weights import fetch_container
 from kaigen.compile.context import Context
@@ -17,7 +18,6 @@ from kaigen.compile.engines.base import Engine, HubAccess
 from kaigen.compile.engines.launch import Weights
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.ignored_fields import report_ignored_field
-from kaigen.compile.job.output import check_sharing_of_output, job_output
 from kaigen.compile.known_model import KnownModel, of_preset
 from kaigen.compile.model.served import conversion
 from kaigen.compile.model.volume import (

@@ -44,7 +44,7 @@ def _download(obj: Obj) -> Mapping[str, str]:
     for template in pod_templates(obj).values():
         for _, container in template.containers():
             arguments = [str(each) for each in get_list(container, "args")]
-            if arguments[:1] == ["fetch"]:
+            if arguments[:1] in (["fetch"], ["put"]):
                 pairs = (each.removeprefix("--").partition("=") for each in arguments)
                 return {name: text for name, _, text in pairs}
     return {}

@@ -111,7 +111,7 @@ def _written_claims(data: dict[str, Any]) -> set[str]:
                 claims[volume.get("name")] = str(source.get("claimName", ""))
         for container in containers(template):
             arguments = container.body.get("args")
-            if isinstance(arguments, list) and arguments[:1] == ["fetch"]:
+            if isinstance(arguments, list) and arguments[:1] in (["fetch"], ["put"]):
                 continue
             for _, mount in entries(container.body.get("volumeMounts")):
                 found |= {claims.get(mount.get("name"), "")} if not mount.get("readOnly") else set()

@@ -8,6 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from kaigen.compile.context import SpecIndex
+from kaigen.compile.job.compile import compile_job
+from kaigen.compile.problems import Problems
 from kaigen.kinds.block import read_block
 from kaigen.kinds.job import Job
 from tests.unit.compile.specs import context, objects, pod, problem_paths, topology
@@ -36,7 +38,9 @@ def test_the_output_of_a_job_is_mounted_read_only() -> None:
     job = read_block(
         Job, {"metadata": {"name": "tune"}, "spec": {"image": "i", "output": {"volume": {"size": "1Gi"}}}}
     )
-    where = replace(CONTEXT, specs=SpecIndex({("Job", "default", "tune"): job}))
+    rendered = [item.body for item in compile_job(job, CONTEXT, Problems()).render()]
+    index = SpecIndex({("Job", "default", "tune"): job})
+    where = replace(CONTEXT, specs=index, objects_of=lambda *_: rendered)
     block = topology(model={"job": {"name": "tune", "path": "merged"}})
     found = pod(block, where)
     claim = {"claimName": "tune-output", "readOnly": True}

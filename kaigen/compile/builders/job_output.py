@@ -7,13 +7,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from kaigen.compile.builders.found_specs import find_spec
 from kaigen.compile.builders.image_build import COMPONENT as BUILD
 from kaigen.compile.builders.job_gate import AwaitedRun
 from kaigen.compile.builders.references import other_name
+from kaigen.compile.builders.storage import SHARED
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import DIGEST_LENGTH, NAME_MAX, Expr, SpecPath
-from kaigen.compile.job.compile import compile_job
-from kaigen.compile.model.volume import SHARED, find_job
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import Volume
@@ -29,11 +29,13 @@ class Output(Struct, frozen=True):
         run: the Job or JobSet that writes it.
         claim: name of the claim that stores it, as a setting.
         volume: the spec's block.
+        run_name: name of the run in manifests.
     """
 
     run: AwaitedRun
     claim: Expr
     volume: Volume
+    run_name: str
 
 
 def job_output(context: Context, namespace: str, name: str, origin: SpecPath, prefix: str) -> Output:
@@ -49,13 +51,13 @@ def job_output(context: Context, namespace: str, name: str, origin: SpecPath, pr
     Raises:
         ProblemError: there is no such Job, it has no output, or it has errors.
     """
-    job = find_job(context, namespace, name, origin)
+    job = find_spec(Job, context, namespace, name, origin)
     if job.spec.output is None:
         raise ProblemError(
             "KG0301",
             f"Job `{name}` has no `output`",
             origin,
-            f"set `output.volume` of Job `{name}` to store the weights",
+            f"set `output.volume` of Job `{name}` to store what it writes",
         )
     if job.spec.output.volume.ttl is not None:
         raise ProblemError(
@@ -96,7 +98,7 @@ def job_output(context: Context, namespace: str, name: str, origin: SpecPath, pr
         origin=origin,
         most=most,
     )
-    return Output(run, claim, job.spec.output.volume)
+    return Output(run, claim, job.spec.output.volume, runs[0]["metadata"]["name"])
 
 
 def _is_run(item: Mapping[str, Any]) -> bool:
@@ -130,8 +132,6 @@ def check_sharing_of_output(
 
 def _objects(job: Job, context: Context, namespace: str) -> Sequence[Mapping[str, Any]]:
     """Return the objects of a Job as they are rendered; none when it has errors."""
-    if context.objects_of is not None:
-        return context.objects_of(("Job", namespace, job.metadata.name), context) or ()
-    problems = Problems()
-    app = compile_job(job, context, problems)
-    return () if problems.failed else [item.body for item in app.render()]
+    if context.objects_of is None:
+        return ()
+    return context.objects_of(("Job", namespace, job.metadata.name), context) or ()

@@ -1,0 +1,40 @@
+"""Specs that another spec names."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from kaigen.compile.context import Context
+from kaigen.compile.expressions import SpecPath
+from kaigen.diagnostics.problem import ProblemError
+from kaigen.kinds.job import Job
+from kaigen.kinds.model import Dataset, Model
+
+_Spec = TypeVar("_Spec", Model, Dataset, Job)
+
+
+def find_spec(kind: type[_Spec], context: Context, namespace: str, name: str, origin: SpecPath) -> _Spec:
+    """Return the spec of a kind and a name.
+
+    Args:
+        kind: the kind.
+        context: contains the specs of the run.
+        namespace: namespace of the spec that refers to it.
+        name: its name.
+        origin: the spec's field that names it.
+
+    Raises:
+        ProblemError: the namespace has no such spec.
+    """
+    specs, word = context.specs, kind.__name__
+    found = specs.find(kind, namespace, name)
+    if found is not None:
+        return found
+    elsewhere = [place for place in specs.namespaces(word, name) if place != namespace]
+    if elsewhere:
+        places = " and ".join(f"`{place}`" for place in elsewhere)
+        hint = f"it is in namespace {places}, and a pod can mount volumes of its own namespace only"
+        message = f"no {word} `{name}` in namespace `{namespace}`"
+        raise ProblemError("KG0301", message, origin, hint)
+    where = f" in namespace `{namespace}`"
+    raise ProblemError.unknown("KG0301", word, name, specs.names(word, namespace), origin, where=where)
