@@ -131,6 +131,20 @@ def _add_common(source: argparse.ArgumentParser) -> None:
         "--part-size", default=16 << 20, type=_argument(_part_size), help="bytes a request (16Mi)"
     )
     source.add_argument("--timeout", default=60.0, type=_argument(parse_duration), help="seconds a read (60)")
+    source.add_argument(
+        "--speed-limit",
+        default=1024,
+        type=_argument(parse_size),
+        metavar="BYTES",
+        help="try again if an answer is slower than this, per second; 0 for any speed (1Ki)",
+    )
+    source.add_argument(
+        "--speed-time",
+        default=300.0,
+        type=_argument(parse_duration),
+        metavar="TIME",
+        help="for so long (5m)",
+    )
 
 
 def parser() -> argparse.ArgumentParser:

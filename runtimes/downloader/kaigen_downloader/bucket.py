@@ -19,6 +19,7 @@ from kaigen_downloader.digest import Digest
 from kaigen_downloader.errors import BadInput, Failure, Refused, Stopped, Unavailable
 from kaigen_downloader.folder import STATE, split
 from kaigen_downloader.marker import StoredFile
+from kaigen_downloader.pace import DEFAULT, Pace
 from kaigen_downloader.remote import Layer, RemoteFile, Snapshot
 from kaigen_downloader.retry import Patience, Retry
 from kaigen_downloader.s3 import Address, Client, Reply, text
@@ -32,7 +33,9 @@ _LARGEST_COPY = 5 << 30
 
 
 @contextlib.contextmanager
-def opened(where: Address, patience: Patience, *, timeout: float, connections: int) -> Iterator[Bucket]:
+def opened(
+    where: Address, patience: Patience, *, timeout: float, connections: int, pace: Pace = DEFAULT
+) -> Iterator[Bucket]:
     """The store that a bucket, or a prefix of one, is.
 
     Args:
@@ -40,13 +43,14 @@ def opened(where: Address, patience: Patience, *, timeout: float, connections: i
         patience: for failures that pass.
         timeout: seconds that one connect, read or write may take.
         connections: how many are used at once.
+        pace: the lowest speed of an answer.
 
     Raises:
         Failure: there are no credentials, or the settings make no sense.
     """
     # What is done before and after the transfer has no other threads that could stop it.
     retry = Retry(patience, threading.Event())
-    client = Client(where, retry, timeout=timeout, connections=connections)
+    client = Client(where, retry, timeout=timeout, connections=connections, pace=pace)
     yield Bucket(client, connections)
 
 

@@ -18,6 +18,7 @@ from kaigen_downloader.folder import Folder
 from kaigen_downloader.locked import Locked
 from kaigen_downloader.marker import Marker, StoredFile
 from kaigen_downloader.net import Net
+from kaigen_downloader.pace import DEFAULT, Pace
 from kaigen_downloader.progress import Meter
 from kaigen_downloader.remote import Snapshot, Source
 from kaigen_downloader.retry import Patience, Retry
@@ -46,6 +47,7 @@ class Order:
         connections: how many at once.
         part_size: bytes asked for at once.
         timeout: seconds that one connect or read may take.
+        pace: the lowest speed of an answer.
         patience: for failures that pass.
         progress: seconds between two lines of progress.
         keep: how many earlier revisions stay next to this one; None if `dest` is not one of several revisions.
@@ -62,6 +64,7 @@ class Order:
     connections: int = 4
     part_size: int = 16 << 20
     timeout: float = 60.0
+    pace: Pace = DEFAULT
     patience: Patience = field(default_factory=Patience)
     progress: float = 10.0
     keep: int | None = None
@@ -158,7 +161,9 @@ def _opened(order: Order, dest: str | Address) -> AbstractContextManager[Store]:
         return disk.opened(dest, order.progress)
     from kaigen_downloader import bucket
 
-    return bucket.opened(dest, order.patience, timeout=order.timeout, connections=order.connections)
+    return bucket.opened(
+        dest, order.patience, timeout=order.timeout, connections=order.connections, pace=order.pace
+    )
 
 
 def _name(dest: str | Address) -> str:
@@ -190,6 +195,7 @@ def _fill(store: Store, order: Order, found: Marker | None, revisions: Revisions
         timeout=order.timeout,
         stop=retry.stop,
         sign=order.source.sign,
+        pace=order.pace,
     )
     with contextlib.closing(net):
         listing = order.source.snapshot(net, retry, order.token is not None)

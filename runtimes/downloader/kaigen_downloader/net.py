@@ -22,6 +22,7 @@ from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from kaigen_downloader import __version__
 from kaigen_downloader.errors import BadInput, Stopped, Transient, Unavailable
+from kaigen_downloader.pace import DEFAULT, Pace
 from kaigen_downloader.text import duration, whole_number
 
 Origin = tuple[str, str, int]
@@ -135,6 +136,7 @@ class Net:
         timeout: float,
         stop: threading.Event,
         sign: Callable[[str], Mapping[str, str]] | None = None,
+        pace: Pace = DEFAULT,
     ) -> None:
         """Prepares; connects to nothing yet.
 
@@ -144,11 +146,13 @@ class Net:
             timeout: seconds that one connect or read may take.
             stop: set when work is to end.
             sign: returns headers that prove who asks for a URL; only for URLs of the endpoint's origin.
+            pace: the lowest speed of an answer.
         """
         self.hub = origin(hub) if hub else None
         self._sign = sign
         self._token = token
         self._timeout = timeout
+        self._pace = pace
         self._stop = stop
         self._proxies = urllib.request.getproxies()
         self._mine = threading.local()
@@ -261,6 +265,7 @@ class Net:
                     connection.set_tunnel(host, port, headers=via)
             else:
                 connection = http.client.HTTPConnection(*at, timeout=self._timeout)
+            connection.response_class = self._pace.response_class()  # type: ignore[assignment]
             mine[where] = connection, via
             with self._lock:
                 self._all.add(connection)

@@ -12,6 +12,7 @@ from kaigen_downloader.errors import BadInput
 from kaigen_downloader.text import hide, parse_duration
 
 if TYPE_CHECKING:
+    from kaigen_downloader.pace import Pace
     from kaigen_downloader.remote import Source
     from kaigen_downloader.retry import Patience
 
@@ -77,8 +78,17 @@ def bucket_source(arguments: argparse.Namespace, env: Mapping[str, str], patienc
     where = address(arguments.uri, arguments.endpoint, arguments.region, arguments.addressing)
     retry = Retry(patience, threading.Event())
     keys = (key, secret) if key else None
-    client = Client(where, retry, timeout=arguments.timeout, connections=16, keys=keys)
+    client = Client(
+        where, retry, timeout=arguments.timeout, connections=16, keys=keys, pace=pace_of(arguments)
+    )
     return BucketFiles(client, tuple(arguments.include), tuple(arguments.exclude), arguments.locked)
+
+
+def pace_of(arguments: argparse.Namespace) -> Pace:
+    """Return the lowest speed of answers."""
+    from kaigen_downloader.pace import Pace
+
+    return Pace(arguments.speed_limit, arguments.speed_time)
 
 
 def registry_source(arguments: argparse.Namespace, env: Mapping[str, str]) -> Source:

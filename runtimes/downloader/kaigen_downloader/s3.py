@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 
 from kaigen_downloader.errors import BadInput, Refused, Transient, Unavailable
 from kaigen_downloader.folder import split
+from kaigen_downloader.pace import DEFAULT, Pace
 from kaigen_downloader.retry import Retry
-from kaigen_downloader.s3_answers import send_bounded
+from kaigen_downloader.s3_answers import keep_pace, send_bounded
 from kaigen_downloader.s3_errors import Absent, explain
 from kaigen_downloader.text import hide, size
 
@@ -134,6 +135,7 @@ class Client:
         timeout: float,
         connections: int,
         keys: tuple[str, str] | None = None,
+        pace: Pace = DEFAULT,
     ) -> None:
         """Find the credentials; no other connection is made yet.
 
@@ -143,6 +145,7 @@ class Client:
             timeout: seconds that one connect, read or write may take.
             connections: how many are used at once.
             keys: access key ID and secret access key; None for those that boto3 finds.
+            pace: the lowest speed of an answer.
 
         Raises:
             Failure: there are no credentials, or the settings make no sense.
@@ -192,7 +195,9 @@ class Client:
             raise explain(error, "", where, self.server) from None
         # boto3 would follow a bucket to another region automatically. Report the region to the user instead.
         self._client.meta.events.register_last("before-parameter-build.s3", _stay)
-        bounded = functools.partial(send_bounded, self._client._endpoint.http_session)
+        http_session = self._client._endpoint.http_session
+        keep_pace(http_session, pace)
+        bounded = functools.partial(send_bounded, http_session)
         self._client.meta.events.register_last("before-send.s3", bounded)
 
     @contextlib.contextmanager

@@ -10,9 +10,24 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
+    from kaigen_downloader.pace import Pace
+
 LARGEST = 64 << 20
 """Bytes of an answer. A listing has at most 1,000 keys of 1 KiB."""
 _FIRST_ERROR = 300
+
+
+def keep_pace(session: Any, pace: Pace) -> None:
+    """Give the answers of a server a lowest speed.
+
+    Args:
+        session: botocore's HTTP session, which has made no connection yet.
+        pace: the speed.
+    """
+    pools = session._pool_classes_by_scheme
+    for scheme, pool in pools.items():
+        connection = type("Connection", (pool.ConnectionCls,), {"response_class": pace.response_class()})
+        pools[scheme] = type("Pool", (pool,), {"ConnectionCls": connection})
 
 
 def send_bounded(session: Any, request: AWSPreparedRequest, **_: object) -> AWSResponse:

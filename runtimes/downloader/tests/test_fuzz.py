@@ -36,7 +36,8 @@ MOST_BYTES = 2 << 30
 MOST_SECONDS = 20
 """Time of a download whose reads time out after 0.2 s, on a busy machine."""
 EXAMPLES = int(os.environ.get("KAIGEN_FUZZ_EXAMPLES", "4"))
-OPTIONS = ("--identity", ID, "--part-size", "64Ki", "--timeout", "0.2s")
+SPEED = ("--speed-limit", "1Ki", "--speed-time", "0.5s")
+OPTIONS = ("--identity", ID, "--part-size", "64Ki", "--timeout", "0.2s", *SPEED)
 ENVIRONMENT = {
     "KAIGEN_ATTEMPTS": "2",
     "KAIGEN_BACKOFF": "0.01",
@@ -50,7 +51,7 @@ ENDS = (10, 11, 12, 13, 20, 21, 22, 23)
 
 @dataclass(frozen=True, repr=False)
 class Reply:
-    """Bytes that a server sends, and what comes after them: nothing, an end, a pause, or bytes without an end."""
+    """Bytes that a server sends, and what comes after them: nothing, an end, a pause, many bytes, or few of them."""
 
     content: bytes
     ending: str
@@ -89,6 +90,9 @@ class Server:
                 elif reply.ending == "endless":
                     while not self._ended.is_set():
                         connection.sendall(b"0" * 65536)
+                elif reply.ending == "drip":
+                    while not self._ended.wait(0.05):
+                        connection.sendall(b"0")
                 elif reply.ending == "reset":
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 if reply.ending != "keep":
@@ -302,7 +306,9 @@ BODY = TEXT.map(lambda text: text.encode("utf-8", "replace")) | st.binary(max_si
 def replies(draw: st.DrawFn) -> Reply:
     """Draw a reply."""
     if draw(st.integers(0, 19)) == 0:
-        return Reply(draw(st.binary(max_size=64)), draw(st.sampled_from(["close", "reset", "endless"])))
+        return Reply(
+            draw(st.binary(max_size=64)), draw(st.sampled_from(["close", "reset", "endless", "drip"]))
+        )
     codes = [
         200,
         200,
@@ -331,7 +337,8 @@ def replies(draw: st.DrawFn) -> Reply:
     if draw(st.integers(0, 4)):
         headers |= {"Content-Length": str(len(body))}
     head = f"HTTP/1.1 {code} Odd\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    ending = draw(st.sampled_from(["keep", "keep", "keep", "close", "close", "reset", "stall", "endless"]))
+    endings = ["keep", "keep", "keep", "close", "close", "reset", "stall", "endless", "drip"]
+    ending = draw(st.sampled_from(endings))
     return Reply(head.encode("utf-8", "replace") + b"\r\n" + body, ending)
 
 
@@ -368,6 +375,11 @@ SOURCES = {
 @example(given_replies=[Reply(b"HTTP/1.1 200 OK\r\nX: ", "endless")])
 @example(given_replies=[Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "endless")])
 @example(given_replies=[Reply(b"HTTP/1.1 200 OK\r\n\r\n", "endless")])
+@example(given_replies=[Reply(b"", "drip")])
+@example(given_replies=[Reply(b"HTTP/1.1 200 OK\r\nX: ", "drip")])
+@example(given_replies=[Reply(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", "drip")])
+@example(given_replies=[Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "drip")])
+@example(given_replies=[Reply(b"HTTP/1.1 403 No\r\nContent-Length: 9999\r\n\r\n", "drip")])
 @example(given_replies=[Reply(b"HTTP/1.1 307 Go\r\nLocation: /loop\r\nContent-Length: 0\r\n\r\n", "keep")])
 def test_any_server_ends_a_download_in_time_and_in_a_few_lines(
     source: str, given_replies: list[Reply]
