@@ -103,7 +103,8 @@ _FORMS = (
     _Form(
         "a password in a URL",
         ("@",),
-        r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@$<{(]*:([^\s/:@$<{(]{3,})@[A-Za-z0-9\[]",
+        # Only the end of the scheme: a search for its beginning would take quadratic time.
+        r"(?<=[A-Za-z0-9+.-])://[^\s/:@$<{(]*:([^\s/:@$<{(]{3,})@[A-Za-z0-9\[]",
         _literal_password,
     ),
 )

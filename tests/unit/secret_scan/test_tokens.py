@@ -141,3 +141,10 @@ def test_a_large_file_is_searched_quickly() -> None:
     text = "sk-a gh gl @ hf_ AKIA eyJ :// secret key " * 20_000
     assert looks_like_secret(text) is None
     assert looks_like_secret(text + "ghp_" + MIXED[:36]) == "a GitHub token"
+
+
+@pytest.mark.parametrize("unit", ["a", "a://", "://a:", "secret_key", "-----BEGIN ", "sk-a", "eyJa."])
+def test_a_long_text_takes_linear_time(unit: str) -> None:
+    # A search that begins at every character of a run of letters would take 10^12 steps.
+    text = unit * (2_000_000 // len(unit)) + " @"
+    assert looks_like_secret(text) is None
