@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar
 from kaigen_downloader import __version__
 from kaigen_downloader.errors import BadInput
 from kaigen_downloader.origins import DEFAULT_ENDPOINT
+from kaigen_downloader.progress import STYLES
 from kaigen_downloader.text import OBJECT_NAME, parse_duration, parse_size
 
 if TYPE_CHECKING:
@@ -129,6 +130,12 @@ def _add_common(source: argparse.ArgumentParser) -> None:
     source.add_argument("--connections", default=4, type=_argument(_number(1, _MOST_CONNECTIONS)), help="(4)")
     source.add_argument(
         "--part-size", default=16 << 20, type=_argument(_part_size), help="bytes a request (16Mi)"
+    )
+    source.add_argument(
+        "--progress",
+        choices=STYLES,
+        default="auto",
+        help="a bar, lines of JSON, or nothing (a bar on a terminal, and else JSON)",
     )
     source.add_argument("--timeout", default=60.0, type=_argument(parse_duration), help="seconds a read (60)")
     source.add_argument(

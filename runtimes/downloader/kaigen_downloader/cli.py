@@ -23,7 +23,7 @@ from kaigen_downloader.origins import (
     setting,
     web_source,
 )
-from kaigen_downloader.text import redact, say
+from kaigen_downloader.text import has_status, redact, say
 
 if TYPE_CHECKING:
     import argparse
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kaigen_downloader.locked import Locked
     from kaigen_downloader.marker import Marker
     from kaigen_downloader.polling import Polling
+    from kaigen_downloader.progress import Display
     from kaigen_downloader.remote import Source
     from kaigen_downloader.s3 import Address
     from kaigen_downloader.signature import Signed
@@ -84,10 +85,16 @@ def _put(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     from kaigen_downloader.local import Local
 
     with contextlib.closing(Folder(arguments.folder)) as folder:
-        source = Local(
-            folder, tuple(arguments.include), tuple(arguments.exclude), setting(env, "KAIGEN_PROGRESS", 10.0)
-        )
+        shown = _display(arguments, env).between(arguments.folder, arguments.dest)
+        source = Local(folder, tuple(arguments.include), tuple(arguments.exclude), shown)
         return _stored(arguments, env, put, source, "", None)
+
+
+def _display(arguments: argparse.Namespace, env: Mapping[str, str]) -> Display:
+    """Return how progress is shown."""
+    from kaigen_downloader.progress import display
+
+    return display(arguments.progress, setting(env, "KAIGEN_PROGRESS", 10.0))
 
 
 def _signed(arguments: argparse.Namespace) -> Signed | None:
@@ -123,7 +130,7 @@ def _stored(
         timeout=arguments.timeout,
         pace=pace_of(arguments),
         patience=patience_of(env),
-        progress=setting(env, "KAIGEN_PROGRESS", 10.0),
+        progress=_display(arguments, env).between(source.name, arguments.dest),
         keep=arguments.keep_revisions,
         derived=_derived(arguments),
         locked=locked,
@@ -231,7 +238,8 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
 
 def _end(number: int, _: FrameType | None) -> NoReturn:
     # What is on the disk is at any moment such that the next run goes on from it: nothing to tidy up.
-    os.write(2, b"terminated; the next run goes on from what is here\n")
+    prefix = b"\n" if has_status() else b""
+    os.write(2, prefix + b"terminated; the next run goes on from what is here\n")
     os._exit(128 + number)
 
 

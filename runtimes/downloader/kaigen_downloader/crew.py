@@ -51,7 +51,7 @@ class Crew:
             with self.change:
                 while self._running and self._failure is None:
                     self.change.wait(self._meter.wait() or 0.01)
-                    self._meter.line()
+                    self._meter.update()
         finally:
             self._stop.set()
             self._net.abort()

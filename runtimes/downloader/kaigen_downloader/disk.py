@@ -17,7 +17,7 @@ from kaigen_downloader.digest import Digest
 from kaigen_downloader.errors import NoSpace
 from kaigen_downloader.folder import STATE, Folder, explain
 from kaigen_downloader.marker import StoredFile
-from kaigen_downloader.progress import Meter
+from kaigen_downloader.progress import Display, Meter
 from kaigen_downloader.ranges import BUFFER
 from kaigen_downloader.remote import LAYERS, Layer, RemoteFile, Snapshot
 from kaigen_downloader.store import OWNED, Files, Plan, Work
@@ -31,20 +31,20 @@ _BLOCK = 4096
 
 
 @contextlib.contextmanager
-def opened(path: str, every: float) -> Iterator[Disk]:
+def opened(path: str, progress: Display) -> Iterator[Disk]:
     """A folder as a store, while this process is its only writer.
 
     Args:
         path: the folder; made when it is not there.
-        every: seconds between two lines about what takes long.
+        progress: how the progress of what takes long is shown.
 
     Raises:
         Failure: what the file system says against it, also later.
     """
     folder = Folder(path, create=True)
     try:
-        with _only_writer(folder, every):
-            yield Disk(folder, every)
+        with _only_writer(folder, progress.every):
+            yield Disk(folder, progress)
     except OSError as error:
         raise explain(error, path) from error
     finally:
@@ -77,10 +77,10 @@ def _only_writer(folder: Folder, every: float) -> Iterator[None]:
 class Disk:
     """See `Store` for the methods."""
 
-    def __init__(self, folder: Folder, every: float) -> None:
-        """Initialize with an open folder, and the seconds between two lines about long operations."""
+    def __init__(self, folder: Folder, progress: Display) -> None:
+        """Initialize with an open folder, and how the progress of long operations is shown."""
         self._folder = folder
-        self._every = every
+        self._progress = progress
         self.read = folder.read
         self.write = folder.write
         self.record = folder.write
@@ -102,7 +102,7 @@ class Disk:
         ]
         if not candidates:
             return {}
-        meter = Meter("checked", sum(file.size for file in candidates), every=self._every)
+        meter = Meter("check", self._progress, sum(file.size for file in candidates), len(candidates))
 
         def check(file: RemoteFile) -> tuple[str, str] | None:
             digest = Digest(file)
@@ -111,11 +111,14 @@ class Disk:
                 while count := content.readinto(buffer):
                     digest.update(memoryview(buffer)[:count])
                     meter.add(count)
-                    meter.line()
+                    meter.update()
+            meter.complete_file()
             return (file.path, digest.sha256) if digest.matches() else None
 
         with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-            return dict(filter(None, pool.map(check, candidates)))
+            found = dict(filter(None, pool.map(check, candidates)))
+        meter.finish()
+        return found
 
     def _first(self, plan: Plan) -> list[str]:
         """Remove obsolete files before anything is fetched, deepest first."""
@@ -191,7 +194,7 @@ class Disk:
 
     def unpack(self, layers: Sequence[Layer], plan: Plan) -> list[StoredFile]:
         """See `Store`."""
-        return unpacking.unpack(self._folder, layers, plan.owned, self._every)
+        return unpacking.unpack(self._folder, layers, plan.owned, self._progress)
 
     def drop_layers(self) -> None:
         """Remove the files in the folder of the layers."""

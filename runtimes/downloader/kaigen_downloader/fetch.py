@@ -19,7 +19,7 @@ from kaigen_downloader.locked import Locked
 from kaigen_downloader.marker import Marker, StoredFile
 from kaigen_downloader.net import Net
 from kaigen_downloader.pace import DEFAULT, Pace
-from kaigen_downloader.progress import Meter
+from kaigen_downloader.progress import Display, Meter
 from kaigen_downloader.remote import Snapshot, Source
 from kaigen_downloader.retry import Patience, Retry
 from kaigen_downloader.revisions import Readers, Revisions
@@ -49,7 +49,7 @@ class Order:
         timeout: seconds that one connect or read may take.
         pace: the lowest speed of an answer.
         patience: for failures that pass.
-        progress: seconds between two lines of progress.
+        progress: how progress is shown.
         keep: how many earlier revisions stay next to this one; None if `dest` is not one of several revisions.
         derived: folder for files that are made of these, next to those of earlier revisions; None for none.
         readers: returns which revisions pods read.
@@ -66,7 +66,7 @@ class Order:
     timeout: float = 60.0
     pace: Pace = DEFAULT
     patience: Patience = field(default_factory=Patience)
-    progress: float = 10.0
+    progress: Display = field(default_factory=Display)
     keep: int | None = None
     derived: str | None = None
     readers: Readers = _unknown
@@ -288,7 +288,7 @@ def _transfer(store: Store, order: Order, plan: Plan, net: Net, retry: Retry) ->
         earlier = f", of which {size(before)} from an earlier run" if before else ""
         files = "all" if len(missing) == len(listing.files) else plural(len(missing), "file")
         say(f"fetching {files}, {size(total)}{earlier}, with {plural(order.connections, 'connection')}")
-    meter = Meter("fetched", total, before, every=order.progress)
+    meter = Meter("fetch", order.progress, total, len(missing), before)
     work = Work(
         net=net,
         meter=meter,
@@ -300,4 +300,6 @@ def _transfer(store: Store, order: Order, plan: Plan, net: Net, retry: Retry) ->
         part_size=order.part_size,
         source=source,
     )
-    return plan.kept | store.fill(missing, work), meter.added
+    sums = store.fill(missing, work)
+    meter.finish()
+    return plan.kept | sums, meter.added

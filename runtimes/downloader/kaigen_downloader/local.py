@@ -7,13 +7,13 @@ import os
 import stat
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from kaigen_downloader.errors import BadInput, Failure, Transient
 from kaigen_downloader.folder import STATE, Folder, explain
 from kaigen_downloader.globs import chosen
 from kaigen_downloader.net import Net
-from kaigen_downloader.progress import Meter
+from kaigen_downloader.progress import Display, Meter
 from kaigen_downloader.ranges import BUFFER, Take
 from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
@@ -28,13 +28,13 @@ class Local:
         folder: the open folder.
         include: globs over the whole path, `*` crossing slashes; none means all files.
         exclude: globs of files left out.
-        progress: seconds between two lines of progress.
+        progress: how the progress of reading the files is shown.
     """
 
     folder: Folder
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    progress: float = 10.0
+    progress: Display = field(default_factory=Display)
 
     @property
     def endpoint(self) -> str:
@@ -71,9 +71,10 @@ class Local:
         if not sizes:
             raise BadInput(f"{self.folder.path} has no files to store")
         check_names(list(sizes))
-        meter = Meter("checked", sum(sizes.values()), every=self.progress)
+        meter = Meter("check", self.progress, sum(sizes.values()), len(sizes))
         with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
             sums = list(pool.map(lambda path: self._sha256(path, meter), sizes))
+        meter.finish()
         files = tuple(
             RemoteFile(path, size, sha256, None, "")
             for (path, size), sha256 in zip(sizes.items(), sums, strict=True)
@@ -88,9 +89,10 @@ class Local:
                 while count := content.readinto(buffer):
                     digest.update(buffer[:count])
                     meter.add(count)
-                    meter.line()
+                    meter.update()
         except OSError as error:
             raise explain(error, f"{self.folder.path}/{path}") from error
+        meter.complete_file()
         return digest.hexdigest()
 
     def served(self, remote: RemoteFile, work: Work) -> LocalFile:

@@ -12,6 +12,8 @@ OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 _secrets: set[str] = set()
 _printing = threading.Lock()
+_status = ""
+_CLEAR = "\r\x1b[K"
 
 _QUERY = re.compile(r"(https?://[^\s'\"<>?]*)\?[^\s'\"<>]*")
 _USERINFO = re.compile(r"(https?://)[^\s/@'\"<>]+@")
@@ -40,10 +42,30 @@ def redact(text: str) -> str:
 
 def say(message: str) -> None:
     """Print one line on standard error."""
-    line = " ".join(redact(message).split()) + "\n"
+    emit(" ".join(redact(message).split()))
+
+
+def emit(line: str) -> None:
+    """Print a line without secrets as it is on standard error, in the place of the status line."""
+    global _status
     with _printing:
-        sys.stderr.write(line)
+        sys.stderr.write(f"{_CLEAR if _status else ''}{line}\n")
         sys.stderr.flush()
+        _status = ""
+
+
+def show_status(line: str) -> None:
+    """Replace the last line of the terminal, which the next message replaces in turn; empty for none."""
+    global _status
+    with _printing:
+        sys.stderr.write(f"{_CLEAR}{line}")
+        sys.stderr.flush()
+        _status = line
+
+
+def has_status() -> bool:
+    """Return whether the last line of the terminal is a status line."""
+    return bool(_status)
 
 
 def whole_number(text: str) -> int | None:

@@ -271,6 +271,7 @@ class Transfer:
                 self._sha256[remote.path] = file.digest.sha256
                 self._active.remove(file)
                 self._crew.change.notify_all()
+            self._meter.complete_file()
             return
         if file.fetches == FETCHES_OF_A_BAD_FILE:
             file.partial.restart(self._part_size)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from kaigen_downloader.errors import BadInput, NoSpace
 from kaigen_downloader.folder import STATE, Folder, explain, sync
 from kaigen_downloader.marker import StoredFile
-from kaigen_downloader.progress import Meter
+from kaigen_downloader.progress import Display, Meter
 from kaigen_downloader.ranges import BUFFER
 from kaigen_downloader.remote import Layer, check_names
 from kaigen_downloader.store import OWNED
@@ -40,14 +40,16 @@ class _Entry:
     size: int
 
 
-def unpack(folder: Folder, layers: Sequence[Layer], owned: Collection[str], every: float) -> list[StoredFile]:
+def unpack(
+    folder: Folder, layers: Sequence[Layer], owned: Collection[str], progress: Display
+) -> list[StoredFile]:
     """Write the files in layers.
 
     Args:
         folder: has the layers, and gets the files.
         layers: each over the ones before.
         owned: paths that are ours already.
-        every: seconds between two lines of progress.
+        progress: how progress is shown.
 
     Raises:
         BadInput: a layer has links or names that lead out of the folder, or is no archive.
@@ -66,7 +68,7 @@ def unpack(folder: Folder, layers: Sequence[Layer], owned: Collection[str], ever
         )
     # A run that is killed from here on has files that the next one may replace.
     folder.write(OWNED, json.dumps(sorted({*owned, *final})).encode())
-    meter = Meter("unpacked", need - _SPARE, every=every)
+    meter = Meter("unpack", progress, need - _SPARE, len(final))
     places = {(entry.layer, entry.number): path for path, entry in final.items()}
     stored = []
     for index, layer in enumerate(layers):
@@ -74,6 +76,8 @@ def unpack(folder: Folder, layers: Sequence[Layer], owned: Collection[str], ever
             path = places.get((index, number))
             if path is not None:
                 stored.append(_write(folder, path, member, archive, meter))
+                meter.complete_file()
+    meter.finish()
     say(f"unpacked {plural(len(stored), 'file')} of {plural(len(layers), 'layer')}")
     return stored
 
@@ -160,7 +164,7 @@ def _write(
                 digest.update(piece)
                 count += len(piece)
                 meter.add(len(piece))
-                meter.line()
+                meter.update()
             os.fchmod(fd, 0o644)
             sync(fd)
         if count != member.size:

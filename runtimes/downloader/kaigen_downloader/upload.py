@@ -255,6 +255,7 @@ class Upload:
                 self._sha256[remote.path] = file.digest.sha256
                 self._active.remove(file)
                 self._crew.change.notify_all()
+            self._meter.complete_file()
         else:
             if file.fetches == FETCHES_OF_A_BAD_FILE:
                 raise Unavailable(

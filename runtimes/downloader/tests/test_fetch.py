@@ -259,17 +259,6 @@ def test_the_endpoint_flag_overrides_the_environment(hub: Hub, run: Runner, dest
     assert run(*argv[:-1], "two", "--endpoint", hub.url, HF_ENDPOINT="http://127.0.0.1:1").code == 0
 
 
-def test_progress_lines_are_rate_limited(hub: Hub, run: Runner, dest: Path) -> None:
-    hub.rate = 1e6
-    begin = time.monotonic()
-    done = run.fetch(hub, dest, KAIGEN_PROGRESS="0.1")
-    most = (time.monotonic() - begin) / 0.1
-    lines = re.findall(r"^fetched \d+%: .* of 1\.0 MiB, \d+\.\d MB/s.*$", done.err, re.M)
-    assert 1 <= len(lines) <= most, done.err
-    done = run.fetch(hub, dest, identity="other")
-    assert "%" not in done.err
-
-
 def test_memory_does_not_grow_with_the_file(hub: Hub, tmp_path: Path) -> None:
     peaks = []
     for mebibytes in (4, 96):

@@ -14,6 +14,7 @@ from kaigen_downloader.disk import Disk
 from kaigen_downloader.errors import Transient
 from kaigen_downloader.folder import Folder
 from kaigen_downloader.net import redirected, retry_after
+from kaigen_downloader.progress import Display
 from kaigen_downloader.text import whole_number
 from runs import ID, Runner
 
@@ -78,7 +79,7 @@ def test_an_odd_list_of_files_is_none(tmp_path: Path, text: str) -> None:
     (tmp_path / ".kaigen" / "owned.json").write_text(text)
     folder = Folder(str(tmp_path))
     try:
-        assert Disk(folder, 1.0).owned() == set()
+        assert Disk(folder, Display()).owned() == set()
     finally:
         folder.close()
 

@@ -11,6 +11,7 @@ import pytest
 from kaigen_downloader.errors import BadInput
 from kaigen_downloader.folder import Folder
 from kaigen_downloader.globs import duplicates
+from kaigen_downloader.progress import Display
 from kaigen_downloader.remote import LAYERS, Layer
 from kaigen_downloader.unpacking import unpack
 
@@ -39,7 +40,7 @@ def unpacked(folder: Folder, *archives: bytes, root: str = "models") -> set[str]
         path = f"{LAYERS}/{number}"
         folder.write(path, data)
         layers.append(Layer(path, compressed=False, root=root, chosen=lambda path: not path.endswith(".md")))
-    return {file.path for file in unpack(folder, layers, (), 10.0)}
+    return {file.path for file in unpack(folder, layers, (), Display())}
 
 
 @pytest.mark.parametrize(
