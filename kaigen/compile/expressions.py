@@ -11,6 +11,8 @@ Nothing else in an object differs between plain manifests and a chart.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -33,6 +35,9 @@ CHART = "\0"
 
 NAME_MAX = 53
 """Most characters of a release's name in Helm, and of the full name that the names of its objects begin with."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""A key that a Go template can name as a field."""
 
 DIGEST_LENGTH = 8
 """Hex digits of a content hash in a name: 32 bits suffice, since only versions of one app must differ."""
@@ -192,7 +197,7 @@ class Setting(Expr, frozen=True):
 
 
 class Item(Expr, frozen=True):
-    """One entry of a setting that is a mapping; the key must be an identifier."""
+    """One entry of a setting that is a mapping."""
 
     of: Setting
     key: str
@@ -202,7 +207,9 @@ class Item(Expr, frozen=True):
         return mapping.get(self.key) if isinstance(mapping, dict) else None
 
     def pipeline(self) -> str:
-        return f"{self.of.pipeline()}.{self.key}"
+        if _IDENTIFIER.fullmatch(self.key):
+            return f"{self.of.pipeline()}.{self.key}"
+        return f"(index {self.of.pipeline()} {json.dumps(self.key)})"
 
     def settings(self) -> Iterator[Setting]:
         yield self.of

@@ -5,10 +5,12 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta, field
 
 from kaigen.kinds.base import (
+    ABSOLUTE_FILE,
     ADDRESS,
     ENV_NAME,
     FILE_PATH,
     NO_BLANKS,
+    PARAM_NAME,
     RELATIVE_PATH,
     SHA256,
     JsonValue,
@@ -164,8 +166,17 @@ class EnvSource(Choice):
 
 EnvValue = str | int | bool | EnvSource
 Env = dict[Annotated[str, text(ENV_NAME, max_length=128)], EnvValue]
-Params = dict[Annotated[str, text(ENV_NAME, max_length=120)], JsonValue]
+Params = dict[Annotated[str, text(PARAM_NAME, max_length=120)], JsonValue]
 """Parameters of a container by name, which become variables and a file."""
+
+ParamsFile = Annotated[
+    Annotated[str, text(ABSOLUTE_FILE, max_length=1024)] | None,
+    Meta(
+        description="Path of the file with the parameters. It is there without `params` too, as `{}`. Default: "
+        "`/etc/kaigen/params.json`, only with `params`.",
+        examples=["/content/params.json"],
+    ),
+]
 
 
 class PodUser(Block):

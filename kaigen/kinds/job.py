@@ -21,6 +21,7 @@ from kaigen.kinds.blocks import (
     Env,
     Image,
     Params,
+    ParamsFile,
     Placement,
     Resources,
     Security,
@@ -186,6 +187,7 @@ class JobSpec(Choice, PodFields):
         Params,
         Meta(description="Parameters of the job, as `PARAM_*` variables and in `/etc/kaigen/params.json`."),
     ] = field(default_factory=dict)
+    params_file: ParamsFile = None
     model: Annotated[
         ModelRef | None, Meta(description="Weights to read: the name of a Model, or a block.")
     ] = None

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from kaigen.kinds.base import AppName, Duration, Metadata, MountPath, Object, Quantity, TokenSecret
 from kaigen.kinds.block import Block
-from kaigen.kinds.blocks import Env, Image, Params, Placement, Resources, Security, Volume
+from kaigen.kinds.blocks import Env, Image, Params, ParamsFile, Placement, Resources, Security, Volume
 from kaigen.kinds.build import Build
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import Port
@@ -105,6 +105,7 @@ class NotebookSpec(PodFields):
             description="Parameters of the notebook, as `PARAM_*` variables and in `/etc/kaigen/params.json`."
         ),
     ] = field(default_factory=dict)
+    params_file: ParamsFile = None
     models: Annotated[
         list[AppName | Mounted],
         Meta(

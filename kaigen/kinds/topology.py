@@ -7,7 +7,7 @@ from msgspec import Meta, field
 from kaigen.catalog.engines import engine_choices, engine_names
 from kaigen.kinds.base import Duration, JsonValue, Metadata, Object, TokenSecret, text
 from kaigen.kinds.block import Block
-from kaigen.kinds.blocks import Env, Image, Placement, Resources, Security, Transfer
+from kaigen.kinds.blocks import Env, Image, Params, ParamsFile, Placement, Resources, Security, Transfer
 from kaigen.kinds.build import Build
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import Auth, InferencePool, Port, Route, Service
@@ -126,6 +126,13 @@ class TopologySpec(PodFields):
     env: Annotated[Env, Meta(description="Environment variables: a value, or its source.")] = field(
         default_factory=dict
     )
+    params: Annotated[
+        Params,
+        Meta(
+            description="Parameters of the engine, as `PARAM_*` variables and in `/etc/kaigen/params.json`."
+        ),
+    ] = field(default_factory=dict)
+    params_file: ParamsFile = None
     resources: Annotated[Resources, Meta(description="Resources of the engine in each pod.")] = field(
         default_factory=Resources
     )

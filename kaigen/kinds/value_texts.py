@@ -18,6 +18,8 @@ _MEANINGS: dict[str, str] = {
     base.LABEL_KEY: "a label key such as `team` or `example.com/team`",
     base.LABEL_VALUE: "letters, digits, `-`, `_` and `.`, starting and ending with a letter or digit",
     base.ENV_NAME: "letters, digits and underscores, not starting with a digit",
+    base.PARAM_NAME: "letters, digits, `_`, `-` and `.`, starting with a letter or `_`",
+    base.ABSOLUTE_FILE: "an absolute path of a file such as `/content/params.json`",
     base.ABSOLUTE_PATH: "an absolute path such as `/output`",
     base.NO_BLANKS: "characters other than whitespace",
     base.RELATIVE_PATH: "a path below the repository, such as `apps/rendered`",

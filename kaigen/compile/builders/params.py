@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -14,7 +15,11 @@ from kaigen.compile.field_expressions import ContentName
 from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Env, Params
 
-_FOLDER = "/etc/kaigen"
+FOLDER = "/etc/kaigen"
+"""Folder of the file."""
+KEY = "params.json"
+"""Name of the file."""
+
 _VOLUME = "params"
 
 
@@ -24,10 +29,17 @@ class ParamsOf(Struct, frozen=True):
     Attributes:
         params: parameters by name.
         doc: describes their setting.
+        file: path of the file in the container; None for kaigen's folder.
     """
 
     params: Params
     doc: str
+    file: str | None = None
+
+    @property
+    def has_file(self) -> bool:
+        """Whether the container has the file."""
+        return bool(self.params) or self.file is not None
 
     @property
     def setting(self) -> Setting:
@@ -42,24 +54,28 @@ class ParamsOf(Struct, frozen=True):
         return ContentName("-params", JsonText(self.setting))
 
     def config_maps(self, frame: Frame, component: str) -> list[Object]:
-        """Return the ConfigMap with the file; nothing without parameters."""
-        if not self.params:
+        """Return the ConfigMap with the file; nothing without one."""
+        if not self.has_file:
             return []
         body: dict[str, Tree] = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": frame.metadata("", component, name=self.name),
-            "data": {"params.json": JsonText(self.setting)},
+            "data": {KEY: JsonText(self.setting)},
         }
         return [Object(role="configmap-params", body=body)]
 
     def mounts(self) -> list[Mapping[str, Tree]]:
-        """Return the volume mount of the file; nothing without parameters."""
-        return [{"name": _VOLUME, "mountPath": _FOLDER, "readOnly": True}] if self.params else []
+        """Return the volume mount of the file; nothing without one."""
+        if not self.has_file:
+            return []
+        if self.file is None:
+            return [{"name": _VOLUME, "mountPath": FOLDER, "readOnly": True}]
+        return [{"name": _VOLUME, "mountPath": self.file, "subPath": KEY, "readOnly": True}]
 
     def volumes(self) -> list[Tree]:
-        """Return the volume with the file; nothing without parameters."""
-        return [{"name": _VOLUME, "configMap": {"name": self.name}}] if self.params else []
+        """Return the volume with the file; nothing without one."""
+        return [{"name": _VOLUME, "configMap": {"name": self.name}}] if self.has_file else []
 
     def variables(self) -> list[Tree]:
         """Return the variables `PARAM_*`."""
@@ -89,4 +105,5 @@ class ParamsOf(Struct, frozen=True):
 
 
 def _variable(name: str) -> str:
-    return f"PARAM_{name.upper()}"
+    """Return the variable of a parameter, whose name a shell can read: other characters become underscores."""
+    return "PARAM_" + re.sub(r"[^A-Z0-9_]", "_", name.upper())

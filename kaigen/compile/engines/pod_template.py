@@ -33,6 +33,8 @@ _FIELDS = (
     "token_secret",
     "auth",
     "env",
+    "params",
+    "params_file",
     "resources",
     "provisioning",
     "storage",

@@ -27,6 +27,7 @@ _CONTAINER_FIELDS = (
     "args",
     "env",
     "params",
+    "params_file",
     "model",
     "inputs",
     "output",

@@ -75,7 +75,7 @@ def pod_pull_secrets(resolution: JobResolution) -> Setting:
 
 def params_of(resolution: JobResolution) -> ParamsOf:
     """Return the parameters."""
-    return ParamsOf(resolution.spec.params, "Parameters of the Job.")
+    return ParamsOf(resolution.spec.params, "Parameters of the Job.", resolution.spec.params_file)
 
 
 def container_mounts(resolution: JobResolution) -> list[Mapping[str, Tree]]:

@@ -79,7 +79,7 @@ def own_pod(resolution: NotebookResolution) -> dict[str, Tree]:
 
 def params_of(resolution: NotebookResolution) -> ParamsOf:
     """Return the parameters."""
-    return ParamsOf(resolution.spec.params, "Parameters of the notebook.")
+    return ParamsOf(resolution.spec.params, "Parameters of the notebook.", resolution.spec.params_file)
 
 
 def container_mounts(resolution: NotebookResolution) -> list[Mapping[str, Tree]]:

@@ -15,7 +15,7 @@ from kaigen.compile.engines.base import Engine
 from kaigen.compile.expressions import SpecPath
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
-from kaigen.compile.topology.pod import engine_mounts, members, own_pod, required_environment
+from kaigen.compile.topology.pod import engine_mounts, members, own_pod, params_of, required_environment
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
 from kaigen.compile.topology.resources import pulled_model
 from kaigen.compile.topology.surprises import warn_of_surprises
@@ -285,3 +285,4 @@ def _check_environment(resolution: TopologyResolution, problems: Problems) -> No
         if name in resolution.spec.env:
             message = f"`{name}` is set by kaigen for this Topology"
             problems.error("KG0313", message, (*_SPEC, "env", name), "leave it out")
+    params_of(resolution).check(resolution.spec.env, problems)

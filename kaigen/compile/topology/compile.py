@@ -13,7 +13,7 @@ from kaigen.compile.builders.workloads import SERVE
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.topology.checks import check_topology
 from kaigen.compile.topology.networking import headless_services, route_objects_of, service_objects
-from kaigen.compile.topology.pod import awaited_runs
+from kaigen.compile.topology.pod import awaited_runs, params_of
 from kaigen.compile.topology.resolution import TopologyResolution, resolve_topology
 from kaigen.compile.topology.scaling import scaling_objects
 from kaigen.compile.topology.summary import notes, summary
@@ -24,7 +24,7 @@ from kaigen.kinds.compat import ServingNaming
 def topology_objects(resolution: TopologyResolution) -> list[Object]:
     """Return the objects of a Topology, in the order of values.yaml."""
     spec, frame, resources = resolution.spec, resolution.frame, resolution.resources
-    objects: list[Object] = []
+    objects = params_of(resolution).config_maps(frame, SERVE)
     if resolution.node_pool is not None:
         objects.append(node_pool(frame, resolution.node_pool))
     if resources.device_class:
@@ -90,6 +90,7 @@ compile_topology = KindCompiler(
         "concurrency",
         "quantization",
         "env",
+        "params",
         "replicas",
         "resources",
         "model",

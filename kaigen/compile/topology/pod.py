@@ -9,6 +9,7 @@ from kaigen.compile.builders import settings
 from kaigen.compile.builders.access import account_fields
 from kaigen.compile.builders.image_build import awaited_builds, build_gate
 from kaigen.compile.builders.job_gate import AwaitedRun, gate_account, gate_token
+from kaigen.compile.builders.params import FOLDER, KEY, ParamsOf
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
     SCRATCH,
@@ -124,9 +125,20 @@ def _pull_secrets(resolution: TopologyResolution) -> list[Mapping[str, str]]:
     return secrets
 
 
-def engine_mounts(resolution: TopologyResolution, member: Member) -> list[dict[str, Tree]]:
+def params_of(resolution: TopologyResolution) -> ParamsOf:
+    """Return the parameters."""
+    spec = resolution.spec
+    # Not the folder: an API key is mounted in it, and no volume can be mounted in a read-only one.
+    file = spec.params_file or (f"{FOLDER}/{KEY}" if spec.params else None)
+    return ParamsOf(spec.params, "Parameters of the engine.", file)
+
+
+def engine_mounts(resolution: TopologyResolution, member: Member) -> list[Mapping[str, Tree]]:
     """Return the volume mounts of the engine's container in one pod."""
-    mounts = [mount for each in _own_weights(resolution, member) for mount in each.mounts]
+    mounts: list[Mapping[str, Tree]] = [
+        mount for each in _own_weights(resolution, member) for mount in each.mounts
+    ]
+    mounts += params_of(resolution).mounts()
     mounts.append({"name": CACHE_VOLUME, "mountPath": resolution.naming.folders.cache})
     mounts.append({"name": SCRATCH, "mountPath": "/tmp"})
     if resolution.resources.shared_memory:
@@ -139,6 +151,7 @@ def _volumes(resolution: TopologyResolution, member: Member) -> list[Tree]:
     volumes: list[Tree] = [volume for each in _own_weights(resolution, member) for volume in each.volumes]
     if awaited_runs(resolution):
         volumes.append(gate_token())
+    volumes += params_of(resolution).volumes()
     if resolution.spec.storage is None:
         volumes.append(scratch_volume(resources.scratch_limit, CACHE_VOLUME))
     volumes.append(scratch_volume(resources.scratch_limit))
@@ -224,6 +237,7 @@ def _environment(resolution: TopologyResolution, member: Member) -> list[Tree]:
         *({"name": name, "value": value} for name, value in defaults.items() if name not in given),
         *required_environment(resolution, member),
         *variables_of(given),
+        *params_of(resolution).variables(),
     ]
 
 

@@ -42,6 +42,7 @@ OUTPUT = {"volume": {"size": "1Gi"}}
         ({"params": {"a": [{"b": -(2**53) - 1}]}}, [("KG0312", "spec.params.a.0.b")]),
         ({"params": {"a": 2**53}, "env": {"A": 2**60}}, []),
         ({"params": {"a": 1, "A": 2}}, [("KG0313", "spec.params.A")]),
+        ({"params": {"a-b": 1, "a_b": 2}}, [("KG0313", "spec.params.a_b")]),
         ({"params": {"a": 1}, "env": {"PARAM_A": "x"}}, [("KG0313", "spec.params.a")]),
         ({"nodes": 2, "env": {"NODE_RANK": "1"}}, [("KG0313", "spec.env.NODE_RANK")]),
         ({"nodes": 2, "env": {"PET_NNODES": "1"}}, [("KG0313", "spec.env.PET_NNODES")]),
@@ -256,6 +257,28 @@ def test_parameters_reach_the_container_unchanged() -> None:
     assert (env["PARAM_RATE"], env["PARAM_FLAG"], env["PARAM_LIST"]) == ("0.00001", "true", '[1,"a"]')
     text = objects(job(params=params))["ConfigMap"]["data"]["params.json"]
     assert text == '{"flag":true,"list":[1,"a"],"money":"$$5 for $(HOME)","rate":0.00001}'
+
+
+def test_parameters_have_variables_that_a_shell_can_read() -> None:
+    params = {"num-train-epochs": 1, "lora.alpha": 16}
+    env = {entry["name"]: entry.get("value") for entry in pod(job(params=params))["containers"][0]["env"]}
+    assert (env["PARAM_NUM_TRAIN_EPOCHS"], env["PARAM_LORA_ALPHA"]) == ("1", "16")
+    assert objects(job(params=params))["ConfigMap"]["data"]["params.json"] == (
+        '{"lora.alpha":16,"num-train-epochs":1}'
+    )
+
+
+@pytest.mark.parametrize("params", [{}, {"a": 1}])
+def test_the_file_of_parameters_may_be_elsewhere_and_empty(params: dict[str, int]) -> None:
+    spec = job(params=params, paramsFile="/content/params.json")
+    (mount,) = (each for each in pod(spec)["containers"][0]["volumeMounts"] if each["name"] == "params")
+    assert mount == {
+        "name": "params",
+        "mountPath": "/content/params.json",
+        "subPath": "params.json",
+        "readOnly": True,
+    }
+    assert objects(spec)["ConfigMap"]["data"]["params.json"] == ('{"a":1}' if params else "{}")
 
 
 @pytest.mark.parametrize(

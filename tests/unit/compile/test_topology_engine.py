@@ -138,3 +138,15 @@ def test_a_strength_has_no_effect_on_vllm() -> None:
     assert [(item.code, item.path) for item in problems.items] == [
         ("KG0340", ("spec", "adapters", 0, "strength"))
     ]
+
+
+def test_parameters_are_next_to_the_api_key() -> None:
+    """No volume can be mounted in the read-only folder of another one, so the file is mounted alone."""
+    spec = topology(
+        engine="transformers", model="many", auth={"secret": "s", "key": "k"}, params={"top-k": 3}
+    )
+    found = pod(spec, CONTEXT)
+    mounts = {mount["mountPath"] for mount in found["containers"][0]["volumeMounts"]}
+    assert {"/etc/kaigen/auth", "/etc/kaigen/params.json"} <= mounts
+    assert env(found)["PARAM_TOP_K"] == "3"
+    assert objects(spec, CONTEXT)["ConfigMap"]["data"]["params.json"] == '{"top-k":3}'
