@@ -1,6 +1,7 @@
 """The programs of a plane: their sources and locations.
 
-The versions are in the go.mod of each part and nowhere else.
+The versions are in the go.mod files and nowhere else. Parts with the same libraries share one, so that Go
+compiles each library once.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from tests.tools import ToolError, helm_versions
 
 _FOLDER = Path(__file__).parent
+_SHARED = "shared"
 
 
 class ToolsMissing(Exception):
@@ -27,10 +29,10 @@ class ToolsMissing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Programs that one go.mod builds.
+    """Programs of one component.
 
     Attributes:
-        name: Name of the folder of its go.mod.
+        name: Name of the component.
         module: Go module that sets the version.
         packages: Package of each program, by the program's name.
         stamps: Variables that the linker sets, with ``{version}`` for the version.
@@ -41,6 +43,7 @@ class Part:
         kinds: Folder of its module with CustomResourceDefinitions, which are kept next to the programs.
         replaced: Path of a file in another module that the file of the same name next to the go.mod replaces,
             by the name of the module.
+        go_mod: Name of the folder of its go.mod, if it is not its own.
     """
 
     name: str
@@ -52,11 +55,12 @@ class Part:
     tags: Sequence[str] = ()
     kinds: str = ""
     replaced: Mapping[str, str] = field(default_factory=dict)
+    go_mod: str = ""
 
     @property
     def folder(self) -> Path:
         """Folder of its go.mod."""
-        return _FOLDER / self.name
+        return _FOLDER / (self.go_mod or self.name)
 
     @property
     def version(self) -> str:
@@ -134,6 +138,7 @@ PARTS = (
         module="sigs.k8s.io/kwok",
         packages={"kwok": "sigs.k8s.io/kwok/cmd/kwok"},
         asks={"kwok": ["--version"]},
+        go_mod=_SHARED,
         cold=1.2,
     ),
     Part(
@@ -158,13 +163,8 @@ PARTS = (
             name: f"github.com/fluxcd/{name}"
             for name in ("source-controller", "kustomize-controller", "helm-controller")
         },
+        go_mod=_SHARED,
         cold=5,
-    ),
-    Part(
-        name="kaito",
-        module="github.com/kaito-project/kaito",
-        packages={"workspace": "github.com/kaito-project/kaito/cmd/workspace"},
-        cold=2.5,
     ),
     Part(
         name="sops",
@@ -174,6 +174,7 @@ PARTS = (
             "age-keygen": "filippo.io/age/cmd/age-keygen",
         },
         asks={"sops": ["--version", "--disable-version-check"]},
+        go_mod=_SHARED,
         cold=2,
     ),
 )
@@ -206,6 +207,7 @@ NODE_PARTS = (
         name="local-path-provisioner",
         module="github.com/rancher/local-path-provisioner",
         packages={"local-path-provisioner": "github.com/rancher/local-path-provisioner"},
+        go_mod=_SHARED,
         cold=0.5,
     ),
     Part(
@@ -234,13 +236,25 @@ GROUP_PARTS = (
         module="sigs.k8s.io/lws",
         packages={"lws": "sigs.k8s.io/lws/cmd"},
         kinds="config/crd/bases",
+        go_mod=_SHARED,
         cold=1,
     ),
     Part(
         name="jobset",
         module="sigs.k8s.io/jobset",
         packages={"jobset": "sigs.k8s.io/jobset"},
+        go_mod=_SHARED,
         cold=0.8,
+    ),
+)
+"""Controllers of pods that work together: LeaderWorkerSet and JobSet."""
+
+JUDGE_PARTS = (
+    Part(
+        name="kaito",
+        module="github.com/kaito-project/kaito",
+        packages={"workspace": "github.com/kaito-project/kaito/cmd/workspace"},
+        cold=2.5,
     ),
     Part(
         name="kueue",
@@ -250,7 +264,7 @@ GROUP_PARTS = (
         cold=2.5,
     ),
 )
-"""Controllers of pods that work together: LeaderWorkerSet, JobSet, Kueue."""
+"""KAITO, whose answers are compared with those of kaigen, and Kueue, which admits Jobs."""
 
 SCALING_PARTS = (
     Part(
@@ -316,7 +330,7 @@ BUILD_PARTS = (
 CLUSTER_PARTS = (*PARTS, *NODE_PARTS, *GROUP_PARTS)
 """What `make test-cluster` needs."""
 
-ALL_PARTS = (*CLUSTER_PARTS, *SCALING_PARTS, *SOURCE_PARTS, *BUILD_PARTS)
+ALL_PARTS = (*CLUSTER_PARTS, *JUDGE_PARTS, *SCALING_PARTS, *SOURCE_PARTS, *BUILD_PARTS)
 """What `make test-engine` needs: everything that is built."""
 
 REDIS = "redis-server"
@@ -412,7 +426,7 @@ def locate_part(name: str) -> Path:
     Raises:
         ToolsMissing: it is missing.
     """
-    parts = (*GROUP_PARTS, *SCALING_PARTS, *SOURCE_PARTS, *BUILD_PARTS)
+    parts = (*GROUP_PARTS, *JUDGE_PARTS, *SCALING_PARTS, *SOURCE_PARTS, *BUILD_PARTS)
     return _programs([part for part in parts if name in part.packages], [])[name]
 
 
