@@ -241,6 +241,12 @@ def _add_registry(sources: _Commands) -> argparse.ArgumentParser:
     registry.add_argument("--ref", required=True, help="REGISTRY/REPOSITORY with a tag or a digest")
     registry.add_argument("--path", default="", help="folder of the files in the layers of an image")
     registry.add_argument("--plain-http", action="store_true", help="the registry has no TLS")
+    registry.add_argument(
+        "--build-context",
+        action="store_true",
+        help="the layers are the context of a build: keep links, empty folders, and which files can be run",
+    )
+    registry.add_argument("--unless", metavar="FILE", help="fetch nothing if this file exists")
     _add_globs(registry)
     return registry
 

@@ -72,6 +72,9 @@ def _fetch(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     elif arguments.source == "s3":
         source, token = bucket_source(arguments, env, patience_of(env)), ""
     elif arguments.source == "oci":
+        if arguments.unless is not None and os.path.exists(arguments.unless):
+            say(f"{arguments.unless} exists: nothing is fetched")
+            return 0
         source, token = registry_source(arguments, env), ""
     else:
         source, token = hub_source(arguments, env)

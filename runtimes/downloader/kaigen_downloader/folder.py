@@ -208,6 +208,20 @@ class Folder:
                     os.rmdir(name, dir_fd=fd)
             os.rmdir(self.path)
 
+    def make_folder(self, path: str) -> None:
+        """Makes a folder and those above it."""
+        with self._parent(path + "/x", create=True):
+            return
+
+    def make_link(self, path: str, target: str) -> None:
+        """Makes a symbolic link, which replaces a file or a link of that name."""
+        temporary = path + ".new"
+        with self._parent(temporary, create=True) as (fd, name):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=fd)
+            os.symlink(target, name, dir_fd=fd)
+        self.move(temporary, path)
+
     def make_way(self, path: str) -> None:
         """Makes the folders above a file that is going to be there.
 

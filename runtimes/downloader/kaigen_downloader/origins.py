@@ -103,6 +103,7 @@ def registry_source(arguments: argparse.Namespace, env: Mapping[str, str]) -> So
         include=tuple(arguments.include),
         exclude=tuple(arguments.exclude),
         plain=arguments.plain_http,
+        is_context=arguments.build_context,
     )
 
 

@@ -129,6 +129,7 @@ class Registry:
         include: globs over the whole path, `*` crossing slashes; none means all files.
         exclude: globs of files left out.
         plain: whether the registry has no TLS.
+        is_context: whether the layers are a build context.
     """
 
     reference: Reference
@@ -137,6 +138,7 @@ class Registry:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     plain: bool = False
+    is_context: bool = False
     _net: Net | None = None
     _challenge: Mapping[str, str] = field(default_factory=dict)
     _token: _Token = field(default_factory=_Token)
@@ -269,7 +271,7 @@ class Registry:
                     )
                 path = f"{LAYERS}/{self._hex(entry)}"
                 files[path] = self._remote(entry, path)
-                layers.append(Layer(path, kind.endswith("gzip"), root, self._chosen))
+                layers.append(Layer(path, kind.endswith("gzip"), root, self._chosen, self.is_context))
             elif name and self._chosen(name):
                 if name in files:
                     raise BadInput(f"{self.name} has {name!r} twice")

@@ -64,12 +64,14 @@ class Layer:
         compressed: whether it is compressed with gzip.
         root: folder in it with the files; empty for its root.
         chosen: returns whether a file is wanted, by its path below that folder.
+        is_context: whether it is a build context: its links, its folders and which files can be run are kept.
     """
 
     path: str
     compressed: bool
     root: str
     chosen: Callable[[str], bool]
+    is_context: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from kaigen_downloader.errors import BadInput, Refused, Transient, Unavailable
+from kaigen_downloader.errors import BadInput, Failure, Refused, Transient, Unavailable
 from kaigen_downloader.folder import split
 from kaigen_downloader.pace import DEFAULT, Pace
 from kaigen_downloader.retry import Retry
@@ -273,7 +273,24 @@ class Client:
             try:
                 return self._once(operation, path, body, more)
             except Transient as error:
+                if body is not None:
+                    self._check_access()
                 attempts.failed(error)
+
+    def _check_access(self) -> None:
+        """Ask whether the credentials are still accepted.
+
+        A server may refuse a body and close the connection before all of it was sent, and its answer is then lost.
+
+        Raises:
+            Refused: they are not.
+        """
+        try:
+            self._once("ListObjectsV2", None, None, {"Prefix": self.where.prefix, "MaxKeys": 1})
+        except Refused:
+            raise
+        except Failure:
+            return
 
     def once(self, operation: str, path: str, **more: object) -> Reply:
         """Like `call`, but only once.

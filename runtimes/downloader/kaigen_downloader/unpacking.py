@@ -2,6 +2,7 @@
 
 The archives are read twice. The first pass decides which entry of which layer is the final content of each path, and
 refuses what is not a plain file inside the folder, before anything is written. The second pass writes those files.
+A build context also has links inside the folder, empty folders, and files that can be run.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class _Entry:
     layer: int
     number: int
     size: int
+    is_file: bool = True
 
 
 def unpack(
@@ -55,8 +57,8 @@ def unpack(
         BadInput: a layer has links or names that lead out of the folder, or is no archive.
         NoSpace: the files do not fit.
     """
-    final = _final(folder, layers)
-    if not final:
+    final, folders = _final(folder, layers)
+    if not any(entry.is_file for entry in final.values()):
         roots = sorted({layer.root or "/" for layer in layers})
         raise BadInput(f"the layers have no file in {' or '.join(roots)} that the globs select")
     check_names(list(final))
@@ -68,23 +70,30 @@ def unpack(
         )
     # A run that is killed from here on has files that the next one may replace.
     folder.write(OWNED, json.dumps(sorted({*owned, *final})).encode())
-    meter = Meter("unpack", progress, need - _SPARE, len(final))
+    meter = Meter("unpack", progress, need - _SPARE, sum(entry.is_file for entry in final.values()))
     places = {(entry.layer, entry.number): path for path, entry in final.items()}
     stored = []
     for index, layer in enumerate(layers):
         for number, member, archive in _entries(folder, layer):
             path = places.get((index, number))
             if path is not None:
-                stored.append(_write(folder, path, member, archive, meter))
+                if member.issym():
+                    folder.make_link(path, member.linkname)
+                    continue
+                mode = 0o755 if layer.is_context and member.mode & 0o100 else 0o644
+                stored.append(_write(folder, path, mode, member, archive, meter))
                 meter.complete_file()
+    for path in folders:
+        folder.make_folder(path)
     meter.finish()
     say(f"unpacked {plural(len(stored), 'file')} of {plural(len(layers), 'layer')}")
     return stored
 
 
-def _final(folder: Folder, layers: Sequence[Layer]) -> dict[str, _Entry]:
-    """Return the final content of each chosen path."""
+def _final(folder: Folder, layers: Sequence[Layer]) -> tuple[dict[str, _Entry], list[str]]:
+    """Return the final content of each chosen path, and the folders of build contexts."""
     final: dict[str, _Entry] = {}
+    folders: list[str] = []
     for index, layer in enumerate(layers):
         mine: set[str] = set()
         for number, member, _ in _entries(folder, layer):
@@ -92,21 +101,35 @@ def _final(folder: Folder, layers: Sequence[Layer]) -> dict[str, _Entry]:
             if path is None:
                 continue
             above, _, name = path.rpartition("/")
-            if name == _DELETES_ALL:
+            if layer.is_context and member.isdir():
+                folders.append(path)
+            elif name == _DELETES_ALL and not layer.is_context:
                 _delete(final, f"{above}/" if above else "", mine)
-            elif name.startswith(_DELETION):
+            elif name.startswith(_DELETION) and not layer.is_context:
                 gone = f"{above}/{name.removeprefix(_DELETION)}".lstrip("/")
                 final.pop(gone, None)
                 _delete(final, f"{gone}/", mine)
             elif not member.isdir() and layer.chosen(path):
-                if not member.isreg() or member.issparse():
-                    kind = "a link" if member.issym() or member.islnk() else "not a plain file"
-                    raise BadInput(
-                        f"the layer has {member.name!r}, which is {kind}: only plain files are unpacked"
-                    )
+                _check_kind(layer, path, member)
                 mine.add(path)
-                final[path] = _Entry(index, number, member.size)
-    return final
+                final[path] = _Entry(index, number, member.size, is_file=member.isreg())
+    return final, folders
+
+
+def _check_kind(layer: Layer, path: str, member: tarfile.TarInfo) -> None:
+    """Refuse what is neither a plain file nor a link that a layer may have.
+
+    Raises:
+        BadInput: it is.
+    """
+    if layer.is_context and member.issym():
+        target = member.linkname
+        below = os.path.normpath(os.path.join(os.path.dirname(path), target))
+        if target.startswith("/") or below.split("/")[0] == ".." or not target.isprintable():
+            raise BadInput(f"the layer has {member.name!r}, a link that leads out of the folder")
+    elif not member.isreg() or member.issparse():
+        kind = "a link" if member.issym() or member.islnk() else "not a plain file"
+        raise BadInput(f"the layer has {member.name!r}, which is {kind}: only plain files are unpacked")
 
 
 def _delete(final: dict[str, _Entry], prefix: str, keep: Collection[str]) -> None:
@@ -150,7 +173,7 @@ def _entries(folder: Folder, layer: Layer) -> Iterator[tuple[int, tarfile.TarInf
 
 
 def _write(
-    folder: Folder, path: str, member: tarfile.TarInfo, archive: tarfile.TarFile, meter: Meter
+    folder: Folder, path: str, mode: int, member: tarfile.TarInfo, archive: tarfile.TarFile, meter: Meter
 ) -> StoredFile:
     content = archive.extractfile(member)
     assert content is not None
@@ -165,7 +188,7 @@ def _write(
                 count += len(piece)
                 meter.add(len(piece))
                 meter.update()
-            os.fchmod(fd, 0o644)
+            os.fchmod(fd, mode)
             sync(fd)
         if count != member.size:
             raise BadInput(f"the layer ends inside {member.name!r}")

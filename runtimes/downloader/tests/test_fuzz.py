@@ -57,7 +57,7 @@ class Reply:
     ending: str
 
     def __repr__(self) -> str:
-        return f"Reply({self.content[:2000]!r}, {self.ending!r})"
+        return f"Reply({self.content[:500]!r}, {self.ending!r})"
 
 
 class Server:

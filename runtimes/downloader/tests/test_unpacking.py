@@ -16,12 +16,14 @@ from kaigen_downloader.remote import LAYERS, Layer
 from kaigen_downloader.unpacking import unpack
 
 
-def entry(name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, target: str = "") -> bytes:
+def entry(
+    name: str, data: bytes = b"", kind: bytes = tarfile.REGTYPE, target: str = "", mode: int = 0o644
+) -> bytes:
     """An archive with one entry."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         member = tarfile.TarInfo(name)
-        member.type, member.size, member.linkname = kind, len(data), target
+        member.type, member.size, member.linkname, member.mode = kind, len(data), target, mode
         archive.addfile(member, io.BytesIO(data))
     return out.getvalue()
 
@@ -33,13 +35,21 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
     opened.close()
 
 
-def unpacked(folder: Folder, *archives: bytes, root: str = "models") -> set[str]:
+def unpacked(folder: Folder, *archives: bytes, root: str = "models", is_context: bool = False) -> set[str]:
     """The paths that layers are unpacked to."""
     layers = []
     for number, data in enumerate(archives):
         path = f"{LAYERS}/{number}"
         folder.write(path, data)
-        layers.append(Layer(path, compressed=False, root=root, chosen=lambda path: not path.endswith(".md")))
+        layers.append(
+            Layer(
+                path,
+                compressed=False,
+                root=root,
+                chosen=lambda path: not path.endswith(".md"),
+                is_context=is_context,
+            )
+        )
     return {file.path for file in unpack(folder, layers, (), Display())}
 
 
@@ -76,6 +86,64 @@ def test_later_layers_replace_and_delete_files(folder: Folder) -> None:
     )
     assert found == {"a"}
     assert folder.read("a") == b"4"
+
+
+def test_build_context_keeps_links_folders_and_what_can_be_run(folder: Folder) -> None:
+    found = unpacked(
+        folder,
+        entry("context/run.sh", b"1", mode=0o6755),
+        entry("context/data", b"2", mode=0o666),
+        entry("context/a/link", kind=tarfile.SYMTYPE, target="../run.sh"),
+        entry("context/empty/deep", kind=tarfile.DIRTYPE),
+        entry("context/.wh.data", b"3"),
+        root="",
+        is_context=True,
+    )
+    assert found == {"context/run.sh", "context/data", "context/.wh.data"}
+    there = Path(folder.path, "context")
+    assert [(there / name).stat().st_mode & 0o7777 for name in ("run.sh", "data")] == [0o755, 0o644]
+    assert (there / "a" / "link").readlink() == Path("../run.sh")
+    assert (there / "empty" / "deep").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("hostile", "reason"),
+    [
+        ([entry("context/a", kind=tarfile.SYMTYPE, target="/etc/passwd")], "leads out"),
+        ([entry("context/a/b", kind=tarfile.SYMTYPE, target="../../../x")], "leads out"),
+        ([entry("context/a", kind=tarfile.SYMTYPE, target="b\nc")], "leads out"),
+        ([entry("context/a", kind=tarfile.LNKTYPE, target="context/b")], "a link"),
+        ([entry("context/a", kind=tarfile.CHRTYPE)], "not a plain file"),
+        ([entry("context/../../a", b"1")], "leads out"),
+        (
+            [entry("context/a", kind=tarfile.SYMTYPE, target="b"), entry("context/a/x", b"1")],
+            "as a file and as a folder",
+        ),
+        (
+            [
+                entry("context/a", kind=tarfile.SYMTYPE, target="b"),
+                entry("context/a/x", kind=tarfile.DIRTYPE),
+            ],
+            "a link or a file where a folder is needed",
+        ),
+        ([entry("context/a\nb", kind=tarfile.DIRTYPE)], "not accepted"),
+        ([entry(".kaigen", kind=tarfile.SYMTYPE, target="context")], "reserved"),
+        ([entry("context", kind=tarfile.DIRTYPE)], "no file"),
+    ],
+)
+def test_hostile_build_context_is_refused(folder: Folder, hostile: list[bytes], reason: str) -> None:
+    good = [entry("context/b/file", b"1")] if reason != "no file" else []
+    with pytest.raises(BadInput, match=reason):
+        unpacked(folder, *good, *hostile, root="", is_context=True)
+    outside = [path for path in Path(folder.path).parent.iterdir() if path != Path(folder.path)]
+    assert outside == []
+
+
+def test_link_of_an_earlier_run_is_replaced(folder: Folder) -> None:
+    layer = entry("context/a", kind=tarfile.SYMTYPE, target="b")
+    for _ in range(2):
+        unpacked(folder, entry("context/b", b"1"), layer, root="", is_context=True)
+    assert Path(folder.path, "context", "a").readlink() == Path("b")
 
 
 def test_weights_in_other_formats_are_duplicates_only_next_to_safetensors() -> None:
