@@ -1,0 +1,5 @@
+"""`python -m kaigen_train`."""
+
+from kaigen_train.cli import run
+
+run()
