@@ -96,13 +96,31 @@ def test_reference_that_the_operator_rejects_is_an_error(reference: Object, path
     assert ("KG0412", path) in errors(converted(), dllama(changes={"modelRef": reference}))
 
 
-def test_model_of_another_namespace_is_an_error() -> None:
+def test_converted_files_of_another_namespace_are_read_from_their_bucket() -> None:
     reference = {"kind": "Model", "name": "it", "namespace": "b"}
-    documents = (converted(namespace="b"), converted({"localPath": "models/own"}, namespace="a"))
     chat = dllama(changes={"modelRef": reference}, namespace="a")
-    assert errors(*documents, chat) == [("KG0413", "spec.modelRef.namespace")]
+    documents = (converted(namespace="b"), converted({"localPath": "models/own"}, namespace="a"), chat)
+    found = topology(*documents)
+    assert (found.model.name, found.model.namespace) == ("it", "b")
+    made = {
+        (item.app.namespace, item.app.name): [each.body for each in item.objects]
+        for item in compiled(*documents).apps
+    }
+    volumes = {
+        key: [body["spec"]["csi"]["volumeHandle"] for body in bodies if body["kind"] == "PersistentVolume"]
+        for key, bodies in made.items()
+    }
+    assert volumes["a", "chat"] == volumes["b", "it"]
+    assert volumes["a", "chat"] != volumes["a", "it"]
     reference["namespace"] = "a"
-    assert topology(*documents, dllama(changes={"modelRef": reference}, namespace="a")).model.name == "it"
+    assert topology(*documents[:2], dllama(changes={"modelRef": reference}, namespace="a")).model.name == "it"
+
+
+def test_converted_files_in_a_volume_of_another_namespace_are_an_error() -> None:
+    reference = {"kind": "Model", "name": "it", "namespace": "b"}
+    stored = converted({"objectStorage": None, "pv": {"capacity": "9Gi"}}, namespace="b")
+    chat = dllama(changes={"modelRef": reference}, namespace="a")
+    assert ("KG0389", "spec.modelRef.name") in errors(stored, chat)
 
 
 def test_reference_may_have_any_case_and_the_group_of_models() -> None:

@@ -1,0 +1,83 @@
+"""The block `dialects` of kaigen.yaml: what the installation of another system was configured with."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from kaigen.config.json_types import FieldPath, Json
+from kaigen.kinds.base import DNS_LABEL, ObjectName, check_text, listable_text, text
+from kaigen.kinds.block import Block
+from kaigen.kinds.bucket import LOCATION, Bucket
+from kaigen.yaml.document import Document
+
+_REGISTRY = r"^[A-Za-z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$"
+
+
+class Substratus(Block):
+    """The settings that Substratus' operator has of its cluster, and where kaigen stores what runs write."""
+
+    cluster_name: Annotated[
+        Annotated[str, text(DNS_LABEL, min_length=1, max_length=63)] | None,
+        Meta(
+            description="Name of the cluster, `CLUSTER_NAME` of the operator. It is part of the paths of artifacts and "
+            "of the names of built images.",
+            examples=["substratus-1"],
+        ),
+    ] = None
+    artifacts: Annotated[
+        Annotated[str, listable_text(LOCATION)] | Bucket | None,
+        Meta(
+            description="Bucket and prefix for Models and Datasets, `ARTIFACT_BUCKET_URL` of the operator; a block for "
+            "a server, credentials, or mount options. Default: a volume for each.",
+            examples=["gs://acme-substratus-artifacts"],
+        ),
+    ] = None
+    registry: Annotated[
+        Annotated[str, text(_REGISTRY, max_length=200)] | None,
+        Meta(
+            description="Registry of built images, with a path, `REGISTRY_URL` of the operator.",
+            examples=["us-central1-docker.pkg.dev/acme/substratus"],
+        ),
+    ] = None
+    push_secret: Annotated[
+        ObjectName | None,
+        Meta(description="Secret of type dockerconfigjson that may push to `registry`."),
+    ] = None
+    pull_secret: Annotated[
+        ObjectName | None,
+        Meta(description="Secret of type dockerconfigjson with which pods pull built images."),
+    ] = None
+    storage_class_name: Annotated[
+        ObjectName | None,
+        Meta(
+            description="StorageClass of the volumes with Models and Datasets, for volumes that pods of several nodes "
+            "mount: claims with it are ReadWriteMany. Default: ReadWriteOnce, with the class of the profile."
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        check_text(LOCATION, self.artifacts)
+
+
+class Dialects(Block):
+    """Settings of other systems."""
+
+    substratus: Annotated[Substratus | None, Meta(description="Settings of Substratus.")] = None
+
+
+def dialect_settings(places: Iterable[FieldPath], document: Document | None) -> dict[str, dict[str, Json]]:
+    """Return the settings by dialect as plain data; a field of a later layer replaces that of an earlier one.
+
+    Args:
+        places: paths of the layers in kaigen.yaml.
+        document: the file, which is valid; None without it.
+    """
+    merged: dict[str, dict[str, Json]] = {}
+    for place in places:
+        here: Any = document.data if document else {}
+        for key in (*place, "dialects"):
+            here = here.get(key) or {}
+        for name, settings in here.items():
+            merged[name] = merged.get(name, {}) | settings
+    return merged

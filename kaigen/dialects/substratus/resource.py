@@ -1,0 +1,205 @@
+"""What the lowering of every Substratus kind shares: metadata, names of apps, annotations, references."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from kaigen.dialects.draft import Draft
+from kaigen.dialects.metadata import put_metadata, read_directives
+from kaigen.dialects.substratus.blocks import Foreign
+from kaigen.dialects.substratus.names import app_name, short
+from kaigen.kinds.base import APP_NAME_MAX, QUANTITY, matches
+from kaigen.kinds.block import Block
+from kaigen.kinds.lowering import PREFIX, Lowering, LoweringContext
+from kaigen.kinds.positioned import Positioned
+from kaigen.kinds.spec import Path
+
+SPEC: Path = ("spec",)
+_NAME: Path = ("metadata", "name")
+_ANNOTATIONS: Path = ("metadata", "annotations")
+GROUP = 3003
+"""Group of mounted volumes in the operator's pods."""
+
+_OF_DESIGN = ("container", "loader", "trainer", "sourceModel")
+"""Fields by which a resource has the shape of the design."""
+
+_OBSOLETE = {"modelName": "model", "datasetName": "dataset"}
+"""Fields of the first releases, by the fields of later ones."""
+
+
+class SubstratusLowering(Lowering):
+    """Lowers one resource.
+
+    Attributes:
+        resource: the resource.
+        kind: its kind.
+        name: its name.
+        given: its annotations that direct kaigen.
+        compat: keep the operator's names.
+        settings: of Substratus in kaigen.yaml.
+        is_design: whether the resource has the shape of the design.
+    """
+
+    def __init__(
+        self,
+        resource: Foreign,
+        kind: str,
+        document: Positioned,
+        context: LoweringContext,
+        known: tuple[str, ...],
+    ) -> None:
+        """Start, and report fields without effect.
+
+        Args:
+            resource: the resource.
+            kind: its kind.
+            document: it with positions.
+            context: what else the lowering may read.
+            known: annotations, without `kaigen.dev/`, that it accepts besides those of every kind.
+        """
+        super().__init__(document, context)
+        self.resource, self.kind, self.name = resource, kind, resource.metadata.name
+        directives = ("build-context", "compat", "pod-security", "version", *known)
+        self.given = read_directives(self, resource.metadata, directives)
+        self.compat = self.flag(self.given, "compat", False)
+        self.settings: dict[str, Any] = dict(context.settings.get("substratus", {}))
+        self.is_design = kind == "ModelServer" or any(map(self.has, _OF_DESIGN))
+        self.ignored(("status",), SPEC, "the operator writes it") if self.has("status") else None
+        for old, new in _OBSOLETE.items():
+            if self.has(old):
+                self.error(
+                    "KG0412",
+                    f"the API of Substratus has no `{old}` any more: the API server drops it, and the operator waits "
+                    f"forever for a `{new}`",
+                    (*SPEC, old),
+                    f"write `{new}: {{name: {self.data()[old]}}}`",
+                    key=True,
+                )
+
+    def data(self, *path: str) -> dict[str, Any]:
+        """Return a mapping of the spec as plain data; empty when the spec does not have it."""
+        document: Any = self.document.data
+        found: Any = document.get("spec") or {}
+        for key in path:
+            found = found.get(key) or {}
+        return found  # type: ignore[no-any-return]
+
+    def has(self, name: str) -> bool:
+        """Return whether the spec sets a field."""
+        return name in self.data()
+
+    @property
+    def namespace(self) -> str:
+        """Namespace of the resource."""
+        return self.resource.metadata.namespace or self.context.namespace
+
+    def without_effect(self, path: Path, reason: str, hint: str = "delete it") -> None:
+        """Warn about a field without effect."""
+        self.warning("KG0405", f"`{path[-1]}` has no effect: {reason}", path, hint, key=True)
+
+    def directive_at(self, name: str) -> Path:
+        """Return the path of an annotation of kaigen."""
+        return (*_ANNOTATIONS, PREFIX + name)
+
+    def app_name(self, kind: str = "", name: str = "") -> str:
+        """Return the name of an app: that of the resource, or of one that it refers to."""
+        return app_name(kind or self.kind, name or self.name, self, compat=self.compat)
+
+    def draft(self, name: str) -> Draft:
+        """Return an empty spec with the resource's namespace, labels and annotations.
+
+        Args:
+            name: of the app.
+        """
+        if len(name) > APP_NAME_MAX:
+            message = f"the app `{name}` of `{self.name}` has a name of more than {APP_NAME_MAX} characters"
+            self.error("KG0413", message, _NAME, "choose a shorter name")
+        draft = Draft(SPEC if self.has_spec else _NAME)
+        put_metadata(draft, self.resource.metadata, self.given)
+        draft.put(("metadata", "name"), name, _NAME)
+        shared = (
+            "in kaigen.yaml, set `dialects.substratus.artifacts`, or `storageClassName` of shared volumes"
+        )
+        draft.hints.update(KG0309=shared, KG0311=shared)
+        return draft
+
+    @property
+    def has_spec(self) -> bool:
+        """Whether the document has a spec."""
+        document: Any = self.document.data
+        return "spec" in document
+
+    def put_security(self, draft: Draft) -> None:
+        """Put the user of the container: another one than root, unless the resource asks for the image's."""
+        security: Path = ("spec", "security")
+        level = self.pod_security
+        at = self.directive_at("pod-security")
+        if level != "restricted":
+            origin = at if "pod-security" in self.given else self.directive_at("compat")
+            draft.put((*security, "podSecurity"), level, origin)
+            draft.put((*security, "fsGroup"), GROUP, origin)
+        # The contract of its containers lets them write to their working folder.
+        draft.put((*security, "readOnlyRootFilesystem"), False)
+
+    @cached_property
+    def pod_security(self) -> str:
+        """The level of Pod Security: with `compat` the image's user runs, as in the operator."""
+        level = self.given.get("pod-security", "baseline" if self.compat else "restricted")
+        if level not in {"restricted", "baseline"}:
+            message = '`kaigen.dev/pod-security` must be "restricted" or "baseline"'
+            hint = 'write "baseline" for the user of the image, or delete it'
+            self.error("KG0406", message, self.directive_at("pod-security"), hint)
+            return "restricted"
+        return level
+
+    def put_labels(self, draft: Draft) -> None:
+        """Put the labels of the operator's pods."""
+        if self.compat:
+            labels = {short(self.kind): self.name, "role": "run"}
+            draft.put(("spec", "podLabels"), labels, self.directive_at("compat"))
+
+    @cached_property
+    def size(self) -> str:
+        """Size of the volumes with files; empty for the default."""
+        size = self.given.get("size", "")
+        if size and not matches(QUANTITY, size):
+            message = f"`{size}` is no size of a volume"
+            self.error("KG0406", message, self.directive_at("size"), "write a size such as `200Gi`")
+            return ""
+        return size
+
+    def size_at(self) -> Path:
+        """Return the path of the field that sets the size of volumes."""
+        return self.directive_at("size") if "size" in self.given else _NAME
+
+    def elsewhere(self, ref: Block | str | None) -> str | None:
+        """Return the namespace of a Model or a Dataset if it is another one than that of the resource."""
+        namespace = None if isinstance(ref, str) else getattr(ref, "namespace", None)
+        return namespace if namespace != self.namespace else None
+
+    def reference(
+        self, kind: str, ref: Block | str | None, at: Path, *, any_namespace: bool = False
+    ) -> str | None:
+        """Return the name of the app of a Model or a Dataset, or None after an error and without one.
+
+        Args:
+            kind: `Model` or `Dataset`.
+            ref: the reference: a block with `name`, or the name.
+            at: its field.
+            any_namespace: whether pods can read it from another namespace.
+        """
+        name = ref if isinstance(ref, str) or ref is None else getattr(ref, "name", None)
+        if not isinstance(name, str):
+            return None
+        namespace = self.elsewhere(ref)
+        if namespace is not None and not any_namespace:
+            self.error(
+                "KG0413",
+                f"{kind} `{name}` is in namespace `{namespace}`: a pod mounts volumes of its own namespace only",
+                (*at, "namespace"),
+                f"put this resource into `{namespace}`, or write a {kind} here that reads the same bucket with "
+                "`source.s3`",
+            )
+            return None
+        return self.app_name(kind, name)

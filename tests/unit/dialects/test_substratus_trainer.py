@@ -1,0 +1,84 @@
+"""`kaigen notebook promote` writes the Model that trains what a notebook of Substratus tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kaigen.config.load import load_config
+from kaigen.diagnostics.errors import CheckFailed
+from kaigen.scaffold.notebook_job import promotion_of, write_promotion
+from tests.unit.dialects.substratus_case import COMMIT, model, resource
+
+CONFIG = "apiVersion: kaigen.dev/v1alpha1\nkind: Config\nnamespace: ml\n"
+CONFIG += "dialects: {substratus: {registry: registry.example.com/substratus}}\n"
+
+
+def promoted(root: Path, *documents: Any, **options: Any) -> tuple[dict[str, Any], tuple[str, ...], str]:
+    """Return the new document, its blank fields and its text, after it was written and validated."""
+    (root / "kaigen.yaml").write_text(CONFIG)
+    (root / "specs").mkdir(exist_ok=True)
+    (root / "specs" / "all.yaml").write_text(yaml.safe_dump_all(documents))
+    config = load_config(root)
+    made = promotion_of(config, documents[0]["metadata"]["name"], label="main", **options)
+    write_promotion(made, config)
+    assert made.path == root / "specs" / "model-main.yaml"
+    return yaml.safe_load(made.text), made.blank, made.text
+
+
+def test_a_model_of_the_releases_has_what_the_notebook_has(tmp_path: Path) -> None:
+    spec = {
+        "image": "example.com/notebook:1",
+        "model": {"name": "it"},
+        "dataset": {"name": "squad"},
+        "params": {"epochs": 1},
+        "resources": {"gpu": {"count": 1, "type": "nvidia-l4"}},
+        "suspend": True,
+    }
+    squad = resource("Dataset", {"image": "example.com/squad:1"}, "squad")
+    document, blank, _ = promoted(
+        tmp_path,
+        resource("Notebook", spec),
+        model(),
+        squad,
+        image="example.com/train:1",
+        command=["train.py"],
+    )
+    assert (document["apiVersion"], document["kind"]) == ("substratus.ai/v1", "Model")
+    assert document["metadata"] == {"name": "it-main"}
+    assert document["spec"] == {
+        "image": "example.com/train:1",
+        "command": ["train.py"],
+        **{name: spec[name] for name in ("model", "dataset", "resources", "params")},
+    }
+    assert blank == ()
+
+
+def test_a_model_of_the_design_has_its_shape(tmp_path: Path) -> None:
+    notebook = resource("Notebook", {"container": {"image": "example.com/notebook:1"}, "sourceModel": "it"})
+    notebook["metadata"]["namespace"] = "research"
+    base = model()
+    base["metadata"]["namespace"] = "research"
+    document, blank, text = promoted(tmp_path, notebook, base)
+    assert document["metadata"] == {"name": "it-main", "namespace": "research"}
+    assert document["spec"] == {
+        "container": {"image": "example.com/notebook:1"},
+        "trainer": {"baseModel": {"name": "it"}},
+    }
+    assert blank == ("dataset",)
+    assert text.endswith("    # dataset: {name: DATASET}  # Name the dataset: the notebook has none.\n")
+
+
+def test_a_built_image_is_built_again(tmp_path: Path) -> None:
+    build = {"git": {"url": "https://example.com/train", "commit": COMMIT}}
+    document, blank, _ = promoted(tmp_path, resource("Notebook", {"build": build}))
+    assert document["spec"] == {"build": build}
+    assert blank == ("model", "dataset")
+
+
+def test_a_local_folder_is_no_image_that_trains(tmp_path: Path) -> None:
+    with pytest.raises(CheckFailed, match="has kaigen's own image, which trains nothing"):
+        promoted(tmp_path, resource("Notebook", {"container": {"local": True}}))
