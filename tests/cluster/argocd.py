@@ -13,6 +13,7 @@ from tests.cluster.client import Object
 from tests.cluster.patience import PATIENCE
 from tests.cluster.plane import Plane
 from tests.cluster.processes import free_ports
+from tests.cluster.tools import debian
 
 APPLICATION = "argoproj.io/v1alpha1/Application"
 _GROUP = "argoproj.io/v1alpha1"
@@ -36,6 +37,7 @@ class ArgoCD:
 
     Attributes:
         user: User of the application controller in the audit log.
+        keys: Folder of the public GnuPG keys that it knows, in files with the names of their IDs.
     """
 
     user = "argocd-application-controller"
@@ -56,6 +58,11 @@ class ArgoCD:
         self._has_sets = False
         self._plugins = self._folder / "plugins"
         self._plugins.mkdir()
+        self.keys = self._folder / "keys"
+        self.keys.mkdir()
+        self._key_ring = self._folder / "gnupg"
+        self._key_ring.mkdir(mode=0o700)
+        debian.install("gpg")
         redis, repo, repo_metrics, metrics = free_ports(4)
         self._repo, self._redis = f"{_HOST}:{repo}", f"{_HOST}:{redis}"
         plane.make_namespace(namespace)
@@ -107,10 +114,10 @@ class ArgoCD:
             (folder / name).symlink_to(self._plane.program("argocd"))
         for name in ("helm", "kustomize"):
             (folder / name).symlink_to(self._plane.program(name))
-        # Called for every commit, even if no signature is required. No output means unsigned.
-        verify = folder / "git-verify-wrapper.sh"
-        verify.write_text("#!/bin/sh\n")
-        verify.chmod(0o755)
+        # As in Argo CD's image: it reads what they print, whatever the result.
+        for name, command in (("git-verify-wrapper.sh", "git verify-commit"), ("gpg-wrapper.sh", "gpg")):
+            (folder / name).write_text(f'#!/bin/sh\n{command} "$@" 2>&1\nexit 0\n')
+            (folder / name).chmod(0o755)
         return folder
 
     def _configure(self) -> None:
@@ -157,8 +164,8 @@ class ArgoCD:
         folder.mkdir()
         env = {
             "ARGOCD_FAKE_IN_CLUSTER": "true",
-            # Without it, the components require a GnuPG key ring.
-            "ARGOCD_GPG_ENABLED": "false",
+            "ARGOCD_GNUPGHOME": str(self._key_ring),
+            "ARGOCD_GPG_DATA_PATH": str(self.keys),
             "ARGOCD_TLS_DATA_PATH": str(self._folder),
             "ARGOCD_SSH_DATA_PATH": str(self._folder),
             "ARGOCD_PLUGINSOCKFILEPATH": str(self._plugins),

@@ -7,6 +7,9 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+
+from tests.keys import SigningKey
 
 _IDENTITY = {
     f"GIT_{role}_{field}": value
@@ -31,23 +34,24 @@ class Repository:
         """Where controllers on this machine fetch it from."""
         return self.folder.as_uri()
 
-    def _git(self, *arguments: str) -> str:
+    def _git(self, *arguments: str, env: Mapping[str, str] = MappingProxyType({})) -> str:
         done = subprocess.run(
             ["git", *arguments],
             cwd=self.folder,
-            env=os.environ | _ENV,
+            env={**os.environ, **_ENV, **env},
             capture_output=True,
             text=True,
             check=True,
         )
         return done.stdout.strip()
 
-    def commit(self, files: Mapping[str, str], message: str = "Change") -> str:
+    def commit(self, files: Mapping[str, str], message: str = "Change", key: SigningKey | None = None) -> str:
         """Make these files, and no others, the content of the branch.
 
         Args:
             files: Content by path.
             message: Of the commit.
+            key: GnuPG key that signs it.
 
         Returns:
             The commit's hash.
@@ -62,5 +66,7 @@ class Repository:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content)
         self._git("add", "--all")
-        self._git("commit", "--quiet", "--allow-empty", "--message", message)
+        signing = [f"--gpg-sign={key.id}"] if key else []
+        env = {"GNUPGHOME": str(key.home)} if key else {}
+        self._git("commit", "--quiet", "--allow-empty", "--message", message, *signing, env=env)
         return self._git("rev-parse", "HEAD")

@@ -15,6 +15,7 @@ from tests.cluster import world
 from tests.cluster.client import Object
 from tests.cluster.plane import Plane
 from tests.cluster.processes import free_ports, listening
+from tests.cluster.tools.parts import locate_part
 
 WORKSPACE = "kaito.sh/v1beta1/Workspace"
 STATEFUL_SET = "apps/v1/StatefulSet"
@@ -39,7 +40,7 @@ class Kaito:
         metrics, health = free_ports(2)
         plane.start(
             "kaito",
-            str(plane.program("workspace")),
+            str(locate_part("workspace")),
             "--node-provisioner=byo",
             "--feature-gates=vLLM=true,disableNodeAutoProvisioning=true",
             "--webhook=false",

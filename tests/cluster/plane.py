@@ -36,6 +36,10 @@ RUNNING: list[Plane] = []
 """The planes of this process that are running."""
 
 
+def _pod_security(level: str) -> dict[str, str]:
+    return {f"pod-security.kubernetes.io/{mode}": level for mode in ("enforce", "warn")}
+
+
 class Plane:
     """A running control plane.
 
@@ -435,11 +439,16 @@ class Plane:
             pod_security: ``restricted``, ``baseline`` or ``privileged``.
             labels: More of its labels.
         """
-        levels = {f"pod-security.kubernetes.io/{mode}": pod_security for mode in ("enforce", "warn")}
+        labels = _pod_security(pod_security) | labels
         self.client.create(
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": levels | labels}}
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
         )
         self.client.wait("v1/ServiceAccount", "default", name, lambda _: True, "there")
+
+    def set_pod_security(self, namespace: str, level: str) -> None:
+        """Make a namespace enforce another Pod Security level for new pods, and warn of it."""
+        labels = _pod_security(level)
+        self.client.patch("v1/Namespace", namespace, "", {"metadata": {"labels": labels}})
 
     def install_kinds(self, folder: Path) -> None:
         """Serve the kinds of a controller, in the version of its program.

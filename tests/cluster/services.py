@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from runtimes.downloader.tests.hub import Hub
 from runtimes.downloader.tests.s3 import KEYS, S3, moto
+from tests.cluster.client import Object
 from tests.cluster.node import Node
 from tests.cluster.registry import LocalRegistry
 
@@ -30,32 +31,48 @@ def tiny_hub(node: Node, name: str = "") -> Hub:
 
 
 @contextmanager
+def s3_server(node: Node) -> Iterator[S3]:
+    """Start an S3 server that pods reach."""
+    with node.network.entered():
+        serving = moto(node.network.host)
+        address = serving.__enter__()
+    try:
+        yield S3(address)
+    finally:
+        serving.__exit__(None, None, None)
+
+
+def bucket_keys(name: str, namespace: str) -> Object:
+    """Return a Secret with keys that the server accepts."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": namespace},
+        "stringData": {key: KEYS[key] for key in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")},
+    }
+
+
+@contextmanager
 def services(node: Node) -> Iterator[dict[str, str]]:
     """Start a Hub with one small model, an S3 server with one bucket, and a registry without a password.
 
     Yields:
         Environment variables with their addresses, which pods can use, too.
     """
-    host = node.network.host
     hub = tiny_hub(node)
     registry = LocalRegistry(node.folder / "registry", network=node.network, password=False)
     node.trust_registry(registry.host)
     try:
-        with node.network.entered():
-            storage = moto(host)
-            address = storage.__enter__()
-        try:
+        with s3_server(node) as storage:
             with node.network.entered():
-                S3(address).make_bucket(BUCKET)
+                storage.make_bucket(BUCKET)
             yield {
                 "HUB": hub.url,
-                "S3": f"http://{address}",
+                "S3": f"http://{storage.backend}",
                 "REGISTRY": registry.host,
                 "BUCKET": BUCKET,
                 **KEYS,
             }
-        finally:
-            storage.__exit__(None, None, None)
     finally:
         registry.close()
         hub.__exit__()

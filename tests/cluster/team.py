@@ -13,7 +13,7 @@ from kaigen.pipeline.run import render
 from tests.cluster.apps import demo_specs
 from tests.cluster.argocd import APPLICATION, ArgoCD
 from tests.cluster.client import Object
-from tests.cluster.flux import GIT_REPOSITORY, SECRET, Flux
+from tests.cluster.flux import GIT_REPOSITORY, KUSTOMIZATION, SECRET, Flux
 from tests.cluster.patience import PATIENCE
 from tests.cluster.plane import Plane
 
@@ -160,3 +160,14 @@ def remove_applications(plane: Plane, argocd: ArgoCD, environment: str) -> None:
         plane.client.wait_gone(APPLICATION, found["metadata"]["name"], argocd.namespace)
     for found in plane.client.objects(PROJECT, argocd.namespace, labels):
         plane.client.delete(PROJECT, found["metadata"]["name"], argocd.namespace)
+
+
+def remove_bootstrap(plane: Plane, flux: Flux, environment: str) -> None:
+    """Delete the Kustomizations of an environment that apply the others, and wait until they are gone.
+
+    While they run, they wait for the health of the others, and Flux does not finish the deletion of one before
+    that wait is over.
+    """
+    for name in (f"team-{environment}", f"team-{environment}-tenants"):
+        plane.client.delete(KUSTOMIZATION, name, flux.namespace)
+        plane.client.wait_gone(KUSTOMIZATION, name, flux.namespace)

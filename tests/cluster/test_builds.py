@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +20,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kaigen.cli.main import run
 from kaigen.config.settings import Config
 from kaigen.pipeline.run import render
 from tests.cluster.registry import PASSWORD, USER, LocalRegistry
@@ -34,6 +38,22 @@ COPY run.txt /run.txt
 FROM base AS runtime
 RUN --mount=type=bind,source=program,target=/program ["/program", "--version"]
 LABEL note=${NOTE}
+"""
+FOLDER = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Job
+metadata: {{name: train}}
+spec:
+  build:
+    repository: {host}/acme/folder
+    provenance: max
+    pushSecret: push
+    plainHttp: true
+"""
+FOLDER_DOCKERFILE = """\
+FROM scratch
+COPY . /files/
+RUN ["/files/bin/program", "--version"]
 """
 SPEC = """\
 apiVersion: kaigen.dev/v1alpha1
@@ -88,6 +108,10 @@ class World:
         url = self.git.url("train", user="")
         spec = SPEC.format(url=url, commit=self.commit, host=self.registry.host, target=target)
         (self.folder / "spec.yaml").write_text(spec)
+        return self.rendered()
+
+    def rendered(self) -> tuple[dict[str, Any], str]:
+        """Return the pod of the Job of the spec, and the image that the app's own pod runs."""
         files = render([self.folder / "spec.yaml"], Config(namespace="research"))
         objects = {
             path.rpartition("/")[2]: yaml.safe_load(data)
@@ -101,7 +125,12 @@ class World:
         """Run the containers of the pod in their order, with the files and variables of its Secrets."""
         auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
         config = json.dumps({"auths": {self.registry.host: {"auth": auth}}})
-        mounts = {"/status": "status", "/etc/kaigen-registry": "login", "/etc/kaigen-git": "token"}
+        mounts = {
+            "/status": "status",
+            "/etc/kaigen-registry": "login",
+            "/etc/kaigen-git": "token",
+            "/context": "volume",
+        }
         for name in mounts.values():
             (self.folder / name).mkdir(exist_ok=True)
         (self.folder / "login/config.json").write_text(config)
@@ -109,19 +138,20 @@ class World:
 
         def here(text: str) -> str:
             for path, name in mounts.items():
-                text = text.replace(path, str(self.folder / name))
+                text = re.sub(rf"(?<![\w/]){path}(?=/|$)", str(self.folder / name), text)
             # Kubernetes turns an escaped `$(` back.
             return text.replace("$$(", "$(")
 
-        (finder,), (builder,) = pod["initContainers"], pod["containers"]
-        found = subprocess.run(
-            [sys.executable, "-m", "kaigen_downloader", *map(here, finder["args"])],
-            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(DOWNLOADER), "REGISTRY_AUTH": config},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert found.returncode == 0, found.stderr
+        (builder,) = pod["containers"]
+        for each in pod["initContainers"]:
+            done = subprocess.run(
+                [sys.executable, "-m", "kaigen_downloader", *map(here, each["args"])],
+                env={"PATH": os.environ["PATH"], "PYTHONPATH": str(DOWNLOADER), "REGISTRY_AUTH": config},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
         variables = {each["name"]: here(each["value"]) for each in builder["env"]}
         return self.machine.run([here(each) for each in [*builder["command"], *builder["args"]]], variables)
 
@@ -172,6 +202,52 @@ def test_image_is_built_once_and_has_the_commit_and_the_arguments(world: World) 
     again = world.build(pod)
     assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
     assert len(world.git.asked) == asked
+
+
+def test_folder_of_this_machine_is_built_from_its_artifact(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", str(world.folder / "docker"))
+    world.registry.login(world.folder / "docker")
+    files = world.folder / "train"
+    (files / "bin").mkdir(parents=True)
+    (files / "Dockerfile").write_text(FOLDER_DOCKERFILE)
+    (files / ".dockerignore").write_text("Dockerfile\n.dockerignore\ndata\n!data/keep\n")
+    shutil.copy(locate_part("rootlesskit"), files / "bin/program")
+    (files / "data").mkdir()
+    for name in ("keep", "other"):
+        (files / "data" / name).write_text(name)
+    (files / "link").symlink_to("bin/program")
+    (files / "empty").mkdir()
+    (world.folder / "spec.yaml").write_text(FOLDER.format(host=world.registry.host))
+    assert run(["build", "push", str(files), "--spec", str(world.folder / "spec.yaml")]) == 0
+
+    pod, reference = world.rendered()
+    done = world.build(pod)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "rootlesskit version" in done.stderr
+    tag = reference.rpartition(":")[2]
+    index: Any = world.registry.manifest("acme/folder", tag)
+    manifest: Any = world.registry.manifest("acme/folder", index["manifests"][0]["digest"])
+    with tarfile.open(
+        fileobj=io.BytesIO(world.blob("acme/folder", manifest["layers"][0]["digest"]))
+    ) as layer:
+        names = {member.name.rstrip("/"): member.linkname for member in layer}
+    assert names == {
+        "files": "",
+        "files/bin": "",
+        "files/bin/program": "",
+        "files/data": "",
+        "files/data/keep": "",
+        "files/empty": "",
+        "files/link": "bin/program",
+    }
+
+    # The next Job finds the image: it fetches nothing, and starts no builder.
+    shutil.rmtree(world.folder / "volume")
+    again = world.build(pod)
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
+    assert not [*(world.folder / "volume").iterdir()]
 
 
 def test_failed_build_pushes_nothing_and_prints_the_reason(world: World) -> None:

@@ -29,6 +29,7 @@ from tests.cluster.team import (
     bootstrap_flux,
     changed,
     remove_applications,
+    remove_bootstrap,
     wait_application,
 )
 from tests.unit.publish.gitserver import PASSWORD, USER, serving
@@ -159,8 +160,7 @@ def test_flux_syncs_what_is_published_and_a_change_touches_one_app(
         flux.wait_ready(team.name(team.space, app), revision, 120)
     check_writes(plane, publisher, mark, flux.user)
 
-    plane.client.delete(KUSTOMIZATION, source, flux.namespace)
-    plane.client.wait_gone(KUSTOMIZATION, source, flux.namespace)
+    remove_bootstrap(plane, flux, team.environment)
     for found in plane.client.objects(
         KUSTOMIZATION, flux.namespace, f"kaigen.dev/environment={team.environment}"
     ):

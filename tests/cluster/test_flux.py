@@ -27,7 +27,7 @@ from tests.cluster.processes import wait_until
 from tests.cluster.publisher import Publisher
 from tests.cluster.registry import LocalRegistry
 from tests.cluster.simulate import Course, end_course, queues_full, set_course
-from tests.cluster.team import Team, bootstrap_flux, changed
+from tests.cluster.team import Team, bootstrap_flux, changed, remove_bootstrap
 from tests.keys import write_keys
 
 ACCOUNT = "deployer"
@@ -137,11 +137,7 @@ class Tree:
     def remove(self) -> None:
         """Delete the bootstrap, then every app with its objects."""
         client, labels = self.plane.client, f"kaigen.dev/environment={self.team.environment}"
-        source = f"team-{self.team.environment}"
-        # First what would wait for the health of the others.
-        for name in (source, f"{source}-tenants"):
-            client.delete(KUSTOMIZATION, name, self.flux.namespace)
-            client.wait_gone(KUSTOMIZATION, name, self.flux.namespace)
+        remove_bootstrap(self.plane, self.flux, self.team.environment)
         for kind in (HELM_RELEASE, KUSTOMIZATION):
             found = [each["metadata"] for each in client.objects(kind, labels=labels)]
             found = [each for each in found if each["namespace"] == self.home]
@@ -355,7 +351,10 @@ def test_a_tenant_under_lockdown_takes_tree_and_charts_from_a_registry(
     begin_with_full_queue(scene)
     sources = plane.client.objects(OCI_REPOSITORY, scene.home)
     assert len(sources) == 3
-    assert all(is_true(source, "SourceVerified") for source in sources)
+    # The chart that waits for the Model is fetched at any time after its source was created.
+    for source in sources:
+        name, is_verified = source["metadata"]["name"], partial(is_true, condition="SourceVerified")
+        plane.client.wait(OCI_REPOSITORY, name, scene.home, is_verified, "verified", 60)
     check_upgrade(plane, scene)
 
 

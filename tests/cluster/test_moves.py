@@ -21,6 +21,7 @@ from tests.cluster.team import (
     bootstrap_argocd,
     is_kept,
     remove_applications,
+    remove_bootstrap,
     sync_flux,
     wait_application,
 )
@@ -95,9 +96,9 @@ class FluxMover(Mover):
         """See ``Mover``."""
         client = self.plane.client
         labels = f"kaigen.dev/environment={self.team.environment}"
-        for _ in range(2):
-            for found in client.objects(KUSTOMIZATION, labels=labels):
-                client.delete(KUSTOMIZATION, found["metadata"]["name"], found["metadata"]["namespace"])
+        remove_bootstrap(self.plane, self.flux, self.team.environment)
+        for found in client.objects(KUSTOMIZATION, labels=labels):
+            client.delete(KUSTOMIZATION, found["metadata"]["name"], found["metadata"]["namespace"])
         for found in client.objects(KUSTOMIZATION, labels=labels):
             client.wait_gone(KUSTOMIZATION, found["metadata"]["name"], found["metadata"]["namespace"])
 

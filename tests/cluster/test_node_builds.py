@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
 from functools import partial
@@ -10,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from kaigen.contexts.archive import pack
+from kaigen.contexts.artifact import push, target
+from kaigen.contexts.folder import read_folder
 from tests.cluster.apps import JOB, compiled, spec
 from tests.cluster.client import is_true
 from tests.cluster.node import Node
@@ -71,15 +75,45 @@ def commit(server: GitServer, folder: Path) -> str:
     return git(work, "rev-parse", "HEAD").strip()
 
 
+@pytest.fixture
+def artifact(
+    node: Node, registry: LocalRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, str]:
+    """The context of a build: a folder that was pushed to the registry."""
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
+    registry.login(tmp_path / "docker")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "Dockerfile").write_text(DOCKERFILE)
+    shutil.copy(locate_part("rootlesskit"), folder / "program")
+    with node.network.entered(), tempfile.TemporaryFile() as archive:
+        packed = pack(read_folder(folder), archive)
+        pushed = push(packed, archive, target(f"{registry.host}/acme/files"), plain_http=True)
+    return {"artifact": pushed.reference}
+
+
 def log(node: Node, namespace: str, job: str) -> str:
     """Wait until a Job is complete; return the log of its main container."""
     node.client.wait(JOB, job, namespace, partial(is_true, condition="Complete"), "complete")
     return node.run("kubectl", "logs", "--namespace", namespace, f"job/{job}").stdout
 
 
+@pytest.fixture
+def repository(server: GitServer, tmp_path: Path) -> dict[str, object]:
+    """The context of a build: a commit of a Git repository."""
+    made = commit(server, tmp_path)
+    return {"git": {"url": server.url("train", user=""), "commit": made, "tokenSecret": {"name": "git"}}}
+
+
 @pytest.mark.ran("Job", "ServiceAccount", "Role", "RoleBinding", by=("node", "downloader"))
+@pytest.mark.parametrize("source", ["repository", "artifact"])
 def test_image_is_built_pushed_and_run(
-    node: Node, registry: LocalRegistry, server: GitServer, privileged: str, tmp_path: Path
+    node: Node,
+    registry: LocalRegistry,
+    privileged: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    source: str,
 ) -> None:
     node.import_image(builder_image())
     for name, content in (("push", registry.secret("push", privileged)), ("git", None)):
@@ -91,11 +125,7 @@ def test_image_is_built_pushed_and_run(
         }
         node.client.apply(body)
     build = {
-        "git": {
-            "url": server.url("train", user=""),
-            "commit": commit(server, tmp_path),
-            "tokenSecret": {"name": "git"},
-        },
+        **request.getfixturevalue(source),
         "repository": f"{registry.host}/acme/train",
         "pushSecret": "push",
         "plainHttp": True,

@@ -163,6 +163,8 @@ def test_every_object_is_accepted_as_manifest_and_chart(
                 plane.client.wait_gone("v1/Namespace", item.app.namespace)
                 plane.make_namespace(item.app.namespace, pod_security=level)
                 made.add(item.app.namespace)
+            elif item.app.namespace not in {*spaces.values(), ALWAYS_THERE}:
+                plane.set_pod_security(item.app.namespace, level)
             objects = check_both_forms(plane, item, tmp_path)
             if item.app.namespace == ALWAYS_THERE:
                 remove(plane, objects)

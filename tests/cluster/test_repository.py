@@ -25,6 +25,7 @@ from tests.cluster.team import (
     bootstrap_argocd,
     named,
     remove_applications,
+    remove_bootstrap,
     sync_flux,
     wait_application,
 )
@@ -161,14 +162,12 @@ def test_flux_keeps_a_repository(plane: Plane, flux: Flux, team: Team, account: 
     assert plane.client.find(CLAIM, "finetune-output", team.space), "kept"
 
     # Taking the bootstrap away leaves the apps; taking an app away takes what it made.
-    plane.client.delete(KUSTOMIZATION, source, flux.namespace)
-    plane.client.wait_gone(KUSTOMIZATION, source, flux.namespace)
+    remove_bootstrap(plane, flux, team.environment)
     for app in ("qwen", "finetune-job"):
         name = team.name(team.space, app)
         assert plane.client.find(KUSTOMIZATION, name, home)
         plane.client.delete(KUSTOMIZATION, name, home)
         plane.client.wait_gone(KUSTOMIZATION, name, home)
     assert plane.client.objects(JOB, team.space) == []
-    for name in (f"{source}-tenants", team.name(team.space)):
-        plane.client.delete(KUSTOMIZATION, name, flux.namespace)
-        plane.client.wait_gone(KUSTOMIZATION, name, flux.namespace)
+    plane.client.delete(KUSTOMIZATION, team.name(team.space), flux.namespace)
+    plane.client.wait_gone(KUSTOMIZATION, team.name(team.space), flux.namespace)

@@ -10,7 +10,10 @@ import json
 import os
 import random
 import re
+import select
 import shlex
+import socket
+import socketserver
 import subprocess
 import sys
 import tarfile
@@ -132,6 +135,36 @@ class Proxy:
             handler.wfile.write(content[start : start + (1 << 18)])
         if fault in ("cut", "short"):
             handler.close_connection = True
+
+
+class SlowUploads(socketserver.ThreadingTCPServer):
+    """Passes on bytes, those to the server at a limited speed."""
+
+    daemon_threads = True
+
+    def __init__(self, backend: str, speed: float) -> None:
+        super().__init__(("127.0.0.1", 0), _SlowUpload)
+        self.backend, self.speed = backend, speed
+        self.host = f"127.0.0.1:{self.server_address[1]}"
+        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
+
+
+class _SlowUpload(socketserver.BaseRequestHandler):
+    server: SlowUploads
+
+    def handle(self) -> None:
+        name, _, port = self.server.backend.partition(":")
+        with socket.create_connection((name, int(port))) as backend:
+            ends = {self.request: backend, backend: self.request}
+            with contextlib.suppress(OSError):
+                while True:
+                    for end in select.select(list(ends), [], [], 60)[0]:
+                        data = end.recv(1 << 16)
+                        if not data:
+                            return
+                        if end is self.request:
+                            time.sleep(len(data) / self.server.speed)
+                        ends[end].sendall(data)
 
 
 def call(arguments: list[str], **env: str) -> subprocess.Popen[str]:
@@ -508,6 +541,64 @@ def test_credentials_revoked_in_the_middle_end_the_run_and_new_ones_go_on(
         assert code == 0, printed
         assert holds(tmp_path / "m", FILES)
         assert [each.again(proxy.asked) for each in before] == [[]] * len(before)
+
+
+@pytest.mark.parametrize("command", ["put", "fetch"])
+def test_an_upload_whose_keys_are_revoked_ends_and_new_ones_finish_it(
+    command: str, gateway: str, tmp_path: Path
+) -> None:
+    """Revoked keys cannot abort the upload, so the next run does."""
+    user = f"fired-{command}"
+    (tmp_path / BIG).write_bytes(FILES[BIG])
+    keys = {"AWS_ACCESS_KEY_ID": user, "AWS_SECRET_ACCESS_KEY": KEYS[1], "AWS_REGION": "us-east-1"}
+    keys |= {"SOURCE_AWS_ACCESS_KEY_ID": KEYS[0], "SOURCE_AWS_SECRET_ACCESS_KEY": KEYS[1]}
+    reads = ["--uri", "s3://models/a", "--endpoint", f"http://{gateway}", "--region", "us-east-1"]
+    what = ["put", str(tmp_path)] if command == "put" else ["fetch", "s3", *reads, "--include", BIG]
+    s3, prefix = client(gateway), f"revoked-{command}"
+    account(gateway, user, exists=True)
+    with SlowUploads(gateway, 5e6) as proxy:
+        arguments = [*what, "--dest", f"s3://models/{prefix}", "--identity", "id", "--part-size", str(PART)]
+        arguments += ["--s3-endpoint", f"http://{proxy.host}", "--connections", "1"]
+        process, end = call(arguments, **keys), time.monotonic() + 60
+        while not stored_parts(s3, prefix):
+            assert time.monotonic() < end, "no part was stored"
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.02)
+        account(gateway, user, exists=False)
+        _, printed = process.communicate(timeout=60)
+        assert process.returncode == 10, printed
+        (line,) = [each for each in printed.splitlines() if each.startswith("error: ")]
+        assert line == f"error: {proxy.host} rejects the credentials: InvalidAccessKeyId"
+        assert "Traceback" not in printed
+        assert 0 < len(stored_parts(s3, prefix)) < 5
+        assert [*keys_below(s3, f"{prefix}/.kaigen/model.json")] == []
+        assert BIG not in "".join(keys_below(s3, f"{prefix}/model"))
+
+        account(gateway, user, exists=True)
+        proxy.speed = 1e9
+        code, printed = run(arguments, **keys)
+        assert code == 0, printed
+        assert "aborted 1 unfinished upload of an earlier run" in printed
+        assert s3.get_object(Bucket="models", Key=f"{prefix}/{BIG}")["Body"].read() == FILES[BIG]
+        assert not s3.list_multipart_uploads(Bucket="models").get("Uploads")
+        proxy.shutdown()
+    account(gateway, user, exists=False)
+
+
+def stored_parts(s3: Any, prefix: str) -> set[int]:
+    """Return the numbers of the parts of the uploads below a prefix."""
+    found: set[int] = set()
+    for upload in s3.list_multipart_uploads(Bucket="models").get("Uploads") or []:
+        if upload["Key"].startswith(f"{prefix}/"):
+            listed = s3.list_parts(Bucket="models", Key=upload["Key"], UploadId=upload["UploadId"])
+            found |= {part["PartNumber"] for part in listed.get("Parts") or []}
+    return found
+
+
+def keys_below(s3: Any, prefix: str) -> Iterator[str]:
+    """Yield the keys of the objects with a prefix."""
+    for item in s3.list_objects_v2(Bucket="models", Prefix=prefix).get("Contents") or []:
+        yield item["Key"]
 
 
 def test_files_of_another_revision_are_refused(gateway: str, tmp_path: Path) -> None:

@@ -40,7 +40,10 @@ def program(folder: Path, name: str, prints: str) -> None:
 def test_every_part_is_pinned_and_builds_what_its_go_mod_names(part: Part) -> None:
     text = (part.folder / "go.mod").read_text()
     tools = set(re.findall(r"^(?:tool |\t)([^\s()]+)$", text, re.MULTILINE))
-    assert set(part.packages.values()) == tools
+    built = {
+        package for each in ALL_PARTS if each.folder == part.folder for package in each.packages.values()
+    }
+    assert built == tools
     assert re.fullmatch(r"v\d+\.\d+\.\d+", part.version)
     assert (part.folder / "go.sum").stat().st_size > 0
 

@@ -23,6 +23,11 @@ def files() -> Files:
         return {each.name: each.read_bytes() for each in source.iterdir()}
 
 
+def facts() -> Object:
+    """Return the block `facts` of its spec."""
+    return {"weights": "1Mi", "config": {**CONFIG}}
+
+
 def converted(weights: str) -> bytes:
     """Return the bytes of its `model.m`, as a slow writer of the tests writes them."""
     return model_file(CONFIG, _TENSORS, weights)
