@@ -11,7 +11,7 @@ ARGS =
 ENGINE = tests/cluster/test_scaling.py tests/cluster/test_chat.py tests/cluster/test_vllm.py tests/cluster/test_vllm_groups.py \
 	tests/cluster/test_vllm_load.py tests/cluster/test_training.py tests/cluster/test_live_jobs.py \
 	tests/cluster/test_node_reaper.py tests/cluster/test_classify.py tests/cluster/test_sources.py tests/cluster/test_builds.py tests/cluster/test_node_builds.py tests/cluster/test_convert.py tests/cluster/test_notebook.py \
-	tests/cluster/test_node_ring.py \
+	tests/cluster/test_node_ring.py tests/cluster/test_tune.py tests/cluster/test_kaito_controller.py tests/cluster/test_queues.py \
 	tests/cluster/test_up.py tests/cluster/test_scale.py tests/cluster/test_two_syncers.py
 
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
@@ -31,8 +31,8 @@ demo: $(VENV)/.base ## Render the demo repository and show where to look
 test: $(VENV)/.dev ## Run the tests, except those that need a cluster
 	$(PY) -m pytest -n auto $(ARGS)
 
-test-chat: $(CHAT)/.done ## Run the tests of the chat server and the classifier that need PyTorch (5 GB, installed once)
-	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served runtimes/classify/tests/networks $(ARGS)
+test-chat: $(CHAT)/.done ## Run the tests of the chat server, the classifier and the trainer that need PyTorch (5 GB, installed once)
+	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served runtimes/classify/tests/networks runtimes/train/tests/trained $(ARGS)
 
 test-docs: $(VENV)/.docs ## Build the documentation site and test it in a browser
 	$(PY) -m pytest tests/site $(ARGS)
@@ -144,7 +144,7 @@ $(VENV)/.mutants: $(VENV)/.dev requirements/mutants.txt
 	@sh tools/venv.sh mutants
 
 $(CHAT)/.done: tools/venv.sh runtimes/chat/requirements.txt runtimes/chat/requirements-test.txt \
-		runtimes/classify/requirements.txt runtimes/classify/requirements-test.txt
+		runtimes/classify/requirements.txt runtimes/classify/requirements-test.txt runtimes/train/requirements.txt
 	@sh tools/venv.sh chat
 
 $(CHAT)/.bench: $(CHAT)/.done runtimes/chat/requirements-bench.txt

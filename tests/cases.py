@@ -121,6 +121,9 @@ ANY_VOLUME = Allowed(
 )
 """What kaigen.yaml must allow for specs that use every field."""
 
+REGISTRY = {"substratus": {"registry": "registry.example.com/substratus"}}
+"""Where dialects push built images."""
+
 
 def _rich() -> Iterator[Case]:
     for file in sorted(SPECS.rglob("*.yaml")):
@@ -128,7 +131,7 @@ def _rich() -> Iterator[Case]:
         yield Case(
             f"specs/{name}",
             (str(file),),
-            Config(root=file.parent, profile=file.parent.name, allow=ANY_VOLUME),
+            Config(root=file.parent, profile=file.parent.name, allow=ANY_VOLUME, dialects=REGISTRY),
         )
 
 

@@ -76,7 +76,7 @@ def template(
         arguments = ["template", release, str(chart), "--namespace", namespace]
         for assignment in assignments:
             arguments += ["--set", assignment]
-        given = {} if values is None else {"stdin": _json(values)}
+        given = {} if values is None else {"stdin": as_yaml(values)}
         documents = [_helm(*arguments, *(["--values", "-"] if given else []), **given)]
     objects = [
         found
@@ -87,16 +87,16 @@ def template(
     return sorted(objects, key=_identity)
 
 
-def lint(chart: Path, values: Mapping[str, Any] | None = None) -> str:
-    """Return the output of `helm lint --strict` for a valid chart.
+def lint(*charts: Path, values: Mapping[str, Any] | None = None) -> str:
+    """Return the output of `helm lint --strict` for valid charts, all with the same values.
 
     Raises:
         HelmError: it reported an error or a warning.
     """
-    arguments = ["lint", "--strict", str(chart)]
+    arguments = ["lint", "--strict", *map(str, charts)]
     if values is None:
         return _helm(*arguments)
-    return _helm(*arguments, "--values", "-", stdin=_json(values))
+    return _helm(*arguments, "--values", "-", stdin=as_yaml(values))
 
 
 def update_dependencies(chart: Path) -> None:
@@ -104,8 +104,8 @@ def update_dependencies(chart: Path) -> None:
     _helm("dependency", "update", str(chart), "--skip-refresh")
 
 
-def _json(values: Mapping[str, Any]) -> str:
-    """Return JSON that Helm reads as YAML, without surrogate pairs."""
+def as_yaml(values: Mapping[str, Any]) -> str:
+    """Return values as JSON that Helm reads as YAML, without surrogate pairs."""
     text = json.dumps(values, ensure_ascii=False)
     return re.sub("[\x7f-\x9f\ufeff\ufffe\uffff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 

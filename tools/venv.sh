@@ -9,7 +9,7 @@
 # go          a Go compiler, unless the one on the PATH is new enough
 # lock        the resolver that `make lock` runs
 # mutants     the mutation tester that `make mutants` runs
-# chat        the chat server, the classifier and their tests, in a .venv of their own, because PyTorch takes gigabytes
+# chat        the chat server, the classifier, the trainer and their tests, in a .venv of their own, because PyTorch takes gigabytes
 # bench-chat  the peers the chat server is compared with
 #
 # PYTHON names the interpreter; by default it is the first common name that is new enough. A stamp .venv/.NAME (for
@@ -56,8 +56,8 @@ go)
 lock) files='lock' about='the resolver of the lock files' ;;
 mutants) files='mutants' about='the mutation tester' ;;
 chat)
-    files='chat/requirements chat/requirements-test classify/requirements classify/requirements-test'
-    about='PyTorch and the other dependencies of the chat server and the classifier (5 GB, once)'
+    files='chat/requirements chat/requirements-test classify/requirements classify/requirements-test train/requirements'
+    about='PyTorch and the other dependencies of the chat server, the classifier and the trainer (5 GB, once)'
     venv=runtimes/chat/.venv locks=runtimes
     ;;
 bench-chat)

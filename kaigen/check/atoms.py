@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from kaigen.check import codes
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.kubernetes.quantities import is_quantity
+from kaigen.regex.pattern import matches
 
 if TYPE_CHECKING:
     from kaigen.kubernetes.schema_nodes import Scalar
@@ -222,40 +223,18 @@ def one_of(allowed: Collection[Scalar]) -> Check:
 
 
 def matching(pattern: str) -> Check:
-    """Return the check for an RE2 regular expression, compiled at its first use."""
-    compiled: list[re.Pattern[str]] = []
+    """Return the check for a regular expression of RE2."""
 
     def check(value: object) -> list[Mismatch] | None:
         if not isinstance(value, str):
             return None
-        if not compiled:
-            compiled.append(re.compile(from_re2(pattern)))
-        if compiled[0].search(value):
+        if matches(pattern, value):
             return None
         form = KNOWN_PATTERNS.get(pattern)
         problem = f"is not {form}" if form else f"does not match {pattern}"
         return [Mismatch(codes.BAD_VALUE, f"{describe(value)} {problem}")]
 
     return check
-
-
-def from_re2(pattern: str) -> str:
-    """Return an RE2 regular expression for Python, where `$` would also match before a line end."""
-    out = []
-    in_class = escaped = False
-    for char in pattern:
-        if escaped:
-            escaped = False
-        elif char == "\\":
-            escaped = True
-        elif in_class:
-            in_class = char != "]"
-        elif char == "[":
-            in_class = True
-        elif char == "$":
-            char = r"\Z"
-        out.append(char)
-    return "".join(out)
 
 
 def between(least: float | None, most: float | None) -> Check:

@@ -30,7 +30,7 @@ _EFFECTIVE = "run `kaigen explain --effective APP` to show a spec with all its v
 
 _COMMANDS = {
     **dict.fromkeys(("lint", "test", "verify", "conform", "kubeconform"), _VALIDATE),
-    **dict.fromkeys(("template", "build", "generate", "synth", "compile", "manifests", "convert"), _RENDER),
+    **dict.fromkeys(("template", "generate", "synth", "compile", "manifests", "convert"), _RENDER),
     **dict.fromkeys(
         ("apply", "install", "deploy", "sync", "up", "run", "start", "submit", "reconcile", "serve"), _DEPLOY
     ),

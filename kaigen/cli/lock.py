@@ -29,26 +29,36 @@ from kaigen.scaffold.changes import FileChange, read_text, write_changes
     is_flag=True,
     help="Write nothing; exit with 1 if the lock is stale. Asks servers only with --upgrade.",
 )
+@click.option("--built", is_flag=True, help="Also record the digests of images that builds have pushed.")
 @click.option("--plain-http", is_flag=True, help="Connect to remote registries without TLS.")
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", help="Output format.")
 @click.pass_obj
 def command(
-    console: Console, names: tuple[str, ...], upgrade: bool, check: bool, plain_http: bool, output: str
+    console: Console,
+    names: tuple[str, ...],
+    upgrade: bool,
+    check: bool,
+    built: bool,
+    plain_http: bool,
+    output: str,
 ) -> None:
     """Record what branches, tags and buckets stand for in `kaigen.lock`.
 
-    Asks the Hugging Face Hub, S3 servers and registries about each source and image in the specs of all environments
-    that has no entry yet: commit or digest, files with sizes and checksums, licence, config.json, and the shapes of the
-    weights from their headers; digests of images. Weights are not downloaded. Specs do not change. Review and commit
-    the file: every other command reads it, and asks no server.
+    Asks the Hugging Face Hub, S3 servers, Git servers and registries about each source and image in the specs of all
+    environments that has no entry yet: commit or digest, files with sizes and checksums, licence, config.json, and the
+    shapes of the weights from their headers; digests of images. Weights are not downloaded. Specs do not change. Review
+    and commit the file: every other command reads it, and asks no server.
 
-    NAME is an app, a repository, a bucket, an artifact or an image. The token of the Hub is read from HF_TOKEN;
-    credentials of buckets are those of the AWS CLI; those of registries are of `docker login`.
+    NAME is an app, a repository, a bucket, an artifact, an image, or the URL of a Git repository. The token of the Hub
+    is read from HF_TOKEN; credentials of buckets are those of the AWS CLI; those of registries are of `docker login`;
+    those of Git servers are of Git.
     """
     if names and not upgrade:
         raise click.UsageError("NAME requires --upgrade")
     configs = read_configs("")
     require_repository(configs[0])
+    if built and check:
+        raise click.UsageError("--built cannot be combined with --check")
     if check and not upgrade:
         _check(console, configs, output)
         return
@@ -58,7 +68,7 @@ def command(
         Artifacts(plain_http=plain_http),
         Resolver(plain_http=plain_http),
     )
-    found = plan_lock(configs, servers, names if upgrade else None)
+    found = plan_lock(configs, servers, names if upgrade else None, built=built)
     path = configs[0].root / LOCK_NAME
     old = read_text(path)
     change = FileChange(path, old, lock_text(found.new))
@@ -93,11 +103,15 @@ def _report(console: Console, plan: LockPlan, output: str, *, written: bool) -> 
     changes = differences(plan)
     if output == "json":
         data = {"changes": changes, "written": written}
+        if plan.not_built:
+            data["notBuilt"] = plan.not_built
         console.out(json.dumps(data, indent=2, ensure_ascii=False))
         return
     for line in lock_changes(plan.old, plan.new):
         console.out(line)
-    entries = plural(len(plan.new.entries) + len(plan.new.images), "entry", "entries")
+    for name in plan.not_built:
+        console.say(f"not built yet: {name}")
+    entries = plural(len(plan.new.entries) + len(plan.new.images) + len(plan.new.git), "entry", "entries")
     if written:
         console.say(f"wrote {LOCK_NAME} with {entries}; review and commit it")
     elif changes:

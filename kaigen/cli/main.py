@@ -33,6 +33,7 @@ COMMANDS: dict[str, str] = {
     "comment": "Create or update a comment in a pull request.",
     "graph": "Draw apps, their objects and their dependencies.",
     "publish": "Publish the rendered output to a deploy branch or an OCI registry.",
+    "build": "Push folders that images are built from.",
     "sign": "Sign artifacts of a registry, or the rendered output.",
     "verify": "Verify the signatures of artifacts, or of the rendered output.",
     "check": "Check Kubernetes manifests.",
@@ -59,7 +60,20 @@ COMMANDS: dict[str, str] = {
 """Every command with its summary; it is the function `command` of the module `kaigen.cli.NAME`."""
 
 _WAITING = frozenset(
-    {"comment", "doctor", "job", "lock", "mirror", "notebook", "pin", "publish", "sign", "status", "verify"}
+    {
+        "build",
+        "comment",
+        "doctor",
+        "job",
+        "lock",
+        "mirror",
+        "notebook",
+        "pin",
+        "publish",
+        "sign",
+        "status",
+        "verify",
+    }
 )
 """Commands that wait for other servers, with time limits of their own."""
 

@@ -37,11 +37,11 @@ def command(
 ) -> None:
     """Pin branches and tags to commits and digests.
 
-    Asks the Hugging Face Hub and registries what the branches and tags in the specs of each APP (default: all) stand
-    for, and writes the commit or digest into the spec. The tag stays in the image, and the branch as a comment;
-    other comments and the formatting do not change. Review and commit the change. Only this command asks.
+    Asks the Hugging Face Hub, Git servers and registries what the branches and tags in the specs of each APP (default:
+    all) stand for, and writes the commit or digest into the spec. The tag stays in the image, and the branch as a
+    comment; other comments and the formatting do not change. Review and commit the change. Only this command asks.
 
-    Credentials are those of `docker login`, and HF_TOKEN or `hf auth login` for the Hub.
+    Credentials are those of Git and `docker login`, and HF_TOKEN or `hf auth login` for the Hub.
     """
     if check and (update or dry_run):
         raise click.UsageError("--check cannot be combined with --update or --dry-run")

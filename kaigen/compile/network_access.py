@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
 
 from kaigen.compile.app import App
+from kaigen.compile.builders.egress import connection_rules
 from kaigen.compile.pod_edits import default_items, edit_items, edit_pods, with_items_before
 from kaigen.config.block_settings import NetworkSettings
 
@@ -107,28 +106,6 @@ def network_variables(network: NetworkSettings, namespace: str) -> dict[str, str
 
 
 def egress_rules(network: NetworkSettings) -> list[dict[str, Any]]:
-    """Return the rules of a NetworkPolicy for connections to the proxies and mirrors of a network.
-
-    A policy has no host names: a server that is neither an address nor a Service of the cluster is allowed by its port.
-    """
+    """Return the rules of a NetworkPolicy for connections to the proxies and mirrors of a network."""
     urls = (network.http_proxy, network.https_proxy, network.hub_endpoint, network.package_index)
-    rules: list[dict[str, Any]] = []
-    for url in dict.fromkeys(url for url in urls if url):
-        parts = urlsplit(url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        rule = {"ports": [{"port": port, "protocol": "TCP"}], **_peers(parts.hostname or "")}
-        if rule not in rules:
-            rules.append(rule)
-    return rules
-
-
-def _peers(host: str) -> dict[str, Any]:
-    try:
-        address = ip_address(host)
-    except ValueError:
-        labels = host.split(".")
-        if "svc" not in labels[2:3]:
-            return {}
-        namespace = {"kubernetes.io/metadata.name": labels[1]}
-        return {"to": [{"namespaceSelector": {"matchLabels": namespace}}]}
-    return {"to": [{"ipBlock": {"cidr": f"{address}/{address.max_prefixlen}"}}]}
+    return connection_rules(url for url in urls if url)

@@ -20,11 +20,11 @@ def with_images(app: App, context: Context) -> App:
         return app
 
     def named(reference: str) -> str:
-        if reference in app.built:
-            return reference
         digest = context.digests.get(reference)
         exact = f"{reference}@{digest}" if digest else reference
-        return exact if context.mirror is None else mirrored(exact, context.mirror)
+        if context.mirror is None or reference in app.built:
+            return exact
+        return mirrored(exact, context.mirror)
 
     def moved(tree: Any) -> Any:
         if isinstance(tree, Setting) and isinstance(tree.default, str) and tree.default:

@@ -23,6 +23,7 @@ class Problems:
     def __init__(self) -> None:
         self.items: list[Problem] = []
         self.diagnostics: list[Diagnostic] = []
+        self._stopped = False
 
     def error(self, code: str, message: str, path: SpecPath, hint: str = "") -> None:
         """Add an error; the caller goes on, so that one run reports all errors."""
@@ -40,11 +41,15 @@ class Problems:
         """Add a problem that has a place of its own, such as a line of a template."""
         self.diagnostics.append(item)
 
+    def stop(self) -> None:
+        """Stop the compilation without an error here, since another spec of the same document has one."""
+        self._stopped = True
+
     @property
     def failed(self) -> bool:
-        """Whether an error was added."""
+        """Whether an error was added, or the compilation is stopped."""
         severities = [item.severity for item in self.items] + [item.severity for item in self.diagnostics]
-        return Severity.ERROR in severities
+        return self._stopped or Severity.ERROR in severities
 
     def attempt(self, step: Callable[[], T], default: T) -> T:
         """Return the step's result, or the default after adding the error that the step raises."""

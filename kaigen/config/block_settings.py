@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from kaigen.config.globs import is_granted
 from kaigen.config.json_types import FieldPath, Json
 
 
@@ -73,6 +75,12 @@ class ObjectPatch(Struct, frozen=True):
         return self.patch if isinstance(self.patch, str) else None
 
 
+Verdict: TypeAlias = Literal["allow", "deny", "ask"]
+_STRICTNESS: Sequence[Verdict] = ("allow", "ask", "deny")
+_SPDX_OPERATORS = re.compile(r"\b(?:AND|OR)\b|[()]")
+"""What separates licences in an SPDX expression; `WITH` names an exception of one licence."""
+
+
 class LicensePolicy(Struct, frozen=True):
     """The licences of models that may be used, by name or glob.
 
@@ -80,15 +88,20 @@ class LicensePolicy(Struct, frozen=True):
         allow: those that may be used; all if it is empty.
         deny: those that may not, which takes precedence.
         ask: those that a person must accept.
+        known: globs of sources that name no licence, each with its licence.
     """
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
+    known: tuple[tuple[str, str], ...] = ()
 
-    def verdict(self, licence: str) -> Literal["allow", "deny", "ask"]:
-        """Return what the policy says about a licence."""
+    def verdict(self, licence: str) -> Verdict:
+        """Return what the policy says about a licence; of several in an SPDX expression, the strictest."""
+        names = [name.strip() for name in _SPDX_OPERATORS.split(licence)]
+        return max((self._verdict(name) for name in names if name), key=_STRICTNESS.index, default="deny")
 
+    def _verdict(self, licence: str) -> Verdict:
         def is_in(globs: Sequence[str]) -> bool:
             return any(fnmatchcase(licence.lower(), glob.lower()) for glob in globs)
 
@@ -97,6 +110,10 @@ class LicensePolicy(Struct, frozen=True):
         if is_in(self.ask):
             return "ask"
         return "allow" if not self.allow or is_in(self.allow) else "deny"
+
+    def licence_of(self, source: str) -> str:
+        """Return the licence of a source that names none; empty if it is not known."""
+        return next((licence for glob, licence in self.known if is_granted(source, [glob])), "")
 
 
 class ExternalObject(Struct, frozen=True):
@@ -137,6 +154,24 @@ class ExternalSecretsSettings(Struct, frozen=True):
     key_template: str = "{namespace}/{name}"
 
 
+class DownloadEgress(Struct, frozen=True):
+    """What pods that download may connect to.
+
+    Attributes:
+        api_server: peers of the API server.
+        to: peers that files may be downloaded from; None for any address.
+        ports: ports besides those of the sources.
+        dns: peers of the DNS; empty for that of Kubernetes.
+        jobs: whether Jobs that download are restricted as well.
+    """
+
+    api_server: tuple[Mapping[str, Json], ...]
+    to: tuple[Mapping[str, Json], ...] | None = None
+    ports: tuple[int, ...] = ()
+    dns: tuple[Mapping[str, Json], ...] = ()
+    jobs: bool = False
+
+
 class NetworkSettings(Struct, frozen=True):
     """How pods reach servers outside the cluster; empty values where nothing is configured.
 
@@ -148,6 +183,7 @@ class NetworkSettings(Struct, frozen=True):
         ca_config_map: ConfigMap with the certificates of authorities.
         ca_key: its key.
         package_index: index of Python packages.
+        download_egress: what pods that download may connect to; None for everything.
     """
 
     hub_endpoint: str = ""
@@ -157,6 +193,7 @@ class NetworkSettings(Struct, frozen=True):
     ca_config_map: str = ""
     ca_key: str = ""
     package_index: str = ""
+    download_egress: DownloadEgress | None = None
 
 
 class ImageRule(Struct, frozen=True):

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from kaigen.config.allow import Allow
+from kaigen.config.builds import Builds
+from kaigen.config.dialects import Dialects
 from kaigen.config.document import read_document, validated
 from kaigen.config.external import ExternalEntry
 from kaigen.config.gitops import Cluster, GitOps
@@ -48,6 +50,9 @@ class SharedFields(Block):
         Meta(description="Mirror for all images as a block, or for kaigen's own images as a text."),
     ] = None
     images: Annotated[Images, Meta(description="kaigen's own images.")] = field(default_factory=Images)
+    builds: Annotated[
+        Builds | None, Meta(description="Defaults of images that are built in the cluster.")
+    ] = None
     network: Annotated[Network | None, Meta(description="Proxies, mirrors and authorities for all pods.")] = (
         None
     )
@@ -80,6 +85,12 @@ class SharedFields(Block):
             "only if `external` lists some of that kind."
         ),
     ] = field(default_factory=list)
+    dialects: Annotated[
+        Dialects | None,
+        Meta(
+            description="What the installations of other systems, whose resources are specs, were configured with."
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         check_registry(self.registry)

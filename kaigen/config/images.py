@@ -72,6 +72,13 @@ class Images(Block):
             examples=["registry.example/kaigen/classify@sha256:…"],
         ),
     ] = None
+    train: Annotated[
+        Image | None,
+        Meta(
+            description="Fine-tunes language models: `tune` of a Job.",
+            examples=["registry.example/kaigen/train@sha256:…"],
+        ),
+    ] = None
     distributed_llama: Annotated[
         Image | None,
         Meta(

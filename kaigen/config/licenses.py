@@ -10,9 +10,11 @@ from kaigen.kinds.block import Block
 
 LicenceName = Annotated[str, text(NO_BLANKS, min_length=1, max_length=100)]
 
+SourceGlob = Annotated[str, Meta(min_length=1, max_length=4000)]
+
 
 class Licenses(Block):
-    """Licences of models by their names on the Hub, or globs; `unknown` for a model that names none."""
+    """Licences of models and datasets by name, or globs; `unknown` for files that name none."""
 
     allow: Annotated[
         list[LicenceName],
@@ -29,8 +31,20 @@ class Licenses(Block):
         list[LicenceName],
         Meta(description="Licences that are warnings, for a person to decide.", examples=[["llama3*"]]),
     ] = field(default_factory=list)
+    known: Annotated[
+        dict[SourceGlob, LicenceName],
+        Meta(
+            description="Licences of files that name none: by the repository on the Hub, the URI of the bucket, the "
+            "URL of the file, or the repository in the registry, or globs of them.",
+            examples=[{"s3://acme-models/*": "proprietary"}],
+        ),
+    ] = field(default_factory=dict)
 
 
 def license_policy(block: Licenses | None) -> LicensePolicy | None:
     """Return the settings of the block; None without it."""
-    return LicensePolicy(tuple(block.allow), tuple(block.deny), tuple(block.ask)) if block else None
+    if block is None:
+        return None
+    return LicensePolicy(
+        tuple(block.allow), tuple(block.deny), tuple(block.ask), tuple(sorted(block.known.items()))
+    )

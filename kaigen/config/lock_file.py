@@ -17,6 +17,7 @@ from kaigen.diagnostics.errors import InputError
 from kaigen.kinds.base import NO_BLANKS, SHA256, Object, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import HubRepository
+from kaigen.kinds.build import GitContext
 from kaigen.kinds.entry import API_VERSION, KindEntry
 from kaigen.kinds.repositories import MovingSource
 from kaigen.kinds.serving import PulledModel
@@ -97,6 +98,9 @@ class LockedArtifact(Block):
     """An OCI artifact, or an image with files in its layers."""
 
     digest: Annotated[str, text(r"^sha256:[0-9a-f]{64}$", description="Digest that the reference names.")]
+    licence: Annotated[
+        str, Meta(description="Licence in the annotations of the manifest; empty if they name none.")
+    ] = ""
     is_image: Annotated[
         bool, Meta(description="Whether the files are in layers that the downloader unpacks.")
     ] = False
@@ -136,6 +140,11 @@ class Lock(Block):
     ] = field(default_factory=dict)
     artifacts: Annotated[
         dict[ModelName, LockedArtifact], Meta(description="OCI artifacts by their references in the specs.")
+    ] = field(default_factory=dict)
+
+    git: Annotated[
+        dict[Location, Annotated[str, text(r"^[0-9a-f]{40}$")]],
+        Meta(description="Commits of branches and tags of Git repositories, by `URL@NAME`."),
     ] = field(default_factory=dict)
 
     @property
@@ -249,6 +258,8 @@ def lock_text(lock: Lock) -> str:
         data["buckets"] = {key: _weights_data(lock.buckets[key]) for key in sorted(lock.buckets)}
     if lock.artifacts:
         data["artifacts"] = {key: _weights_data(lock.artifacts[key]) for key in sorted(lock.artifacts)}
+    if lock.git:
+        data["git"] = dict(sorted(lock.git.items()))
     return _text(data, 0) + "\n"
 
 
@@ -271,13 +282,21 @@ def _text(value: Any, depth: int) -> str:
     return "{\n" + ",\n".join(lines) + "\n" + "  " * depth + "}"
 
 
-def lock_with(entries: Mapping[str, LockedWeights], images: Mapping[str, str]) -> Lock:
-    """Return a lock with entries about weights and images, by their names."""
+def git_key(git: GitContext) -> str:
+    """Return the name of a branch or tag in the lock."""
+    return f"{git.url}@{git.commit}"
+
+
+def lock_with(
+    entries: Mapping[str, LockedWeights], images: Mapping[str, str], git: Mapping[str, str] | None = None
+) -> Lock:
+    """Return a lock with entries about weights, images and Git repositories, by their names."""
     return Lock(
         models={key: entry for key, entry in entries.items() if isinstance(entry, LockedModel)},
         images=dict(images),
         buckets={key: entry for key, entry in entries.items() if isinstance(entry, LockedBucket)},
         artifacts={key: entry for key, entry in entries.items() if isinstance(entry, LockedArtifact)},
+        git=dict(git or {}),
     )
 
 

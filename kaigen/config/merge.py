@@ -14,6 +14,7 @@ from kaigen.config.checks import (
     check_gitops,
     check_promotion,
 )
+from kaigen.config.dialects import dialect_settings
 from kaigen.config.external import external_objects
 from kaigen.config.file import ConfigFile, SharedFields, read_file
 from kaigen.config.gitops import GitOps, environment_gitops, gitops_settings
@@ -130,12 +131,14 @@ def _merge(
         labels={key: value for layer, _ in layers for key, value in layer.labels.items()},
         annotations={key: value for layer, _ in layers for key, value in layer.annotations.items()},
         external=external_objects(layer.external for layer, _ in layers),
+        dialects=dialect_settings([place for _, place in layers], document),
         mirror=image_mirror(registries),
         network=network_settings(layer.network for layer, _ in layers),
         environments=tuple(file.environments),
         gitops=gitops_settings(gitops, output, clusters),
         publish=publish_settings(file.publish),
         licenses=license_policy(file.licenses),
+        build_registry=_build_registry(layers),
         allow=allowed(file.allow),
         tenants=tenant_settings(file.tenants, images),
     )
@@ -150,6 +153,11 @@ def _last(layers: Layers, field: str) -> str:
     """The value of the last layer that gives one; empty when none does."""
     values: list[str | None] = [getattr(layer, field) for layer, _ in layers]
     return next((value for value in reversed(values) if value), "")
+
+
+def _build_registry(layers: Layers) -> str:
+    named = [layer.builds.registry for layer, _ in layers if layer.builds is not None]
+    return next((registry for registry in reversed(named) if registry), "")
 
 
 def _check_names(layers: Layers, document: Document | None, problems: Diagnostics) -> None:

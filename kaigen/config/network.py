@@ -1,16 +1,20 @@
 """The block `network` of kaigen.yaml: how pods reach servers outside the cluster."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_network
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, field
 
-from kaigen.config.block_settings import NetworkSettings
-from kaigen.kinds.base import ADDRESS, ObjectName, text
+from kaigen.config.block_settings import DownloadEgress, NetworkSettings
+from kaigen.config.json_types import Json
+from kaigen.kinds.base import ADDRESS, Object, ObjectName, text
 from kaigen.kinds.block import Block
+from kaigen.kinds.exposure import Port
 
 Url = Annotated[str, text(ADDRESS, max_length=1024)]
 _EXCEPTION = r"^[^\s,$]+$"
+_RANGE = r"^[0-9a-fA-F.:]+/[0-9]{1,3}$"
 
 
 class CaBundle(Block):
@@ -26,6 +30,101 @@ class CaBundle(Block):
             "public ones that pods need.",
         ),
     ] = "ca.crt"
+
+
+class AddressBlock(Block):
+    """Addresses outside the cluster."""
+
+    cidr: Annotated[
+        str, text(_RANGE, max_length=49, description="Range of addresses.", examples=["10.20.0.0/16"])
+    ]
+    except_: Annotated[
+        list[Annotated[str, text(_RANGE, max_length=49)]],
+        Meta(description="Ranges in it that do not belong to it.", examples=[["10.20.1.0/24"]]),
+    ] = field(default_factory=list, name="except")
+
+    def __post_init__(self) -> None:
+        """Check the ranges.
+
+        Raises:
+            ValueError: one of them is no range, or not in `cidr`.
+        """
+        whole = ip_network(self.cidr)
+        for each in self.except_:
+            inner = ip_network(each)
+            if inner.version != whole.version or not inner.subnet_of(whole):  # type: ignore[arg-type]
+                raise ValueError(f"`{each}` is not in `{self.cidr}`")
+
+
+class Peer(Block):
+    """A peer of a NetworkPolicy: addresses, or pods by the labels of their namespace and their own."""
+
+    ip_block: Annotated[AddressBlock | None, Meta(description="Addresses outside the cluster.")] = None
+    namespace_selector: Annotated[
+        Object | None,
+        Meta(
+            description="Namespaces of the cluster, by a label selector.",
+            examples=[{"matchLabels": {"kubernetes.io/metadata.name": "minio"}}],
+        ),
+    ] = None
+    pod_selector: Annotated[
+        Object | None,
+        Meta(description="Pods in these namespaces, or in that of the app, by a label selector."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Check which fields are set.
+
+        Raises:
+            ValueError: none of them, or addresses and selectors.
+        """
+        selects = self.namespace_selector is not None or self.pod_selector is not None
+        if selects == (self.ip_block is not None):
+            raise ValueError("needs either `ipBlock`, or `namespaceSelector` and `podSelector`")
+
+
+class EgressBlock(Block):
+    """What pods that download may connect to. Without the block, nothing restricts them."""
+
+    api_server: Annotated[
+        list[Peer],
+        Meta(
+            min_length=1,
+            description="Where the API server is: the address of its Service and those of its endpoints. Pods of "
+            "Models and Datasets write their measurements to it.",
+            examples=[[{"ipBlock": {"cidr": "10.96.0.1/32"}}]],
+        ),
+    ]
+    to: Annotated[
+        Annotated[list[Peer], Meta(min_length=1)] | None,
+        Meta(
+            description="Where files may be downloaded from, and proxies are, on the ports of the URLs in specs. "
+            "Default: addresses and Services that the URLs name, and any address for other hosts.",
+            examples=[[{"ipBlock": {"cidr": "10.20.0.0/16"}}]],
+        ),
+    ] = None
+    ports: Annotated[
+        list[Port],
+        Meta(
+            description="Ports besides those of the URLs: of servers to which others redirect, and of the pods of a "
+            "Service with another port.",
+            examples=[[9000]],
+        ),
+    ] = field(default_factory=list)
+    dns: Annotated[
+        list[Peer],
+        Meta(
+            description="Where the DNS is. Default: the pods `k8s-app: kube-dns` in `kube-system`.",
+            examples=[[{"ipBlock": {"cidr": "169.254.20.10/32"}}]],
+        ),
+    ] = field(default_factory=list)
+    jobs: Annotated[
+        bool,
+        Meta(
+            description="Restrict Jobs that download `inputs` or `model.source`, too. Their own containers then reach "
+            "nothing else."
+        ),
+    ] = False
 
 
 class Network(Block):
@@ -62,6 +161,12 @@ class Network(Block):
             examples=["https://packages.example.com/simple"],
         ),
     ] = None
+    download_egress: Annotated[
+        EgressBlock | None,
+        Meta(
+            description="NetworkPolicies that let pods which download connect to nothing but what they need."
+        ),
+    ] = None
 
 
 def network_settings(layers: Iterable[Network | None]) -> NetworkSettings | None:
@@ -83,4 +188,36 @@ def network_settings(layers: Iterable[Network | None]) -> NetworkSettings | None
         ca_config_map=bundle.config_map if bundle else "",
         ca_key=bundle.key if bundle else "",
         package_index=last("package_index"),
+        download_egress=_egress(given),
     )
+
+
+def _egress(layers: Sequence[Network]) -> DownloadEgress | None:
+    """Return the block of the last layer that has one."""
+    block = next((layer.download_egress for layer in reversed(layers) if layer.download_egress), None)
+    if block is None:
+        return None
+    return DownloadEgress(
+        api_server=_peers(block.api_server),
+        to=_peers(block.to) if block.to is not None else None,
+        ports=tuple(block.ports),
+        dns=_peers(block.dns),
+        jobs=block.jobs,
+    )
+
+
+def _peers(blocks: Iterable[Peer]) -> tuple[dict[str, Json], ...]:
+    return tuple(_peer(block) for block in blocks)
+
+
+def _peer(block: Peer) -> dict[str, Json]:
+    """Return a peer as in a NetworkPolicy."""
+    found: dict[str, Json] = {}
+    if block.ip_block is not None:
+        inner: dict[str, Json] = {"cidr": block.ip_block.cidr}
+        found["ipBlock"] = {**inner, "except": [*block.ip_block.except_]} if block.ip_block.except_ else inner
+    if block.namespace_selector is not None:
+        found["namespaceSelector"] = block.namespace_selector
+    if block.pod_selector is not None:
+        found["podSelector"] = block.pod_selector
+    return found

@@ -20,7 +20,7 @@ HEADER = """\
 # Written by `kaigen promote`: review this file, and promote again to change it.
 """
 
-PinName = Annotated[str, text(NO_BLANKS, max_length=117)]
+PinName = Annotated[str, text(NO_BLANKS, max_length=140)]
 PinField = Annotated[str, text(NO_BLANKS, max_length=512)]
 PinValue = Annotated[str, text(NO_BLANKS, min_length=1, max_length=512)]
 
@@ -34,7 +34,7 @@ class Pins(Block):
         dict[PinName, dict[PinField, PinValue]],
         Meta(
             description="Values by app and by the dotted name of a field. An app is named `NAME`, or "
-            "`NAMESPACE/NAME` if its spec sets the namespace.",
+            "`NAMESPACE/NAME` if its spec sets the namespace; a resource of Substratus `NAME.KIND`.",
             examples=[
                 {"qwen": {"spec.source.huggingFace.revision": "7ae557604adf67be50417f59c2c2f167def9a775"}}
             ],

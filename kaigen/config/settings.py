@@ -84,7 +84,7 @@ class Config(Struct, frozen=True):
         pinned_images: images that were promoted to the environment.
         values: overridden settings by app; the environment's layer follows the file's.
         overrides: overridden fields of specs; the environment's follow the file's.
-        pins: promoted values by app (`NAME`, or `NAMESPACE/NAME` where the spec names its namespace) and dotted field.
+        pins: promoted values by app, as `environments.match.pin_name` names it, and dotted field.
         promotion: names of environments in the order of promotion; empty for any order.
         origin: digest of the files with overrides and pins, whose lines messages name; empty without.
         specs: files and folders with the specs.
@@ -99,6 +99,7 @@ class Config(Struct, frozen=True):
         labels: labels of every object and pod.
         annotations: annotations of every object and pod.
         external: objects that no app makes but clusters have.
+        dialects: settings of other systems by dialect, as in kaigen.yaml.
         network: how pods reach servers outside the cluster; None for no setting.
         mirror: where all images are pulled from; None for where their names say.
         environments: names of all environments in kaigen.yaml.
@@ -108,6 +109,7 @@ class Config(Struct, frozen=True):
         tenants: teams with folders of specs and namespaces of their own.
         lock: the lock of the repository.
         licenses: the licences of models that may be used; None for all.
+        build_registry: registry of images whose `build` names no repository; empty for none.
     """
 
     root: Path = Path()
@@ -137,6 +139,7 @@ class Config(Struct, frozen=True):
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     external: tuple[ExternalObject, ...] = ()
+    dialects: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     network: NetworkSettings | None = None
     mirror: ImageMirror | None = None
     gitops: GitOpsSettings | None = None
@@ -146,6 +149,7 @@ class Config(Struct, frozen=True):
     tenants: tuple[Tenant, ...] = ()
     lock: LockRef = LockRef()
     licenses: LicensePolicy | None = None
+    build_registry: str = ""
 
     @property
     def digest_in_version(self) -> bool:

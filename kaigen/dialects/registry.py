@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kaigen.dialects import ai_operator, ephemeral_gpu, kaito, koldun
+from kaigen.dialects import ai_operator, ephemeral_gpu, kaito, koldun, substratus
 from kaigen.dialects.dialect import Dialect
 from kaigen.kinds.builtin import BUILTIN_KINDS
 from kaigen.kinds.entry import find_entry
@@ -15,6 +15,7 @@ DIALECTS: tuple[Dialect, ...] = (
     ephemeral_gpu.DIALECT,
     kaito.DIALECT,
     koldun.DIALECT,
+    substratus.DIALECT,
 )
 
 

@@ -20,7 +20,7 @@ from kaigen.diff.model import (
 from kaigen.diff.objects import Obj, Unreadable, read_objects, strip_header
 from kaigen.diff.pairing import Pair, full_identity, pair_objects
 from kaigen.diff.rules import Case, effects_of
-from kaigen.diff.rules.security import POD_SECURITY, exception_warning
+from kaigen.diff.rules.security import POD_SECURITY, requested_exception
 from kaigen.diff.tree import AppKey, FileRole, locate
 
 HIDDEN = "(hidden)"
@@ -222,9 +222,9 @@ class _App(Struct):
         if any(_POD_SECURITY in data for _, data in self.after.objects.values()):
             for obj in self.siblings():
                 # An object that was not read as changed is unchanged.
-                text = exception_warning(before.get(id(obj), obj), obj)
-                if text:
-                    yield Effect("danger", text, "pod-security-exception")
+                found = requested_exception(before.get(id(obj), obj), obj)
+                if found is not None:
+                    yield Effect(*found, "pod-security-exception")
 
 
 def _unreadable(file: str, path: str, status: ObjectStatus, effect: Effect) -> ObjectChange:

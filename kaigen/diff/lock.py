@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from kaigen.config.lock_file import Lock, LockedArtifact, LockedModel, LockedObject, LockedWeights
+from kaigen.config.lock_file import (
+    Lock,
+    LockedArtifact,
+    LockedBucket,
+    LockedModel,
+    LockedObject,
+    LockedWeights,
+)
 from kaigen.diff.formatting import listing, plural
 
 _GIB = 2**30
@@ -21,14 +28,20 @@ def lock_changes(before: Lock, after: Lock) -> Iterator[str]:
             yield f"{key} is {_summary(new)}"
         elif old != new:
             yield f"{key} {'; '.join(_changes(old, new))}"
-    for name in sorted({*before.images, *after.images}):
-        was, digest = before.images.get(name), after.images.get(name)
-        if digest is None:
+    yield from _moved(before.images, after.images, 19)
+    yield from _moved(before.git, after.git, 12)
+
+
+def _moved(before: Mapping[str, str], after: Mapping[str, str], length: int) -> Iterator[str]:
+    """Yield a line for each name whose digest or commit is added, changed or removed, with its start."""
+    for name in sorted({*before, *after}):
+        was, now = before.get(name), after.get(name)
+        if now is None:
             yield f"{name} is removed"
         elif was is None:
-            yield f"{name} is {digest[:19]}"
-        elif was != digest:
-            yield f"{name} moves from {was[:19]} to {digest[:19]}"
+            yield f"{name} is {now[:length]}"
+        elif was != now:
+            yield f"{name} moves from {was[:length]} to {now[:length]}"
 
 
 def size_text(size: int) -> str:
@@ -46,13 +59,12 @@ def total(entry: LockedWeights) -> int:
 
 def _summary(entry: LockedWeights) -> str:
     version = _version(entry)
-    model = entry if isinstance(entry, LockedModel) else None
     facts = [
         *([version] if version else []),
         plural(len(entry.files), "layer" if _has_layers(entry) else "file"),
         size_text(total(entry)),
-        *([f"licence {model.licence or 'unknown'}"] if model else []),
-        *(["gated"] if model and model.gated else []),
+        *([] if isinstance(entry, LockedBucket) else [f"licence {entry.licence or 'unknown'}"]),
+        *(["gated"] if isinstance(entry, LockedModel) and entry.gated else []),
         *([entry.architecture] if entry.architecture else []),
     ]
     return ", ".join(facts)
@@ -76,11 +88,10 @@ def _changes(old: LockedWeights, new: LockedWeights) -> Iterator[str]:
         yield _file_changes(old, new)
     elif old.files != new.files:
         yield "the same files have other versions"
-    if isinstance(old, LockedModel) and isinstance(new, LockedModel):
-        if old.licence != new.licence:
-            yield f"licence {old.licence or 'unknown'} becomes {new.licence or 'unknown'}"
-        if old.gated != new.gated:
-            yield "a token is needed now" if new.gated else "no token is needed any more"
+    if not isinstance(old, LockedBucket) and not isinstance(new, LockedBucket) and old.licence != new.licence:
+        yield f"licence {old.licence or 'unknown'} becomes {new.licence or 'unknown'}"
+    if isinstance(old, LockedModel) and isinstance(new, LockedModel) and old.gated != new.gated:
+        yield "a token is needed now" if new.gated else "no token is needed any more"
     if old.architecture != new.architecture:
         yield f"architecture {old.architecture or 'unknown'} becomes {new.architecture or 'unknown'}"
     if old.parameters != new.parameters:

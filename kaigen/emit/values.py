@@ -8,7 +8,6 @@ and the result is checked against the schema of the settings (source: Helm's pac
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.emit.chart import values_schema
 from kaigen.emit.chart_values import SCHEMAS
 from kaigen.kinds.value_texts import TYPES, nearest_form, pattern_text, value_text
+from kaigen.regex.pattern import matches
 
 _CHART_ONLY = {
     "nameOverride": "change `metadata.name` of the spec, or set it when you install the chart",
@@ -101,8 +101,8 @@ def check_values(app: App, values: Mapping[str, Json], layers: Sequence[Override
 
 
 def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
-    """Check JSON Schema's `pattern`, where `$` matches only the end of the text."""
-    if isinstance(value, str) and not re.search(re.sub(r"\$$", r"\\Z", pattern), value):
+    """Check JSON Schema's `pattern` as Helm does."""
+    if isinstance(value, str) and not matches(pattern, value):
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 

@@ -14,12 +14,14 @@ from kaigen.config.lock_file import (
     LockedModel,
     LockedObject,
     LockedWeights,
+    git_key,
     lock_of,
 )
 from kaigen.config.locked_files import bucket_revision, chosen_files, selected_files
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.block import Block, derived
 from kaigen.kinds.blocks import FileSource, HubRepository
+from kaigen.kinds.build import GitContext
 from kaigen.kinds.facts import Facts
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kinds.repositories import Repository, with_blocks
@@ -57,6 +59,9 @@ def with_lock(block: T, config: Config) -> T:
     def change(each: Block) -> Block:
         if isinstance(each, HubRepository | PulledModel):
             return _with_commit(each, lock)
+        if isinstance(each, GitContext):
+            commit = lock.git.get(git_key(each))
+            return derived(each, commit=commit) if commit is not None else each
         if isinstance(each, S3):
             return _with_revision(each, lock)
         if isinstance(each, Oci):

@@ -18,6 +18,7 @@ from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.registry import KINDS
 from kaigen.environments.file_entry import FileEntry
 from kaigen.environments.patch import Entries, Layer, PatchedDocument, reach
+from kaigen.kinds.kind import ForeignKind
 from kaigen.kinds.promotable import SHORT, is_promotable, promotable_fields
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def patched(
             matched.append(index)
             place = FileEntry(config.root / FILE_NAME, override.at)
             layers.append(Layer(dict(override.patch), place, override.environment))
-    name = pin_name(document)
+    name = pin_name(document, entry)
     if name in config.pins:
         matched.append(name)
         place = FileEntry(pins_path(config.root, config.environment), ("apps", name), flat=True)
@@ -65,14 +66,22 @@ def matched_by(document: object) -> tuple[int | str, ...]:
     return document.matched if isinstance(document, PatchedDocument) else ()
 
 
-def pin_name(document: Document) -> str:
+def pin_name(document: Document, entry: KindEntry) -> str:
     """Return the app's name in a pins file, with its namespace only if the spec sets one.
 
-    So one pins file works for a spec that each environment deploys to a different namespace.
+    So one pins file works for a spec that each environment deploys to a different namespace. Where specs of several
+    kinds usually have the same name, it ends in the kind.
+
+    Args:
+        document: the spec.
+        entry: its kind.
     """
     metadata: Any = document.data.get("metadata") if isinstance(document.data, dict) else None
     namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
-    return f"{namespace}/{document.name}" if isinstance(namespace, str) else document.name or ""
+    name = document.name or ""
+    if isinstance(entry, ForeignKind) and entry.shares_names:
+        name = f"{name}.{entry.kind.lower()}"
+    return f"{namespace}/{name}" if isinstance(namespace, str) else name
 
 
 def parse_dotted(name: str) -> tuple[str | int, ...]:

@@ -202,8 +202,9 @@ def _origin(spec: Spec, path: Path, config: Config) -> str:
         return _config_origin(config, "namespace")
     if spec.origins is None:
         return _place(spec, path, config) or f"default of {spec.block.kind}"
+    decided = f"dialect {spec.entry.system}" if spec.lowered else f"`source.loader` of {spec.entry.kind}"
     if path in {("apiVersion",), ("kind",)}:
-        return f"dialect {spec.entry.system}"
+        return decided
     if path[0] == "metadata" and len(path) == 2:
         return _place(spec, path, config) or f"default of {spec.entry.key}"
     if not _is_set(spec.block, path):
@@ -215,7 +216,7 @@ def _origin(spec: Spec, path: Path, config: Config) -> str:
         if foreign is not None:
             place = _place(spec, (*foreign, *path[length:]), config) or _place(spec, foreign, config)
             return f"{place}, {dotted(foreign)}" if place else f"default of {spec.entry.key}"
-    return f"dialect {spec.entry.system}"
+    return decided
 
 
 def _place(spec: Spec, path: Path, config: Config) -> str:

@@ -20,7 +20,7 @@ from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.build import RUN, Part, build_app, plain
 from kaigen.extend.definition import SUFFIX, Definition
 from kaigen.extend.sandbox import Placeholder, Run
-from kaigen.extend.schemas import values_schema
+from kaigen.extend.schemas import given_schema, values_schema
 from kaigen.extend.template_errors import MisusedValue
 from kaigen.extend.templates import expand_tokens, mark_line, render
 from kaigen.extend.token_tree import OUTPUT_ERROR, TokenTree
@@ -153,7 +153,7 @@ class _Compiler:
         text = doc or str((about or {}).get("description", "")) or f"The field `{dotted(_origin) or path}`."
         one_line = " ".join(text.split())
         setting = Setting(
-            path, default, one_line, dict(schema) if schema else values_schema(about, default), False, _origin
+            path, default, one_line, self._setting_schema(path, schema, about, default), False, _origin
         )
         known = self.settings.setdefault(path, (setting, _line))[0]
         if known.default != setting.default:
@@ -161,6 +161,18 @@ class _Compiler:
                 f"the setting `{path}` has two different defaults", "rename one of the two settings"
             )
         return Placeholder(self.run.token(known), f"the setting `{path}`")
+
+    def _setting_schema(
+        self, path: str, given: object, about: Mapping[str, Any] | None, default: Any
+    ) -> dict[str, Any]:
+        if not given:
+            return values_schema(about, default)
+        if not isinstance(given, Mapping):
+            raise MisusedValue(f"the schema of `{path}` must be a mapping")
+        try:
+            return given_schema(given)
+        except ValueError as error:
+            raise MisusedValue(f"the schema of `{path}` is not valid: {error}") from None
 
     def _default(self, path: str, default: Any) -> Any:
         if isinstance(default, str) and self.run.nonce in default:

@@ -11,7 +11,6 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
-from jsonschema import Draft202012Validator
 from msgspec import Struct
 from msgspec.json import Decoder
 
@@ -20,6 +19,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.extend.definition import GROUP_VERSION
 from kaigen.extend.schemas import check_schema, embedded, with_defaults
+from kaigen.extend.validator import violations
 from kaigen.kinds.block import Block, replaced
 from kaigen.kinds.block_schema import block_schema
 from kaigen.kinds.errors import explain
@@ -161,7 +161,7 @@ def read_by_schema(
     root = dict(schema)
     data = document.data.get("spec")
     if isinstance(data, dict):
-        wrong = explain(document, root, Draft202012Validator(root).iter_errors(data), ("spec",))
+        wrong = explain(document, root, violations(root, data), ("spec",))
         reported = {item.path for item in found}
         found += [item for item in wrong if item.path not in reported]
     if block is None or found:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft7Validator, Draft202012Validator
 from jsonschema.exceptions import best_match
 
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.field_path import FieldPath, dotted
 from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.schema import deref
+from kaigen.regex.parser import PatternError
+from kaigen.regex.pattern import compile_pattern
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _DATA = frozenset({"const", "default", "enum", "examples"})
 """Keywords whose values are data, not schemas."""
+_NAMED = frozenset({"properties", "patternProperties", "$defs", "dependentSchemas"})
+"""Keywords whose values are schemas by name."""
 # fmt: off
 _VALUES_KEYWORDS = frozenset(
     [
@@ -40,19 +43,25 @@ def check_schema(document: Positioned) -> list[Diagnostic]:
     if dialect != DIALECT:
         message = f"a kind's schema must be JSON Schema 2020-12, not `{dialect}`"
         return [Diagnostic("KG1003", message, document.mark(("$schema",)), f"write `$schema: {DIALECT}`")]
-    error = best_match(Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(schema))
-    if error is not None:
-        path = tuple(error.absolute_path)
-        message = f"not a valid JSON Schema: `{dotted(path) or 'the schema'}`: {error.message}"
-        return [Diagnostic("KG1003", message, document.mark(path))]
+    if error := _meta_error(schema, ()):
+        return [Diagnostic("KG1003", error[1], document.mark(error[0]))]
     found = []
-    for path, keyword, value in _keywords(schema, ()):
-        at = document.mark((*path, keyword))
+    for path, keyword, value in _keywords(schema):
         if keyword in {"$ref", "$dynamicRef"} and not _resolves(schema, value):
             hint = "refer to a definition in this schema, such as `#/$defs/NAME`"
+            at = document.mark((*path, keyword))
             found.append(Diagnostic("KG1003", f"`{value}` is not defined in this schema", at, hint))
-        elif keyword == "pattern" and (reason := _pattern_error(value)):
-            found.append(Diagnostic("KG1003", f"not a regular expression: {reason}", at))
+        elif keyword in {"$ref", "$dynamicRef"} and (error := _meta_error(schema, _target(value))):
+            # The definition may be data, which the dialect does not describe.
+            found.append(Diagnostic("KG1003", error[1], document.mark(error[0])))
+    for path, pattern, key in _patterns(schema):
+        if problem := pattern_problem(pattern):
+            message = f"not a regular expression of RE2: {problem}"
+            found.append(Diagnostic("KG1003", message, document.mark(path, key=key), problem.hint))
+    for path, inner in _schemas(schema):
+        if path and "$schema" in inner:
+            message = "only the whole schema may name its dialect"
+            found.append(Diagnostic("KG1003", message, document.mark((*path, "$schema")), "remove it"))
     if not found and not _is_object(schema):
         found.append(
             Diagnostic(
@@ -65,16 +74,26 @@ def check_schema(document: Positioned) -> list[Diagnostic]:
     return found
 
 
+def _meta_error(root: dict[str, Any], path: FieldPath) -> tuple[FieldPath, str] | None:
+    """Return the place and the message of an error in the schema at a path; None if it is valid."""
+    error = best_match(Draft202012Validator(Draft202012Validator.META_SCHEMA).iter_errors(_at(root, path)))
+    if error is None:
+        return None
+    place = (*path, *error.absolute_path)
+    return place, f"not a valid JSON Schema: `{dotted(place) or 'the schema'}`: {error.message}"
+
+
 def _is_object(schema: dict[str, Any]) -> bool:
     return deref(schema, schema).get("type") == "object"
 
 
-def _pattern_error(pattern: str) -> str:
+def pattern_problem(pattern: str) -> PatternError | None:
+    """Return what is wrong with a regular expression; None if it can be used."""
     try:
-        re.compile(pattern)
-    except re.error as error:
-        return str(error)
-    return ""
+        compile_pattern(pattern)
+    except PatternError as error:
+        return error
+    return None
 
 
 def _resolves(schema: Any, ref: str) -> bool:
@@ -83,7 +102,7 @@ def _resolves(schema: Any, ref: str) -> bool:
     here = schema
     seen = set()
     while True:
-        for part in [part for part in ref[1:].split("/")[1:] if part]:
+        for part in _target(ref):
             if not isinstance(here, dict) or part not in here:
                 return False
             here = here[part]
@@ -97,18 +116,56 @@ def _resolves(schema: Any, ref: str) -> bool:
             return False
 
 
-def _keywords(node: Any, path: FieldPath, *, names: bool = False) -> Iterator[tuple[FieldPath, str, str]]:
+def _keywords(root: dict[str, Any]) -> Iterator[tuple[FieldPath, str, str]]:
     """Yield every keyword whose value is a string, with the path of the schema that has it."""
-    if isinstance(node, dict):
-        for key, value in node.items():
-            if not names and isinstance(value, str):
+    for path, schema in _schemas(root):
+        for key, value in schema.items():
+            if isinstance(value, str):
                 yield path, key, value
-            elif names or key not in _DATA:
-                inner = not names and key in {"properties", "patternProperties", "$defs", "dependentSchemas"}
-                yield from _keywords(value, (*path, key), names=inner)
-    elif isinstance(node, list):
-        for index, item in enumerate(node):
-            yield from _keywords(item, (*path, index))
+
+
+def _patterns(root: dict[str, Any]) -> Iterator[tuple[FieldPath, str, bool]]:
+    """Yield every regular expression with its path, and whether it is a key."""
+    for path, schema in _schemas(root):
+        if isinstance(pattern := schema.get("pattern"), str):
+            yield (*path, "pattern"), pattern, False
+        keys = schema.get("patternProperties")
+        for key in keys if isinstance(keys, dict) else ():
+            yield (*path, "patternProperties", key), key, True
+
+
+def _schemas(root: dict[str, Any]) -> Iterator[tuple[FieldPath, dict[str, Any]]]:
+    """Yield the schema and every schema in it, each with its path, also those in data that a reference names."""
+    pending: list[tuple[FieldPath, Any, bool]] = [((), root, False)]
+    seen: set[FieldPath] = set()
+    while pending:
+        path, node, is_map = pending.pop()
+        if isinstance(node, list):
+            pending += [((*path, index), item, False) for index, item in enumerate(node)]
+        if not isinstance(node, dict) or (not is_map and path in seen):
+            continue
+        if not is_map:
+            seen.add(path)
+            yield path, node
+            for keyword in ("$ref", "$dynamicRef"):
+                if isinstance(ref := node.get(keyword), str) and _resolves(root, ref):
+                    pending.append((_target(ref), _at(root, _target(ref)), False))
+        pending += [
+            ((*path, key), value, not is_map and key in _NAMED)
+            for key, value in node.items()
+            if is_map or key not in _DATA
+        ]
+
+
+def _target(ref: str) -> FieldPath:
+    return tuple(part for part in ref[1:].split("/")[1:] if part)
+
+
+def _at(root: dict[str, Any], path: FieldPath) -> Any:
+    here: Any = root
+    for part in path:
+        here = here[part]
+    return here
 
 
 def embedded(schema: Any, place: str = "#/properties/spec", *, names: bool = False) -> Any:
@@ -123,8 +180,7 @@ def embedded(schema: Any, place: str = "#/properties/spec", *, names: bool = Fal
             elif not names and key in _DATA:
                 result[key] = value
             else:
-                inner = not names and key in {"properties", "patternProperties", "$defs", "dependentSchemas"}
-                result[key] = embedded(value, place, names=inner)
+                result[key] = embedded(value, place, names=not names and key in _NAMED)
         return result
     return [embedded(item, place) for item in schema] if isinstance(schema, list) else schema
 
@@ -145,6 +201,22 @@ def with_defaults(root: dict[str, Any], schema: Any, value: Any) -> Any:
     if isinstance(value, list):
         return [with_defaults(root, schema.get("items"), item) for item in value]
     return value
+
+
+def given_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON Schema that a template gives a setting, as far as Helm and kaigen know its keywords.
+
+    Raises:
+        PatternError: a `pattern` is no regular expression.
+        ValueError: it is not a valid schema.
+    """
+    error = best_match(Draft7Validator(Draft7Validator.META_SCHEMA).iter_errors(dict(schema)))
+    if error is not None:
+        raise ValueError(f"`{dotted(tuple(error.absolute_path)) or 'schema'}`: {error.message}")
+    found = _for_values(schema)
+    for _, pattern, _ in _patterns(found):
+        compile_pattern(pattern)
+    return found
 
 
 def values_schema(schema: Mapping[str, Any] | None, default: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from kaigen.diagnostics.errors import InputError, SystemFailure
@@ -15,6 +15,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 _NO_FOLDER = ("Not a valid object name", "not a tree object")
 _ANY_FAILURE = ("",)
 _REGULAR_FILE_MODES = (b"100644", b"100755", b"100664")
+_SUBMODULE_MODE = b"160000"
 _FETCH_MORE = "the clone is shallow: fetch the whole history with 'git fetch --unshallow' or 'fetch-depth: 0'"
 
 
@@ -28,7 +29,8 @@ def read_tree_at(repo: Path, ref: str, under: str = "") -> dict[str, bytes]:
 
     Returns:
         Paths relative to the folder, with `/` as separator; bytes that are not UTF-8 as surrogate escapes.
-        Empty when the folder does not exist at that commit. Symbolic links and submodules are skipped.
+        Empty when the folder does not exist at that commit. Symbolic links and submodules are skipped;
+        `kaigen.git.submodules` reads those.
 
     Raises:
         InputError: not a repository (KG0802), no such ref (KG0801), or a path outside the repository (KG0804): `under`,
@@ -36,25 +38,61 @@ def read_tree_at(repo: Path, ref: str, under: str = "") -> dict[str, bytes]:
         SystemFailure: git is missing or fails.
     """
     commit = resolve(repo, ref)
+    entries = _entries(repo, commit, under, _REGULAR_FILE_MODES)
+    blobs = _read_blobs(repo, sorted(set(entries.values())))
+    return {name: blobs[oid] for name, oid in entries.items()}
+
+
+def submodules_at(repo: Path, ref: str) -> dict[str, str]:
+    """Return the commit of every submodule at a commit, by path relative to `repo`.
+
+    Args:
+        repo: the repository, or any folder in its working tree.
+        ref: branch, tag, commit or any other name of a commit.
+
+    Raises:
+        InputError: as for `read_tree_at`.
+        SystemFailure: git is missing or fails.
+    """
+    entries = _entries(repo, resolve(repo, ref), "", (_SUBMODULE_MODE,))
+    return {path: oid.decode("ascii") for path, oid in entries.items()}
+
+
+def has_commit(folder: Path, commit: str) -> bool:
+    """Return whether a folder is the top of a working tree whose repository has a commit.
+
+    Args:
+        folder: the folder, which may not exist.
+        commit: the full hash.
+
+    Raises:
+        InputError: the folder has the files of a bare repository (KG0802).
+        SystemFailure: git is missing or fails.
+    """
+    # The folder of a submodule that is not checked out belongs to the repository above.
+    if not folder.is_dir() or _git(folder, ["rev-parse", "--show-prefix"]).strip():
+        return False
+    return _git_or_none(folder, ["cat-file", "-e", f"{commit}^{{commit}}"], expected=_ANY_FAILURE) is not None
+
+
+def _entries(repo: Path, commit: str, under: str, modes: Collection[bytes]) -> dict[str, bytes]:
+    """Return the objects with some modes below a folder at a commit, by path relative to it."""
     folder = _folder_in_repository(repo, under)
     listing = _git_or_none(
         repo, ["ls-tree", "-r", "-z", "--full-tree", f"{commit}:{folder}"], expected=_NO_FOLDER
     )
-    if listing is None:
-        return {}
-    files: list[tuple[str, bytes]] = []
-    for entry in listing.split(b"\0"):
+    found: dict[str, bytes] = {}
+    for entry in (listing or b"").split(b"\0"):
         meta, tab, name = entry.partition(b"\t")
         if tab:
             mode, _, oid = meta.split(b" ", 2)
-            if mode in _REGULAR_FILE_MODES:
-                files.append((name.decode("utf-8", "surrogateescape"), oid))
-    for path, _ in files:
+            if mode in modes:
+                found[name.decode("utf-8", "surrogateescape")] = oid
+    for path in found:
         if any(part in ("", ".", "..") or part.casefold() == ".git" for part in path.split("/")):
             message = f"commit {commit[:12]} has a file at {path!r}, which is outside the repository"
             raise InputError.of("KG0804", message, hint="do not use this commit; Git would not check it out")
-    blobs = _read_blobs(repo, sorted({oid for _, oid in files}))
-    return {name: blobs[oid] for name, oid in files}
+    return found
 
 
 def read_file_at(repo: Path, ref: str, path: str) -> bytes | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kaigen.graph.markers import awaited_jobs, filled_buckets, markers
+from kaigen.graph.markers import awaited_jobs, filled_buckets, markers, read_buckets
 from kaigen.graph.model import AppNode, Edge, ExternalNode, ObjectNode, Relation
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.made_secrets import made_secret
@@ -47,14 +47,19 @@ class _Edges:
         self._bodies = bodies
         self._makers: dict[Key, str] = {}
         self._writers: dict[tuple[str, str, str], str] = {}
+        self._read: dict[tuple[str, str], str] = {}
         for app in apps:
             buckets = filled_buckets(bodies[node.id] for node in app.objects)
+            read = read_buckets(bodies[node.id] for node in app.objects)
+            self._read |= {(app.namespace, claim): folder for claim, folder in read.items()}
             for node in app.objects:
                 body = bodies[node.id]
                 self._makers.setdefault((node.kind, node.namespace, node.name), node.id)
                 for marker in (*markers(body, "fetch"), *markers(body, "put")):
                     claim = buckets.get(marker.location, marker.location)
                     self._writers.setdefault((node.namespace, claim, marker.identity), node.id)
+                    if marker.location in buckets:
+                        self._writers.setdefault(("", *marker), node.id)
                 secret = made_secret(body)
                 if secret is not None:
                     self._makers.setdefault(("Secret", node.namespace, secret.name), node.id)
@@ -101,7 +106,9 @@ class _Edges:
         """Yield what the pods of an object wait for, with the id of the node that makes it."""
         for marker in markers(self._bodies[node.id], "wait"):
             target = Identity("Marker", node.namespace, " ".join(marker))
-            yield target, self._writers.get((node.namespace, *marker))
+            folder = self._read.get((node.namespace, marker.location))
+            place = (node.namespace, *marker) if folder is None else ("", folder, marker.identity)
+            yield target, self._writers.get(place)
         for job in awaited_jobs(self._bodies[node.id]):
             target = Identity(job.kind, node.namespace, job.name)
             yield target, self._maker_of(target)

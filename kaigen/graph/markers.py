@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from kaigen.compile.builders.buckets import destination_of
-from kaigen.compile.builders.frame import LOCATION
+from kaigen.compile.builders.frame import LOCATION, READS
 from kaigen.kubernetes.manifest import Object, entries, mapping
 from kaigen.kubernetes.pods import containers, pod_templates
 
@@ -25,14 +25,21 @@ class Marker(NamedTuple):
 
 def filled_buckets(objects: Iterable[Object]) -> Mapping[str, str]:
     """Return the claims on bucket volumes that kaigen made, by the folder that the downloader writes to."""
-    found = {}
+    return {folder: claim for claim, folder in _folders(objects, LOCATION)}
+
+
+def read_buckets(objects: Iterable[Object]) -> Mapping[str, str]:
+    """Return the folders that apps of other namespaces fill, by the claim of the app that reads them."""
+    return dict(_folders(objects, READS))
+
+
+def _folders(objects: Iterable[Object], annotation: str) -> Iterator[tuple[str, str]]:
     for obj in objects:
         metadata = mapping(obj.get("metadata"))
-        location = mapping(metadata.get("annotations")).get(LOCATION)
+        location = mapping(metadata.get("annotations")).get(annotation)
         claim = mapping(mapping(obj.get("spec")).get("claimRef")).get("name")
         if isinstance(location, str) and isinstance(claim, str):
-            found[destination_of(location)] = claim
-    return found
+            yield claim, destination_of(location)
 
 
 def markers(obj: Object, command: str) -> Iterator[Marker]:

@@ -94,16 +94,16 @@ class BucketMount(Block):
     ] = None
 
 
-class Bucket(Block):
-    """A folder of an existing bucket. kaigen writes to it, and deletes only files that it wrote."""
+class BucketPlace(Block):
+    """A folder of an existing bucket."""
 
     uri: Annotated[
         str,
         text(
             LOCATION,
             max_length=1024,
-            description="Bucket and prefix; each Model needs its own prefix.",
-            examples=["s3://acme-models/qwen2.5-0.5b", "gs://acme-models/qwen2.5-0.5b"],
+            description="Bucket and prefix.",
+            examples=["s3://acme-results/finetune"],
         ),
     ]
     endpoint: Annotated[
@@ -114,16 +114,6 @@ class Bucket(Block):
         Annotated[str, text(r"^[a-z0-9-]+$", max_length=63)] | None,
         Meta(description="Region of the bucket.", examples=["eu-central-1"]),
     ] = None
-    credentials: Annotated[
-        BucketCredentials | None,
-        Meta(
-            description="Credentials of the downloader. Default: those that the cloud gives its service account "
-            "`NAME-download`, as EKS Pod Identity does."
-        ),
-    ] = None
-    mount: Annotated[BucketMount, Meta(description="How pods mount the bucket, read-only.")] = field(
-        default_factory=BucketMount
-    )
 
     @property
     def scheme(self) -> str:
@@ -139,3 +129,39 @@ class Bucket(Block):
     def prefix(self) -> str:
         """Folder in the bucket, without leading and trailing slashes; empty for the whole bucket."""
         return urlsplit(self.uri).path.strip("/")
+
+
+class Bucket(BucketPlace):
+    """A folder of an existing bucket. kaigen writes to it, and deletes only files that it wrote."""
+
+    uri: Annotated[
+        str,
+        text(
+            LOCATION,
+            max_length=1024,
+            description="Bucket and prefix; each Model needs its own prefix.",
+            examples=["s3://acme-models/qwen2.5-0.5b", "gs://acme-models/qwen2.5-0.5b"],
+        ),
+    ]
+    credentials: Annotated[
+        BucketCredentials | None,
+        Meta(
+            description="Credentials of the downloader. Default: those that the cloud gives its service account "
+            "`NAME-download`, as EKS Pod Identity does."
+        ),
+    ] = None
+    mount: Annotated[BucketMount, Meta(description="How pods mount the bucket, read-only.")] = field(
+        default_factory=BucketMount
+    )
+
+
+class FilledBucket(BucketPlace):
+    """A folder of an existing bucket that is filled and that no pod mounts."""
+
+    credentials: Annotated[
+        BucketCredentials | None,
+        Meta(
+            description="Credentials with which the files are uploaded, and with which Models and Datasets read them. "
+            "Default: those that the cloud gives the service account `NAME-upload`, and `NAME-download` of a reader."
+        ),
+    ] = None

@@ -1,11 +1,13 @@
-"""The block `build`: an image that a Job of the app builds from a Git repository and pushes to a registry."""
+"""The block `build`: an image that a Job of the app builds from a Git repository or an artifact, and pushes."""
 
-from typing import Annotated, Literal
+import re
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
 from kaigen.kinds.base import (
     ENV_NAME,
+    NO_BLANKS,
     RELATIVE_PATH,
     Duration,
     Labels,
@@ -14,15 +16,19 @@ from kaigen.kinds.base import (
     TokenSecret,
     text,
 )
-from kaigen.kinds.block import Block
+from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import Image
-from kaigen.kinds.promotable import NAME
+from kaigen.kinds.promotable import IMAGE, REVISION
 
 GIT_URL = r"^https?://[^\s$@#?]+\.git$"
 """A repository by HTTP. BuildKit reads other URLs as a file to download (source: its function ParseGitRef)."""
 
 REPOSITORY = r"^[A-Za-z0-9.-]+(:[0-9]+)?/[a-z0-9]+([._/-]+[a-z0-9]+)*$"
 """A repository of a registry, without tag and digest."""
+
+
+COMMIT = re.compile("[0-9a-f]{40}")
+"""Name of a commit, in full."""
 
 
 class GitContext(Block):
@@ -39,11 +45,11 @@ class GitContext(Block):
     ]
     commit: Annotated[
         str,
-        NAME,
+        REVISION,
         text(
             r"^[A-Za-z0-9][A-Za-z0-9._/-]*$",
             max_length=200,
-            description="Commit, 40 hex digits. Branches and tags are refused.",
+            description="Commit, 40 hex digits; or a branch or a tag that `kaigen.lock` has the commit of.",
             examples=["7ae557604adf67be50417f59c2c2f167def9a775"],
         ),
     ]
@@ -59,29 +65,45 @@ class GitContext(Block):
         Meta(description="Secret with a token that may read the repository. Only the builder reads it."),
     ] = None
 
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it names a commit, and no branch or tag."""
+        return COMMIT.fullmatch(self.commit) is not None
 
-class Build(Block):
+
+class Build(Choice):
     """An image that is built from a Dockerfile once and pushed to a registry."""
 
-    git: Annotated[GitContext, Meta(description="The files to build from.")]
+    exactly_one: ClassVar[tuple[str, ...]] = ("git", "artifact")
+
+    git: Annotated[GitContext | None, Meta(description="A commit of a Git repository, to build from.")] = None
+    artifact: Annotated[
+        Annotated[str, IMAGE, text(NO_BLANKS, min_length=1, max_length=512)] | None,
+        Meta(
+            description="A folder to build from, as an OCI artifact with a digest: `kaigen build push` pushes it and "
+            "prints the reference.",
+            examples=["registry.example.com/acme/train@sha256:…"],
+        ),
+    ] = None
     repository: Annotated[
-        str,
-        text(
-            REPOSITORY,
-            max_length=300,
-            description="Where the image is pushed, without a tag: kaigen sets a tag that is a hash of what is built.",
+        Annotated[str, text(REPOSITORY, max_length=300)] | None,
+        Meta(
+            description="Where the image is pushed, without a tag: kaigen sets a tag that is a hash of what is built. "
+            "Default: the name of the spec in `builds.registry` of kaigen.yaml.",
             examples=["registry.example.com/acme/train"],
         ),
-    ]
+    ] = None
     push_secret: Annotated[
         ObjectName | None,
         Meta(
-            description="Secret of type dockerconfigjson that may push to `repository` and `cache`, and pull private "
-            "base images. Only the builder reads it. For pods that pull the image, set `imagePullSecrets`."
+            description="Secret of type dockerconfigjson that may push to `repository` and `cache`, and pull "
+            "`artifact` and private base images. Only the builder reads it. For pods that pull the image, set "
+            "`imagePullSecrets`."
         ),
     ] = None
     plain_http: Annotated[
-        bool, Meta(description="Push with HTTP instead of HTTPS, to a registry inside the cluster.")
+        bool,
+        Meta(description="Use HTTP instead of HTTPS for the registry of `repository`, inside the cluster."),
     ] = False
     dockerfile: Annotated[
         str,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.kind import CompiledKind
 
+_LOADED = "kaigen.kinds.loaded:specs_of"
+
 BUILTIN_KINDS: tuple[CompiledKind, ...] = (
     CompiledKind(
         API_VERSION,
@@ -14,6 +16,7 @@ BUILTIN_KINDS: tuple[CompiledKind, ...] = (
         nullable=(("spec", "facts", "config", "*"),),
         compiler_reference="kaigen.compile.model.compile:compile_model",
         facts=("spec", "facts"),
+        split_reference=_LOADED,
     ),
     CompiledKind(
         API_VERSION,
@@ -21,6 +24,7 @@ BUILTIN_KINDS: tuple[CompiledKind, ...] = (
         "kaigen.kinds.model:Dataset",
         "files of a dataset, downloaded, verified and stored",
         compiler_reference="kaigen.compile.model.compile:compile_model",
+        split_reference=_LOADED,
     ),
     CompiledKind(
         API_VERSION,

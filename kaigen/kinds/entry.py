@@ -37,7 +37,8 @@ class KindEntry(Struct, frozen=True):
         summary: purpose of the kind in a few words.
         system: `kaigen`, the name of a dialect, or the API group of a user's kind.
         older: version, for a kind that its system still reads next to a newer version; empty for the newest.
-        nullable: fields where null is allowed, besides those of every kind.
+        nullable: fields in which null is allowed at any depth, besides those of every kind.
+        empty: fields that may be written without a value themselves.
         patchable: top-level fields, besides `metadata`, that overrides in kaigen.yaml may patch.
     """
 
@@ -48,6 +49,7 @@ class KindEntry(Struct, frozen=True):
     system: str = OWN_SYSTEM
     older: str = ""
     nullable: tuple[NullPath, ...] = ()
+    empty: tuple[NullPath, ...] = ()
     patchable: tuple[str, ...] = ("spec",)
 
     def model(self) -> type[Block]:

@@ -29,6 +29,7 @@ from kaigen.kinds.value_texts import (
     value_text,
     whole_number,
 )
+from kaigen.regex.pattern import matches
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
@@ -196,7 +197,7 @@ class _Explainer:
         known = list(violation.schema.get("properties", {}))
         patterns = violation.schema.get("patternProperties", {})
         for key in violation.value:
-            if key in known or any(re.search(pattern, key) for pattern in patterns):
+            if key in known or any(matches(pattern, key) for pattern in patterns):
                 continue
             hint = did_you_mean(key, known)
             meant = hint.removeprefix("did you mean `").removesuffix("`?")
@@ -261,7 +262,7 @@ class _Explainer:
         written = raw if raw is not None else str(value)
         if "string" in types and not isinstance(value, dict | list):
             pattern = (walk(self.schema, violation.inner) or {}).get("pattern", "")
-            if pattern and not re.fullmatch(pattern, written):
+            if pattern and not matches(pattern, written):
                 return form_hint(written, pattern)
             return (
                 f'quote it: "{written}"'

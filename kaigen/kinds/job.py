@@ -29,11 +29,14 @@ from kaigen.kinds.blocks import (
     Transfer,
     Volume,
 )
+from kaigen.kinds.bucket import LOCATION, FilledBucket
 from kaigen.kinds.build import Build
 from kaigen.kinds.classify import Classify
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.lifetimes import PodTtl, Ttl, VolumeTtl
 from kaigen.kinds.pod import PodFields
+from kaigen.kinds.sources import Globs
+from kaigen.kinds.tune import Tune
 
 
 class ModelUse(Choice):
@@ -139,16 +142,46 @@ class OutputVolume(Volume):
     ] = None
 
 
+class OutputBucket(FilledBucket):
+    """A folder of a bucket to which the results are copied when the run has completed."""
+
+    uri: Annotated[
+        str,
+        text(
+            LOCATION,
+            max_length=1024,
+            description="Bucket and prefix; each Job needs its own prefix. Each run has a folder of its name there.",
+            examples=["s3://acme-results/finetune"],
+        ),
+    ]
+    include: Annotated[
+        Globs, Meta(description="Globs of files to upload. Default: all files.", examples=[["*.safetensors"]])
+    ] = field(default_factory=list)
+    exclude: Annotated[Globs, Meta(description="Globs of files to skip.", examples=[["checkpoint-*/"]])] = (
+        field(default_factory=list)
+    )
+    transfer: Annotated[Transfer, Meta(description="Settings of the uploader.")] = field(
+        default_factory=Transfer
+    )
+
+
 class Output(Block):
     """Where results go."""
 
     volume: Annotated[OutputVolume, Meta(description="A volume of the cluster.")]
+    bucket: Annotated[
+        OutputBucket | None,
+        Meta(
+            description="A bucket to which a second Job copies the results from the volume, with checksums, when the "
+            "run has completed."
+        ),
+    ] = None
 
 
 class JobSpec(Choice, PodFields):
     """What runs, with which inputs, outputs and resources."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = ("image", "build", "template", "workload")
+    exactly_one: ClassVar[tuple[str, ...]] = ("image", "build", "template", "workload", "tune")
 
     image: Annotated[
         Image | None, Meta(description="Image of the container: a reference, or a block with pull settings.")
@@ -164,6 +197,13 @@ class JobSpec(Choice, PodFields):
     classify: Annotated[
         Classify | None,
         Meta(description="Settings of `workload: classify`: network, weights, images, result."),
+    ] = None
+    tune: Annotated[
+        Tune | None,
+        Meta(
+            description="Fine-tunes the model on the inputs with kaigen's own program, in place of an image, and "
+            "stores the adapter or the model in the output."
+        ),
     ] = None
     template: Annotated[
         Object | None,

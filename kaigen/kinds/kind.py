@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from kaigen.kinds.entry import Compiler, KindEntry, imported
 from kaigen.kinds.lowering import Lowered, Lowering, LoweringContext, LoweringResult
@@ -20,6 +23,22 @@ with lazy_imports():
 
 DIRECTIVES = ("version", "expires-at")
 """Annotations, without `kaigen.dev/`, that direct kaigen in kinds that it compiles."""
+
+
+class Continued(Struct, frozen=True):
+    """The document that runs what a notebook tried.
+
+    Attributes:
+        document: as plain data.
+        comments: lines after it, for fields that a person fills in.
+        blank: these fields.
+        has_image: whether it has an image that can run.
+    """
+
+    document: Mapping[str, Any]
+    comments: str
+    blank: tuple[str, ...]
+    has_image: bool
 
 
 class Kind(KindEntry, frozen=True):
@@ -51,10 +70,13 @@ class CompiledKind(Kind, frozen=True):
     Attributes:
         compiler_reference: `module:function` of its compile function.
         facts: path of its block `facts`, whose `config.json` may be a file; empty for a kind without it.
+        split_reference: `module:function` of a function that returns the specs of a document, which may be several;
+            the arguments are the model of the document and the Lowering. Empty for one spec, the document itself.
     """
 
     compiler_reference: str = ""
     facts: tuple[str, ...] = ()
+    split_reference: str = ""
 
     def compiler(self) -> Compiler:
         """Return the function that makes the app of a spec."""
@@ -69,6 +91,9 @@ class CompiledKind(Kind, frozen=True):
             block = config_files.with_config(block, self.facts, lowering)
         if block is None:
             return lowering.result()
+        if self.split_reference:
+            specs = imported(self.split_reference)(block, lowering)
+            return lowering.result(*([] if lowering.failed else specs))
         return lowering.result(Lowered(block))
 
 
@@ -77,11 +102,30 @@ class ForeignKind(Kind, frozen=True):
 
     Attributes:
         lower_reference: `module:function` that lowers a document; the arguments are those of `lower`.
+        shares_names: whether documents of several kinds of its system usually have the same name.
+        continued_reference: for a notebook, `module:function` that returns the document of its system that runs what
+            was tried; the arguments are those of `continued`.
     """
 
     lower_reference: str = ""
+    continued_reference: str = ""
+    shares_names: bool = False
 
     def lower(self, block: Any, document: Positioned, context: LoweringContext) -> LoweringResult:
         """Return the specs of kaigen's kinds that the document is lowered to."""
         result: LoweringResult = imported(self.lower_reference)(block, document, context)
+        return result
+
+    def continued(
+        self, document: Mapping[str, Any], name: str, image: str, command: Sequence[str]
+    ) -> Continued:
+        """Return the document that runs what a notebook tried.
+
+        Args:
+            document: the notebook as plain data.
+            name: name of the new document.
+            image: its image; that of the notebook when empty.
+            command: its entry point; that of the image when empty.
+        """
+        result: Continued = imported(self.continued_reference)(document, name, image, command)
         return result

@@ -38,11 +38,15 @@ class LoweringContext(Struct, frozen=True):
         profile: name of the cluster profile that the output is for.
         documents: every document of the run.
         root: folder of the repository, which the files that documents name are in.
+        namespace: namespace of documents that name none.
+        settings: of the dialects in kaigen.yaml, by dialect.
     """
 
     profile: str = "generic"
     documents: InputDocuments = field(default_factory=InputDocuments)
     root: str = "."
+    namespace: str = "default"
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class Lowered(Struct, frozen=True):
@@ -126,6 +130,16 @@ class Lowering:
         own_file = self.document.mark(()).file
         candidates.sort(key=lambda document: document.mark(()).file != own_file)
         return candidates[0] if candidates else None
+
+    def has_sibling(self, api_version: str, kind: str, name: str) -> bool:
+        """Return whether the input has an object of this name in the namespace of the document."""
+        self._looked_up.append((api_version, kind, name))
+        default = self.context.namespace
+        own = _namespace(self.document.data) or default
+        return any(
+            (_namespace(document.data) or default) == own
+            for document in self.context.documents.named(api_version, kind, name)
+        )
 
     def find_objects(self, api_version: str, kind: str, namespace: str | None) -> list[Document]:
         """Return all objects of a kind in a namespace of the input, those without a namespace included."""

@@ -10,12 +10,14 @@ from kaigen.kinds.blocks import Env, FileSource, HubDataset, Placement, PodUser,
 from kaigen.kinds.convert import Convert
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.facts import Facts
+from kaigen.kinds.loader import Loader
 from kaigen.kinds.pod import PodFields
 from kaigen.kinds.serving import ExistingVolume, JobOutput, WeightsVolume
 from kaigen.kinds.sources import Globs
 from kaigen.kinds.store import NoStore, Store
 
 _FROM_JOB = "Files that a Job writes to its `output`, stored when it has completed."
+_FROM_LOADER = "Files that a container writes, stored when it has succeeded."
 
 
 class JobFiles(JobOutput):
@@ -27,6 +29,10 @@ class JobFiles(JobOutput):
     exclude: Annotated[Globs, Meta(description="Globs of files to skip.", examples=[["checkpoint-*/"]])] = (
         field(default_factory=list)
     )
+
+
+class FilesOfLoader(JobFiles):
+    """Files of the Job of `source.loader`."""
 
 
 class FilesOfRun(JobFiles):
@@ -42,9 +48,10 @@ class FilesOfRun(JobFiles):
 class ModelSource(Source):
     """Source of model weights, or the volume that has them already."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = (*Source.exactly_one, "job", "volume")
+    exactly_one: ClassVar[tuple[str, ...]] = (*Source.exactly_one, "job", "loader", "volume")
 
     job: Annotated[JobFiles | None, Meta(description=_FROM_JOB)] = None
+    loader: Annotated[Loader | None, Meta(description=_FROM_LOADER)] = None
 
     volume: Annotated[
         WeightsVolume | None,
@@ -55,9 +62,10 @@ class ModelSource(Source):
 class DatasetSource(FileSource):
     """Source of the files of a dataset, or the volume that has them already."""
 
-    exactly_one: ClassVar[tuple[str, ...]] = (*FileSource.exactly_one, "job", "volume")
+    exactly_one: ClassVar[tuple[str, ...]] = (*FileSource.exactly_one, "job", "loader", "volume")
 
     job: Annotated[JobFiles | None, Meta(description=_FROM_JOB)] = None
+    loader: Annotated[Loader | None, Meta(description=_FROM_LOADER)] = None
     hugging_face: Annotated[HubDataset | None, Meta(description="A dataset on the Hugging Face Hub.")] = None
     volume: Annotated[
         ExistingVolume | None,

@@ -38,13 +38,6 @@ def sources(block: Any) -> Iterator[tuple[Path, MovingSource]]:
             yield path, each
 
 
-def repositories(block: Any) -> Iterator[tuple[Path, Repository]]:
-    """Yield the repositories of a spec, each with the path of its block."""
-    for path, each in sources(block):
-        if isinstance(each, HubRepository | PulledModel):
-            yield path, each
-
-
 def with_blocks(node: T, change: Callable[[Block], Block]) -> T:
     """Return a block with each block in it changed, the inner ones first; the block itself if nothing changes."""
     value: Any = node

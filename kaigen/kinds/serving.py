@@ -11,6 +11,7 @@ from kaigen.kinds.base import (
     NO_BLANKS,
     RELATIVE_PATH,
     AppName,
+    LabelName,
     MountPath,
     ObjectName,
     Quantity,
@@ -124,8 +125,13 @@ class ServedModel(Choice):
 
     name: Annotated[
         AppName | None,
+        Meta(description="A Model; its volume is mounted read-only.", examples=["qwen"]),
+    ] = None
+    namespace: Annotated[
+        LabelName | None,
         Meta(
-            description="A Model in the same namespace; its volume is mounted read-only.", examples=["qwen"]
+            description="Namespace of the Model `name`. Default: that of the app. Another one requires that weights "
+            "are in a bucket, which the app then mounts itself."
         ),
     ] = None
     hugging_face: Annotated[

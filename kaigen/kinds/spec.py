@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.field_path import dotted
 from kaigen.kinds.compat import Naming, ServingNaming
+from kaigen.kinds.entry import OWN_SYSTEM
 
 if TYPE_CHECKING:
     from kaigen.kinds.base import AppBlock
@@ -40,8 +41,8 @@ class Spec(Struct, frozen=True):
         target: the kind that compiles the block: `entry` unless the document is of a dialect.
         document: the document.
         source: its file, relative to the repository.
-        origins: for a lowered spec, the field of the document that each of its fields came from; the longest prefix
-            of a path decides. None for a document that is the spec itself.
+        origins: for a lowered spec, and for a further spec of a document, the field of the document that each of its
+            fields came from; the longest prefix of a path decides. None for a document that is the spec itself.
         naming: names of a foreign system to keep; None for kaigen's own.
         matched: overrides of kaigen.yaml, by index, and pins, by name, that changed the document.
         hints: for a lowered spec, by diagnostic code, hints that name fields of the document in place of fields of
@@ -63,7 +64,7 @@ class Spec(Struct, frozen=True):
     @property
     def lowered(self) -> bool:
         """Whether the document is of a dialect."""
-        return self.origins is not None
+        return self.origins is not None and self.entry.system != OWN_SYSTEM
 
     def document_path(self, path: Sequence[str | int]) -> Path:
         """Return the field of the document that a field of the spec came from."""

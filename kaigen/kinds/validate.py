@@ -50,6 +50,7 @@ def validate_document(document: Positioned, entry: KindEntry) -> tuple[Block | N
         for path in (
             _nulls(document.data, (), (*_NULLABLE, *entry.nullable)) if _holds_null(document.data) else ()
         )
+        if not any(_matches(path, allowed) for allowed in entry.empty)
     ]
     empty = {item.path for item in errors}
     try:

@@ -22,6 +22,9 @@ _IMAGE_CONFIGS = {
 }
 _NAMES = ("org.opencontainers.image.title", "org.cncf.model.filepath")
 """Annotations with the name of a layer's file (source: OCI image specification; CNCF model specification)."""
+_LICENCES = "org.opencontainers.image.licenses"
+"""Annotation with an SPDX expression (source: OCI image specification)."""
+_LONGEST_LICENCE = 200
 _EMPTY = "application/vnd.oci.empty.v1+json"
 
 
@@ -53,11 +56,13 @@ class Artifacts:
             raise NotFound(f"`{oci.ref}` is not the reference of an artifact")
         image = parse_image(oci.ref)
         registry = registry_of(image, plain_http=self._plain_http or oci.plain_http, pause=self._pause)
-        digest, manifest = _manifest(registry, image, image.digest or image.tag or LATEST)
+        digest, named = _manifest(registry, image, image.digest or image.tag or LATEST)
         try:
-            if "manifests" in manifest:
-                _, manifest = _manifest(registry, image, _platform(manifest))
-            return _locked(registry, digest, manifest, data=data)
+            manifest = named
+            if "manifests" in named:
+                _, manifest = _manifest(registry, image, _platform(named))
+            licence = _licence(manifest) or _licence(named)
+            return _locked(registry, digest, manifest, licence=licence, data=data)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             reason = f"{type(error).__name__}: {error}"[:300]
             raise SystemFailure(f"the registry has no usable manifest of {image} ({reason})") from None
@@ -89,7 +94,15 @@ def _platform(index: Mapping[str, Any]) -> str:
     return str((fitting or entries)[0]["digest"])
 
 
-def _locked(registry: Registry, digest: str, manifest: Mapping[str, Any], *, data: bool) -> LockedArtifact:
+def _licence(manifest: Mapping[str, Any]) -> str:
+    """Return the licence that a manifest names; empty if it names none."""
+    found = (manifest.get("annotations") or {}).get(_LICENCES)
+    return found.strip()[:_LONGEST_LICENCE] if isinstance(found, str) and found.isprintable() else ""
+
+
+def _locked(
+    registry: Registry, digest: str, manifest: Mapping[str, Any], *, licence: str, data: bool
+) -> LockedArtifact:
     """Return an artifact by its manifest."""
     is_image = manifest["config"]["mediaType"] in _IMAGE_CONFIGS
     files: dict[str, LockedFile] = {}
@@ -115,6 +128,7 @@ def _locked(registry: Registry, digest: str, manifest: Mapping[str, Any], *, dat
     facts = read_facts([] if data or is_image else files, read)
     return LockedArtifact(
         digest=digest,
+        licence=licence,
         is_image=any(path.startswith("sha256:") for path in files),
         **facts.fields(),
         files=files,

@@ -10,14 +10,15 @@ from msgspec.structs import replace
 
 from kaigen.catalog import own_rows
 from kaigen.catalog.presets import find_preset
-from kaigen.config.lock_file import Lock, lock_ref, lock_with, namespace_of, source_key
+from kaigen.config.lock_file import Lock, git_key, lock_ref, lock_with, namespace_of, source_key
 from kaigen.config.settings import Config, LockRef
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.environments.combined import for_each
 from kaigen.kinds.block import set_fields
+from kaigen.kinds.build import GitContext
 from kaigen.kinds.model import Dataset
-from kaigen.kinds.repositories import MovingSource, sources
+from kaigen.kinds.repositories import MovingSource, blocks_in, sources
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.sources import S3, Oci
 from kaigen.kinds.spec import Spec
@@ -61,16 +62,44 @@ class SourceName(Struct, frozen=True):
         return {self.key, f"{namespace_of(self.source)}{self.source.repo}"}
 
 
+class GitName(Struct, frozen=True):
+    """A branch or a tag of a Git repository.
+
+    Attributes:
+        git: the block of a spec.
+        mark: the first spec that names it.
+        field: the field there.
+        apps: the apps that use it.
+    """
+
+    git: GitContext
+    mark: Mark | None
+    field: str
+    apps: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """Its name in the lock."""
+        return git_key(self.git)
+
+    @property
+    def titles(self) -> set[str]:
+        """Names by which a user may choose it, without those of apps."""
+        return {self.key, self.git.url}
+
+
 class Image(Struct, frozen=True):
     """An image without a digest.
 
     Attributes:
         name: as in the rendered objects, before mirroring.
         apps: the apps that use it.
+        is_built: whether a Job of an app builds it.
     """
 
     name: str
     apps: tuple[str, ...]
+    is_built: bool = False
 
 
 def source_names(configs: Sequence[Config]) -> dict[str, SourceName]:
@@ -112,6 +141,34 @@ def _names_in(spec: Spec, config: Config) -> Iterator[SourceName]:
             yield SourceName(PulledModel(repo=preset.repo), False, place.mark, place.path, (app,))
 
 
+def git_names(configs: Sequence[Config]) -> dict[str, GitName]:
+    """Return the branches and tags of Git repositories in the specs of all environments, by their names in the lock.
+
+    Raises:
+        InputError: a spec is invalid.
+    """
+    found: dict[str, GitName] = {}
+    for names in for_each(configs, _git_names):
+        for name in names:
+            known = found.get(name.key, name)
+            found[name.key] = replace(known, apps=tuple(dict.fromkeys((*known.apps, *name.apps))))
+    return found
+
+
+def _git_names(config: Config) -> list[GitName]:
+    loaded = load_specs((), replace(config, lock=LockRef()))
+    Diagnostics(loaded.diagnostics).raise_errors()
+    found = []
+    for spec in loaded.specs:
+        metadata = spec.block.metadata
+        app = f"{metadata.namespace or config.namespace}/{metadata.name}"
+        for path, block in blocks_in(spec.block):
+            if isinstance(block, GitContext) and not block.is_fixed:
+                place = spec.diagnostic("KG0751", "", (*path, "commit"))
+                found.append(GitName(block, place.mark, place.path, (app,)))
+    return found
+
+
 def _field(source: MovingSource) -> str:
     """Return the field that names the content of a source."""
     if isinstance(source, S3):
@@ -131,22 +188,24 @@ def images(configs: Sequence[Config], lock: Lock) -> dict[str, Image]:
     Raises:
         InputError: a spec is invalid.
     """
-    ref = lock_ref(lock_with(lock.entries, {}))
+    ref = lock_ref(lock_with(lock.entries, {}, lock.git))
     used: dict[str, list[str]] = {}
+    built: set[str] = set()
     for found in for_each(configs, lambda config: _images(config, ref)):
-        for name, app in found:
+        for name, app, is_built in found:
             used.setdefault(name, []).append(app)
-    return {name: Image(name, tuple(dict.fromkeys(used[name]))) for name in sorted(used)}
+            built |= {name} if is_built else set()
+    return {name: Image(name, tuple(dict.fromkeys(used[name])), name in built) for name in sorted(used)}
 
 
-def _images(config: Config, ref: LockRef) -> list[tuple[str, str]]:
+def _images(config: Config, ref: LockRef) -> list[tuple[str, str, bool]]:
     # The images' own names: a mirror has copies with the same digests.
     plain = replace(config, mirror=None, images=config.plain_images or config.images, lock=ref, licenses=None)
     return [
-        (image, f"{item.app.namespace}/{item.app.name}")
+        (image, f"{item.app.namespace}/{item.app.name}", image in item.app.built)
         for item in compile_specs((), plain).apps
         for image in sorted(_of(item, item.values) & _of(item, item.app.default_values()))
-        if is_image(image) and not parse_image(image).digest and image not in item.app.built
+        if is_image(image) and not parse_image(image).digest
     ]
 
 

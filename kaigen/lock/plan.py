@@ -19,7 +19,7 @@ from kaigen.lock.answers import NotFound
 from kaigen.lock.artifacts import Artifacts
 from kaigen.lock.buckets import Buckets
 from kaigen.lock.hub import Hub
-from kaigen.lock.names import Image, SourceName, images, source_names
+from kaigen.lock.names import GitName, Image, SourceName, git_names, images, source_names
 from kaigen.pin.resolve import Resolver
 
 _CODE = "KG0751"
@@ -31,10 +31,12 @@ class LockPlan(Struct, frozen=True):
     Attributes:
         old: the lock as it is.
         new: the lock as it should be.
+        not_built: images that were asked for, and that no build has pushed yet.
     """
 
     old: Lock
     new: Lock
+    not_built: tuple[str, ...] = ()
 
 
 class Stale(Struct, frozen=True):
@@ -56,7 +58,7 @@ class Servers(Struct, frozen=True):
         hub: about repositories.
         buckets: about files below prefixes.
         artifacts: about artifacts.
-        registries: about images.
+        registries: about images, and branches and tags of Git repositories.
     """
 
     hub: Hub
@@ -107,19 +109,25 @@ def stale(configs: Sequence[Config]) -> Stale:
         InputError: the lock or a spec is invalid.
     """
     lock = lock_of(configs[0].root, configs[0].lock)
-    names = source_names(configs)
+    names, refs = source_names(configs), git_names(configs)
     missing = [key for key in names if key not in lock.entries]
+    missing += [key for key in refs if key not in lock.git]
     unused = [key for key in lock.entries if key not in names]
+    unused += [key for key in lock.git if key not in refs]
     if not missing:
         # Without the facts of a model, its spec may be invalid.
         used = images(configs, lock)
-        missing += [name for name in used if name not in lock.images]
+        missing += [name for name in used if name not in lock.images and not used[name].is_built]
         unused += [name for name in lock.images if name not in used]
     return Stale(tuple(missing), tuple(unused))
 
 
 def plan_lock(
-    configs: Sequence[Config], servers: Servers, upgrade: Collection[str] | None = None
+    configs: Sequence[Config],
+    servers: Servers,
+    upgrade: Collection[str] | None = None,
+    *,
+    built: bool = False,
 ) -> LockPlan:
     """Return the lock with an entry for each name in the specs of all environments, and no others.
 
@@ -127,13 +135,14 @@ def plan_lock(
         configs: the settings of each environment.
         servers: are asked about what has no entry.
         upgrade: names of apps, sources and images that are resolved again; all if it is empty, none if None.
+        built: also ask for images that the cluster builds; those of the lock stay in any case.
 
     Raises:
         InputError: the lock or a spec is invalid, or a name does not exist; with all problems.
         ServersFailed: a server cannot be reached, or gives no valid answer; with all problems.
     """
     old = lock_of(configs[0].root, configs[0].lock)
-    names = source_names(configs)
+    names, refs = source_names(configs), git_names(configs)
     answers = _Answers(servers)
     found = {
         key: answers.entry(name)
@@ -141,18 +150,30 @@ def plan_lock(
         else old.entries.get(key) or answers.entry(name)
         for key, name in sorted(names.items())
     }
-    answers.raise_errors()
-    entries = {key: entry for key, entry in found.items() if entry is not None}
-    used = images(configs, lock_with(entries, {}))
-    _check_names(upgrade or (), names.values(), used.values())
-    digests = {
-        name: answers.digest(image)
-        if upgrade is not None and _is_chosen_image(image, upgrade)
-        else old.images.get(name) or answers.digest(image)
-        for name, image in used.items()
+    commits = {
+        key: answers.commit(ref)
+        if upgrade is not None and _is_chosen(ref, upgrade)
+        else old.git.get(key) or answers.commit(ref)
+        for key, ref in sorted(refs.items())
     }
     answers.raise_errors()
-    return LockPlan(old, lock_with(entries, digests))
+    entries = {key: entry for key, entry in found.items() if entry is not None}
+    used = images(configs, lock_with(entries, {}, commits))
+    _check_names(upgrade or (), (*names.values(), *refs.values()), used.values())
+    digests: dict[str, str] = {}
+    not_built = []
+    for name, image in used.items():
+        is_kept = upgrade is None or not _is_chosen_image(image, upgrade)
+        known = old.images.get(name, "") if is_kept or (image.is_built and not built) else ""
+        if not known and image.is_built:
+            known = answers.built(image) if built else ""
+            if built and not known:
+                not_built.append(name)
+        digest = known or ("" if image.is_built else answers.digest(image))
+        if digest:
+            digests[name] = digest
+    answers.raise_errors()
+    return LockPlan(old, lock_with(entries, digests, commits), tuple(not_built))
 
 
 class _Answers:
@@ -179,6 +200,22 @@ class _Answers:
             self._add(error, None, "", f"of {', '.join(image.apps)}")
             return ""
 
+    def built(self, image: Image) -> str:
+        """Return the digest of an image that a build pushes; nothing before, or if there is a problem."""
+        try:
+            return self._servers.registries.find_digest(parse_image(image.name)) or ""
+        except SystemFailure as error:
+            self._add(error, None, "", f"of {', '.join(image.apps)}")
+            return ""
+
+    def commit(self, name: GitName) -> str:
+        """Return the commit of a branch or a tag; nothing if there is a problem."""
+        try:
+            return self._servers.registries.git_commit(name.git.url, name.git.commit)
+        except SystemFailure as error:
+            self._add(error, name.mark, name.field)
+            return ""
+
     def raise_errors(self) -> None:
         """Raise all problems."""
         if self._problems.has_errors:
@@ -190,7 +227,7 @@ class _Answers:
         self._problems.add(Diagnostic(_CODE, message, mark, error.hint, path=field))
 
 
-def _is_chosen(name: SourceName, upgrade: Collection[str]) -> bool:
+def _is_chosen(name: SourceName | GitName, upgrade: Collection[str]) -> bool:
     return not upgrade or bool(_titles(name) & set(upgrade))
 
 
@@ -198,7 +235,7 @@ def _is_chosen_image(image: Image, upgrade: Collection[str]) -> bool:
     return not upgrade or bool(_image_titles(image) & set(upgrade))
 
 
-def _titles(name: SourceName) -> set[str]:
+def _titles(name: SourceName | GitName) -> set[str]:
     """Return the names by which a user may choose a source."""
     return {*name.titles, *name.apps, *_short(name.apps)}
 
@@ -211,7 +248,9 @@ def _short(apps: Iterable[str]) -> set[str]:
     return {app.partition("/")[2] for app in apps}
 
 
-def _check_names(upgrade: Collection[str], names: Iterable[SourceName], used: Iterable[Image]) -> None:
+def _check_names(
+    upgrade: Collection[str], names: Iterable[SourceName | GitName], used: Iterable[Image]
+) -> None:
     known = {title for name in names for title in _titles(name)}
     known |= {title for image in used for title in _image_titles(image)}
     for name in upgrade:
@@ -226,6 +265,7 @@ def differences(plan: LockPlan) -> Mapping[str, str]:
     tables: tuple[tuple[Mapping[str, object], Mapping[str, object]], ...] = (
         (plan.old.entries, plan.new.entries),
         (plan.old.images, plan.new.images),
+        (plan.old.git, plan.new.git),
     )
     for old, new in tables:
         for key in sorted({*old, *new}):

@@ -63,7 +63,7 @@ def _images(sources: Iterable[Compiled], apps: Iterable[Compiled]) -> tuple[Imag
     for source, item in zip(sources, apps, strict=True):
         pairs = zip(_image_fields(source), _image_fields(item), strict=True)
         for names in sorted(set(pairs)):
-            if names[0] in source.app.built:
+            if names[0].partition("@")[0] in source.app.built:
                 continue
             used.setdefault(names, []).append(_key(item))
     return tuple(

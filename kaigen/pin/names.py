@@ -36,6 +36,7 @@ class Name(Struct, frozen=True):
         image: the image; None for a revision.
         repo: repository on the Hub; empty for an image.
         endpoint: URL of the Hub; empty for the default.
+        git: URL of a Git repository; empty for others.
     """
 
     document: Document
@@ -46,6 +47,7 @@ class Name(Struct, frozen=True):
     image: ImageName | None = None
     repo: str = ""
     endpoint: str = ""
+    git: str = ""
 
     @property
     def app(self) -> str:
@@ -95,8 +97,8 @@ def _names(document: Document, block: Block) -> Iterator[Name]:
 
 def _revision(document: Document, found: Found) -> Name | None:
     siblings = _at(document.data, found.path[:-1])
-    repo, endpoint = siblings.get("repo"), siblings.get("endpoint")
-    if not isinstance(repo, str):
+    repo, endpoint, git = (_text(siblings, name) for name in ("repo", "endpoint", "url"))
+    if not repo and not git:
         return None
     span = document.span(found.path)
     value = found.value if span is not None else ""
@@ -105,8 +107,12 @@ def _revision(document: Document, found: Found) -> Name | None:
     if pinned and span is not None:
         note = _NOTE.match(document.source.text, span[1])
         moving = note["name"] if note and not COMMIT.fullmatch(note["name"]) else ""
-    where = endpoint if isinstance(endpoint, str) else ""
-    return Name(document, found.path, value, moving, pinned, None, repo, where)
+    return Name(document, found.path, value, moving, pinned, None, repo, endpoint, git)
+
+
+def _text(siblings: Mapping[str, Any], name: str) -> str:
+    value = siblings.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _at(data: Any, path: Sequence[str | int]) -> Mapping[str, Any]:

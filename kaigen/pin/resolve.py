@@ -1,4 +1,4 @@
-"""Asks the Hub and registries which commit or digest a name stands for."""
+"""Asks the Hub, Git servers and registries which commit or digest a name stands for."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from kaigen.diagnostics.errors import SystemFailure
+from kaigen.git.failures import mask
+from kaigen.git.refs import remote_commit
 from kaigen.kubernetes.image_names import ImageName
 from kaigen.pin.names import COMMIT, Name
 from kaigen.publish.http import Opener, user_agent
@@ -22,7 +24,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Resolver:
-    """Answers of the Hub and registries, each asked once."""
+    """Answers of the Hub, Git servers and registries, each asked once."""
 
     def __init__(
         self, hub: str = "", *, plain_http: bool = False, pause: Callable[[float], object] | None = None
@@ -49,7 +51,7 @@ class Resolver:
         key = (
             (image.registry, image.repository, image.tag)
             if image
-            else (name.endpoint, name.repo, name.moving)
+            else (name.git or name.endpoint, name.repo, name.moving)
         )
         if key not in self._answers:
             try:
@@ -67,13 +69,36 @@ class Resolver:
         Raises:
             SystemFailure: the registry cannot be reached, or does not have the image.
         """
-        tag = image.tag or LATEST
-        digest = registry_of(image, plain_http=self._plain_http, pause=self._pause).digest(tag)
+        digest = self.find_digest(image)
         if digest is None:
+            tag = image.tag or LATEST
             raise SystemFailure(f"the registry {image.registry} has no {image.repository}:{tag}")
         return digest
 
+    def find_digest(self, image: ImageName) -> str | None:
+        """Return the digest of an image or index; None if the registry does not have it.
+
+        Raises:
+            SystemFailure: the registry cannot be reached, or rejects the request.
+        """
+        registry = registry_of(image, plain_http=self._plain_http, pause=self._pause)
+        return registry.digest(image.tag or LATEST)
+
+    def git_commit(self, url: str, name: str) -> str:
+        """Return the commit of a branch or a tag of a Git repository.
+
+        Raises:
+            SystemFailure: the server cannot be reached, or does not have the branch or tag.
+        """
+        commit = remote_commit(url, name)
+        if commit is None or not COMMIT.fullmatch(commit):
+            hint = "set all 40 digits if it is a commit"
+            raise SystemFailure(f"{mask(url)} has no branch or tag `{name}`", hint=hint)
+        return commit
+
     def _commit(self, name: Name) -> str:
+        if name.git:
+            return self.git_commit(name.git, name.moving)
         endpoint = (name.endpoint or self._hub).rstrip("/")
         host = urlsplit(endpoint).netloc.rpartition("@")[2]
         headers = {"Accept": "application/json", "User-Agent": user_agent()}

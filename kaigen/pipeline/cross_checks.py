@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from kaigen.pipeline.unit import Unit
 
 with lazy_imports():
+    from kaigen.compile.builders import buckets
+    from kaigen.compile.model import served
     from kaigen.emit import values
     from kaigen.environments import unmatched as environments_unmatched
+    from kaigen.kinds import job as kinds_job
+    from kaigen.kinds import model as kinds_model
 
 
 _LISTED = 5
@@ -136,13 +140,25 @@ def _same_name(unit: Unit | None, app: AppSummary, first_unit: Unit | None, firs
     return Diagnostic("KG0302", message, mark, "rename one of the files")
 
 
+def _bucket_field(folder: str, unit: Unit | None, app: AppSummary) -> SpecPath:
+    """Return the field of a spec with a folder of a bucket: of a Job's output, or a Model's files."""
+    block = unit.loaded.specs[app.position].block if unit is not None and app.position >= 0 else None
+    if isinstance(block, kinds_job.Job):
+        return ("spec", "output", "bucket", "uri")
+    convert = served.conversion(block.spec) if isinstance(block, kinds_model.Model) else None
+    own = convert.store.bucket if convert is not None and convert.store is not None else None
+    if own is not None and buckets.location(own) == folder:
+        return ("spec", "convert", "distributedLlama", "store", "bucket", "uri")
+    return ("spec", "store", "bucket", "uri")
+
+
 def _same_object(key: ObjectKey, unit: Unit | None, app: AppSummary, owner: AppSummary) -> Diagnostic:
     """Return the error for an app that creates, or fills, what another one does."""
     field: SpecPath = ("metadata", "name")
     code, message = "KG0302", f"{key.kind} `{key.name}` belongs to app `{owner.name}` too"
     hint = "rename one of the two apps"
     if key.kind == FOLDER:
-        code, field = "KG0318", ("spec", "store", "bucket", "uri")
+        code, field = "KG0318", _bucket_field(key.name, unit, app)
         message = f"app `{owner.name}` in namespace `{owner.namespace}` is stored at {key.name} too"
         hint = "choose another prefix for this one"
     if unit is None:

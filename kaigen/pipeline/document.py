@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.compile import passthrough
-    from kaigen.environments import locked, match
+    from kaigen.environments import builds, locked, match
     from kaigen.extend import find
     from kaigen.kinds import config_files, spec
     from kaigen.kinds import model as kinds_model
@@ -127,12 +127,11 @@ def _read_spec(
         found += problems
     if block is None:
         return _invalid(*found)
-    result = entry.lower(
-        block, patched_document, LoweringContext(config.profile, documents, str(config.root))
-    )
+    context = LoweringContext(config.profile, documents, str(config.root), config.namespace, config.dialects)
+    result = entry.lower(block, patched_document, context)
     specs = [
         spec.Spec(
-            locked.with_lock(item.block, config) if _is_lockable(item.block, config) else item.block,
+            _completed(item.block, config),
             entry,
             _target(item, entry, config),
             patched_document,
@@ -152,6 +151,12 @@ def _read_spec(
         lookups=result.looked_up,
         diagnostics=(*found, *result.diagnostics),
     )
+
+
+def _completed(block: AppBlock, config: Config) -> AppBlock:
+    """Return a spec with what the lock and kaigen.yaml add."""
+    block = builds.with_repositories(block, block.metadata.name, config)
+    return locked.with_lock(block, config) if _is_lockable(block, config) else block
 
 
 def _is_lockable(block: AppBlock, config: Config) -> bool:

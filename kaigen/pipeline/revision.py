@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from kaigen.config.load import load_config
-from kaigen.config.settings import FILE_NAME, LOCK_NAME, PINS_FOLDER, Config
+from kaigen.config.settings import FILE_NAME, PINS_FOLDER, Config
 from kaigen.git.repository import read_file_at, read_tree_at
+from kaigen.git.submodules import is_below, read_submodules_at
 from kaigen.output.index import INDEX_NAME
 from kaigen.pipeline.run import render
 
@@ -52,26 +53,22 @@ def is_rendered_at(config: Config, commit: str, output: str) -> bool:
 
 
 def _render_at(config: Config, commit: str) -> dict[str, bytes]:
-    files = read_tree_at(config.root, commit)
-    if not any(_is_below(path, config.specs) for path in files):
-        return {}
     with tempfile.TemporaryDirectory() as folder:
-        _write(folder, files, (FILE_NAME, LOCK_NAME, PINS_FOLDER))
+        files = read_tree_at(config.root, commit)
+        _write(folder, files)
+        _write(folder, read_submodules_at(config.root, commit, (config.catalog, PINS_FOLDER)))
         before = load_config(Path(folder), config.environment)
-        named = [path for path in files if path.endswith(".json")]  # Specs may name a config.json.
-        _write(folder, files, (*before.specs, *before.kinds, *before.patch_files, *named))
+        inner = read_submodules_at(
+            config.root, commit, (*before.specs, *before.kinds, *before.patch_files, before.catalog)
+        )
+        if not any(is_below(path, before.specs) for path in (*files, *inner)):
+            return {}
+        _write(folder, inner)
         return render((), before)
 
 
-def _is_below(path: str, folders: Iterable[str]) -> bool:
-    return any(
-        folder == "." or path == folder or path.startswith(f"{folder.rstrip('/')}/") for folder in folders
-    )
-
-
-def _write(folder: str, files: Mapping[str, bytes], chosen: Iterable[str]) -> None:
+def _write(folder: str, files: Mapping[str, bytes]) -> None:
     for path, data in files.items():
-        if _is_below(path, chosen):
-            target = Path(folder, path)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(data)
+        target = Path(folder, path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kaigen.config.load import load_config
 from kaigen.config.pins import pins_text
@@ -82,24 +83,29 @@ class Promotion(Struct, frozen=True):
 
 
 class _App(Struct, frozen=True):
-    """An app with promotable fields, in one environment.
+    """A document with promotable fields, in one environment.
 
     Attributes:
         name: as the pins file has it.
-        unit: the file of its spec.
-        position: of the spec in the file.
+        unit: its file.
+        positions: of its specs in the file; several for a resource of another system that becomes several apps.
         fields: the fields by dotted name.
     """
 
     name: str
     unit: Unit
-    position: int
+    positions: tuple[int, ...]
     fields: Mapping[str, Found]
 
     @property
+    def specs(self) -> list[Spec]:
+        """Its specs."""
+        return [self.unit.loaded.specs[position] for position in self.positions]
+
+    @property
     def spec(self) -> Spec:
-        """Its spec."""
-        return self.unit.loaded.specs[self.position]
+        """The first of its specs."""
+        return self.specs[0]
 
 
 def plan_promotion(
@@ -200,7 +206,10 @@ def _apps(config: Config, *, strict: bool) -> dict[str, _App]:
             base = document.base if isinstance(document, PatchedDocument) else document
             block = read_block(spec.entry.model(), document.data)
             fields = {item.name: item for item in promotable_values(block)}
-            found.setdefault(pin_name(base), _App(pin_name(base), unit, position, fields))
+            name = pin_name(base, spec.entry)
+            app = found.setdefault(name, _App(name, unit, (), fields))
+            if app.unit is unit and (not app.positions or app.spec.document is spec.document):
+                found[name] = replace(app, positions=(*app.positions, position))
     return found
 
 
@@ -229,9 +238,14 @@ def _own_images(config: Config, apps: Mapping[str, _App]) -> dict[str, set[str]]
     )
     found: dict[str, set[str]] = {}
     for name, app in apps.items():
-        compiled = app.unit.compiler.compile(app.spec).compiled
-        if compiled is not None:
-            objects = compiled.app.render(compiled.values, tests=charts)
+        made = [app.unit.compiler.compile(spec).compiled for spec in app.specs]
+        if None not in made:
+            objects = [
+                item
+                for compiled in made
+                if compiled is not None
+                for item in compiled.app.render(compiled.values, tests=charts)
+            ]
             images = set(images_of(item.body for item in objects))
             found[name] = {own for own, ref in config.images.items() if ref in images}
     return found
@@ -243,9 +257,7 @@ def _chosen(apps: Mapping[str, _App], requested: Sequence[str], config: Config) 
         return sorted(apps)
     forms: dict[str, list[str]] = {}
     for name, app in apps.items():
-        metadata = app.spec.block.metadata
-        full = f"{metadata.namespace or config.namespace}/{metadata.name}"
-        for form in {name, full, metadata.name}:
+        for form in {name, *(form for spec in app.specs for form in _forms(spec, config))}:
             forms.setdefault(form, []).append(name)
     unknown = [
         Diagnostic("KG0716", f"no app `{name}`", None, did_you_mean(name, forms) or _listed(apps))
@@ -255,6 +267,12 @@ def _chosen(apps: Mapping[str, _App], requested: Sequence[str], config: Config) 
     if unknown:
         raise InputError(unknown)
     return sorted({name for form in requested for name in forms[form]})
+
+
+def _forms(spec: Spec, config: Config) -> tuple[str, str]:
+    """The names of an app on the command line."""
+    metadata = spec.block.metadata
+    return metadata.name, f"{metadata.namespace or config.namespace}/{metadata.name}"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Callable, Mapping
 from email.message import Message
 from time import sleep
-from typing import Any
+from typing import IO, Any, TypeAlias
 
 from msgspec import Struct
 
@@ -23,6 +23,9 @@ TIMEOUT_S = 60.0
 RETRY_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 _LARGEST_BODY = 8 << 20
 _LONGEST_PAUSE_S = 20.0
+
+Body: TypeAlias = bytes | IO[bytes] | None
+"""Content of a request; a file is sent from its start in every attempt, and needs a header with its length."""
 
 
 class Response(Struct, frozen=True):
@@ -79,7 +82,7 @@ class Opener:
         method: str,
         url: str,
         headers: Mapping[str, str],
-        body: bytes | None = None,
+        body: Body = None,
         *,
         retry: bool = True,
     ) -> Response:
@@ -91,6 +94,8 @@ class Opener:
         host = urllib.parse.urlsplit(url).netloc.rpartition("@")[2]
         for attempt in range(1, ATTEMPTS + 1):
             last = attempt == ATTEMPTS or not retry
+            if body is not None and not isinstance(body, bytes):
+                body.seek(0)
             request = urllib.request.Request(url, data=body, headers=dict(headers), method=method)
             wait = _pause_after(attempt)
             try:

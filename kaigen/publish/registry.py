@@ -13,12 +13,12 @@ import json
 import re
 import urllib.parse
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import IO, Any
 
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.git.failures import mask
 from kaigen.publish.credentials import Credentials, find_credentials
-from kaigen.publish.http import ATTEMPTS, RETRY_STATUSES, Opener, Response, user_agent
+from kaigen.publish.http import ATTEMPTS, RETRY_STATUSES, Body, Opener, Response, user_agent
 from kaigen.publish.reference import Reference
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -158,7 +158,22 @@ class Registry:
         Raises:
             SystemFailure: the registry is unreachable or rejects the request.
         """
-        digest = digest_of(content)
+        return self._push_blob(content, digest_of(content), len(content))
+
+    def push_file(self, file: IO[bytes], digest: str, size: int) -> str:
+        """Upload the content of an open file unless the registry has it, and return its digest.
+
+        Args:
+            file: the content, which is not read into memory.
+            digest: its digest.
+            size: its bytes.
+
+        Raises:
+            SystemFailure: the registry is unreachable or rejects the request.
+        """
+        return self._push_blob(file, digest, size)
+
+    def _push_blob(self, content: bytes | IO[bytes], digest: str, size: int) -> str:
         if self._send("HEAD", f"{self._base}/blobs/{digest}", {}).status == 200:
             return digest
         for attempt in range(1, ATTEMPTS + 1):
@@ -168,7 +183,7 @@ class Registry:
             url += ("&" if urllib.parse.urlsplit(url).query else "?") + f"digest={urllib.parse.quote(digest)}"
             # An interrupted upload starts again with a new location: the old one has only half of the content.
             try:
-                headers = {"Content-Type": "application/octet-stream"}
+                headers = {"Content-Type": "application/octet-stream", "Content-Length": str(size)}
                 response = self._send("PUT", url, headers, content, retry=False)
             except SystemFailure:
                 if attempt == ATTEMPTS:
@@ -224,7 +239,7 @@ class Registry:
         method: str,
         url: str,
         headers: Mapping[str, str],
-        body: bytes | None = None,
+        body: Body = None,
         *,
         retry: bool = True,
     ) -> Response:

@@ -15,6 +15,7 @@ from kaigen.diagnostics.errors import CheckFailed, SystemFailure
 from kaigen.git.runner import run_git
 from kaigen.kinds.base import APP_NAME_MAX
 from kaigen.kinds.entry import API_VERSION
+from kaigen.kinds.kind import Continued, ForeignKind
 from kaigen.kinds.notebook import Mounted, Notebook
 from kaigen.kinds.spec import Spec
 from kaigen.pipeline.load import load_specs
@@ -65,17 +66,27 @@ def promotion_of(
     spec = _find(config, name, paths)
     block, data = spec.block, spec.document.data
     assert isinstance(block, Notebook)
+    assert isinstance(data, Mapping)
     label = _label(label or _branch(config.root) or str(int(time.time())))
-    app = f"{block.metadata.name}-{label}"
+    own = data["metadata"]["name"]
+    app = f"{own}-{label}"
     if len(app) > APP_NAME_MAX:
         raise CheckFailed(f"the name {app} has more than {APP_NAME_MAX} characters", hint="set --label")
-    given: Mapping[str, Any] = data.get("spec") or {}
-    if not image and "image" not in given:
+    if isinstance(spec.entry, ForeignKind):
+        made = spec.entry.continued(data, app, image, command)
+    else:
+        made = _job(block, data, app, image, command)
+    if not made.has_image:
         hint = "build an image with the training program, and name it with --image"
-        raise CheckFailed(
-            f"Notebook {block.metadata.name} has kaigen's own image, which trains nothing", hint=hint
-        )
-    fields: dict[str, Any] = {"image": image or given["image"]}
+        raise CheckFailed(f"Notebook {own} has kaigen's own image, which trains nothing", hint=hint)
+    text = f"# From the Notebook {own}, by `kaigen notebook promote`.\n{dump(made.document)}{made.comments}"
+    return Promotion((config.root / spec.source).parent / f"model-{label}.yaml", text, made.blank)
+
+
+def _job(block: Notebook, data: Mapping[str, Any], app: str, image: str, command: Sequence[str]) -> Continued:
+    """Return the Job of a Notebook of kaigen."""
+    given: Mapping[str, Any] = data.get("spec") or {}
+    fields: dict[str, Any] = {"image": image or given.get("image")}
     if command:
         fields["command"] = list(command)
     models = [_mounted(item) for item in block.spec.models]
@@ -103,9 +114,8 @@ def promotion_of(
         **({"namespace": data["metadata"]["namespace"]} if block.metadata.namespace else {}),
     }
     document = {"apiVersion": API_VERSION, "kind": "Job", "metadata": metadata, "spec": fields}
-    text = f"# From the Notebook {block.metadata.name}, by `kaigen notebook promote`.\n{dump(document)}"
-    text += "".join(f"  {comment}" for comment in comments)
-    return Promotion((config.root / spec.source).parent / f"model-{label}.yaml", text, tuple(blank))
+    text = "".join(f"  {comment}" for comment in comments)
+    return Continued(document, text, tuple(blank), has_image=bool(fields["image"]))
 
 
 def write_promotion(promotion: Promotion, config: Config) -> None:
@@ -133,7 +143,7 @@ def _find(config: Config, name: str, paths: Sequence[str]) -> Spec:
     found = [
         spec
         for spec in loaded.specs
-        if isinstance(spec.block, Notebook) and not spec.lowered and name in ("", spec.block.metadata.name)
+        if isinstance(spec.block, Notebook) and _is_continued(spec) and name in ("", *_names(spec))
     ]
     if len(found) != 1:
         which = f'Notebooks "{name}"' if name else "Notebooks"
@@ -141,6 +151,17 @@ def _find(config: Config, name: str, paths: Sequence[str]) -> Spec:
             f"the specs have {len(found)} {which}", hint="name one Notebook, and its file with -f"
         )
     return found[0]
+
+
+def _is_continued(spec: Spec) -> bool:
+    """Return whether a Notebook is one of kaigen, or of a system that runs what was tried."""
+    return not spec.lowered or (isinstance(spec.entry, ForeignKind) and bool(spec.entry.continued_reference))
+
+
+def _names(spec: Spec) -> tuple[str, str]:
+    """Return the names of a Notebook: that of its app, and its own."""
+    data: Any = spec.document.data
+    return spec.block.metadata.name, data["metadata"]["name"]
 
 
 def _mounted(item: str | Mounted) -> Mounted:

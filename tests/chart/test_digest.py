@@ -137,15 +137,17 @@ def test_the_name_changes_only_with_the_pod_template(app_case: AppCase) -> None:
     app = app_case.compiled.app
     hashed = [o.hashed for o in app.objects if o.hashed][-1]
     assert hashed is not None
-    # The pod waits for the Job that builds its image, by the name of that Job.
-    named = [o.hashed for o in app.objects if o.hashed and o.role == "job-build"]
+    # The pod waits for the Job that builds its image, or whose output it uploads, by the name of that Job.
+    awaited = ("job-build", "job", "jobset")
+    named = [o.hashed for o in app.objects if o.hashed not in (None, hashed) and o.role in awaited]
     fixed = [
         {key: node for key, node in each.spec.items() if key not in MUTABLE_JOB_FIELDS}
         for each in (hashed, *named)
+        if each is not None
     ]
     decisive = {setting.path for spec in fixed for setting in find_settings(spec)}
     # The retries of several nodes, and everything below a JobSet, are immutable.
-    of_several = hashed.spec.get("completionMode") != "NonIndexed"
+    of_several = any(spec.get("completionMode") != "NonIndexed" for spec in fixed)
     mutable = (
         {"networkPolicy.enabled"} if of_several else {"networkPolicy.enabled", "retries", "deadlineSeconds"}
     )

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from kaigen.compile.network_access import FILE, VOLUME
-from kaigen.config.block_settings import ImageMirror, ImageRule, NetworkSettings
+from kaigen.config.block_settings import DownloadEgress, ImageMirror, ImageRule, NetworkSettings
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.result import Compiled
@@ -29,6 +29,7 @@ NETWORK = NetworkSettings(
     ca_config_map="corporate-ca",
     ca_key="ca.crt",
     package_index="https://packages.corp.example/simple",
+    download_egress=DownloadEgress(({"ipBlock": {"cidr": "10.96.0.1/32"}},), jobs=True),
 )
 MIRROR = ImageMirror("registry.corp.example/{host}", (ImageRule("quay.io", "registry.corp.example/q"),))
 NAMES = {

@@ -27,6 +27,13 @@ NOT_WRITTEN = {
     # KAITO's schema has URLs for adapters, but its admission webhook rejects them, and so does kaigen.
     "inference.adapters.*.source.urls",
     "spec.template.inference.adapters.*.source.urls",
+    # Fields of Substratus' first releases, which later ones drop.
+    "spec.modelName",
+    "spec.datasetName",
+    # Only a Notebook has another image in place of an upload.
+    "spec.build.upload",
+    "spec.build.upload.md5Checksum",
+    "spec.build.upload.requestID",
     # Only files of the output volume are waited for, so `inputs` is a block with `into: output`.
     "spec.inputs.*.wait",
     # The pods of a Job have an account of their own.
@@ -71,6 +78,17 @@ def _generalised(root: dict[str, Any], path: tuple[str | int, ...]) -> str:
 
 @pytest.mark.parametrize("entry", KINDS, ids=lambda entry: entry.key)
 def test_every_field_of_every_kind_occurs_in_a_spec(entry: KindEntry) -> None:
+    seen = written(entry)
+    if entry.key in ("Model", "Dataset"):
+        # A loader becomes a Job with the same fields: `tests/unit/kinds/test_loaded.py` compares them.
+        (job,) = [each for each in KINDS if each.key == "Job"]
+        seen |= {name.replace("spec.", "spec.source.loader.", 1) for name in written(job)}
+    root = json_schema(entry)
+    assert sorted(set(fields(root, root)) - seen - NOT_WRITTEN) == []
+
+
+def written(entry: KindEntry) -> set[str]:
+    """Return the fields that occur in the specs of a kind."""
     root = json_schema(entry)
     documents = [
         document
@@ -78,8 +96,7 @@ def test_every_field_of_every_kind_occurs_in_a_spec(entry: KindEntry) -> None:
         for document in yaml.safe_load_all(file.read_text())
         if (document["apiVersion"], document["kind"]) == (entry.api_version, entry.kind)
     ]
-    seen = {name for document in documents for name in used(root, document)}
-    assert sorted(set(fields(root, root)) - seen - NOT_WRITTEN) == []
+    return {name for document in documents for name in used(root, document)}
 
 
 @pytest.mark.parametrize("app_case", app_cases(), ids=lambda case: case.name)

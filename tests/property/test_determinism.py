@@ -65,6 +65,7 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "kaigen.yaml").write_text(
         "apiVersion: kaigen.dev/v1alpha1\nkind: Config\nformat: both\nnamespace: ml\n"
         "allow: {volumes: [{drivers: ['*'], secrets: ['*/*'], attributes: ['*'], options: ['*']}]}\n"
+        "dialects: {substratus: {registry: registry.example.com/substratus}}\n"
     )
     return folder
 

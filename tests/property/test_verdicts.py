@@ -143,9 +143,10 @@ def documents(entry: KindEntry) -> list[Any]:
 
 def nulls(entry: KindEntry, node: Any, path: tuple[str, ...] = ()) -> bool:
     """Whether a field has no value, except in those where the kind allows null."""
+    allowed_here = entry.nullable + (entry.empty if node is None else ())
     if any(
         len(allowed) == len(path) and all(step in ("*", own) for step, own in zip(allowed, path, strict=True))
-        for allowed in entry.nullable
+        for allowed in allowed_here
     ):
         return False
     if isinstance(node, dict):

@@ -17,6 +17,7 @@ PACKAGE = ROOT / "kaigen"
 
 LAYERS: tuple[str, ...] = (
     "kaigen.system",
+    "kaigen.regex",
     "kaigen.secret_scan",
     "kaigen.diagnostics",
     "kaigen.signing",
@@ -51,6 +52,7 @@ LAYERS: tuple[str, ...] = (
     "kaigen.scaffold",
     "kaigen.prune",
     "kaigen.pin",
+    "kaigen.contexts",
     "kaigen.ops",
     "kaigen.lock",
     "kaigen.cli",

@@ -12,13 +12,13 @@ from msgspec import Struct, field
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.frame import LOCATION, Frame
+from kaigen.compile.builders.frame import LOCATION, READS, Frame
 from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Joined, Namespace, Release, SpecPath, Tree
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.problems import Problems
 from kaigen.config.block_settings import Allowed
 from kaigen.config.grants import WantedVolume, ungranted
-from kaigen.kinds.bucket import Bucket, SecretPlace
+from kaigen.kinds.bucket import Bucket, BucketPlace, FilledBucket, SecretPlace
 
 SIDECAR: Mapping[str, str] = {"gke-gcsfuse/volumes": "true"}
 """Annotation of pods into which GKE puts the container that mounts for them (source: Cloud Storage FUSE CSI driver)."""
@@ -73,7 +73,7 @@ def _name(bucket: Bucket) -> str:
     return bucket.mount.driver_name or DRIVER_NAMES[driver_of(bucket)]
 
 
-def location(bucket: Bucket) -> str:
+def location(bucket: BucketPlace) -> str:
     """Return a bucket's folder as one string, the same however the spec writes it."""
     server = bucket.endpoint.rstrip("/").partition("://")[2] if bucket.endpoint else ""
     return f"{bucket.scheme}://{_path(bucket)}" + (f" at {server}" if server else "")
@@ -106,6 +106,17 @@ def check_bucket(bucket: Bucket, origin: SpecPath, problems: Problems) -> None:
             (*origin, "mount", "secret"),
             "leave it out",
         )
+    check_access(bucket, origin, problems)
+
+
+def check_access(bucket: Bucket | FilledBucket, origin: SpecPath, problems: Problems) -> None:
+    """Report a bucket that the downloader cannot write to.
+
+    Args:
+        bucket: the spec's block.
+        origin: the spec's field of the block.
+        problems: collects the errors.
+    """
     if bucket.credentials is None and bucket.scheme == "gs":
         problems.error(
             "KG0317",
@@ -148,18 +159,20 @@ def check_grant(bucket: Bucket, namespace: str, allow: Allowed, origin: SpecPath
         problems.error("KG0581", message, origin, "add it to `allow.volumes` in kaigen.yaml")
 
 
-def bucket_volume(frame: Frame, bucket: Bucket, what: str = "") -> list[Object]:
+def bucket_volume(frame: Frame, bucket: Bucket, what: str = "", *, fills: bool = True) -> list[Object]:
     """Return the PersistentVolume and its claim; read-only, since pods only read.
 
     Args:
         frame: the app.
         bucket: the bucket.
         what: end of the objects' roles, in an app that also has another volume.
+        fills: whether the app stores the files, as only one app may.
     """
+    annotations = {LOCATION if fills else READS: location(bucket)}
     suffix = volume_suffix(bucket)
     claim: Expr = Release(suffix)
     volume = Joined((Namespace(), "-", Release(suffix)))
-    metadata = frame.metadata(suffix, "storage", annotations={LOCATION: location(bucket)}, name=volume)
+    metadata = frame.metadata(suffix, "storage", annotations=annotations, name=volume)
     del metadata["namespace"]  # It belongs to the cluster, so its name begins with the namespace's.
     mount = _mount(bucket)
     return [
@@ -239,12 +252,12 @@ def _mount(bucket: Bucket) -> _Mount:
     )
 
 
-def _path(bucket: Bucket) -> str:
+def _path(bucket: BucketPlace) -> str:
     return "/".join(part for part in (bucket.name, bucket.prefix) if part)
 
 
 def transfer_arguments(
-    bucket: Bucket, origin: SpecPath, prefix: str = "download"
+    bucket: Bucket | FilledBucket, origin: SpecPath, prefix: str = "download"
 ) -> tuple[list[str], list[Tree]]:
     """Return the downloader's arguments about the bucket, and variables with its keys.
 
@@ -288,7 +301,7 @@ def transfer_arguments(
     ]
 
 
-def destination(bucket: Bucket) -> str:
+def destination(bucket: BucketPlace) -> str:
     """Return the downloader's `--dest`."""
     return destination_of(location(bucket))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from kaigen.compile.context import Context
@@ -13,7 +14,15 @@ from kaigen.kinds.model import Dataset, Model
 _Spec = TypeVar("_Spec", Model, Dataset, Job)
 
 
-def find_spec(kind: type[_Spec], context: Context, namespace: str, name: str, origin: SpecPath) -> _Spec:
+def find_spec(
+    kind: type[_Spec],
+    context: Context,
+    namespace: str,
+    name: str,
+    origin: SpecPath,
+    *,
+    elsewhere: Callable[[str], str] = lambda _: "",
+) -> _Spec:
     """Return the spec of a kind and a name.
 
     Args:
@@ -22,6 +31,7 @@ def find_spec(kind: type[_Spec], context: Context, namespace: str, name: str, or
         namespace: namespace of the spec that refers to it.
         name: its name.
         origin: the spec's field that names it.
+        elsewhere: returns what to do if a namespace has it; empty if nothing can be done.
 
     Raises:
         ProblemError: the namespace has no such spec.
@@ -30,10 +40,12 @@ def find_spec(kind: type[_Spec], context: Context, namespace: str, name: str, or
     found = specs.find(kind, namespace, name)
     if found is not None:
         return found
-    elsewhere = [place for place in specs.namespaces(word, name) if place != namespace]
-    if elsewhere:
-        places = " and ".join(f"`{place}`" for place in elsewhere)
+    others = [place for place in specs.namespaces(word, name) if place != namespace]
+    if others:
+        places = " and ".join(f"`{place}`" for place in others)
         hint = f"it is in namespace {places}, and a pod can mount volumes of its own namespace only"
+        way = next((way for place in others if (way := elsewhere(place))), "")
+        hint += f"; {way}" if way else ""
         message = f"no {word} `{name}` in namespace `{namespace}`"
         raise ProblemError("KG0301", message, origin, hint)
     where = f" in namespace `{namespace}`"

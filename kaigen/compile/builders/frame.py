@@ -29,6 +29,9 @@ POD_SECURITY = "kaigen.dev/pod-security"
 LOCATION = "kaigen.dev/location"
 """Annotation of a volume or a Job with the bucket's folder, which only one app may fill."""
 
+READS = "kaigen.dev/reads"
+"""Annotation of a volume with the bucket's folder that an app of another namespace fills."""
+
 
 class Frame(Struct, frozen=True, dict=True):
     """The identity of an app. Every object has its labels, so each mapping is made once and shared.

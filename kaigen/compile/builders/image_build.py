@@ -1,30 +1,23 @@
-"""The Job that builds an image from a Git repository with rootless BuildKit, and the gate that waits for it."""
+"""The Job that builds an image with rootless BuildKit, and the gate that waits for it."""
 
 from __future__ import annotations
-
-import re
-from collections.abc import Sequence
 
 from msgspec import Struct
 
 from kaigen.compile.app import Note, Object
-from kaigen.compile.builders import settings
+from kaigen.compile.builders.build_pod import AT, FETCHER, FINDER, builder_image, builder_pod
 from kaigen.compile.builders.frame import POD_SECURITY, Frame
 from kaigen.compile.builders.job_gate import AwaitedRun, job_gate
 from kaigen.compile.builders.jobs import Run, job
-from kaigen.compile.builders.pods import container_security, image_fields, image_ref, pull_secrets
+from kaigen.compile.builders.pods import image_ref
 from kaigen.compile.builders.sources import short_hash
-from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, SMALL_RESOURCES, downloader_image
+from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Expr, Setting, SpecPath, Tree
+from kaigen.compile.expressions import Expr, Tree
 from kaigen.compile.problems import Problems
-from kaigen.kinds.blocks import Image, Transfer
-from kaigen.kinds.build import Build
-from kaigen.kinds.pod import PodFields
-from kaigen.kubernetes.image_names import parse_image
-from kaigen.kubernetes.secret_types import DOCKER_CONFIG_KEY
-
-AT: SpecPath = ("spec", "build")
+from kaigen.kinds.blocks import Image
+from kaigen.kinds.build import Build, GitContext
+from kaigen.kubernetes.image_names import is_image, parse_image
 
 COMPONENT = "build"
 """Component label of the build's Job."""
@@ -39,14 +32,6 @@ FAILED = (14,)
 """Exit code of the gate when the build has failed (source: the downloader's README)."""
 
 _WAVE = 2
-_USER = 1000
-"""User of the rootless image, which cannot be changed (source: BuildKit's docs/rootless.md)."""
-
-_STATE = "/home/user/.local/share/buildkit"
-_FOUND = "/status/found"
-_CACHE_TAG = "buildcache"
-_SCRIPT = f'[ -e {_FOUND} ] || exec buildctl-daemonless.sh "$@"'
-_COMMIT = re.compile("[0-9a-f]{40}")
 
 
 class ImageBuild(Struct, frozen=True):
@@ -88,18 +73,19 @@ def image_build(build: Build | None, frame: Frame, context: Context) -> ImageBui
     if build is None:
         return None
     reference = built_reference(build, context)
+    containers = [FINDER] if build.artifact is None else [FINDER, FETCHER]
     made = job(
         Run(
             frame,
             role="job-build",
             component=COMPONENT,
             wave=_WAVE,
-            pod=_pod(build, reference, context),
+            pod=builder_pod(build, reference, context),
             retries=build.retries,
             deadline=build.deadline,
             origin=AT,
             prefix="build.",
-            permanent={"find-image": PERMANENT_EXIT_CODES},
+            permanent=dict.fromkeys(containers, PERMANENT_EXIT_CODES),
             pod_annotations={POD_SECURITY: PRIVILEGED},
             suffix="-build",
         )
@@ -109,9 +95,9 @@ def image_build(build: Build | None, frame: Frame, context: Context) -> ImageBui
 
 def built_reference(build: Build, context: Context) -> str:
     """Return the reference of a built image."""
-    git, builder = build.git, image_ref(_builder(build, context))
+    builder = image_ref(builder_image(build, context))
     meaning = {
-        "git": [git.url, git.commit, git.path or ""],
+        **_context(build),
         "dockerfile": build.dockerfile,
         "target": build.target or "",
         "args": dict(sorted(build.args.items())),
@@ -122,17 +108,29 @@ def built_reference(build: Build, context: Context) -> str:
     return f"{build.repository}:{short_hash(meaning)}"
 
 
+def _context(build: Build) -> dict[str, Tree]:
+    """Return what the image is made from."""
+    if build.git is not None:
+        return {"git": [build.git.url, build.git.commit, build.git.path or ""]}
+    artifact = build.artifact or ""
+    # The digest is the same in every registry.
+    return {"artifact": parse_image(artifact).digest or artifact}
+
+
 def check_build(build: Build | None, image: Image | None, problems: Problems) -> None:
     """Report a build from something that changes, and one whose image nothing runs."""
     if build is None:
         return
-    git = build.git
-    if not _COMMIT.fullmatch(git.commit):
+    if build.git is not None:
+        _check_commit(build.git, problems)
+    if build.artifact is not None:
+        _check_artifact(build.artifact, problems)
+    if build.repository is None:
         problems.error(
-            "KG0397",
-            f"`{git.commit}` is not a commit: a build of a branch or a tag changes without a review",
-            (*AT, "git", "commit"),
-            f"set the 40 hex digits that `git ls-remote {git.url} {git.commit}` prints",
+            "KG0387",
+            "the build has no `repository` to push the image to",
+            AT,
+            "set `repository`, or `builds.registry` in kaigen.yaml",
         )
     if image is not None:
         problems.error(
@@ -140,6 +138,34 @@ def check_build(build: Build | None, image: Image | None, problems: Problems) ->
             "the container has an `image` and a `build` of one",
             AT,
             "keep one of the two",
+        )
+
+
+def _check_commit(git: GitContext, problems: Problems) -> None:
+    if not git.is_fixed:
+        problems.error(
+            "KG0397",
+            f"`{git.commit}` is not a commit: a build of a branch or a tag changes without a review",
+            (*AT, "git", "commit"),
+            "run `kaigen pin` to replace it by its commit, or `kaigen lock` to record the commit",
+        )
+
+
+def _check_artifact(artifact: str, problems: Problems) -> None:
+    at = (*AT, "artifact")
+    if not is_image(artifact):
+        problems.error(
+            "KG0395",
+            f"`{artifact}` is not the reference of an artifact",
+            at,
+            "write REGISTRY/REPOSITORY@DIGEST, as `kaigen build push` prints it",
+        )
+    elif not parse_image(artifact).digest:
+        problems.error(
+            "KG0397",
+            f"`{artifact}` has no digest: a build of a tag changes without a review",
+            at,
+            "set the reference with the digest that `kaigen build push` prints, or run `kaigen pin`",
         )
 
 
@@ -158,164 +184,3 @@ def gate_failures(build: ImageBuild | None) -> dict[str, tuple[int, ...]]:
 def awaited_builds(build: ImageBuild | None) -> list[AwaitedRun]:
     """Return the Job that pods wait for; none without a build."""
     return [build.run] if build is not None else []
-
-
-def _builder(build: Build, context: Context) -> Image:
-    return build.builder if build.builder is not None else context.images["buildkit"]
-
-
-def _pod(build: Build, reference: str, context: Context) -> dict[str, Tree]:
-    return {
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "imagePullSecrets": settings.pull_secrets(
-            "build.imagePullSecrets",
-            pull_secrets(_builder(build, context), spec=PodFields()),
-            "Secrets for pulling the builder's image.",
-            origin=(*AT, "builder"),
-        ),
-        "nodeSelector": settings.string_map(
-            "build.nodeSelector",
-            build.node_selector,
-            "Labels that a node must have to run the build.",
-            origin=(*AT, "nodeSelector"),
-        ),
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
-            "fsGroup": _USER,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        "initContainers": [_finder(build, reference, context)],
-        "containers": [_container(build, reference, context)],
-        "volumes": _volumes(build),
-    }
-
-
-def _finder(build: Build, reference: str, context: Context) -> dict[str, Tree]:
-    """Return the init container that asks the registry whether it has the image already."""
-    env: list[Tree] = []
-    if build.push_secret is not None:
-        where: Tree = {"name": _push_secret(build), "key": DOCKER_CONFIG_KEY}
-        env.append({"name": "REGISTRY_AUTH", "valueFrom": {"secretKeyRef": where}})
-    return {
-        "name": "find-image",
-        **downloader_image(context, Transfer(), (), "build.wait"),
-        "args": [
-            "find-image",
-            f"--ref={reference}",
-            f"--write={_FOUND}",
-            *(["--plain-http"] if build.plain_http else []),
-        ],
-        **({"env": env} if env else {}),
-        "resources": dict(SMALL_RESOURCES),
-        "securityContext": container_security(read_only=True),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": "status", "mountPath": "/status"}],
-    }
-
-
-def _container(build: Build, reference: str, context: Context) -> dict[str, Tree]:
-    env: list[Tree] = [{"name": "BUILDKITD_FLAGS", "value": "--oci-worker-no-process-sandbox"}]
-    mounts: list[Tree] = [
-        {"name": "state", "mountPath": _STATE},
-        {"name": "status", "mountPath": "/status", "readOnly": True},
-    ]
-    if build.push_secret is not None:
-        env.append({"name": "DOCKER_CONFIG", "value": "/etc/kaigen-registry"})
-        mounts.append({"name": "registry", "mountPath": "/etc/kaigen-registry", "readOnly": True})
-    if build.git.token_secret is not None:
-        mounts.append({"name": "git", "mountPath": "/etc/kaigen-git", "readOnly": True})
-    amounts = {"cpu": build.cpu, "memory": build.memory}
-    return {
-        "name": "build",
-        **image_fields(_builder(build, context), "build.", (*AT, "builder") if build.builder else ()),
-        "command": ["sh", "-c", _SCRIPT, "build"],
-        "args": _arguments(build, reference),
-        "env": env,
-        "resources": Setting(
-            "build.resources",
-            {"requests": amounts, "limits": {"memory": build.memory}},
-            "Resources of the builder.",
-            settings.RESOURCES,
-            origin=AT,
-        ),
-        # Rootless BuildKit creates a user namespace with newuidmap, a program of root, and mounts in it.
-        "securityContext": {
-            "allowPrivilegeEscalation": True,
-            "readOnlyRootFilesystem": False,
-            "seccompProfile": {"type": "Unconfined"},
-            "appArmorProfile": {"type": "Unconfined"},
-        },
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": mounts,
-    }
-
-
-def _arguments(build: Build, reference: str) -> Sequence[str]:
-    git = build.git
-    place = f"{git.url}#{git.commit}" + (f":{git.path}" if git.path else "")
-    insecure = ",registry.insecure=true" if build.plain_http else ""
-    arguments = [
-        "build",
-        "--progress=plain",
-        "--frontend=dockerfile.v0",
-        f"--opt=context={place}",
-        f"--opt=filename={build.dockerfile}",
-        *([f"--opt=target={build.target}"] if build.target else []),
-        *(f"--opt=build-arg:{name}={value}" for name, value in sorted(build.args.items())),
-        *([f"--opt=attest:provenance=mode={build.provenance}"] if build.provenance else []),
-        *(["--secret=id=GIT_AUTH_TOKEN,src=/etc/kaigen-git/token"] if git.token_secret else []),
-        f"--output=type=image,name={reference},push=true{insecure}",
-    ]
-    if build.cache is not None:
-        where = f"type=registry,ref={build.cache}:{_CACHE_TAG}{insecure}"
-        arguments += [f"--import-cache={where}", f"--export-cache={where},mode=max"]
-    # Kubernetes expands `$(NAME)` in arguments.
-    return [argument.replace("$(", "$$(") for argument in arguments]
-
-
-def _push_secret(build: Build) -> Setting:
-    return settings.text(
-        "build.pushSecret",
-        build.push_secret or "",
-        "Secret of type dockerconfigjson with which the image is pushed.",
-        origin=(*AT, "pushSecret"),
-    )
-
-
-def _volumes(build: Build) -> list[Tree]:
-    volumes: list[Tree] = [
-        {
-            "name": "state",
-            "emptyDir": {
-                "sizeLimit": settings.quantity(
-                    "build.storage",
-                    build.storage,
-                    "Largest size of the layers during the build.",
-                    origin=(*AT, "storage"),
-                )
-            },
-        },
-        {"name": "status", "emptyDir": {}},
-    ]
-    if build.push_secret is not None:
-        items: Tree = [{"key": DOCKER_CONFIG_KEY, "path": "config.json"}]
-        volumes.append({"name": "registry", "secret": {"secretName": _push_secret(build), "items": items}})
-    token = build.git.token_secret
-    if token is not None:
-        at = (*AT, "git", "tokenSecret")
-        name = settings.text(
-            "build.tokenSecret.name",
-            token.name,
-            "Secret with the token of the Git server.",
-            origin=(*at, "name"),
-        )
-        key = settings.text(
-            "build.tokenSecret.key", token.key, "Key of the token in the Secret.", origin=(*at, "key")
-        )
-        items = [{"key": key, "path": "token"}]
-        volumes.append({"name": "git", "secret": {"secretName": name, "items": items}})
-    return volumes

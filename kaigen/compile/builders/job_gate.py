@@ -12,7 +12,7 @@ from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import container_security
 from kaigen.compile.builders.weights import SMALL_RESOURCES, WAIT_TIMEOUT, downloader_image
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Expr, Joined, Release, Tree
+from kaigen.compile.expressions import Expr, Joined, Release, SpecPath, Tree
 from kaigen.compile.setting_expressions import Fallback
 from kaigen.kinds.blocks import Transfer
 from kaigen.kinds.pod import PodFields
@@ -38,7 +38,13 @@ class AwaitedRun(Struct, frozen=True):
 
 
 def job_gate(
-    run: AwaitedRun, context: Context, *, name: str, transfer: Transfer | None, prefix: str = "download"
+    run: AwaitedRun,
+    context: Context,
+    *,
+    name: str,
+    transfer: Transfer | None,
+    prefix: str = "download",
+    origin: SpecPath = ("spec", "transfer"),
 ) -> dict[str, Tree]:
     """Return the init container that waits until a Job has completed.
 
@@ -48,10 +54,11 @@ def job_gate(
         name: name of the container.
         transfer: settings of the downloader, where this app has an image of its own for it.
         prefix: prefix of the settings of its image.
+        origin: the spec's field of `transfer`.
     """
     return {
         "name": name,
-        **downloader_image(context, transfer or Transfer(), ("spec", "transfer") if transfer else (), prefix),
+        **downloader_image(context, transfer or Transfer(), origin if transfer else (), prefix),
         "args": [
             "wait-job",
             f"--kind={run.kind}",

@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import Struct
 
 from kaigen.compile.builders.found_specs import find_spec
-from kaigen.compile.builders.image_build import COMPONENT as BUILD
 from kaigen.compile.builders.job_gate import AwaitedRun
 from kaigen.compile.builders.references import other_name
 from kaigen.compile.builders.storage import SHARED
@@ -17,28 +16,85 @@ from kaigen.compile.expressions import DIGEST_LENGTH, NAME_MAX, Expr, SpecPath
 from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.blocks import Volume
-from kaigen.kinds.job import Job
+from kaigen.kinds.job import Job, OutputBucket
 from kaigen.kubernetes.derived_names import longest_name
 from kaigen.kubernetes.kind_table import find_kind
+
+RUN = "run"
+"""Component label of the object that runs the container of a Job."""
+
+UPLOAD = "upload"
+"""Component label of the Job that uploads the output."""
+
+ADAPTER, MODEL = "adapter", "model"
+"""Folders in which kaigen-train stores its two kinds of results (source: its README)."""
 
 
 class Output(Struct, frozen=True):
     """The output of a Job.
 
     Attributes:
-        run: the Job or JobSet that writes it.
-        claim: name of the claim that stores it, as a setting.
+        run: the Job or JobSet that writes it, or the Job that uploads it if it is read from a bucket.
+        claim: name of the claim that stores it, as a setting; None if it is read from a bucket.
         volume: the spec's block.
         run_name: name of the run in manifests.
+        bucket: the bucket that it is read from; None for the volume.
+        folder: the folder below the bucket's prefix, as a setting; None for the volume.
+        result: folder with the result of `tune`; empty for a Job with a program of its own.
     """
 
     run: AwaitedRun
-    claim: Expr
+    claim: Expr | None
     volume: Volume
     run_name: str
+    bucket: OutputBucket | None = None
+    folder: Expr | None = None
+    result: str = ""
 
 
-def job_output(context: Context, namespace: str, name: str, origin: SpecPath, prefix: str) -> Output:
+def check_result(output: Output, job: str, path: str | None, *, adapter: bool, origin: SpecPath) -> None:
+    """Check that a folder of an output is what kaigen's trainer stores there.
+
+    Args:
+        output: the output.
+        job: name of the Job.
+        path: the folder that is served; None for the root.
+        adapter: whether it is served as an adapter, in place of a model.
+        origin: the spec's field that names the Job.
+
+    Raises:
+        ProblemError: the folder has no result, or the other one.
+    """
+    folder = (path or "").strip("/")
+    fits = (output.result == ADAPTER) == adapter
+    if not output.result or (fits and folder == output.result):
+        return
+    hint = f"set `path: {output.result}`"
+    if not fits:
+        hint = (
+            f"leave out `merge` of Job `{job}`, or serve its output as the model"
+            if adapter
+            else f"set `tune.merge: true` of Job `{job}`, or serve its output with `adapters`"
+        )
+    stored = f"an adapter in `{ADAPTER}`" if output.result == ADAPTER else f"a model in `{MODEL}`"
+    read = f"{'an adapter' if adapter else 'a model'} in {f'`{path}`' if path else 'its root'}"
+    message = f"Job `{job}` stores {stored}, and this app reads {read}"
+    raise ProblemError("KG0375", message, origin, hint)
+
+
+class BrokenJobError(ProblemError):
+    """Raised where the run of a Job is unknown because the Job has errors."""
+
+
+def job_output(
+    context: Context,
+    namespace: str,
+    name: str,
+    origin: SpecPath,
+    prefix: str,
+    *,
+    is_mounted: bool = True,
+) -> Output:
     """Return the output of a Job.
 
     Args:
@@ -47,9 +103,10 @@ def job_output(context: Context, namespace: str, name: str, origin: SpecPath, pr
         name: name of the Job.
         origin: the spec's field that names it.
         prefix: prefix of the settings' paths.
+        is_mounted: whether pods mount it; files that are copied are read from its bucket, if it has one.
 
     Raises:
-        ProblemError: there is no such Job, it has no output, or it has errors.
+        ProblemError: there is no such Job, it has no output, or it has errors (BrokenJobError).
     """
     job = find_spec(Job, context, namespace, name, origin)
     if job.spec.output is None:
@@ -59,53 +116,74 @@ def job_output(context: Context, namespace: str, name: str, origin: SpecPath, pr
             origin,
             f"set `output.volume` of Job `{name}` to store what it writes",
         )
-    if job.spec.output.volume.ttl is not None:
+    bucket = None if is_mounted else job.spec.output.bucket
+    if job.spec.output.volume.ttl is not None and bucket is None:
+        leave_out = f"leave out `output.volume.ttl` of Job `{name}`"
         raise ProblemError(
             "KG0369",
             f"the output of Job `{name}` expires",
             origin,
-            f"leave out `output.volume.ttl` of Job `{name}`",
+            f"{leave_out}, or name a Model with `source: {{job: {{name: {name}}}}}`, which reads the bucket"
+            if job.spec.output.bucket is not None
+            else leave_out,
         )
     objects = _objects(job, context, namespace)
     runs = [item for item in objects if _is_run(item)]
+    uploads = [item for item in objects if _component(item) == UPLOAD and item["kind"] == "Job"]
     claims = [item for item in objects if item["kind"] == "PersistentVolumeClaim"]
-    if not runs or not claims:
-        raise ProblemError(
+    if not runs or not (claims if bucket is None else uploads):
+        error = ProblemError if objects else BrokenJobError
+        raise error(
             "KG0301",
             f"Job `{name}` has errors, so its run is unknown",
             origin,
             f"run `kaigen validate` on Job `{name}`",
         )
-    most = min(NAME_MAX, longest_name(dict(runs[0])) - DIGEST_LENGTH - 1)
+    most = _most(runs[0], name)
+    if uploads:
+        most = min(most, _most(uploads[0], name))
+
+    def named(item: Mapping[str, Any], setting: str, what: str, *, hashed: bool) -> Expr:
+        found = item["metadata"]["name"]
+        return other_name(f"{prefix}{setting}", what, name, found, origin=origin, hashed=hashed, most=most)
+
+    run_name = runs[0]["metadata"]["name"]
+    if bucket is not None:
+        upload = named(uploads[0], "jobName", "Job that uploads the files, for which pods wait", hashed=True)
+        folder = named(runs[0], "runName", "Folder of the bucket with the files", hashed=True)
+        return Output(
+            AwaitedRun("Job", "batch", upload), None, job.spec.output.volume, run_name, bucket, folder
+        )
+    awaited = f"{runs[0]['kind']} that writes the weights, for which pods wait"
     run = AwaitedRun(
         runs[0]["kind"],
         runs[0]["apiVersion"].partition("/")[0],
-        other_name(
-            f"{prefix}jobName",
-            f"{runs[0]['kind']} that writes the weights, for which pods wait",
-            name,
-            runs[0]["metadata"]["name"],
-            origin=origin,
-            hashed=True,
-            most=most,
-        ),
+        named(runs[0], "jobName", awaited, hashed=True),
     )
-    claim = other_name(
-        f"{prefix}claimName",
-        "PersistentVolumeClaim with the weights",
-        name,
-        claims[0]["metadata"]["name"],
-        origin=origin,
-        most=most,
-    )
-    return Output(run, claim, job.spec.output.volume, runs[0]["metadata"]["name"])
+    claim = named(claims[0], "claimName", "PersistentVolumeClaim with the weights", hashed=False)
+    return Output(run, claim, job.spec.output.volume, run_name, result=_result(job))
+
+
+def _most(run: Mapping[str, Any], app: str) -> int:
+    """Return the most characters of the beginning of all names of an app, by the name of one of its runs."""
+    suffix = run["metadata"]["name"].removeprefix(app).rpartition("-")[0]
+    return min(NAME_MAX, longest_name(dict(run)) - len(suffix) - DIGEST_LENGTH - 1)
+
+
+def _component(item: Mapping[str, Any]) -> object:
+    return item["metadata"].get("labels", {}).get("app.kubernetes.io/component")
+
+
+def _result(job: Job) -> str:
+    tune = job.spec.tune
+    if tune is None:
+        return ""
+    return MODEL if tune.merge or tune.method == "full" else ADAPTER
 
 
 def _is_run(item: Mapping[str, Any]) -> bool:
-    """Return whether an object runs the container of the Job, and does not build its image."""
-    labels = item["metadata"].get("labels", {})
-    is_build = labels.get("app.kubernetes.io/component") == BUILD
-    return find_kind(item["apiVersion"], item["kind"]).lifecycle == "run" and not is_build
+    """Return whether an object runs the container of the Job."""
+    return find_kind(item["apiVersion"], item["kind"]).lifecycle == "run" and _component(item) == RUN
 
 
 def check_sharing_of_output(

@@ -10,7 +10,7 @@ from msgspec import Struct
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.frame import Frame
-from kaigen.compile.expressions import Expr, Item, JsonText, Setting, Text, Tree
+from kaigen.compile.expressions import Expr, Item, JsonText, Setting, SpecPath, Text, Tree
 from kaigen.compile.field_expressions import ContentName
 from kaigen.compile.problems import Problems
 from kaigen.kinds.blocks import Env, Params
@@ -30,11 +30,15 @@ class ParamsOf(Struct, frozen=True):
         params: parameters by name.
         doc: describes their setting.
         file: path of the file in the container; None for kaigen's folder.
+        origin: the spec's field of the parameters.
+        exported: whether each is a variable, too.
     """
 
     params: Params
     doc: str
     file: str | None = None
+    origin: SpecPath = ("spec", "params")
+    exported: bool = True
 
     @property
     def has_file(self) -> bool:
@@ -46,7 +50,7 @@ class ParamsOf(Struct, frozen=True):
         """The setting of the parameters."""
         params = dict(self.params)
         schema = {**settings.OBJECT, "required": sorted(params), "additionalProperties": True}
-        return Setting("params", params, self.doc, schema, origin=("spec", "params"))
+        return Setting("params", params, self.doc, schema, origin=self.origin)
 
     @property
     def name(self) -> Expr:
@@ -80,6 +84,8 @@ class ParamsOf(Struct, frozen=True):
     def variables(self) -> list[Tree]:
         """Return the variables `PARAM_*`."""
         found = self.setting
+        if not self.exported:
+            return []
         return [
             {"name": _variable(name), "value": Text(Item(found, name), verbatim=True)} for name in self.params
         ]
@@ -92,7 +98,7 @@ class ParamsOf(Struct, frozen=True):
             problems: collects the errors.
         """
         sources = {name: f"`env.{name}`" for name in env}
-        for name in self.params:
+        for name in self.params if self.exported else ():
             variable = _variable(name)
             source = sources.setdefault(variable, f"`params.{name}`")
             if source != f"`params.{name}`":

@@ -19,7 +19,7 @@ from kaigen.kubernetes.image_names import parse_image
 from kaigen.kubernetes.secret_types import DOCKER_CONFIG_KEY
 
 if TYPE_CHECKING:
-    from kaigen.kinds.job import Input
+    from kaigen.kinds.job import Input, OutputBucket
 
 IMAGE_FOLDER = "models"
 """Folder of the files in ModelCar images (source: KServe's documentation of model storage in OCI images)."""
@@ -59,7 +59,7 @@ def identity(source: FileSource) -> str:
     job = job_files(source)
     if job:
         run = job.run if isinstance(job, FilesOfRun) else job.name
-        meaning["job"] = [run, _job_folder(job), list(job.include), list(job.exclude)]
+        meaning["job"] = [run, job_folder(job), list(job.include), list(job.exclude)]
     if source.signature:
         # Files that were stored without a check are not those that the check has passed.
         meaning["signature"] = signature_arguments(source.signature)
@@ -71,7 +71,8 @@ def job_files(source: FileSource) -> JobFiles | None:
     return source.job if isinstance(source, ModelSource | DatasetSource) else None
 
 
-def _job_folder(job: JobFiles) -> str:
+def job_folder(job: JobFiles) -> str:
+    """Return the folder of the output with the files; empty for its root."""
     folder = (job.path or "").strip("/")
     return "" if folder == "." else folder
 
@@ -100,10 +101,15 @@ def file_path(file: HttpFile | Input) -> str:
     return file.path or (last if re.fullmatch(FILE_PATH, last) else "")
 
 
-def source_arguments(source: FileSource) -> list[Tree]:
-    """Return the command of the downloader for a source, and its arguments about it."""
+def source_arguments(source: FileSource, command: Sequence[Tree] | None = None) -> list[Tree]:
+    """Return the command of the downloader for a source, and its arguments about it.
+
+    Args:
+        source: the source.
+        command: the command and the arguments in place of those for the source.
+    """
     signature = signature_arguments(source.signature) if source.signature else []
-    return [*_own_arguments(source), *signature]
+    return [*(_own_arguments(source) if command is None else command), *signature]
 
 
 def signature_arguments(signature: ModelSignature) -> list[Tree]:
@@ -121,11 +127,12 @@ def _own_arguments(source: FileSource) -> list[Tree]:
         return _registry_arguments(source.oci)
     job = job_files(source)
     if job:
-        return ["put", f"{JOB_OUTPUT}/{_job_folder(job)}".rstrip("/"), *_globs(job)]
+        return ["put", f"{JOB_OUTPUT}/{job_folder(job)}".rstrip("/"), *globs(job)]
     return web_arguments(source.http.files if source.http else [])
 
 
-def _globs(block: HubRepository | S3 | Oci | JobFiles) -> list[Tree]:
+def globs(block: HubRepository | S3 | Oci | JobFiles | OutputBucket) -> list[Tree]:
+    """Return the arguments about the files that are chosen."""
     return [
         *(f"--include={glob}" for glob in block.include),
         *(f"--exclude={glob}" for glob in block.exclude),
@@ -138,7 +145,7 @@ def _hub_arguments(hub: HubRepository) -> list[Tree]:
         "huggingface",
         f"--repo={repository_name(hub)}",
         f"--revision={hub.revision}",
-        *_globs(hub),
+        *globs(hub),
         *(["--duplicates"] if _has_duplicates(hub) else []),
     ]
 
@@ -153,7 +160,7 @@ def _bucket_arguments(s3: S3) -> list[Tree]:
         f"--uri=s3://{s3.place}",
         *([f"--endpoint={endpoint}"] if endpoint else []),
         *([f"--region={region}"] if region else []),
-        *_globs(s3),
+        *globs(s3),
         *([f"--locked={s3.revision}"] if s3.revision else []),
     ]
 
@@ -165,7 +172,7 @@ def _registry_arguments(oci: Oci) -> list[Tree]:
         f"--ref={oci.ref}",
         f"--path={_folder(oci)}",
         *(["--plain-http"] if oci.plain_http else []),
-        *_globs(oci),
+        *globs(oci),
     ]
 
 

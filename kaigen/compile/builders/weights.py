@@ -20,12 +20,12 @@ from kaigen.compile.builders.sources import (
     web_arguments,
 )
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import Joined, Setting, SpecPath, Tree
+from kaigen.compile.expressions import Expr, Joined, Setting, SpecPath, Tree
 from kaigen.compile.problems import Problems
 from kaigen.config.locked_files import chosen_files, files_digest
 from kaigen.kinds.base import KeyRef
 from kaigen.kinds.blocks import FileSource, HttpFile, Transfer
-from kaigen.kinds.bucket import Bucket
+from kaigen.kinds.bucket import Bucket, BucketPlace
 from kaigen.kubernetes.quantities import units
 
 if TYPE_CHECKING:
@@ -87,6 +87,7 @@ def fetch_container(
     env: list[Tree] | None = None,
     arguments: Sequence[Tree] = (),
     own_token: bool = True,
+    command: Sequence[Tree] | None = None,
 ) -> dict[str, Tree]:
     """Return the container that downloads weights into `destination`.
 
@@ -103,10 +104,11 @@ def fetch_container(
         env: further variables.
         arguments: further arguments about the destination.
         own_token: whether its token is the setting `download.tokenSecret`; False where an app has several.
+        command: the downloader's command and its arguments about the source, in place of those for `source`.
     """
     hub = source.hugging_face
     what = [
-        *source_arguments(source),
+        *source_arguments(source, command),
         f"--dest={destination}",
         *arguments,
         f"--identity={identity(source)}",
@@ -172,10 +174,10 @@ def _renamed(variable: Tree) -> Tree:
 
 
 def upload_container(
-    bucket: Bucket,
+    bucket: BucketPlace,
     folder: str,
-    target: str,
-    expected: str,
+    target: str | Expr,
+    expected: str | Expr,
     transfer: Transfer,
     context: Context,
     *,
@@ -183,6 +185,7 @@ def upload_container(
     name: str,
     env: Sequence[Tree],
     mounts: list[Tree],
+    origin: SpecPath = ("spec", "transfer"),
 ) -> dict[str, Tree]:
     """Return the container that stores the files of a folder in a bucket, and the marker last.
 
@@ -197,18 +200,21 @@ def upload_container(
         name: name of the container.
         env: variables.
         mounts: its volume mounts.
+        origin: the spec's field of `transfer`.
     """
     what: list[Tree] = [
         "put",
         folder,
-        f"--dest={destination(bucket)}/{target}",
+        _option(f"--dest={destination(bucket)}/", target),
         *arguments,
-        f"--identity={expected}",
+        _option("--identity=", expected),
     ]
     memory = transfer.memory or _streaming_memory(transfer)
-    return _downloader(
-        what, list(env), transfer, context, name, mounts, ("spec", "transfer"), "upload", memory
-    )
+    return _downloader(what, list(env), transfer, context, name, mounts, origin, "upload", memory)
+
+
+def _option(name: str, value: str | Expr) -> Tree:
+    return f"{name}{value}" if isinstance(value, str) else Joined((name, value))
 
 
 def _streaming_memory(transfer: Transfer) -> str:

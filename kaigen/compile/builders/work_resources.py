@@ -14,7 +14,7 @@ from kaigen.kinds.blocks import Resources
 
 
 def work_resources(
-    resources: Resources, context: Context, *, shared_memory: bool = True
+    resources: Resources, context: Context, *, shared_memory: bool = True, memory: str | None = None
 ) -> ResolvedResources:
     """Return the `resources` block of a program of the user's.
 
@@ -22,12 +22,13 @@ def work_resources(
         resources: the spec's block.
         context: its profile has the GPU labels of nodes.
         shared_memory: give pods with GPUs a larger `/dev/shm` than the container runtime's.
+        memory: default memory; None for one that fits most programs.
 
     Raises:
         ProblemError: as for `resolve_resources`.
     """
     gpus = gpu_count(resources)
-    cpu, memory = ("4", "16Gi") if gpus else ("1", "4Gi")
+    cpu, usual = ("4", "16Gi") if gpus else ("1", "4Gi")
     if gpus and resources.shared_memory is None and shared_memory:
         resources = replaced(resources, shared_memory=default_shared_memory(gpus))
-    return resolve_resources(resources, context, cpu=cpu, memory=memory)
+    return resolve_resources(resources, context, cpu=cpu, memory=memory or usual)

@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct, field
 
 from kaigen.catalog.engines import Version
+from kaigen.compile.app import Object
 from kaigen.compile.builders.job_gate import AwaitedRun
 from kaigen.compile.expressions import Expr, Json, Tree
 from kaigen.kinds.compat import Folders
@@ -66,6 +67,7 @@ class Weights(Struct, frozen=True):
         runs: the Jobs that those of them wait for.
         mounts: volume mounts of the engine's container.
         volumes: volumes of the pod.
+        objects: the objects of the app by which it mounts them.
         pull_secrets: names of Secrets to pull image volumes with.
         annotations: annotations that the pod needs to mount them.
         source: where the bytes come from, which decides how long loading takes: `hub`, `bucket`, `volume` or `image`.
@@ -84,6 +86,7 @@ class Weights(Struct, frozen=True):
     runs: Sequence[AwaitedRun] = ()
     mounts: Sequence[dict[str, Tree]] = ()
     volumes: Sequence[Tree] = ()
+    objects: Sequence[Object] = ()
     pull_secrets: Sequence[str] = ()
     annotations: Mapping[str, str] = field(default_factory=dict)
     source: str = "volume"

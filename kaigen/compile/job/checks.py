@@ -12,10 +12,13 @@ from kaigen.compile.builders.storage import check_access_modes
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.job.classify import check_classify
+from kaigen.compile.job.egress import check_job_egress
 from kaigen.compile.job.inputs import check_inputs
 from kaigen.compile.job.nodes import node_variables
 from kaigen.compile.job.pod import SHARDS, container_mounts, own_pod, params_of
 from kaigen.compile.job.resolution import JobResolution, Workload
+from kaigen.compile.job.tune import check_tune
+from kaigen.compile.job.upload import check_upload
 from kaigen.compile.pod_template import check_pod_template
 from kaigen.compile.problems import Problems
 from kaigen.kinds.block import document_name, set_fields
@@ -69,8 +72,12 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
     )
     check_capabilities(spec.security, problems)
     check_classify(spec, problems)
+    namespace = resolution.metadata.namespace or resolution.context.namespace
+    check_tune(spec, namespace, resolution.context, problems)
     _check_variables(resolution, problems)
     check_inputs(resolution, problems)
+    check_job_egress(resolution, problems)
+    check_upload(resolution, problems)
 
 
 def _check_lifetimes(resolution: JobResolution, problems: Problems) -> None:

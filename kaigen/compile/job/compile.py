@@ -11,18 +11,20 @@ from kaigen.compile.builders.devices import claim_template
 from kaigen.compile.builders.frame import POD_SECURITY
 from kaigen.compile.builders.image_build import awaited_builds, gate_failures
 from kaigen.compile.builders.job_gate import gate_access
+from kaigen.compile.builders.job_output import RUN
 from kaigen.compile.builders.job_sets import job_set
 from kaigen.compile.builders.jobs import Run, completion_test, job
 from kaigen.compile.builders.lifetimes import EXPIRING, ttl_annotations
 from kaigen.compile.builders.network import headless_service, network_policy
 from kaigen.compile.builders.storage import claim
 from kaigen.compile.expressions import Release, Tree
-from kaigen.compile.job import classify
 from kaigen.compile.job.checks import check_job
+from kaigen.compile.job.egress import job_egress
 from kaigen.compile.job.inputs import permanent_input_failures
 from kaigen.compile.job.nodes import MASTER_PORT
 from kaigen.compile.job.pod import params_of, pod_pull_secrets, pod_spec
 from kaigen.compile.job.resolution import JobResolution, Workload, resolve_job
+from kaigen.compile.job.upload import upload
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.pod_template import pod_template
 from kaigen.kinds.compat import Naming
@@ -31,7 +33,6 @@ from kaigen.kinds.lifetimes import Ttl, VolumeTtl
 from kaigen.kubernetes.queues import QUEUE_LABEL
 
 _WAVE = 3
-_COMPONENT = "run"
 
 
 def job_objects(resolution: JobResolution) -> list[Object]:
@@ -40,25 +41,31 @@ def job_objects(resolution: JobResolution) -> list[Object]:
     objects: list[Object] = []
     if resolution.output and resolution.output.ttl is None:
         objects.append(_claim(resolution, resolution.output))
-    objects += params_of(resolution).config_maps(frame, _COMPONENT)
+    objects += params_of(resolution).config_maps(frame, RUN)
     if resources.device_class:
         objects.append(claim_template(frame, resources.device_class, resources.device_count))
     if resolution.workload is Workload.INDEXED_JOB:
-        objects.append(headless_service(frame, _COMPONENT, MASTER_PORT))
-    objects += account_objects(spec, frame, _COMPONENT)
+        objects.append(headless_service(frame, RUN, MASTER_PORT))
+    objects += account_objects(spec, frame, RUN)
     objects += gate_access(spec, frame, awaited_builds(resolution.build))
     if resolution.build is not None:
         objects.append(resolution.build.job)
     make = job_set if resolution.workload is Workload.JOB_SET else job
-    workload = make(_run(resolution))
+    run = _run(resolution)
+    workload = make(run)
+    labels = {key: value for key, value in (run.labels or {}).items() if key != QUEUE_LABEL}
+    uploaded = upload(resolution, workload, _WAVE, labels, run.annotations or {})
+    last = workload if uploaded is None else uploaded.job
     # The policy has the name of its run. Argo CD prunes in the reverse order of the waves: while it creates the new
     # policy, in an earlier wave than the Job, it deletes the old Job, and waits until the pods of that have ended.
     policy = network_policy(
         frame, among_themselves=resolution.workload is not Workload.JOB, name=workload.name
     )
     if resolution.output and resolution.output.ttl is not None:
-        objects += _claim_job(resolution, resolution.output, resolution.output.ttl, workload.name)
-    return [*objects, policy, workload, *completion_test(frame, workload, resolution.context)]
+        objects += _claim_job(resolution, resolution.output, resolution.output.ttl, last.name)
+    objects += [policy, *job_egress(resolution, RUN)]
+    runs = [workload] if uploaded is None else [*uploaded.access, workload, uploaded.job]
+    return [*objects, *runs, *completion_test(frame, last, resolution.context)]
 
 
 def _claim(resolution: JobResolution, output: OutputVolume) -> Object:
@@ -96,12 +103,12 @@ def _run(resolution: JobResolution) -> Run:
     # The reaper finds the Job of a volume by the label too.
     output = resolution.output
     expires = spec.ttl is not None or (output is not None and output.ttl is not None)
-    level = spec.security.pod_security
+    level, program = spec.security.pod_security, resolution.program
     annotations = {POD_SECURITY: level} if level != "restricted" else {}
     return Run(
         resolution.frame,
         role="jobset" if resolution.workload is Workload.JOB_SET else "job",
-        component=_COMPONENT,
+        component=RUN,
         wave=_WAVE,
         pod=pod_spec(resolution) if spec.template is None else {},
         retries=spec.retries,
@@ -111,7 +118,7 @@ def _run(resolution: JobResolution) -> Run:
             **(weights.permanent if weights else {}),
             **permanent_input_failures(resolution),
             **gate_failures(resolution.build),
-            **({resolution.naming.container: classify.PERMANENT_EXIT_CODES} if spec.workload else {}),
+            **({resolution.naming.container: program.permanent} if program is not None else {}),
         },
         nodes=spec.nodes,
         labels={**({QUEUE_LABEL: queue} if queue else {}), **(EXPIRING if expires else {})},
@@ -136,7 +143,7 @@ def _template(resolution: JobResolution, annotations: Mapping[str, str]) -> dict
     # Failed pods are replaced, not restarted in place, unless the template sets another policy.
     defaults = {"restartPolicy": "Never"}
     return pod_template(
-        template, resolution.frame, _COMPONENT, annotations, defaults=defaults, doc="Spec of the pod."
+        template, resolution.frame, RUN, annotations, defaults=defaults, doc="Spec of the pod."
     )
 
 
@@ -169,6 +176,7 @@ compile_job = KindCompiler(
         "resources",
         "model",
         "output",
+        "upload",
         "download",
         "inputs",
         "datasets",

@@ -74,7 +74,10 @@ def pod_pull_secrets(resolution: JobResolution) -> Setting:
 
 
 def params_of(resolution: JobResolution) -> ParamsOf:
-    """Return the parameters."""
+    """Return the parameters: those of the spec, or the settings of kaigen's own program."""
+    program = resolution.program
+    if program is not None and program.params is not None:
+        return program.params
     return ParamsOf(resolution.spec.params, "Parameters of the Job.", resolution.spec.params_file)
 
 

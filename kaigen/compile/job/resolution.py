@@ -20,8 +20,9 @@ from kaigen.compile.builders.work_resources import work_resources
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Release, SpecPath, Tree
 from kaigen.compile.finish import frame_of
-from kaigen.compile.job.classify import classify_arguments, classify_settings
 from kaigen.compile.job.datasets import job_datasets, with_folders
+from kaigen.compile.job.program import Program, own_program
+from kaigen.compile.job.tune import tune_memory
 from kaigen.compile.job.weights import JobWeights, job_weights
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import Metadata
@@ -59,7 +60,7 @@ class JobResolution(Struct, frozen=True):
         datasets: Datasets that the container reads.
         image: image of the container, and the spec's field of it; None where a template has the containers.
         build: the image that the app builds; None for an existing one.
-        arguments: arguments of the container; None for those of its image.
+        program: kaigen's own program that the container runs; None for another one.
         scratch_folder: folder that the container may write to.
         scheduling: fields of the pod that decide where it runs.
         security: security context of the pod.
@@ -78,10 +79,15 @@ class JobResolution(Struct, frozen=True):
     datasets: JobWeights
     image: tuple[Image, SpecPath] | None
     build: ImageBuild | None
-    arguments: Sequence[str] | None
+    program: Program | None
     scratch_folder: str
     scheduling: Mapping[str, Tree]
     security: Mapping[str, Tree]
+
+    @property
+    def arguments(self) -> Sequence[str] | None:
+        """Arguments of the container; None for those of its image."""
+        return self.spec.args if self.program is None else self.program.arguments
 
     @property
     def claim_name(self) -> Release:
@@ -108,8 +114,10 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         ),
     )
     namespace = job.metadata.namespace or context.namespace
+    memory = problems.attempt(lambda: tune_memory(spec, namespace, context), None)
     resources = problems.attempt(
-        lambda: work_resources(spec.resources, context, shared_memory=not naming.plain), NO_RESOURCES
+        lambda: work_resources(spec.resources, context, shared_memory=not naming.plain, memory=memory),
+        NO_RESOURCES,
     )
     inputs = Inputs(files=spec.inputs) if isinstance(spec.inputs, list) else spec.inputs
     inputs = with_folders(inputs) if inputs is not None else None
@@ -123,12 +131,7 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         lambda: job_datasets(spec, inputs, namespace, context, problems, has_gpu=resources.has_gpu),
         JobWeights([], [], [], {}),
     )
-    arguments: Sequence[str] | None = spec.args
-    if spec.workload is not None:
-        none: list[str] = []
-        arguments = problems.attempt(
-            lambda: classify_arguments(spec, inputs, output, has_gpu=resources.has_gpu), none
-        )
+    program = own_program(spec, inputs, output, context, problems, has_gpu=resources.has_gpu)
     build = image_build(spec.build, frame, context)
     nothing: dict[str, Tree] = {}
     scheduling, security = nothing, nothing
@@ -149,22 +152,19 @@ def resolve_job(job: Job, context: Context, problems: Problems, naming: Naming) 
         output=output,
         weights=weights,
         datasets=datasets,
-        image=_image(spec, context) if build is None else (build.reference, BUILT),
+        image=_image(spec, program) if build is None else (build.reference, BUILT),
         build=build,
-        arguments=arguments,
+        program=program,
         scratch_folder=_scratch_folder(spec, inputs, output, weights),
         scheduling=scheduling,
         security=security,
     )
 
 
-def _image(spec: JobSpec, context: Context) -> tuple[Image, SpecPath] | None:
-    classify = classify_settings(spec)
-    if classify is None:
-        return None if spec.image is None else (spec.image, ("spec", "image"))
-    if classify.image is None:
-        return context.images["classify"], ()
-    return classify.image, ("spec", "classify", "image")
+def _image(spec: JobSpec, program: Program | None) -> tuple[Image, SpecPath] | None:
+    if program is not None:
+        return program.image, program.image_origin
+    return None if spec.image is None else (spec.image, ("spec", "image"))
 
 
 def _workload(spec: JobSpec, context: Context) -> Workload:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from kaigen.catalog.presets import find_preset
 from kaigen.compile.builders.access import account_of
 from kaigen.compile.builders.buckets import check_bucket, check_grant
+from kaigen.compile.builders.egress import check_egress
 from kaigen.compile.builders.pod_option_checks import check_pod_options
 from kaigen.compile.builders.pod_options import Pod
 from kaigen.compile.builders.source_checks import check_read_access, check_reference
@@ -21,6 +22,7 @@ from kaigen.compile.model.existing import check_existing
 from kaigen.compile.model.pod import own_pod
 from kaigen.compile.model.resolution import ModelResolution
 from kaigen.compile.model.served import conversion
+from kaigen.compile.model.servers import download_servers
 from kaigen.compile.model.store import STORE
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import AUTO
@@ -72,6 +74,7 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
     if convert is not None:
         check_conversion(spec, convert, namespace, resolution.context, problems)
     _check_account(spec, problems)
+    check_egress(download_servers(resolution), resolution.context, problems)
     pod: Pod = own_pod(resolution)
     check_pod_options(lambda: pod, spec, resolution.metadata.name, problems)
     _check_variables(pod["containers"][0]["env"], spec, problems)

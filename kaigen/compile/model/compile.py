@@ -5,6 +5,7 @@ from __future__ import annotations
 from kaigen.compile.app import Note, Object
 from kaigen.compile.builders.access import download_access
 from kaigen.compile.builders.buckets import location
+from kaigen.compile.builders.egress import egress_policy
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.builders.job_gate import run_rule
 from kaigen.compile.builders.jobs import Run, job, test_hook
@@ -16,14 +17,18 @@ from kaigen.compile.model.checks import check_model
 from kaigen.compile.model.conversion import AT, CONVERT
 from kaigen.compile.model.conversion import PERMANENT_EXIT_CODES as CONVERT_EXIT_CODES
 from kaigen.compile.model.existing import record
+from kaigen.compile.model.job_source import bucket_account
 from kaigen.compile.model.pod import FETCH, UPLOAD, download_pod, verification_pod
 from kaigen.compile.model.resolution import ModelResolution, resolve_model
 from kaigen.compile.model.served import served_bucket
+from kaigen.compile.model.servers import download_servers
 from kaigen.compile.model.volume import mount_annotations
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.model import Model
 from kaigen.kubernetes.queues import QUEUE_LABEL
 from kaigen.sizing.conversion import conversion_text
+
+_COMPONENT = "download"
 
 
 def model_objects(resolution: ModelResolution) -> list[Object]:
@@ -36,7 +41,7 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
         Run(
             frame,
             role="job",
-            component="download",
+            component=_COMPONENT,
             wave=resolution.wave,
             pod=download_pod(resolution),
             retries=spec.retries,
@@ -58,6 +63,13 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
             [run_rule(resolution.output.run)] if resolution.output else [],
         ),
         network_policy(frame),
+        *egress_policy(
+            frame,
+            _COMPONENT,
+            download_servers(resolution),
+            resolution.context,
+            proxy=spec.transfer.proxy,
+        ),
         download,
         test,
     ]
@@ -67,7 +79,8 @@ def _account(resolution: ModelResolution) -> dict[str, str]:
     """Return the annotations by which a cloud identifies the service account."""
     convert = resolution.conversion
     own = convert.account if convert is not None else {}
-    return {**source_account(resolution.spec.source), **resolution.store.account, **own}
+    read = {**source_account(resolution.spec.source), **bucket_account(resolution.output)}
+    return {**read, **resolution.store.account, **own}
 
 
 def _filled(resolution: ModelResolution) -> dict[str, str] | None:

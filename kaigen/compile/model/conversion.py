@@ -21,6 +21,7 @@ from kaigen.compile.builders.sources import identity
 from kaigen.compile.builders.storage import check_access_modes, claim
 from kaigen.compile.context import Context
 from kaigen.compile.expressions import Release, Setting, SpecPath, Tree
+from kaigen.compile.model.scratch import scratch_of, scratch_volumes
 from kaigen.compile.model.served import (
     CONVERTED,
     CONVERTED_SUFFIX,
@@ -72,6 +73,7 @@ class Conversion(Struct, frozen=True):
         upload: arguments of the upload; None if the files are stored in a volume.
         env: variables of the upload with the bucket's keys.
         shape: of the model; None when it is not known.
+        request: requests of the converter for the disk of the node.
     """
 
     format: DistributedLlama
@@ -83,6 +85,7 @@ class Conversion(Struct, frozen=True):
     account: Mapping[str, str] = field(default_factory=dict)
     upload: Sequence[Tree] | None = None
     env: Sequence[Tree] = ()
+    request: Mapping[str, Tree] = field(default_factory=dict)
 
 
 def resolve_conversion(
@@ -105,7 +108,7 @@ def resolve_conversion(
     volume = convert.store.volume if convert.store is not None else None
     bucket = served_bucket(spec)
     if bucket is not None:
-        return _into_bucket(spec, convert, bucket, source, frame, shape)
+        return _into_bucket(spec, convert, bucket, source, frame, context, shape)
     if volume is None:
         return Conversion(convert, [], source.mounts, [], f"{FOLDER}/{CONVERTED}", shape)
     own = claim(
@@ -130,14 +133,15 @@ def _into_bucket(
     bucket: Bucket,
     source: Store,
     frame: Frame,
+    context: Context,
     shape: Shape | None,
 ) -> Conversion:
     """Return a conversion on the disk of the node, whose result is uploaded to a bucket."""
     mounts: list[Tree] = [{"name": "converted", "mountPath": _OWN_FOLDER}]
-    volumes: list[Tree] = [{"name": "converted", "emptyDir": {}}]
+    scratch = scratch_of(spec, context)
+    volumes = scratch_volumes(spec, scratch, AT)
     if spec.store.bucket is not None:
         mounts.insert(0, {"name": "weights", "mountPath": FOLDER})
-        volumes.insert(0, {"name": "weights", "emptyDir": {}})
     if bucket is spec.store.bucket:
         return Conversion(
             convert,
@@ -149,6 +153,7 @@ def _into_bucket(
             {},
             source.arguments,
             source.env,
+            scratch.request,
         )
     arguments, env = transfer_arguments(bucket, (*AT, "store", "bucket"), "upload")
     account = bucket.credentials.service_account if bucket.credentials else None
@@ -162,6 +167,7 @@ def _into_bucket(
         account.annotations if account else {},
         arguments,
         env,
+        scratch.request,
     )
 
 
@@ -257,7 +263,10 @@ def convert_container(spec: DownloadSpec, convert: Conversion, context: Context)
         ],
         "resources": Setting(
             "convert.resources",
-            {"requests": {"cpu": given.cpu or "1", "memory": memory}, "limits": {"memory": memory}},
+            {
+                "requests": {"cpu": given.cpu or "1", "memory": memory, **convert.request},
+                "limits": {"memory": memory},
+            },
             "Resources of the converter.",
             settings.RESOURCES,
             origin=origin,

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.buckets import destination, transfer_arguments
 from kaigen.compile.builders.job_gate import gate_token, job_gate
-from kaigen.compile.builders.job_output import Output, job_output
-from kaigen.compile.builders.sources import JOB_OUTPUT, job_files
+from kaigen.compile.builders.job_output import BrokenJobError, Output, job_output
+from kaigen.compile.builders.sources import JOB_OUTPUT, globs, job_files, job_folder
 from kaigen.compile.builders.volumes import read_only_mount
 from kaigen.compile.context import Context
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.expressions import Expr, Joined, SpecPath, Tree
+from kaigen.compile.problems import Problems
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import derived
+from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.job import Inputs, Job, JobSpec, ModelUse
-from kaigen.kinds.model import Dataset, Downloaded, DownloadSpec, FilesOfRun, Model
+from kaigen.kinds.model import Dataset, Downloaded, DownloadSpec, FilesOfLoader, FilesOfRun, Model
 
 M = TypeVar("M", bound=Downloaded)
 _Node = tuple[type[Model] | type[Dataset] | type[Job], str]
 
-AT: SpecPath = ("spec", "source", "job", "name")
+_JOB: SpecPath = ("spec", "source", "job", "name")
+_LOADER: SpecPath = ("spec", "source", "loader")
 WAVE = 3
 """Sync wave of such a Model: that of Jobs, since one of a later wave would wait for the Jobs that read the Model."""
 MOST_JOBS = 8
@@ -36,8 +41,26 @@ def job_output_of(model: Downloaded, namespace: str, context: Context) -> Output
     files = job_files(model.spec.source)
     if files is None:
         return None
-    _check_chain(model, namespace, context)
-    return job_output(context, namespace, files.name, AT, "source.")
+    origin = _LOADER if isinstance(files, FilesOfLoader) else _JOB
+    _check_chain(model, namespace, context, origin)
+    return job_output(context, namespace, files.name, origin, "source.", is_mounted=False)
+
+
+def reported_output(model: Downloaded, namespace: str, context: Context, problems: Problems) -> Output | None:
+    """Return the output of the Job that writes the files of a Model, and report what is wrong.
+
+    Errors of a loader are reported at its fields, by the spec of its Job.
+    """
+    try:
+        return job_output_of(model, namespace, context)
+    except BrokenJobError as error:
+        if isinstance(job_files(model.spec.source), FilesOfLoader):
+            problems.stop()
+        else:
+            problems.add(error.problem)
+    except ProblemError as error:
+        problems.add(error.problem)
+    return None
 
 
 def with_run(model: M, output: Output | None) -> M:
@@ -72,18 +95,67 @@ def wait_for_job(spec: DownloadSpec, output: Output, context: Context) -> dict[s
     return job_gate(output.run, context, name="wait-for-job", transfer=spec.transfer)
 
 
-def output_mount() -> dict[str, Tree]:
-    """Return the read-only mount of the Job's output."""
-    return read_only_mount(_VOLUME, JOB_OUTPUT, None)
+def output_mounts(output: Output | None) -> list[Tree]:
+    """Return the read-only mount of the Job's output; none if it is read from a bucket."""
+    return [read_only_mount(_VOLUME, JOB_OUTPUT, None)] if output is not None and output.claim else []
 
 
 def output_volumes(output: Output) -> list[Tree]:
     """Return the volumes of a pod that waits for the run and reads its output."""
+    if output.claim is None:
+        return [gate_token()]
     claim: Tree = {"claimName": output.claim, "readOnly": True}
     return [gate_token(), {"name": _VOLUME, "persistentVolumeClaim": claim}]
 
 
-def _check_chain(model: Downloaded, namespace: str, context: Context) -> None:
+def bucket_command(source: FileSource, output: Output | None) -> list[Tree] | None:
+    """Return the downloader's command and its arguments about the bucket of the output; None for the volume."""
+    files = job_files(source)
+    if files is None or output is None or output.bucket is None or output.folder is None:
+        return None
+    arguments, _ = transfer_arguments(output.bucket, ())
+    folder = job_folder(files)
+    parts: list[str | Expr] = [f"--uri={destination(output.bucket)}/", output.folder]
+    place = Joined((*parts, f"/{folder}") if folder else tuple(parts))
+    return ["fetch", "s3", place, *(each.replace("--s3-", "--") for each in arguments), *globs(files)]
+
+
+def bucket_variables(output: Output | None) -> list[Tree]:
+    """Return the variables with the keys of the bucket of the output."""
+    bucket = output.bucket if output is not None else None
+    secret = bucket.credentials.secret if bucket is not None and bucket.credentials is not None else None
+    if secret is None:
+        return []
+    prefix = "download.sourceCredentials"
+    name = settings.text(f"{prefix}.name", secret.name, "Secret with the keys of the bucket of the output.")
+    keys = {
+        "SOURCE_AWS_ACCESS_KEY_ID": ("accessKey", secret.access_key, "access key ID"),
+        "SOURCE_AWS_SECRET_ACCESS_KEY": ("secretKey", secret.secret_key, "secret access key"),
+    }
+    return [
+        {
+            "name": variable,
+            "valueFrom": {
+                "secretKeyRef": {
+                    "name": name,
+                    "key": settings.text(f"{prefix}.{part}", key, f"Key of the {what} in that Secret."),
+                }
+            },
+        }
+        for variable, (part, key, what) in keys.items()
+    ]
+
+
+def bucket_account(output: Output | None) -> Mapping[str, str]:
+    """Return the annotations of the service account that may read the bucket of the output."""
+    bucket = output.bucket if output is not None else None
+    account = (
+        bucket.credentials.service_account if bucket is not None and bucket.credentials is not None else None
+    )
+    return account.annotations if account is not None else {}
+
+
+def _check_chain(model: Downloaded, namespace: str, context: Context, origin: SpecPath) -> None:
     """Report specs that wait for each other, and chains of very many.
 
     Raises:
@@ -101,14 +173,14 @@ def _check_chain(model: Downloaded, namespace: str, context: Context) -> None:
                 raise ProblemError(
                     "KG0388",
                     f"{_text(chain)} wait for each other",
-                    AT,
+                    origin,
                     "remove one of the references",
                 )
             if jobs > MOST_JOBS and node not in path:
                 raise ProblemError(
                     "KG0388",
                     f"the files come from a chain of more than {MOST_JOBS} Jobs",
-                    AT,
+                    origin,
                     "refer to stored files, such as `source.s3`, in a Model of the chain",
                 )
             if node not in path and longest.get(node, 0) < jobs + 1:

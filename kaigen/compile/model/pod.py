@@ -21,7 +21,13 @@ from kaigen.compile.builders.weights import (
 from kaigen.compile.expressions import Joined, Release, Setting, Tree
 from kaigen.compile.field_expressions import Items
 from kaigen.compile.model.conversion import Conversion, convert_container, converted_folder
-from kaigen.compile.model.job_source import output_mount, output_volumes, wait_for_job
+from kaigen.compile.model.job_source import (
+    bucket_command,
+    bucket_variables,
+    output_mounts,
+    output_volumes,
+    wait_for_job,
+)
 from kaigen.compile.model.resolution import ModelResolution
 from kaigen.compile.model.served import conversion, served_bucket, served_folder, served_identity, served_root
 from kaigen.compile.model.store import FOLDER
@@ -176,13 +182,15 @@ def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
         arguments=[*store.arguments, Joined(("--keep-revisions=", _kept(resolution))), *derived],
         mounts=[
             *(convert.mounts if convert is not None and in_volume else store.mounts),
-            *([output_mount()] if resolution.output else []),
+            *output_mounts(resolution.output),
         ],
         origin=("spec", "source"),
         transfer_origin=("spec", "transfer"),
         facts=Release("-facts"),
+        command=bucket_command(spec.source, resolution.output),
         env=[
             *store.env,
+            *bucket_variables(resolution.output),
             {"name": "KAIGEN_APP", "value": Release()},
             {"name": "JOB_NAME", "valueFrom": _label(name)},
             {"name": "JOB_UID", "valueFrom": _label(uid)},

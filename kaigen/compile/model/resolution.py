@@ -16,7 +16,7 @@ from kaigen.compile.expressions import Tree
 from kaigen.compile.finish import frame_of
 from kaigen.compile.model.conversion import Conversion, resolve_conversion
 from kaigen.compile.model.job_source import WAVE as AFTER_JOBS
-from kaigen.compile.model.job_source import job_output_of, with_run
+from kaigen.compile.model.job_source import reported_output, with_run
 from kaigen.compile.model.served import served_bucket
 from kaigen.compile.model.store import WAVE, Store, resolve_store
 from kaigen.compile.problems import Problems
@@ -69,7 +69,7 @@ def resolve_model(model: Downloaded, context: Context, problems: Problems, namin
         naming: None; no dialect has names for a Model.
     """
     namespace = model.metadata.namespace or context.namespace
-    output = problems.attempt(lambda: job_output_of(model, namespace, context), None)
+    output = reported_output(model, namespace, context, problems)
     model = with_run(model, output)
     spec, frame = model.spec, frame_of(model.metadata, context, model.spec)
     hub = spec.source.hugging_face

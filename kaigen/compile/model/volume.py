@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.buckets import SIDECAR, driver_of, volume_suffix
@@ -29,19 +29,28 @@ from kaigen.kinds.blocks import Transfer
 from kaigen.kinds.model import Dataset, Downloaded, Model
 
 
-def find_model(context: Context, namespace: str, name: str, origin: SpecPath) -> Model:
+def find_model(
+    context: Context,
+    namespace: str,
+    name: str,
+    origin: SpecPath,
+    *,
+    elsewhere: Callable[[str], str] = lambda _: "",
+) -> Model:
     """Return the Model of a name.
 
     Args:
         context: contains the specs of the run.
-        namespace: namespace of the spec that refers to it.
+        namespace: its namespace.
         name: name of the Model.
         origin: the spec's field that names it.
+        elsewhere: returns what to do if another namespace has it; empty if nothing can be done.
 
     Raises:
         ProblemError: the namespace has no such Model.
     """
-    return as_used(find_spec(Model, context, namespace, name, origin), namespace, context)
+    found = find_spec(Model, context, namespace, name, origin, elsewhere=elsewhere)
+    return as_used(found, namespace, context)
 
 
 def find_dataset(context: Context, namespace: str, name: str, origin: SpecPath) -> Dataset:

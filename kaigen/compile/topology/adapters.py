@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kaigen.compile.builders.job_gate import job_gate
-from kaigen.compile.builders.job_output import check_sharing_of_output, job_output
+from kaigen.compile.builders.job_output import check_result, check_sharing_of_output, job_output
 from kaigen.compile.builders.settings import key
 from kaigen.compile.builders.volumes import check_image_volumes, image_volume, read_only_mount
 from kaigen.compile.builders.weights import fetch_container
@@ -21,7 +21,8 @@ from kaigen.compile.model.volume import (
     weights_mount,
 )
 from kaigen.compile.problems import Problems
-from kaigen.compile.topology.weights import COMMIT, Consumer
+from kaigen.compile.topology.consumer import Consumer
+from kaigen.compile.topology.pulled import COMMIT
 from kaigen.kinds.block import set_fields
 from kaigen.kinds.blocks import FileSource
 from kaigen.kinds.serving import Adapter
@@ -84,6 +85,7 @@ def _adapter(adapter: Adapter, at: SpecPath, consumer: Consumer, problems: Probl
         job, origin = adapter.job.name, (*at, "job", "name")
         prefix = f"adapters.{key(adapter.name)}."
         output = job_output(consumer.context, consumer.namespace, job, origin, prefix)
+        check_result(output, job, adapter.job.path, adapter=True, origin=origin)
         check_sharing_of_output(output, job, consumer.nodes * consumer.replicas, origin, problems)
         wait = job_gate(
             output.run,

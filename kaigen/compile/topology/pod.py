@@ -22,8 +22,8 @@ from kaigen.compile.builders.pods import (
 from kaigen.compile.builders.variables import variables_of
 from kaigen.compile.engines.launch import Launch, Member, Weights
 from kaigen.compile.expressions import Expr, Joined, Release, Setting, Text, Tree
+from kaigen.compile.topology.pulled import CACHE_VOLUME
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
-from kaigen.compile.topology.weights import CACHE_VOLUME
 from kaigen.kinds.blocks import Image
 from kaigen.kubernetes.quantities import units
 

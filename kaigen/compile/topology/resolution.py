@@ -23,10 +23,11 @@ from kaigen.compile.expressions import Release, SpecPath, Tree
 from kaigen.compile.finish import frame_of
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.adapters import adapter_weights
+from kaigen.compile.topology.consumer import Consumer
 from kaigen.compile.topology.nodes import karpenter_of, resolve_node_pool, scheduling_fields
 from kaigen.compile.topology.resources import pod_gpus, pod_resources
 from kaigen.compile.topology.sizing import Sizing, size
-from kaigen.compile.topology.weights import Consumer, served_weights
+from kaigen.compile.topology.weights import served_weights
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import Metadata
 from kaigen.kinds.blocks import Image
@@ -152,6 +153,7 @@ def resolve_topology(
     max_replicas = spec.autoscale.max if spec.autoscale else spec.shape.replicas
     consumer = Consumer(
         context=context,
+        frame=frame,
         namespace=namespace,
         engine=engine,
         # Only the root of a ring reads weights.

@@ -166,7 +166,8 @@ def served_repository(spec: TopologySpec, namespace: str, specs: SpecIndex) -> s
 def referenced_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> Model | None:
     """Return the Model that a spec serves; None when it names none, or one that does not exist."""
     name = spec.model.name if isinstance(spec.model, ServedModel) else spec.model
-    return specs.find(Model, namespace, name) if name else None
+    given = spec.model.namespace if isinstance(spec.model, ServedModel) else None
+    return specs.find(Model, given or namespace, name) if name else None
 
 
 def unknown_model(spec: TopologySpec, namespace: str, specs: SpecIndex) -> str:

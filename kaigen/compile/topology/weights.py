@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
-from msgspec import Struct
 from msgspec.structs import replace
 
-from kaigen.catalog.presets import Preset, find_preset
 from kaigen.compile.builders import settings
+from kaigen.compile.builders.buckets import bucket_volume, check_grant, volume_suffix
 from kaigen.compile.builders.job_gate import job_gate
-from kaigen.compile.builders.job_output import check_sharing_of_output, job_output
+from kaigen.compile.builders.job_output import check_result, check_sharing_of_output, job_output
 from kaigen.compile.builders.volumes import check_image_volumes, image_volume, read_only_mount
-from kaigen.compile.builders.weights import fetch_container
-from kaigen.compile.context import Context
-from kaigen.compile.engines.base import Engine, HubAccess
 from kaigen.compile.engines.launch import Weights
-from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.expressions import Release, SpecPath, Tree
 from kaigen.compile.ignored_fields import report_ignored_field
-from kaigen.compile.known_model import KnownModel, of_preset
-from kaigen.compile.model.served import conversion
+from kaigen.compile.known_model import KnownModel
+from kaigen.compile.model.served import conversion, served_bucket
 from kaigen.compile.model.volume import (
     check_sharing,
     find_model,
@@ -31,67 +25,13 @@ from kaigen.compile.model.volume import (
     weights_mount,
 )
 from kaigen.compile.problems import Problems
+from kaigen.compile.topology.consumer import Consumer
+from kaigen.compile.topology.pulled import COMMIT, known_bytes, preset_weights, pulled_weights
 from kaigen.diagnostics.problem import ProblemError
-from kaigen.kinds.base import TokenSecret
-from kaigen.kinds.block import set_fields
-from kaigen.kinds.blocks import HuggingFace, Source, Transfer
-from kaigen.kinds.compat import Folders
-from kaigen.kinds.serving import JobOutput, PulledModel, ServedModel, WeightsVolume
+from kaigen.kinds.model import Model
+from kaigen.kinds.serving import JobOutput, ServedModel, WeightsVolume
 from kaigen.kinds.topology import TopologySpec
 from kaigen.kubernetes.quantities import units
-
-CACHE_VOLUME = "cache"
-UNREAD = (
-    *(
-        "*.bin",
-        "*.ckpt",
-        "*.gguf",
-        "*.h5",
-        "*.msgpack",
-        "*.onnx",
-        "*.onnx_data",
-        "*.ot",
-        "*.pt",
-        "*.pth",
-        "*.tflite",
-    ),
-    *("coreml/*", "onnx/*", "original/*"),
-)
-"""Files that kaigen's own server does not read: the same weights in other formats.
-
-Falcon 7B has 13 GiB of safetensors, as much in pickles, and as much for Core ML.
-"""
-
-COMMIT = re.compile("[0-9a-f]{40}")
-
-
-class Consumer(Struct, frozen=True):
-    """The pods that read weights.
-
-    Attributes:
-        context: what they are compiled for.
-        namespace: namespace of the app.
-        engine: the engine that loads the weights.
-        nodes: pods of one replica.
-        replicas: greatest number of replicas.
-        has_gpu: whether the pods have GPUs.
-        transfer: settings of kaigen's downloader.
-        folders: folders in the engine's container.
-    """
-
-    context: Context
-    namespace: str
-    engine: Engine
-    nodes: int
-    replicas: int
-    has_gpu: bool
-    transfer: Transfer
-    folders: Folders
-
-    @property
-    def own_downloader(self) -> Transfer | None:
-        """Settings of the downloader if the spec names an image of it, which waiting containers use too."""
-        return self.transfer if self.transfer.image is not None else None
 
 
 def served_weights(
@@ -118,7 +58,7 @@ def served_weights(
         weights = _model_weights(spec.model, consumer, problems)
         return weights if model is None else replace(weights, size=model.weights_bytes)
     if model is not None and model.preset is not None:
-        return _preset_weights(spec, model.preset, consumer, problems)
+        return preset_weights(spec, model.preset, consumer, problems)
     if spec.preset is not None or not consumer.engine.requires_model:
         return Weights()
     raise ProblemError(
@@ -129,34 +69,6 @@ def served_weights(
     )
 
 
-def _preset_weights(spec: TopologySpec, preset: Preset, consumer: Consumer, problems: Problems) -> Weights:
-    at = ("spec", "preset")
-    if preset.gated and spec.token_secret is None and "HF_TOKEN" not in spec.env:
-        problems.error(
-            "KG0355",
-            f"the repository of `{preset.name}` is gated, and the spec has no token for it",
-            at,
-            "set `tokenSecret` to a Secret with a Hub token, or download the weights as a Model",
-        )
-    locked = consumer.context.lock.find(preset.repo, "main", None) if consumer.context.lock else None
-    revision = preset.revision or (locked.commit if locked else "")
-    if not revision:
-        problems.warning(
-            "KG0310",
-            f"the catalogue has no commit of {preset.repo}",
-            at,
-            "run `kaigen lock`, or set repository and commit in `model.huggingFace`",
-        )
-    hub = PulledModel(repo=preset.repo, revision=revision or "main", token_secret=spec.token_secret)
-    return _pulled(hub, at, consumer, problems, size=_known_bytes(preset.repo), chosen=False)
-
-
-def _known_bytes(repo: str) -> int | None:
-    """Return the bytes of a Hub repository's weights; None when the catalogue does not have it."""
-    preset = find_preset(repo)
-    return of_preset(preset).weights_bytes if preset is not None else None
-
-
 def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problems) -> Weights:
     """Return the weights of the model that a spec names.
 
@@ -165,7 +77,8 @@ def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problem
     """
     at: SpecPath = ("spec", "model")
     if isinstance(use, str):
-        return _from_model(use, consumer.folders.model, at, consumer, problems)
+        model = _same_namespace(use, at, consumer)
+        return _from_model(model, consumer.folders.model, at, consumer, problems)
     if use.mount_path is not None and (use.hugging_face is not None or use.folder is not None):
         kind = "huggingFace" if use.hugging_face is not None else "folder"
         problems.error(
@@ -175,8 +88,16 @@ def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problem
             "leave it out",
         )
     folder = (use.mount_path or consumer.folders.model).rstrip("/") or "/"
+    if use.namespace is not None and use.name is None:
+        where, hint = "without the name of a Model", "leave it out, or set `name` to a Model in it"
+        report_ignored_field(problems, "namespace", (*at, "namespace"), where, hint)
     if use.name is not None:
-        return _from_model(use.name, folder, (*at, "name"), consumer, problems)
+        if use.namespace in (None, consumer.namespace):
+            model = _same_namespace(use.name, (*at, "name"), consumer)
+            return _from_model(model, folder, (*at, "name"), consumer, problems)
+        assert use.namespace is not None
+        model = find_model(consumer.context, use.namespace, use.name, (*at, "name"))
+        return _from_bucket(model, use.namespace, folder, at, consumer, problems)
     if use.image is not None:
         check_image_volumes(consumer.context, problems, (*at, "image"))
         return Weights(
@@ -193,11 +114,55 @@ def _model_weights(use: str | ServedModel, consumer: Consumer, problems: Problem
     if use.folder is not None:
         return Weights(reference=use.folder, source="image")
     assert use.hugging_face is not None
-    return _pulled(use.hugging_face, (*at, "huggingFace"), consumer, problems)
+    return pulled_weights(use.hugging_face, (*at, "huggingFace"), consumer, problems)
 
 
-def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer, problems: Problems) -> Weights:
-    model = find_model(consumer.context, consumer.namespace, name, origin)
+def _same_namespace(name: str, origin: SpecPath, consumer: Consumer) -> Model:
+    """Return a Model of the app's namespace.
+
+    Raises:
+        ProblemError: there is none.
+    """
+
+    def elsewhere(place: str) -> str:
+        found = consumer.context.specs.find(Model, place, name)
+        in_bucket = found is not None and served_bucket(found.spec) is not None
+        return f"its weights are in a bucket: set `model: {{name: {name}, namespace: {place}}}`" * in_bucket
+
+    return find_model(consumer.context, consumer.namespace, name, origin, elsewhere=elsewhere)
+
+
+def _from_bucket(
+    model: Model, namespace: str, folder: str, at: SpecPath, consumer: Consumer, problems: Problems
+) -> Weights:
+    """Return the weights of a Model of another namespace, whose bucket this app mounts with a volume of its own.
+
+    Raises:
+        ProblemError: they are in a volume.
+    """
+    bucket, name = served_bucket(model.spec), model.metadata.name
+    if bucket is None:
+        raise ProblemError(
+            "KG0389",
+            f"Model `{name}` of namespace `{namespace}` is stored in a volume, and a pod can mount volumes of its own "
+            "namespace only",
+            (*at, "namespace"),
+            f"store it in a bucket, or write a Model in namespace `{consumer.namespace}`",
+        )
+    check_grant(bucket, consumer.namespace, consumer.context.allow, (*at, "namespace"), problems)
+    weights = _from_model(model, folder, (*at, "name"), consumer, problems)
+    claim: Tree = {"claimName": Release(volume_suffix(bucket)), "readOnly": True}
+    return replace(
+        weights,
+        volumes=[{"name": "model", "persistentVolumeClaim": claim}],
+        objects=bucket_volume(consumer.frame, bucket, fills=False),
+    )
+
+
+def _from_model(
+    model: Model, folder: str, origin: SpecPath, consumer: Consumer, problems: Problems
+) -> Weights:
+    name = model.metadata.name
     # A user's own container may read any files.
     if conversion(model.spec) is not None and consumer.engine.requires_model and not consumer.engine.is_ring:
         message = (
@@ -229,7 +194,7 @@ def _from_model(name: str, folder: str, origin: SpecPath, consumer: Consumer, pr
         annotations=mount_annotations(model),
         source="volume" if volume or model.spec.source.volume else "bucket",
         # Without an entry in the catalogue, the size of the volume is an upper bound.
-        size=(_known_bytes(hub.repo) if hub else None) or (units(volume.size) or 0 if volume else None),
+        size=(known_bytes(hub.repo) if hub else None) or (units(volume.size) or 0 if volume else None),
         revision=hub.revision if hub and COMMIT.fullmatch(hub.revision) else "",
         files=model.spec.source.volume.files if model.spec.source.volume else {},
         pinned=not is_shared(model) or model.spec.source.volume is not None,
@@ -244,6 +209,7 @@ def _from_job(use: JobOutput, folder: str, at: SpecPath, consumer: Consumer, pro
     """
     at = (*at, "name")
     output = job_output(consumer.context, consumer.namespace, use.name, at, "model.")
+    check_result(output, use.name, use.path, adapter=False, origin=at)
     check_sharing_of_output(output, use.name, consumer.nodes * consumer.replicas, at, problems)
     return Weights(
         reference=folder,
@@ -274,109 +240,4 @@ def _from_volume(use: WeightsVolume, folder: str, at: SpecPath) -> Weights:
         source="volume",
         files=use.files,
         pinned=True,
-    )
-
-
-def _pulled(
-    hub: PulledModel,
-    origin: SpecPath,
-    consumer: Consumer,
-    problems: Problems,
-    *,
-    size: int | None = None,
-    chosen: bool = True,
-) -> Weights:
-    """Return weights from the Hub, which the engine pulls when it starts.
-
-    Args:
-        hub: the repository.
-        origin: the spec's field of the repository.
-        consumer: the pods that read them.
-        size: bytes; None when unknown.
-        chosen: whether the spec names the repository, rather than a catalogue.
-
-    Raises:
-        ProblemError: kaigen does not know how the container pulls weights.
-    """
-    size = _known_bytes(hub.repo) if size is None else size
-    commit = hub.revision if COMMIT.fullmatch(hub.revision) else ""
-    if not commit and chosen:
-        problems.warning(
-            "KG0310",
-            f"`{hub.revision}` is not a commit, so its content may change without review",
-            (*origin, "revision") if "revision" in set_fields(hub) else (*origin, "repo"),
-            "run `kaigen lock`, or set `revision` to a commit, 40 hex digits",
-        )
-    if consumer.engine.hub_access is HubAccess.UNKNOWN:
-        raise ProblemError(
-            "KG0341",
-            "kaigen does not know how a container pulls weights",
-            origin,
-            "create a Model and set `model` to its name, or configure the pull in `env` and `args`",
-        )
-    if consumer.engine.hub_access is HubAccess.DOWNLOADER:
-        return _fetched(hub, origin, consumer, commit, size, chosen=chosen)
-    token_at: SpecPath = (*origin, "tokenSecret") if chosen else ("spec", "tokenSecret")
-    env: list[Tree] = [_token(hub.token_secret, token_at)] if hub.token_secret else []
-    if hub.endpoint:
-        env.append({"name": "HF_ENDPOINT", "value": hub.endpoint})
-    return Weights(
-        reference=hub.repo,
-        arguments=consumer.engine.hub_arguments(hub),
-        env=env,
-        source="hub",
-        size=size,
-        revision=commit,
-        offline=False,
-    )
-
-
-def _token(secret: TokenSecret, origin: SpecPath) -> Tree:
-    return {
-        "name": "HF_TOKEN",
-        "valueFrom": {
-            "secretKeyRef": {
-                "name": settings.text(
-                    "model.tokenSecret.name",
-                    secret.name,
-                    "Secret with the Hugging Face token.",
-                    origin=(*origin, "name"),
-                ),
-                "key": settings.text(
-                    "model.tokenSecret.key",
-                    secret.key,
-                    "Key of the token in the Secret.",
-                    origin=(*origin, "key"),
-                ),
-            }
-        },
-    }
-
-
-def _fetched(
-    hub: PulledModel, origin: SpecPath, consumer: Consumer, commit: str, size: int | None, *, chosen: bool
-) -> Weights:
-    """Return weights that kaigen's downloader fetches into a folder before the engine starts."""
-    source = Source(
-        hugging_face=HuggingFace(
-            repo=hub.repo,
-            revision=hub.revision,
-            exclude=list(UNREAD),
-            token_secret=hub.token_secret,
-            endpoint=hub.endpoint,
-        )
-    )
-    init = fetch_container(
-        source,
-        consumer.transfer,
-        consumer.context,
-        name="fetch-model",
-        destination=consumer.folders.downloaded,
-        mounts=[{"name": CACHE_VOLUME, "mountPath": consumer.folders.cache}],
-        origin=origin[:-1],
-        transfer_origin=("spec", "transfer"),
-        own_token=chosen,
-    )
-    return Weights(
-        reference=consumer.folders.downloaded, init=[init], size=size, revision=commit, downloaded=True
     )

@@ -16,8 +16,8 @@ from kaigen.compile.builders.workloads import (
 from kaigen.compile.expressions import Tree
 from kaigen.compile.pod_template import pod_template
 from kaigen.compile.topology.pod import members, pod_spec
+from kaigen.compile.topology.pulled import CACHE_VOLUME
 from kaigen.compile.topology.resolution import TopologyResolution, Workload
-from kaigen.compile.topology.weights import CACHE_VOLUME
 from kaigen.kinds.serving import Storage
 from kaigen.kubernetes.queues import QUEUE_LABEL
 

@@ -54,13 +54,6 @@ def _check_reference(reference: ModelRef, lowering: KoldunLowering) -> None:
     if reference.api_group and reference.api_group != GROUP:
         message = f"`{reference.api_group}` is not the group of a Model"
         lowering.error("KG0412", message, (*_MODEL, "apiGroup"), f"write `{GROUP}`, or delete it")
-    if reference.namespace is not None and reference.namespace != lowering.metadata.namespace:
-        lowering.error(
-            "KG0413",
-            f"the Model is in namespace `{reference.namespace}`, and pods mount its files in that namespace only",
-            (*_MODEL, "namespace"),
-            "move the Dllama to that namespace, or write a Model with folders of its own",
-        )
 
 
 def check_images(root: str, worker: str, at: Path, lowering: KoldunLowering) -> None:

@@ -123,7 +123,8 @@ def find_model(name: str, namespace: str | None, at: Path, lowering: KoldunLower
         lowering: has the documents of the run.
     """
     document = lowering.find_object(API_VERSION, "Model", name, namespace or lowering.metadata.namespace)
-    return ModelUse({"name": app_name(name)}, at, document)
+    elsewhere = {"namespace": namespace} if namespace is not None else {}
+    return ModelUse({"name": app_name(name), **elsewhere}, at, document)
 
 
 def find_claim(claim: str, at: Path, lowering: KoldunLowering) -> ModelUse:

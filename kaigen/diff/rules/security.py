@@ -116,16 +116,22 @@ def requested_level(obj: Obj | None) -> str:
     levels = [obj.annotations.get(POD_SECURITY)]
     levels += [template.annotations.get(POD_SECURITY) for template in pod_templates(obj).values()]
     looser = [level for level in levels if isinstance(level, str) and level not in ("", "restricted")]
-    return min(looser, key=lambda level: LEVELS.index(level) if level in LEVELS else 0, default="")
+    return min(looser, key=_strictness, default="")
 
 
-def exception_warning(old: Obj | None, new: Obj) -> str:
-    """Return the warning for an object that requests a level less strict than restricted; empty for none."""
+def _strictness(level: str) -> int:
+    return LEVELS.index(level) if level in LEVELS else 0
+
+
+def requested_exception(old: Obj | None, new: Obj) -> Finding | None:
+    """Return the finding for an object that requests a level less strict than restricted; None for none."""
     now = requested_level(new)
     if not now:
-        return ""
+        return None
     was = requested_level(old)
     if was == now:
-        return f"security is looser: {new} requests Pod Security {value(now)}, as before"
+        return "notice", f"{new} requests Pod Security {value(now)}, as before"
     instead = f" instead of {value(was)}" if was else ""
-    return f"security is looser: {new} now requests Pod Security {value(now)}{instead}"
+    if was and _strictness(now) > _strictness(was):
+        return "notice", f"security is tighter: {new} now requests Pod Security {value(now)}{instead}"
+    return "danger", f"security is looser: {new} now requests Pod Security {value(now)}{instead}"

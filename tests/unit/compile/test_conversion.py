@@ -254,3 +254,53 @@ def test_only_the_bucket_that_pods_mount_has_a_volume(tmp_path: Path) -> None:
             each for each in objects(tmp_path, model + convert) if each["kind"] == "PersistentVolume"
         ]
         assert volume["spec"]["csi"]["volumeAttributes"]["bucketName"] == name
+
+
+def scratch(found: list[dict[str, Any]]) -> tuple[dict[str, Any], Any]:
+    """Return the volumes on the node's disk, and what the converter requests of that disk."""
+    pod = pod_of(found, "qwen")
+    (convert,) = [each for each in (*pod["initContainers"], *pod["containers"]) if each["name"] == "convert"]
+    volumes = {each["name"]: each["emptyDir"] for each in pod["volumes"] if "emptyDir" in each}
+    return volumes, convert["resources"]["requests"].get("ephemeral-storage")
+
+
+IN_BUCKET = MODEL.split("  store")[0] + f"  store: {BUCKET}\n" + CONVERT
+
+
+def test_the_disk_of_a_conversion_is_requested_and_limited(tmp_path: Path) -> None:
+    # 3.4 + 2.06, and a tenth and 2 GiB. Facts do not count every file of the source.
+    assert scratch(objects(tmp_path, IN_BUCKET + FACTS)) == (
+        {"weights": {}, "converted": {"sizeLimit": "5Gi"}},
+        "8Gi",
+    )
+    assert scratch(objects(tmp_path, IN_BUCKET)) == ({"weights": {}, "converted": {}}, None)
+
+
+def test_a_source_whose_files_are_all_known_has_a_limit(tmp_path: Path) -> None:
+    s3 = f"s3: {{uri: s3://raw/qwen, revision: '9:{4 << 30}:{'0' * 64}'}}"
+    hub = IN_BUCKET[IN_BUCKET.index("huggingFace") : IN_BUCKET.index("}}") + 1]
+    found = objects(tmp_path, IN_BUCKET.replace(hub, s3) + FACTS)
+    assert scratch(found) == ({"weights": {"sizeLimit": "7Gi"}, "converted": {"sizeLimit": "5Gi"}}, "9Gi")
+
+
+def test_downloaded_files_in_a_volume_take_nothing_of_the_disk(tmp_path: Path) -> None:
+    convert = f"  convert: {{distributedLlama: {{store: {BUCKET}}}}}\n"
+    found = objects(tmp_path, MODEL + convert + FACTS)
+    assert scratch(found) == ({"converted": {"sizeLimit": "5Gi"}}, "5Gi")
+
+
+def test_two_models_with_one_folder_of_converted_files_are_reported_at_it(tmp_path: Path) -> None:
+    def model(name: str, source: str) -> str:
+        own = BUCKET.replace("models/qwen", "converted/same")
+        return (
+            MODEL.split("  store")[0].replace("name: qwen", f"name: {name}")
+            + f"  store: {BUCKET.replace('models/qwen', source)}\n"
+            + f"  convert:\n    distributedLlama:\n      store: {own}\n"
+        )
+
+    specs = f"{model('one', 'models/one')}---\n{model('two', 'models/two')}"
+    message = "app `one` in namespace `ml` is stored at s3://converted/same too"
+    assert f"KG0318 {len(specs.splitlines())} {message}" in problems(tmp_path, specs)
+    specs = f"{model('one', 'models/one')}---\n{model('two', 'models/one').replace('/same', '/other')}"
+    line = len(specs.splitlines()) - 3
+    assert f"KG0318 {line} {message.replace('converted/same', 'models/one')}" in problems(tmp_path, specs)

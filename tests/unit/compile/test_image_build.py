@@ -1,4 +1,4 @@
-"""Images that are built from Git repositories: the Job, its reference, and the pods that wait for it."""
+"""Images that are built from Git repositories and artifacts: the Job, its reference, and the pods that wait for it."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ from tests.unit.compile.specs import context
 
 GIT = {"url": "https://git.example.com/acme/train.git", "commit": "7ae557604adf67be50417f59c2c2f167def9a775"}
 BUILD = {"git": GIT, "repository": "registry.example.com/acme/train"}
+DIGEST = f"sha256:{'7' * 64}"
+ARTIFACT = f"registry.example.com/acme/files:main@{DIGEST}"
+FOLDER = {"artifact": ARTIFACT, "repository": "registry.example.com/acme/train"}
 
 
 def app(build: Mapping[str, Any], **spec: Any) -> App:
@@ -88,6 +91,47 @@ def test_builder_from_a_mirror_builds_the_same_image() -> None:
 def test_order_of_arguments_does_not_change_the_build() -> None:
     one, other = ({**BUILD, "args": args} for args in ({"A": "1", "B": "2"}, {"B": "2", "A": "1"}))
     assert objects(app(one))["job-build"].body == objects(app(other))["job-build"].body
+
+
+def test_artifact_is_named_by_its_digest_alone() -> None:
+    copy = {**FOLDER, "artifact": f"other.example.com/copy@{DIGEST}"}
+    assert reference(copy) == reference(FOLDER) != reference(BUILD)
+    other = {**FOLDER, "artifact": ARTIFACT.replace("7", "8")}
+    assert reference(other) != reference(FOLDER)
+
+
+def test_artifact_is_fetched_where_the_builder_reads_it() -> None:
+    pod = pod_of(objects(app({**FOLDER, "pushSecret": "push"}))["job-build"])
+    finder, fetcher = pod["initContainers"]
+    (builder,) = pod["containers"]
+    assert fetcher["args"][:5] == [
+        "fetch",
+        "oci",
+        f"--ref={ARTIFACT}",
+        "--build-context",
+        "--unless=/status/found",
+    ]
+    assert f"--write={fetcher['args'][4].removeprefix('--unless=')}" in finder["args"]
+    assert fetcher["env"] == finder["env"]
+    assert {"name": "context", "mountPath": "/context"} in fetcher["volumeMounts"]
+    assert {"name": "context", "mountPath": "/context", "readOnly": True} in builder["volumeMounts"]
+    assert "--local=context=/context/context" in builder["args"]
+    assert "--local=dockerfile=/context/context" in builder["args"]
+    assert not any(argument.startswith("--opt=context") for argument in builder["args"])
+    rules = objects(app(FOLDER))["job-build"].body["spec"]["podFailurePolicy"]["rules"]
+    assert {"containerName": "fetch-context", "operator": "In", "values": [10, 13]} in [
+        each.get("onExitCodes") for each in rules
+    ]
+
+
+def test_plain_http_is_for_the_registry_of_the_image() -> None:
+    def arguments(build: Mapping[str, Any]) -> list[str]:
+        found: list[str] = pod_of(objects(app(build))["job-build"])["initContainers"][1]["args"]
+        return found
+
+    other = {**FOLDER, "artifact": f"other.example.com/files@{DIGEST}", "plainHttp": True}
+    assert "--plain-http" in arguments({**FOLDER, "plainHttp": True})
+    assert "--plain-http" not in arguments(other)
 
 
 def test_pod_waits_for_the_job_that_pushes_what_it_runs() -> None:

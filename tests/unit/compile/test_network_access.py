@@ -154,7 +154,7 @@ def test_policies_admit_proxies_and_mirrors() -> None:
     assert egress_rules(network) == [
         {"ports": [{"port": 3128, "protocol": "TCP"}], "to": [{"ipBlock": {"cidr": "10.1.2.3/32"}}]},
         {"ports": [{"port": 443, "protocol": "TCP"}]},
-        {"ports": [{"port": 80, "protocol": "TCP"}], "to": [namespace]},
+        {"to": [namespace]},
     ]
 
 

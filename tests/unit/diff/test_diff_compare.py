@@ -321,8 +321,8 @@ class TestStandingExceptions:
         new = tree(with_(SERVICE, "metadata/labels", {"a": "b"}), self.LOOSE, self.LOOSE_PODS)
         app = only_app(compare(old, new))
         assert said(app.effects, "pod-security-exception") == [
-            ("danger", "security is looser: Deployment loose requests Pod Security privileged, as before"),
-            ("danger", "security is looser: Deployment pods requests Pod Security baseline, as before"),
+            ("notice", "Deployment loose requests Pod Security privileged, as before"),
+            ("notice", "Deployment pods requests Pod Security baseline, as before"),
         ]
         assert [item.name for item in app.objects] == ["web"]
 
@@ -341,6 +341,28 @@ class TestStandingExceptions:
                 "instead of baseline",
             )
         ]
+
+    def test_a_stricter_one_is_a_notice(self) -> None:
+        milder = with_(deployment("loose"), "metadata/annotations", {"kaigen.dev/pod-security": "baseline"})
+        assert said(only_app(difference(self.LOOSE, milder)).effects, "pod-security-exception") == [
+            (
+                "notice",
+                "security is tighter: Deployment loose now requests Pod Security baseline instead of privileged",
+            )
+        ]
+
+    def test_one_of_another_object_is_new(self) -> None:
+        change = compare(tree(self.LOOSE), tree(self.LOOSE, self.LOOSE_PODS))
+        assert said(only_app(change).effects, "pod-security-exception") == [
+            ("danger", "security is looser: Deployment pods now requests Pod Security baseline"),
+            ("notice", "Deployment loose requests Pod Security privileged, as before"),
+        ]
+
+    def test_wider_pods_under_a_standing_one_are_a_danger(self) -> None:
+        privileged = {"kaigen.dev/pod-security": "privileged"}
+        new = with_(deployment("loose", template(hostNetwork=True)), "metadata/annotations", privileged)
+        app = only_app(difference(self.LOOSE, new))
+        assert any(effect.level == "danger" for item in app.objects for effect in item.effects)
 
     def test_one_that_is_taken_back_is_silent(self) -> None:
         assert only_app(difference(self.LOOSE, deployment("loose"))).effects == ()

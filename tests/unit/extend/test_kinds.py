@@ -81,6 +81,10 @@ from tests.unit.extend.repository import KIND, SCHEMA, SPEC, compiled, messages,
             {"kind/schema.yaml": "type: object\nproperties:\n  a: {pattern: '('}\n"},
             "schema.yaml:3:16 e KG1003 not a regular expression",
         ),
+        (
+            {"kind/schema.yaml": "type: object\npatternProperties:\n  '(': {type: string}\n"},
+            "schema.yaml:3:3 e KG1003 not a regular expression of RE2: a missing `)` at position 2",
+        ),
         ({"t/readme.txt": "x"}, "readme.txt e KG1004 this file is not a template"),
     ],
 )

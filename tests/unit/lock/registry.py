@@ -63,12 +63,17 @@ class Registry:
         self._server.shutdown()
         self._server.server_close()
 
-    def artifact(self, tag: str, files: Mapping[str, bytes]) -> str:
+    def artifact(
+        self, tag: str, files: Mapping[str, bytes], annotations: Mapping[str, Any] | None = None
+    ) -> str:
         """Push an artifact with a layer for each file; return its digest."""
         layers = [self._blob("application/octet-stream", data, path) for path, data in files.items()]
-        return self._push(tag, {"config": self._blob("application/vnd.oci.empty.v1+json", b"{}")}, layers)
+        config = self._blob("application/vnd.oci.empty.v1+json", b"{}")
+        return self._push(tag, {"config": config, "annotations": annotations or {}}, layers)
 
-    def image(self, tag: str, files: Mapping[str, bytes]) -> str:
+    def image(
+        self, tag: str, files: Mapping[str, bytes], annotations: Mapping[str, Any] | None = None
+    ) -> str:
         """Push an index with one image, whose layer has the files below `models`; return the digest of the index."""
         buffer = io.BytesIO()
         with tarfile.open(fileobj=buffer, mode="w") as archive:
@@ -79,7 +84,8 @@ class Registry:
         layer = self._blob(_LAYER, buffer.getvalue())
         inner = self._push("", {"config": self._blob(IMAGE_CONFIG, b"{}")}, [layer])
         entry_ = {"digest": inner, "platform": {"os": "linux", "architecture": "amd64"}}
-        return self._store(tag, {"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry_]})
+        index = {"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry_]}
+        return self._store(tag, {**index, "annotations": annotations or {}})
 
     def _push(self, tag: str, document: Mapping[str, Any], layers: list[dict[str, Any]]) -> str:
         return self._store(tag, {"schemaVersion": 2, "mediaType": MANIFEST, **document, "layers": layers})

@@ -6,7 +6,10 @@ import pytest
 
 from kaigen.config.block_settings import LicensePolicy
 from runtimes.downloader.tests.hub import Hub
-from tests.unit.lock.conftest import Repository, model
+from tests.unit.lock.conftest import Repository, model, model_files
+from tests.unit.lock.registry import Registry
+
+_ANNOTATION = "org.opencontainers.image.licenses"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +59,7 @@ def test_a_licence_that_nobody_locked_is_an_error(repository: Repository, hub: H
     repository.configure("licenses: {deny: [mit]}\n")
     code, printed = repository.run("validate")
     assert code == 2
-    assert "the licence of owner/name is not known" in printed
+    assert f"the licence of {hub.url}/owner/name is not known" in printed
     assert "run `kaigen lock`" in printed
 
 
@@ -69,3 +72,131 @@ def test_the_catalogue_knows_licences_without_a_lock(repository: Repository) -> 
     code, printed = repository.run("validate")
     assert code == 2
     assert "microsoft/phi-4 has the licence `mit`" in printed
+
+
+@pytest.mark.parametrize(
+    ("licence", "verdict"),
+    [
+        ("MIT AND Apache-2.0", "allow"),
+        ("(MIT OR Apache-2.0) AND GPL-3.0-only", "deny"),
+        ("MIT AND llama3.1", "ask"),
+        ("MIT AND llama3.1 AND GPL-3.0-only", "deny"),
+        ("GPL-2.0-only WITH Classpath-exception-2.0", "allow"),
+        ("()", "deny"),
+    ],
+)
+def test_every_licence_of_an_expression_must_be_allowed(licence: str, verdict: str) -> None:
+    policy = LicensePolicy(allow=("mit", "apache-2.0", "gpl-* with classpath-*"), ask=("llama3*",))
+    assert policy.verdict(licence) == verdict
+
+
+def _source(source: str, kind: str = "Model") -> str:
+    return (
+        f"apiVersion: kaigen.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: tuned}}\nspec:\n  source:\n"
+        f"    {source}\n  store: {{volume: {{size: 5Gi}}}}\n"
+    )
+
+
+_SUM = "a" * 64
+
+
+@pytest.mark.parametrize(
+    ("source", "place", "name"),
+    [
+        ("s3: {uri: s3://acme/qwen/}", "6:15", "s3://acme/qwen"),
+        (
+            "s3: {uri: s3://acme/qwen, endpoint: 'https://minio.example', credentials: {secret: {name: a}}}",
+            "6:15",
+            "s3://acme/qwen at minio.example",
+        ),
+        (
+            f"http: {{files: [{{url: 'https://web.example/a.gguf', sha256: {_SUM}}}]}}",
+            "6:26",
+            "https://web.example/a.gguf",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", ["Model", "Dataset"])
+def test_a_source_without_a_card_has_the_licence_that_kaigen_yaml_gives_it(
+    repository: Repository, source: str, place: str, name: str, kind: str
+) -> None:
+    repository.write(_source(source, kind))
+    repository.configure("licenses: {allow: [mit]}\n")
+    code, printed = repository.run("validate")
+    assert code == 2
+    assert f"specs/a.yaml:{place}" in printed
+    assert f"{name} has the licence `unknown`" in printed
+    assert "`licenses.known`" in printed
+    repository.configure(f"licenses: {{allow: [mit], known: {{'{name[:9]}*': mit, '{name}': mit}}}}\n")
+    code, printed = repository.run("validate")
+    assert code == 0, printed
+    repository.configure(f"licenses: {{deny: [cc-*], known: {{'{name}': CC-BY-NC-4.0}}}}\n")
+    code, printed = repository.run("validate")
+    assert code == 2
+    assert f"{name} has the licence `CC-BY-NC-4.0`" in printed
+
+
+def test_a_known_bucket_of_another_server_is_unknown(repository: Repository) -> None:
+    repository.write(_source("s3: {uri: s3://acme/qwen, endpoint: 'https://evil.example'}"))
+    repository.configure("licenses: {allow: [mit], known: {'s3://acme/*': mit}}\n")
+    code, printed = repository.run("validate")
+    assert code == 2
+    assert "s3://acme/qwen at evil.example has the licence `unknown`" in printed
+
+
+@pytest.mark.parametrize(
+    ("annotations", "licence"),
+    [
+        ({_ANNOTATION: "Apache-2.0"}, "Apache-2.0"),
+        ({}, ""),
+        ({_ANNOTATION: 3}, ""),
+        ({_ANNOTATION: "MIT\nx"}, ""),
+        ({_ANNOTATION: "x" * 1000}, "x" * 200),
+    ],
+)
+def test_the_lock_has_the_licence_of_an_artifact(
+    repository: Repository, annotations: dict[str, object], licence: str
+) -> None:
+    with Registry() as registry:
+        registry.artifact("1", model_files(), annotations)
+        repository.write(_source(f"oci: {{ref: '{registry.host}/acme/weights:1', plainHttp: true}}"))
+        repository.configure("licenses: {allow: [mit]}\n")
+        code, printed = repository.run("validate")
+        assert code == 2
+        assert "specs/a.yaml:6:16" in printed
+        assert f"the licence of {registry.host}/acme/weights is not known" in printed
+        code, printed = repository.run("lock")
+        assert code == 0, printed
+        assert f"licence {licence or 'unknown'}" in printed
+    ((_, entry),) = repository.lock["artifacts"].items()
+    assert entry["licence"] == licence
+    code, printed = repository.run("validate")
+    assert code == 2
+    assert f"has the licence `{licence or 'unknown'}`" in printed
+    repository.configure(f"licenses: {{allow: [{licence[:99].lower() or 'unknown'}*]}}\n")
+    code, printed = repository.run("validate")
+    assert code == 0, printed
+
+
+def test_the_licence_of_an_image_with_files_is_that_of_its_index(repository: Repository) -> None:
+    with Registry() as registry:
+        registry.image("car", model_files(), {_ANNOTATION: "MIT"})
+        repository.write(_source(f"oci: {{ref: '{registry.host}/acme/weights:car', plainHttp: true}}"))
+        assert repository.run("lock")[0] == 0
+    ((_, entry),) = repository.lock["artifacts"].items()
+    assert entry["licence"] == "MIT"
+
+
+def test_an_image_that_is_mounted_has_the_licence_that_kaigen_yaml_gives_it(repository: Repository) -> None:
+    repository.write(
+        "apiVersion: kaigen.dev/v1alpha1\nkind: Topology\nmetadata: {name: chat}\nspec:\n"
+        "  model: {image: {ref: 'registry.example/acme/weights:1'}}\n"
+        "  engine: vllm\n  resources: {gpus: 1, gpuType: L4}\n"
+    )
+    repository.configure("licenses: {allow: [mit]}\n")
+    code, printed = repository.run("validate")
+    assert code == 2
+    assert "registry.example/acme/weights has the licence `unknown`" in printed
+    repository.configure("licenses: {allow: [mit], known: {'registry.example/acme/*': MIT}}\n")
+    _, printed = repository.run("validate")
+    assert "KG0752" not in printed

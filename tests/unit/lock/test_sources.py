@@ -292,6 +292,7 @@ def test_an_artifact_is_locked_with_layers_and_facts(
     name = f"{registry.host}/acme/weights:1"
     assert repository.lock["artifacts"][name] == {
         "digest": registry.artifact("1", model_files()),
+        "licence": "",
         "isImage": False,
         "architecture": "LlamaForCausalLM",
         "parameters": {"BF16": 512 * 512, "F32": 512},

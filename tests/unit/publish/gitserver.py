@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import ClassVar
 
+import pytest
+
 USER = "ada"
 PASSWORD = "correct-horse"
 
@@ -128,6 +130,14 @@ class GitServer:
         """Stop the server."""
         self._server.shutdown()
         self._server.server_close()
+
+
+def log_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the user's Git the password of the server."""
+    auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "http.extraHeader")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", f"Authorization: Basic {auth}")
 
 
 class Bare:

@@ -28,17 +28,19 @@ class Server:
     Args:
         model: folder of the model.
         flags: further arguments.
+        program: what Python runs.
         env: further environment.
     """
 
-    def __init__(self, model: Path, *flags: str, **env: str) -> None:
+    def __init__(
+        self, model: Path, *flags: str, program: tuple[str, ...] = ("-m", "kaigen_chat"), **env: str
+    ) -> None:
         self.lines: list[str] = []
         environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE), "HOME": "/nonexistent"}
         self.process = subprocess.Popen(
             [
                 sys.executable,
-                "-m",
-                "kaigen_chat",
+                *program,
                 "--model",
                 str(model),
                 "--host",

@@ -1,0 +1,266 @@
+"""Egress of pods that download: NetworkPolicies for the servers that their sources and stores are on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from kaigen.compile.app import Object
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.buckets import GOOGLE
+from kaigen.compile.builders.frame import Frame
+from kaigen.compile.builders.network import network_switch
+from kaigen.compile.context import Context
+from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.field_expressions import Items
+from kaigen.compile.problems import Problems
+from kaigen.config.block_settings import DownloadEgress, NetworkSettings
+from kaigen.kinds.blocks import FileSource
+from kaigen.kinds.bucket import Bucket, FilledBucket
+from kaigen.kinds.job import Input
+from kaigen.kinds.sources import S3
+from kaigen.kubernetes.image_names import parse_image
+
+_HUB = "https://huggingface.co"
+_AMAZON = "https://s3.amazonaws.com"
+_UNKNOWN = "https:"
+"""A server whose name only a Secret has: HTTPS, on any host."""
+
+_NAMESPACE = "kubernetes.io/metadata.name"
+_DNS: Sequence[Mapping[str, Any]] = (
+    {
+        "namespaceSelector": {"matchLabels": {_NAMESPACE: "kube-system"}},
+        "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+    },
+)
+_API_PORTS = (443, 6443)
+"""Ports of the API server's Service, and of its endpoints, which most plugins compare."""
+
+_IDENTITY = ("169.254.169.254/32", "169.254.170.23/32")
+"""Where pods get the credentials of a cloud's identity: metadata of nodes, and EKS Pod Identity."""
+
+
+class Server(NamedTuple):
+    """A server that pods connect to.
+
+    Attributes:
+        url: URL of it.
+        origin: the spec's field that names it.
+        identity: whether they log in with the identity that a cloud gives them.
+    """
+
+    url: str
+    origin: SpecPath
+    identity: bool = False
+
+
+def source_servers(source: FileSource, origin: SpecPath, context: Context) -> Iterator[Server]:
+    """Yield the servers that the files of a source are on.
+
+    Args:
+        source: the source.
+        origin: the spec's field of it.
+        context: has the mirror of the Hub.
+    """
+    network = context.network or NetworkSettings()
+    hub, s3, oci = source.hugging_face, source.s3, source.oci
+    if hub:
+        yield Server(hub.endpoint or network.hub_endpoint or _HUB, (*origin, "huggingFace"))
+    for number, file in enumerate(source.http.files if source.http else []):
+        yield Server(file.url, (*origin, "http", "files", number, "url"))
+    if s3:
+        yield bucket_server(s3, (*origin, "s3"))
+    if oci:
+        scheme = "http" if oci.plain_http else "https"
+        yield Server(f"{scheme}://{parse_image(oci.ref).registry}", (*origin, "oci", "ref"))
+
+
+def bucket_server(bucket: Bucket | FilledBucket | S3, origin: SpecPath) -> Server:
+    """Return the server of a bucket."""
+    url = bucket.endpoint or (GOOGLE if bucket.scheme == "gs" else _AMAZON)
+    secret = bucket.credentials.secret if bucket.credentials else None
+    at = (*origin, "endpoint") if bucket.endpoint else (*origin, "uri")
+    return Server(url, at, identity=secret is None)
+
+
+def input_servers(files: Iterable[Input], origin: SpecPath) -> Iterator[Server]:
+    """Yield the servers that the files of a run are on."""
+    for number, file in enumerate(files):
+        if file.url:
+            yield Server(file.url, (*origin, number, "url"))
+        elif file.secret:
+            yield Server(_UNKNOWN, (*origin, number, "secret"))
+
+
+def egress_policy(
+    frame: Frame,
+    component: str,
+    servers: Sequence[Server],
+    context: Context,
+    *,
+    proxy: str | None = None,
+    api: bool = True,
+    among_themselves: bool = False,
+    what: str = "",
+) -> list[Object]:
+    """Return the policy that denies connections of pods, except to what they download from; none if it is not set.
+
+    Args:
+        frame: the app.
+        component: value of the pods' component label.
+        servers: the servers that they connect to.
+        context: has the settings of the network.
+        proxy: the spec's own proxy for them.
+        api: whether they connect to the API server.
+        among_themselves: whether they connect to each other.
+        what: end of the policy's name, in an app that has another one.
+    """
+    egress = context.network.download_egress if context.network else None
+    if context.network is None or egress is None:
+        return []
+    rules: list[Mapping[str, Any]] = [
+        {"to": [*(egress.dns or _DNS)], "ports": [_port(53, "UDP"), _port(53)]},
+        *([{"to": [*egress.api_server], "ports": [_port(each) for each in _API_PORTS]}] if api else []),
+        *_server_rules(servers, context.network, egress, proxy),
+    ]
+    pods: Tree = {"matchLabels": frame.selector(component)}
+    suffix = f"-{what}" if what else ""
+    given = settings.objects(
+        f"{what}.egress" if what else "networkPolicy.egress",
+        rules,
+        "What the pods may connect to, as rules of a NetworkPolicy.",
+    )
+    allowed: Tree = Items(None, ({"to": [{"podSelector": pods}]},), given) if among_themselves else given
+    return [
+        Object(
+            role=f"networkpolicy-egress{suffix}",
+            when=network_switch(),
+            body={
+                "apiVersion": "networking.k8s.io/v1",
+                "kind": "NetworkPolicy",
+                "metadata": frame.metadata(f"-egress{suffix}", component),
+                "spec": {"podSelector": pods, "policyTypes": ["Egress"], "egress": allowed},
+            },
+        )
+    ]
+
+
+def _server_rules(
+    servers: Sequence[Server], network: NetworkSettings, egress: DownloadEgress, proxy: str | None
+) -> list[dict[str, Any]]:
+    """Return the rules for servers and proxies, one for each address."""
+    proxies = {"http": proxy or network.http_proxy, "https": proxy or network.https_proxy}
+    direct = [
+        server.url
+        for server in servers
+        if not proxies[urlsplit(server.url).scheme] or _needs_no_proxy(server.url, network)
+    ]
+    urls = [*(url for url in proxies.values() if url), *direct]
+    rules: list[dict[str, Any]] = []
+    if egress.to is not None:
+        ports = sorted({*(_port_of(url) for url in urls), *egress.ports})
+        if ports:
+            rules.append({"to": [*egress.to], "ports": [_port(each) for each in ports]})
+    else:
+        rules += connection_rules(urls)
+        rules += [{"ports": [_port(each) for each in egress.ports]}] if egress.ports else []
+    if any(server.identity for server in servers):
+        rules.append({"to": [{"ipBlock": {"cidr": each}} for each in _IDENTITY], "ports": [_port(80)]})
+    return rules
+
+
+def _needs_no_proxy(url: str, network: NetworkSettings) -> bool:
+    """Return whether pods connect to a server without the proxy."""
+    host = urlsplit(url).hostname or ""
+    address = _address(host)
+    for each in ("localhost", ".svc", ".cluster.local", *network.no_proxy):
+        if address is not None and _is_range(each) and address in ip_network(each, strict=False):
+            return True
+        if f".{host}".endswith(f".{each.lstrip('*').lstrip('.').lower()}"):
+            return True
+    return False
+
+
+def _is_range(text: str) -> bool:
+    try:
+        ip_network(text, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def connection_rules(urls: Iterable[str]) -> list[dict[str, Any]]:
+    """Return rules of a NetworkPolicy for connections to servers.
+
+    A policy has no host names: an address is allowed with its port, and a Service by its namespace, since the port that
+    a policy compares is that of the pod. Every other host is allowed by its port.
+    """
+    rules: list[dict[str, Any]] = []
+    for url in dict.fromkeys(urls):
+        host, rule = urlsplit(url).hostname or "", {"ports": [_port(_port_of(url))]}
+        address, namespace = _address(host), _namespace(host)
+        if address is not None:
+            rule = {"to": [{"ipBlock": {"cidr": f"{address}/{address.max_prefixlen}"}}], **rule}
+        elif namespace:
+            rule = {"to": [{"namespaceSelector": {"matchLabels": {_NAMESPACE: namespace}}}]}
+        if rule not in rules:
+            rules.append(rule)
+    return rules
+
+
+def check_egress(servers: Sequence[Server], context: Context, problems: Problems) -> None:
+    """Warn of servers that the platform's setting does not let pods reach."""
+    egress = context.network.download_egress if context.network else None
+    if egress is None or egress.to is None:
+        return
+    for server in servers:
+        host = urlsplit(server.url).hostname or ""
+        if not _is_in(host, egress.to):
+            problems.warning(
+                "KG0399",
+                f"`network.downloadEgress.to` of kaigen.yaml does not have `{host}`, so the download cannot reach it",
+                server.origin,
+                "use a server that it has, or let the platform team add this one",
+            )
+
+
+def _is_in(host: str, peers: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether peers have a host, as far as its name says; the addresses of other names are not known."""
+    address, namespace = _address(host), _namespace(host)
+    if address is not None:
+        return any(_has(peer["ipBlock"], address) for peer in peers if "ipBlock" in peer)
+    if not namespace:
+        return any("ipBlock" in peer for peer in peers)
+    labels = [
+        peer["namespaceSelector"].get("matchLabels", {}) for peer in peers if "namespaceSelector" in peer
+    ]
+    return any(each.get(_NAMESPACE, namespace) == namespace for each in labels)
+
+
+def _has(block: Mapping[str, Any], address: IPv4Address | IPv6Address) -> bool:
+    inner = any(address in ip_network(each, strict=False) for each in block.get("except", ()))
+    return not inner and address in ip_network(block["cidr"], strict=False)
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(host)
+    except ValueError:
+        return None
+
+
+def _namespace(host: str) -> str:
+    """Return the namespace of a Service by its host; empty for another server."""
+    labels = host.split(".")
+    return labels[1] if "svc" in labels[2:3] else ""
+
+
+def _port_of(url: str) -> int:
+    parts = urlsplit(url)
+    return parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _port(number: int, protocol: str = "TCP") -> dict[str, Any]:
+    return {"port": number, "protocol": protocol}

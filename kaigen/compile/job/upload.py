@@ -1,0 +1,186 @@
+"""The Job that uploads the output of a run to a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from kaigen.compile.app import Object
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.access import granted
+from kaigen.compile.builders.buckets import check_access, location, transfer_arguments
+from kaigen.compile.builders.egress import bucket_server, check_egress, egress_policy
+from kaigen.compile.builders.frame import LOCATION
+from kaigen.compile.builders.image_build import FAILED
+from kaigen.compile.builders.job_gate import AwaitedRun, gate_token, job_gate, run_rule
+from kaigen.compile.builders.job_output import UPLOAD
+from kaigen.compile.builders.jobs import Run, job
+from kaigen.compile.builders.pods import pull_secrets
+from kaigen.compile.builders.sources import globs
+from kaigen.compile.builders.volumes import read_only_mount
+from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES, upload_container
+from kaigen.compile.expressions import Expr, Release, SpecPath, Tree
+from kaigen.compile.job.resolution import JobResolution
+from kaigen.compile.problems import Problems
+from kaigen.kinds.job import OutputBucket
+
+AT: SpecPath = ("spec", "output", "bucket")
+
+_GATE = "wait-for-run"
+_OUTPUT = "/output"
+_RETRIES = 6
+_SUFFIX = f"-{UPLOAD}"
+_TRANSFER: SpecPath = (*AT, "transfer")
+
+
+class Upload(Struct, frozen=True):
+    """The upload of the output of a run.
+
+    Attributes:
+        job: the Job that uploads.
+        access: its ServiceAccount, and what it and the pod may do.
+    """
+
+    job: Object
+    access: list[Object]
+
+
+def output_bucket(resolution: JobResolution) -> OutputBucket | None:
+    """Return the bucket that the output is uploaded to; None for none."""
+    spec = resolution.spec
+    return spec.output.bucket if spec.output is not None and spec.template is None else None
+
+
+def upload(
+    resolution: JobResolution,
+    run: Object,
+    wave: int,
+    labels: Mapping[str, Tree],
+    annotations: Mapping[str, Tree],
+) -> Upload | None:
+    """Return the upload of the output; None if the spec has no bucket for it.
+
+    Its own Job, so that a failed upload does not repeat the run, and no GPU waits for it.
+
+    Args:
+        resolution: the Job.
+        run: the Job or JobSet that writes the output.
+        wave: its sync wave.
+        labels: further labels of the Job.
+        annotations: further annotations of the Job.
+    """
+    bucket, name = output_bucket(resolution), run.name
+    if bucket is None:
+        return None
+    assert isinstance(name, Expr)
+    awaited = AwaitedRun(run.kind, str(run.body["apiVersion"]).partition("/")[0], name)
+    frame = resolution.frame
+    made = job(
+        Run(
+            frame,
+            role="job-upload",
+            component=UPLOAD,
+            wave=wave,
+            pod=_pod(resolution, bucket, awaited),
+            retries=_RETRIES,
+            deadline=None,
+            origin=(),
+            prefix="upload.",
+            permanent={_GATE: FAILED, UPLOAD: PERMANENT_EXIT_CODES},
+            labels=labels,
+            annotations={LOCATION: location(bucket), **annotations},
+            suffix=_SUFFIX,
+        )
+    )
+    egress = egress_policy(
+        frame,
+        UPLOAD,
+        [bucket_server(bucket, AT)],
+        resolution.context,
+        proxy=bucket.transfer.proxy,
+        what=UPLOAD,
+    )
+    return Upload(made, [*_access(resolution, bucket, awaited), *egress])
+
+
+def check_upload(resolution: JobResolution, problems: Problems) -> None:
+    """Report a bucket that the output cannot be uploaded to."""
+    bucket = output_bucket(resolution)
+    if bucket is None:
+        return
+    check_access(bucket, AT, problems)
+    check_egress([bucket_server(bucket, AT)], resolution.context, problems)
+
+
+def _pod(resolution: JobResolution, bucket: OutputBucket, run: AwaitedRun) -> dict[str, Tree]:
+    spec, context, placement = resolution.spec, resolution.context, resolution.spec.placement
+    volume = resolution.naming.volume
+    arguments, keys = transfer_arguments(bucket, AT, "upload")
+    image = bucket.transfer.image
+    container = upload_container(
+        bucket,
+        _OUTPUT,
+        run.name,
+        run.name,
+        bucket.transfer,
+        context,
+        arguments=[*arguments, *globs(bucket)],
+        name=UPLOAD,
+        env=keys,
+        mounts=[read_only_mount(volume, _OUTPUT, None)],
+        origin=_TRANSFER,
+    )
+    claim: Tree = {"claimName": resolution.claim_name, "readOnly": True}
+    return {
+        "restartPolicy": "Never",
+        "serviceAccountName": Release(_SUFFIX),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "imagePullSecrets": settings.pull_secrets(
+            "upload.imagePullSecrets",
+            pull_secrets(*([image] if image is not None else []), spec=spec),
+            "Secrets for pulling the uploader's image.",
+            origin=_TRANSFER,
+        ),
+        # Not those of `resources`: the upload needs no GPU.
+        "nodeSelector": settings.string_map(
+            "upload.nodeSelector",
+            placement.node_selector,
+            "Labels that a node must have to run the upload.",
+            origin=("spec", "placement", "nodeSelector"),
+        ),
+        "tolerations": settings.objects(
+            "upload.tolerations",
+            placement.tolerations,
+            "Tolerations of the upload.",
+            origin=("spec", "placement", "tolerations"),
+        ),
+        "securityContext": dict(resolution.security),
+        "initContainers": [
+            job_gate(run, context, name=_GATE, transfer=bucket.transfer, prefix=UPLOAD, origin=_TRANSFER)
+        ],
+        "containers": [container],
+        "volumes": [{"name": volume, "persistentVolumeClaim": claim}, gate_token()],
+    }
+
+
+def _access(resolution: JobResolution, bucket: OutputBucket, run: AwaitedRun) -> list[Object]:
+    """Return the ServiceAccount of the upload, which may read the run that it waits for."""
+    frame = resolution.frame
+    given = bucket.credentials.service_account if bucket.credentials is not None else None
+    own = settings.string_map(
+        "upload.serviceAccountAnnotations",
+        given.annotations if given is not None else {},
+        "Annotations of the ServiceAccount of the upload, by which a cloud gives it an identity.",
+        origin=(*AT, "credentials", "serviceAccount", "annotations") if given is not None else (),
+    )
+    body: dict[str, Tree] = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": frame.metadata(_SUFFIX, UPLOAD, more=own),
+        "automountServiceAccountToken": False,
+    }
+    account = Object(role=f"serviceaccount{_SUFFIX}", body=body)
+    rules = [run_rule(run)]
+    return [account, *granted(frame, _SUFFIX, UPLOAD, rules, Release(_SUFFIX), role_suffix=_SUFFIX)]

@@ -1,0 +1,179 @@
+"""Weights from the Hub, which the engine pulls or kaigen's downloader fetches when a pod starts."""
+
+from __future__ import annotations
+
+import re
+
+from kaigen.catalog.presets import Preset, find_preset
+from kaigen.compile.builders import settings
+from kaigen.compile.builders.weights import fetch_container
+from kaigen.compile.engines.base import HubAccess
+from kaigen.compile.engines.launch import Weights
+from kaigen.compile.expressions import SpecPath, Tree
+from kaigen.compile.known_model import of_preset
+from kaigen.compile.problems import Problems
+from kaigen.compile.topology.consumer import Consumer
+from kaigen.diagnostics.problem import ProblemError
+from kaigen.kinds.base import TokenSecret
+from kaigen.kinds.block import set_fields
+from kaigen.kinds.blocks import HuggingFace, Source
+from kaigen.kinds.serving import PulledModel
+from kaigen.kinds.topology import TopologySpec
+
+CACHE_VOLUME = "cache"
+UNREAD = (
+    *(
+        "*.bin",
+        "*.ckpt",
+        "*.gguf",
+        "*.h5",
+        "*.msgpack",
+        "*.onnx",
+        "*.onnx_data",
+        "*.ot",
+        "*.pt",
+        "*.pth",
+        "*.tflite",
+    ),
+    *("coreml/*", "onnx/*", "original/*"),
+)
+"""Files that kaigen's own server does not read: the same weights in other formats.
+
+Falcon 7B has 13 GiB of safetensors, as much in pickles, and as much for Core ML.
+"""
+
+COMMIT = re.compile("[0-9a-f]{40}")
+
+
+def preset_weights(spec: TopologySpec, preset: Preset, consumer: Consumer, problems: Problems) -> Weights:
+    """Return the weights of a preset, which the engine pulls from the Hub."""
+    at = ("spec", "preset")
+    if preset.gated and spec.token_secret is None and "HF_TOKEN" not in spec.env:
+        problems.error(
+            "KG0355",
+            f"the repository of `{preset.name}` is gated, and the spec has no token for it",
+            at,
+            "set `tokenSecret` to a Secret with a Hub token, or download the weights as a Model",
+        )
+    locked = consumer.context.lock.find(preset.repo, "main", None) if consumer.context.lock else None
+    revision = preset.revision or (locked.commit if locked else "")
+    if not revision:
+        problems.warning(
+            "KG0310",
+            f"the catalogue has no commit of {preset.repo}",
+            at,
+            "run `kaigen lock`, or set repository and commit in `model.huggingFace`",
+        )
+    hub = PulledModel(repo=preset.repo, revision=revision or "main", token_secret=spec.token_secret)
+    return pulled_weights(hub, at, consumer, problems, size=known_bytes(preset.repo), chosen=False)
+
+
+def pulled_weights(
+    hub: PulledModel,
+    origin: SpecPath,
+    consumer: Consumer,
+    problems: Problems,
+    *,
+    size: int | None = None,
+    chosen: bool = True,
+) -> Weights:
+    """Return weights from the Hub, which the engine pulls when it starts.
+
+    Args:
+        hub: the repository.
+        origin: the spec's field of the repository.
+        consumer: the pods that read them.
+        size: bytes; None when unknown.
+        chosen: whether the spec names the repository, rather than a catalogue.
+
+    Raises:
+        ProblemError: kaigen does not know how the container pulls weights.
+    """
+    size = known_bytes(hub.repo) if size is None else size
+    commit = hub.revision if COMMIT.fullmatch(hub.revision) else ""
+    if not commit and chosen:
+        problems.warning(
+            "KG0310",
+            f"`{hub.revision}` is not a commit, so its content may change without review",
+            (*origin, "revision") if "revision" in set_fields(hub) else (*origin, "repo"),
+            "run `kaigen lock`, or set `revision` to a commit, 40 hex digits",
+        )
+    if consumer.engine.hub_access is HubAccess.UNKNOWN:
+        raise ProblemError(
+            "KG0341",
+            "kaigen does not know how a container pulls weights",
+            origin,
+            "create a Model and set `model` to its name, or configure the pull in `env` and `args`",
+        )
+    if consumer.engine.hub_access is HubAccess.DOWNLOADER:
+        return _fetched(hub, origin, consumer, commit, size, chosen=chosen)
+    token_at: SpecPath = (*origin, "tokenSecret") if chosen else ("spec", "tokenSecret")
+    env: list[Tree] = [_token(hub.token_secret, token_at)] if hub.token_secret else []
+    if hub.endpoint:
+        env.append({"name": "HF_ENDPOINT", "value": hub.endpoint})
+    return Weights(
+        reference=hub.repo,
+        arguments=consumer.engine.hub_arguments(hub),
+        env=env,
+        source="hub",
+        size=size,
+        revision=commit,
+        offline=False,
+    )
+
+
+def _token(secret: TokenSecret, origin: SpecPath) -> Tree:
+    return {
+        "name": "HF_TOKEN",
+        "valueFrom": {
+            "secretKeyRef": {
+                "name": settings.text(
+                    "model.tokenSecret.name",
+                    secret.name,
+                    "Secret with the Hugging Face token.",
+                    origin=(*origin, "name"),
+                ),
+                "key": settings.text(
+                    "model.tokenSecret.key",
+                    secret.key,
+                    "Key of the token in the Secret.",
+                    origin=(*origin, "key"),
+                ),
+            }
+        },
+    }
+
+
+def _fetched(
+    hub: PulledModel, origin: SpecPath, consumer: Consumer, commit: str, size: int | None, *, chosen: bool
+) -> Weights:
+    """Return weights that kaigen's downloader fetches into a folder before the engine starts."""
+    source = Source(
+        hugging_face=HuggingFace(
+            repo=hub.repo,
+            revision=hub.revision,
+            exclude=list(UNREAD),
+            token_secret=hub.token_secret,
+            endpoint=hub.endpoint,
+        )
+    )
+    init = fetch_container(
+        source,
+        consumer.transfer,
+        consumer.context,
+        name="fetch-model",
+        destination=consumer.folders.downloaded,
+        mounts=[{"name": CACHE_VOLUME, "mountPath": consumer.folders.cache}],
+        origin=origin[:-1],
+        transfer_origin=("spec", "transfer"),
+        own_token=chosen,
+    )
+    return Weights(
+        reference=consumer.folders.downloaded, init=[init], size=size, revision=commit, downloaded=True
+    )
+
+
+def known_bytes(repo: str) -> int | None:
+    """Return the bytes of a Hub repository's weights; None when the catalogue does not have it."""
+    preset = find_preset(repo)
+    return of_preset(preset).weights_bytes if preset is not None else None

@@ -1,0 +1,17 @@
+"""`python hasty.py`: the server with short deadlines."""
+
+from __future__ import annotations
+
+from kaigen_chat import http
+from kaigen_chat.cli import run
+from kaigen_chat.connections import Connection
+
+DEADLINE = 1.0
+"""Seconds for headers, and for a body."""
+
+if __name__ == "__main__":
+    Connection.headers_s = DEADLINE
+    defaults = http.Guard.__init__.__kwdefaults__
+    assert defaults is not None
+    defaults["deadline"] = DEADLINE
+    run()
