@@ -19,7 +19,7 @@ from kaigen_downloader.errors import BadInput, Failure, Refused, Transient, Unav
 from kaigen_downloader.folder import split
 from kaigen_downloader.pace import DEFAULT, Pace
 from kaigen_downloader.retry import Retry
-from kaigen_downloader.s3_answers import keep_pace, send_bounded
+from kaigen_downloader.s3_answers import send_bounded, set_up
 from kaigen_downloader.s3_errors import Absent, explain
 from kaigen_downloader.text import hide, size
 
@@ -115,11 +115,11 @@ class _Body(io.RawIOBase):
         self._at = max(0, base + offset)
         return self._at
 
-    def read(self, count: int | None = -1) -> bytes:
+    def read(self, count: int | None = -1) -> memoryview:
         if self._stop.is_set():
             raise OSError("the work has ended")
         end = len(self._bytes) if count is None or count < 0 else self._at + count
-        piece = bytes(self._bytes[self._at : end])
+        piece = self._bytes[self._at : end]
         self._at += len(piece)
         return piece
 
@@ -196,7 +196,7 @@ class Client:
         # boto3 would follow a bucket to another region automatically. Report the region to the user instead.
         self._client.meta.events.register_last("before-parameter-build.s3", _stay)
         http_session = self._client._endpoint.http_session
-        keep_pace(http_session, pace)
+        set_up(http_session, pace)
         bounded = functools.partial(send_bounded, http_session)
         self._client.meta.events.register_last("before-send.s3", bounded)
 
