@@ -24,9 +24,10 @@ from kaigen_downloader.remote import Layer, RemoteFile, Snapshot
 from kaigen_downloader.retry import Patience, Retry
 from kaigen_downloader.s3 import Address, Client, Reply, text
 from kaigen_downloader.s3_errors import Absent, Conflict
+from kaigen_downloader.sending import PARAMETER, Sender
 from kaigen_downloader.store import OWNED, Files, Plan, Work
 from kaigen_downloader.text import plural, say
-from kaigen_downloader.upload import Upload
+from kaigen_downloader.upload import Receipt, Upload
 
 _LARGEST_COPY = 5 << 30
 """Bytes of an object that one request can copy (source: Amazon S3, CopyObject)."""
@@ -60,6 +61,7 @@ class Bucket:
     def __init__(self, client: Client, connections: int) -> None:
         """Takes the client, and how many requests it may send at once."""
         self._client = client
+        self._sender = Sender(client)
         self._connections = connections
         self._run = uuid.uuid4().hex
         self._sizes: dict[str, int] | None = None
@@ -159,7 +161,7 @@ class Bucket:
         except Absent:
             condition = {"IfNoneMatch": "*"}
         try:
-            self._client.call("PutObject", OWNED, body=note, **condition)
+            self._sender.probe(OWNED, note, **condition)
         except (Absent, Conflict):
             # The note is this run's own if only the answer to an earlier try was lost.
             self._still_the_writer()
@@ -262,34 +264,37 @@ class Bucket:
             sums["git-sha1"] = file.git_sha1
         elif file.md5:
             sums["source-md5"] = file.md5
-        self._client.call("PutObject", file.path, body=content, Metadata=sums)
+        self._sender.send("PutObject", file.path, content, Metadata=sums)
 
     def begin(self, file: RemoteFile) -> str:
         """The checksum goes with the first request, so that only one that is known beforehand can be kept."""
         sums = {"sha256": file.sha256} if file.sha256 is not None else {}
-        upload = text(self._client.call("CreateMultipartUpload", file.path, Metadata=sums), "UploadId")
+        reply = self._client.call("CreateMultipartUpload", file.path, Metadata=sums, **self._sender.algorithm)
+        upload = text(reply, "UploadId")
         if not upload:
             raise Unavailable(f"{self._client.server} does not respond like an S3 server")
         return upload
 
-    def part(self, file: RemoteFile, upload: str, number: int, content: memoryview) -> str:
-        """The server gets the bytes' sha256 with them and compares."""
+    def part(self, file: RemoteFile, upload: str, number: int, content: memoryview) -> Receipt:
+        """The server gets a checksum with the bytes and compares."""
         try:
-            reply = self._client.call(
-                "UploadPart", file.path, body=content, UploadId=upload, PartNumber=number
-            )
+            reply = self._sender.send("UploadPart", file.path, content, UploadId=upload, PartNumber=number)
         except Absent:
             self._still_the_writer()
             raise Unavailable(f"{file.path}: another client aborted the upload") from None
-        return text(reply, "ETag")
+        return Receipt(text(reply, "ETag"), text(reply, PARAMETER))
 
-    def complete(self, file: RemoteFile, upload: str, tags: Sequence[str]) -> bool:
+    def complete(self, file: RemoteFile, upload: str, parts: Sequence[Receipt]) -> bool:
         """Complete an upload. If a retry finds no upload because the first response was lost, check the object."""
         self._still_the_writer()
-        parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
+        # A server that verified the checksums of the parts requires them here.
+        listed = [
+            {"PartNumber": number, "ETag": part.tag} | ({PARAMETER: part.crc32} if part.crc32 else {})
+            for number, part in enumerate(parts, 1)
+        ]
         try:
             self._client.call(
-                "CompleteMultipartUpload", file.path, UploadId=upload, MultipartUpload={"Parts": parts}
+                "CompleteMultipartUpload", file.path, UploadId=upload, MultipartUpload={"Parts": listed}
             )
         except Absent:
             self._still_the_writer()

@@ -21,6 +21,7 @@ from kaigen_downloader.pace import DEFAULT, Pace
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.s3_answers import send_bounded, set_up
 from kaigen_downloader.s3_errors import Absent, explain
+from kaigen_downloader.sending import sign_headers_only
 from kaigen_downloader.text import hide, size
 
 SCHEME = "s3://"
@@ -182,8 +183,8 @@ class Client:
                     read_timeout=timeout,
                     max_pool_connections=connections + 2,
                     retries={"total_max_attempts": 1, "mode": "standard"},
-                    # Google, Ceph and older MinIO know none of the newer checksums. The signature holds the
-                    # sha256 of every body, which all of them check.
+                    # Google, Ceph and older MinIO know none of the newer checksums. The signature covers the
+                    # sha256 of every body, which all of them verify; see `sending` for the exception.
                     request_checksum_calculation="when_required",
                     response_checksum_validation="when_required",
                     s3={"payload_signing_enabled": True} | ({"addressing_style": style} if style else {}),
@@ -195,6 +196,7 @@ class Client:
             raise explain(error, "", where, self.server) from None
         # boto3 would follow a bucket to another region automatically. Report the region to the user instead.
         self._client.meta.events.register_last("before-parameter-build.s3", _stay)
+        sign_headers_only(self._client)
         http_session = self._client._endpoint.http_session
         set_up(http_session, pace)
         bounded = functools.partial(send_bounded, http_session)
@@ -232,6 +234,12 @@ class Client:
         client = getattr(self, "_client", None)
         url: str = client.meta.endpoint_url if client is not None else self.where.endpoint or "s3"
         return urlsplit(url).netloc.rpartition("@")[2] or url
+
+    @property
+    def encrypted(self) -> bool:
+        """Return whether requests go over TLS."""
+        url: str = self._client.meta.endpoint_url
+        return url.startswith("https:")
 
     def key(self, path: str) -> str:
         """Return the key of a file.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from kaigen_downloader.crew import Crew
@@ -30,6 +31,19 @@ def part_size(size: int, asked: int) -> int:
     return max(asked, LEAST_PART, -(-size // MOST_PARTS))
 
 
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What the server says of a part.
+
+    Attributes:
+        tag: its ETag.
+        crc32: its checksum, if the server verified one; else empty.
+    """
+
+    tag: str
+    crc32: str = ""
+
+
 class Target(Protocol):
     """The destination of the bytes. All methods raise a Failure."""
 
@@ -39,10 +53,10 @@ class Target(Protocol):
     def begin(self, file: RemoteFile) -> str:
         """Start a multipart upload and return its id."""
 
-    def part(self, file: RemoteFile, upload: str, number: int, content: memoryview) -> str:
-        """Upload a part, numbered from 1, and return its tag."""
+    def part(self, file: RemoteFile, upload: str, number: int, content: memoryview) -> Receipt:
+        """Upload a part, numbered from 1."""
 
-    def complete(self, file: RemoteFile, upload: str, tags: Sequence[str]) -> bool:
+    def complete(self, file: RemoteFile, upload: str, parts: Sequence[Receipt]) -> bool:
         """Complete the upload. Returns False when the outcome is unknown."""
 
     def abort(self, file: RemoteFile, upload: str) -> None:
@@ -72,7 +86,7 @@ class _File:
         self.frontier = 0
         self.hashing = False
         self.ready: dict[int, memoryview] = {}
-        self.tags: dict[int, str] = {}
+        self.receipts: dict[int, Receipt] = {}
 
     def bounds(self, index: int) -> tuple[int, int]:
         """Return the first byte of a part and the one after its last."""
@@ -230,15 +244,15 @@ class Upload:
             if file.upload is None:
                 file.upload = self._target.begin(file.remote)
             upload = file.upload
-        tag = self._target.part(file.remote, upload, index + 1, view)
+        receipt = self._target.part(file.remote, upload, index + 1, view)
         with self._crew.change:
-            file.tags[index] = tag
+            file.receipts[index] = receipt
 
     def _end(self, file: _File, view: memoryview) -> None:
         """Complete a file when its last connection is done: publish it, or start again."""
         remote = file.remote
         if file.spoilt:
-            self._meter.lose(len(file.tags) * file.part)
+            self._meter.lose(len(file.receipts) * file.part)
             self._forget_upload(file)
             self._again(file, whole=True)
         elif not file.digest.matches():
@@ -270,8 +284,8 @@ class Upload:
         if file.upload is None:
             self._target.put(file.remote, view, file.digest)
             return True
-        tags = [file.tags[index] for index in range(file.count)]
-        if self._target.complete(file.remote, file.upload, tags):
+        parts = [file.receipts[index] for index in range(file.count)]
+        if self._target.complete(file.remote, file.upload, parts):
             file.upload = None
             return True
         self._forget_upload(file)

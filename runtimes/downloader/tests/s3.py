@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import functools
 import http.client
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 import uuid
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -66,11 +68,15 @@ Fault = Callable[["Handler"], bool]
 
 @dataclass
 class S3:
-    """A bucket, and the proxy that leads to it. Change its fields while it runs."""
+    """A bucket, and the proxy that leads to it. Change its fields while it runs.
+
+    With `verifies`, it compares the CRC32 of a body with the header and confirms it, as Amazon does; moto ignores it.
+    """
 
     backend: str
     bucket: str = ""
     tls: ssl.SSLContext | None = None
+    verifies: bool = False
     faults: list[Fault] = field(default_factory=list)
     asked: list[Asked] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -182,17 +188,23 @@ class Handler(BaseHTTPRequestHandler):
         """What was sent."""
         return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
-    def forward(self, *, answer: bool = True) -> None:
-        """Lets moto do it."""
+    def forward(self, *, answer: bool = True, damaged: bool = False) -> None:
+        """Lets moto do it, with other bytes if they are to be damaged on the way."""
         backend = http.client.HTTPConnection(self.s3.backend, timeout=30)
         headers = {name: value for name, value in self.headers.items() if name not in ("Host", "Expect")}
         body = self.body()
+        if damaged:
+            body = bytes([body[0] ^ 1]) + body[1:]
+        confirmed = {CRC32: crc} if self.s3.verifies and (crc := self.headers.get(CRC32)) else {}
+        if confirmed and crc != base64.b64encode(zlib.crc32(body).to_bytes(4, "big")).decode():
+            self.reply(400, b"<Error><Code>BadDigest</Code><Message>No.</Message></Error>")
+            return
         with contextlib.closing(backend):
             backend.request(self.command, self.path, body, headers | {"Host": self.s3.backend})
             response = backend.getresponse()
             data = response.read()
         if answer:
-            self.reply(response.status, data, dict(response.headers))
+            self.reply(response.status, data, dict(response.headers) | confirmed)
 
     def reply(self, code: int, data: bytes, headers: dict[str, str] | None = None) -> None:
         """Sends a whole answer."""
@@ -208,6 +220,12 @@ class Handler(BaseHTTPRequestHandler):
 
 
 _OWN = {"Connection", "Transfer-Encoding"}
+CRC32 = "x-amz-checksum-crc32"
+
+
+def damage(handler: Handler) -> None:
+    """A fault that changes a bit of the body on its way."""
+    handler.forward(damaged=True)
 
 
 def error(status: int, code: str, inside: str = "", **headers: str) -> Callable[[Handler], None]:
