@@ -144,6 +144,37 @@ def test_an_image_of_kaigen_yaml_is_used() -> None:
     assert pod["containers"][0]["image"] == "registry.example/own:v0.16.4"
 
 
+def test_a_whole_ring_scales_to_zero() -> None:
+    scaling = {
+        "min": 0,
+        "max": 2,
+        "query": "sum(waiting)",
+        "target": 1,
+        "prometheus": {"address": "http://p:9090"},
+    }
+    made = objects(ring(shape={"nodes": 4, "groups": "leaderWorkerSet"}, autoscale=scaling), CONTEXT)
+    scaled = made["ScaledObject"]["spec"]
+    lws = made["LeaderWorkerSet"]
+    # One replica is the root with its workers.
+    assert (lws["spec"]["leaderWorkerTemplate"]["size"], "replicas" in lws["spec"]) == (4, False)
+    assert scaled["scaleTargetRef"]["kind"] == "LeaderWorkerSet"
+    assert scaled["scaleTargetRef"]["name"] == lws["metadata"]["name"]
+    assert (scaled["minReplicaCount"], scaled["maxReplicaCount"]) == (0, 2)
+
+
+def test_a_changed_ring_stops_before_the_new_one_starts() -> None:
+    lws = objects(ring(shape={"nodes": 4, "groups": "leaderWorkerSet"}), CONTEXT)["LeaderWorkerSet"]["spec"]
+    assert lws["rolloutStrategy"]["rollingUpdateConfiguration"]["maxSurge"] == 0
+    assert lws["leaderWorkerTemplate"]["restartPolicy"] == "RecreateGroupOnPodRestart"
+
+
+def test_only_the_pods_of_a_ring_reach_its_workers() -> None:
+    policy = objects(ring(), CONTEXT)["NetworkPolicy"]["spec"]
+    inside, outside = policy["ingress"]
+    assert inside == {"from": [{"podSelector": policy["podSelector"]}]}
+    assert [port["port"] for port in outside["ports"]] == [8000]
+
+
 @pytest.mark.parametrize("nodes", [1, 2, 4])
 @pytest.mark.parametrize("memory", [None, "1Gi"])
 def test_the_plan_is_what_is_rendered(nodes: int, memory: str | None) -> None:
