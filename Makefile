@@ -33,7 +33,7 @@ test: $(VENV)/.dev ## Run the tests, except those that need a cluster
 	$(PY) -m pytest -n auto $(ARGS)
 
 test-chat: $(CHAT)/.done ## Run the tests of the chat server, the classifier and the trainer that need PyTorch (5 GB, installed once)
-	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served runtimes/classify/tests/networks runtimes/train/tests/trained $(ARGS)
+	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served runtimes/classify/tests/networks runtimes/train/tests/trained -n 2 $(ARGS)
 
 test-docs: $(VENV)/.docs ## Build the documentation site and test it in a browser
 	$(PY) -m pytest tests/site $(ARGS)
