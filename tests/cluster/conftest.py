@@ -29,22 +29,28 @@ from tests.cluster.traefik import Traefik
 
 _LOGS = pytest.StashKey[list[str]]()
 _OUTPUT = "plane-logs"
-_LONGEST = (
-    *(
-        "test_flux.py",
-        "test_node_groups.py",
-        "test_moves.py",
-        "test_output_accepted.py",
-        "test_node_chain.py",
-    ),
-    *(
-        "test_node.py",
-        "test_faults.py",
-        "test_commit_to_cluster.py",
-        "test_graph_page.py",
-        "test_node_rollout.py",
-    ),
-    *("test_repository.py", "test_several_nodes.py", "test_publish_oci.py", "test_stream.py"),
+_LONGEST = tuple(
+    f"test_{name}.py"
+    for name in (
+        "output_accepted",
+        "node_groups",
+        "node_revisions",
+        "flux",
+        "node",
+        "node_chain",
+        "node_rollout",
+        "faults",
+        "commit_to_cluster",
+        "moves",
+        "hostile_pull_requests",
+        "repository",
+        "gitops_safe",
+        "node_outputs",
+        "several_nodes",
+        "graph_page",
+        "live_lists",
+        "node_pods",
+    )
 )
 """The files that take longest. If they were last, the other process would have nothing to do at the end."""
 _PLACES = pytest.StashKey[Mapping[Plane, int]]()
