@@ -76,7 +76,8 @@ class ObjectPatch(Struct, frozen=True):
 
 
 Verdict: TypeAlias = Literal["allow", "deny", "ask"]
-_STRICTNESS: Sequence[Verdict] = ("allow", "ask", "deny")
+STRICTNESS: Sequence[Verdict] = ("allow", "ask", "deny")
+"""Verdicts about a licence, the mildest first."""
 _SPDX_OPERATORS = re.compile(r"\b(?:AND|OR)\b|[()]")
 """What separates licences in an SPDX expression; `WITH` names an exception of one licence."""
 
@@ -99,7 +100,7 @@ class LicensePolicy(Struct, frozen=True):
     def verdict(self, licence: str) -> Verdict:
         """Return what the policy says about a licence; of several in an SPDX expression, the strictest."""
         names = [name.strip() for name in _SPDX_OPERATORS.split(licence)]
-        return max((self._verdict(name) for name in names if name), key=_STRICTNESS.index, default="deny")
+        return max((self._verdict(name) for name in names if name), key=STRICTNESS.index, default="deny")
 
     def _verdict(self, licence: str) -> Verdict:
         def is_in(globs: Sequence[str]) -> bool:

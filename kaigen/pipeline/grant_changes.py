@@ -9,6 +9,7 @@ from msgspec import structs
 from kaigen.config.settings import Config
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.reach import USUAL_KINDS
+from kaigen.pipeline.license_changes import wider_licenses
 
 
 def new_grants(before: Config, now: Config) -> list[str]:
@@ -27,7 +28,7 @@ def new_grants(before: Config, now: Config) -> list[str]:
                 f"{field} {', '.join(values)}" for field, values in structs.asdict(grant).items() if values
             ]
             grants.append(f"volumes with {'; '.join(named)}")
-    return [*grants, *_tenant_grants(before, now)]
+    return [*grants, *wider_licenses(before.licenses, now.licenses), *_tenant_grants(before, now)]
 
 
 def _tenant_grants(before: Config, now: Config) -> Iterator[str]:
