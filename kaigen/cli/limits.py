@@ -6,7 +6,6 @@ Processes that the run forks are killed when it stops. The kernel refuses more t
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import time
@@ -14,24 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from kaigen.diagnostics.errors import KaigenError
+from kaigen.diagnostics.errors import InvalidLimit
+from kaigen.system.limits import EVERY, RUN_MEMORY, RUN_TIME
 
 if sys.platform != "win32":
     import resource
 
-TIME_VARIABLE = "KAIGEN_TIME_LIMIT"
-MEMORY_VARIABLE = "KAIGEN_MEMORY_LIMIT"
-TIME_S = 600
-"""Seconds that a run may take. 5,000 specs take less than one minute."""
-MEMORY_MIB = 8192
-"""MiB of memory that a run may have. 5,000 specs need less than 1,024."""
 _TICK_S = 0.1
-
-
-class InvalidLimit(KaigenError):
-    """A limit in the environment is not a number."""
-
-    exit_code = 2
 
 
 class LimitReached(BaseException):
@@ -56,7 +44,7 @@ def limited() -> Iterator[None]:
         LimitReached: the block took too long, or needed too much memory.
         InvalidLimit: a limit in the environment is not a number.
     """
-    seconds, mebibytes = _limit(TIME_VARIABLE, TIME_S), _limit(MEMORY_VARIABLE, MEMORY_MIB)
+    seconds, mebibytes = _read_limits()
     if sys.platform == "win32" or not _in_main_thread():
         yield
         return
@@ -65,8 +53,7 @@ def limited() -> Iterator[None]:
 
     def reached() -> LimitReached | None:
         if seconds and time.monotonic() - begin >= seconds:
-            hint = f"set {TIME_VARIABLE} to more seconds, or to 0 for no limit"
-            return LimitReached(f"stopped after {seconds} s, the limit of a run", hint)
+            return LimitReached(f"stopped after {seconds} s, the limit of a run", RUN_TIME.hint)
         return _out_of_memory(mebibytes) if mebibytes and _peak_mib() > mebibytes else None
 
     def check(_number: int, _frame: FrameType | None) -> None:
@@ -92,8 +79,7 @@ def limited() -> Iterator[None]:
 
 
 def _out_of_memory(mebibytes: int) -> LimitReached:
-    hint = f"set {MEMORY_VARIABLE} to more MiB, or to 0 for no limit"
-    return LimitReached(f"out of memory: a run may use {mebibytes} MiB", hint)
+    return LimitReached(f"out of memory: a run may use {mebibytes} MiB", RUN_MEMORY.hint)
 
 
 def _peak_mib() -> float:
@@ -113,8 +99,11 @@ def _in_main_thread() -> bool:
     return threads is None or threads.current_thread() is threads.main_thread()
 
 
-def _limit(variable: str, default: int) -> int:
-    text = os.environ.get(variable) or str(default)
-    if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise InvalidLimit(f"{variable} is a whole number, not {text!r}")
-    return int(text)
+def _read_limits() -> tuple[int, int]:
+    """Return the limits of a run in seconds and MiB, after reading every limit."""
+    try:
+        for limit in EVERY:
+            limit.read()
+    except ValueError as error:
+        raise InvalidLimit(str(error)) from None
+    return RUN_TIME.read(), RUN_MEMORY.read()

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kaigen.config.block_settings import ExternalObject, ImageMirror, LicensePolicy, NetworkSettings
     from kaigen.config.lock_file import Lock
     from kaigen.config.tenant_settings import Tenant
+    from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.extend.patches import Patches
 
 B = TypeVar("B")
@@ -90,6 +91,7 @@ class Context(Struct, frozen=True):
         digests: digests of images without one in their names.
         allow: what specs may reach outside their own namespaces.
         tenants: teams with folders of specs and namespaces of their own.
+        stopped: what stopped the templates of a user's kind in this run, by the signature of the kind.
     """
 
     profile: Profile
@@ -111,3 +113,4 @@ class Context(Struct, frozen=True):
     digests: Mapping[str, str] = field(default_factory=dict)
     allow: Allowed = Allowed()
     tenants: tuple[Tenant, ...] = ()
+    stopped: dict[str, Diagnostic] = field(default_factory=dict)

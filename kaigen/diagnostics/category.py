@@ -61,6 +61,8 @@ class Category(Enum):
     """The destination or source of a publication."""
     EXTENSION = "extension"
     """A kind, template or patch of the user."""
+    LIMIT = "limit"
+    """A template or patch that needs too much time or memory: the next run may differ."""
 
 
 UNREADABLE = frozenset({Category.FILE, Category.EMPTY, Category.SYNTAX})

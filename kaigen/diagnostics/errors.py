@@ -50,6 +50,12 @@ class InputError(KaigenError):
         return cls([diagnostic.Diagnostic(code, message, mark, hint, path=path)])
 
 
+class InvalidLimit(KaigenError):
+    """A limit in the environment is not a number. Exit code 2."""
+
+    exit_code = 2
+
+
 class CheckFailed(KaigenError):
     """A check failed, such as `render --check` on a stale tree. Exit code 1."""
 

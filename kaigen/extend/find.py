@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.dialects.registry import KINDS
@@ -72,6 +73,11 @@ class UserKinds(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...] = ()
     broken: frozenset[tuple[str, str] | None] = frozenset()
 
+    @property
+    def has_reached_limit(self) -> bool:
+        """Whether a check reached a limit of time or memory, which it may not reach again."""
+        return any(item.category is Category.LIMIT for item in self.diagnostics)
+
 
 def folder_kinds(config: Config) -> UserKinds:
     """Return the kinds of a repository's folders."""
@@ -84,7 +90,10 @@ def folder_kinds(config: Config) -> UserKinds:
             files.append((str(path), found.st_mtime_ns, found.st_size, found.st_ino))
         except OSError:
             files.append((str(path), 0, 0, 0))
-    return _folder_kinds(config.root, str(config.root.absolute()), config.kinds, tuple(files))
+    kinds = _folder_kinds(config.root, str(config.root.absolute()), config.kinds, tuple(files))
+    if kinds.has_reached_limit:
+        _folder_kinds.cache_clear()
+    return kinds
 
 
 @lru_cache(maxsize=8)

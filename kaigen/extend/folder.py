@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from kaigen.compile.expressions import Expr, Namespace, Release, Setting, SpecPa
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.name_expressions import AppName, ReleaseName
 from kaigen.compile.problems import Problems
+from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.diagnostics.field_path import dotted
@@ -19,19 +19,19 @@ from kaigen.diagnostics.problem import ProblemError
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.extend.build import RUN, Part, build_app, plain
 from kaigen.extend.definition import SUFFIX, Definition
-from kaigen.extend.sandbox import Placeholder, Run
 from kaigen.extend.schemas import given_schema, values_schema
 from kaigen.extend.template_errors import MisusedValue
+from kaigen.extend.template_settings import check_default, check_path, check_same
 from kaigen.extend.templates import expand_tokens, mark_line, render
 from kaigen.extend.token_tree import OUTPUT_ERROR, TokenTree
+from kaigen.extend.tokens import Run
 from kaigen.kinds.schema import deref, walk
 from kaigen.kinds.user import UserDocument
 
 if TYPE_CHECKING:
     from kaigen.extend.templates import LineMap
+    from kaigen.extend.wire import SettingCall
     from kaigen.yaml.document import Document
-
-_SETTING = re.compile(r"[a-z][A-Za-z0-9]*(?:\.[a-z][A-Za-z0-9]*)*")
 
 
 def compile_document(
@@ -62,12 +62,19 @@ class _Compiler:
         self.diagnostics = Diagnostics()
         self.settings: dict[str, tuple[Setting, tuple[str, int]]] = {}
         secret = sha256_hex(f"{definition.signature}{go_json(block.spec)}{block.metadata.name}")[:12]
-        self.run = Run(f"kaigen{secret}x", self.setting)
+        self.run = Run(f"kaigen{secret}x", self._first_values())
         self.tokens = TokenTree(self.run)
         self.schema: dict[str, Any] = dict(definition.schema)
 
     def app(self) -> App | None:
-        rendered = render(self.definition, self.run, self._names(), self.diagnostics)
+        if (stopped := self.context.stopped.get(self.definition.signature)) is not None:
+            # Each document of this kind would take as long again.
+            self.problems.add_diagnostic(stopped)
+            return None
+        rendered = render(self.definition, self.run, self._names(), self.add_setting, self.diagnostics)
+        for diagnostic in self.diagnostics:
+            if diagnostic.category is Category.LIMIT:
+                self.context.stopped[self.definition.signature] = diagnostic
         parts: list[Part] = []
         for item in rendered:
             stem = item.template.removesuffix(SUFFIX).replace("/", "-")
@@ -101,21 +108,16 @@ class _Compiler:
         text = self.definition.summary
         return text[0].upper() + text[1:].rstrip(".") + "."
 
+    def _first_values(self) -> list[Any]:
+        """Return the values of the tokens that every rendering has, as in `FIRST_TOKENS`."""
+        return [Release(), RUN, Namespace(), AppName(self.block.metadata.name), ReleaseName()]
+
     def _names(self) -> dict[str, Any]:
+        """Return the names that templates can use and that have no tokens."""
         profile = self.context.profile
-        release = Placeholder(self.run.token(Release()), "`release`")
         return {
             "spec": self.block.spec,
             "name": self.block.metadata.name,
-            "release": release,
-            "run": Placeholder(self.run.token(RUN), "`run`"),
-            "namespace": Placeholder(self.run.token(Namespace()), "`namespace`"),
-            "labels": {
-                "app.kubernetes.io/name": Placeholder(
-                    self.run.token(AppName(self.block.metadata.name)), "`labels`"
-                ),
-                "app.kubernetes.io/instance": Placeholder(self.run.token(ReleaseName()), "`labels`"),
-            },
             "profile": {
                 "name": profile.name,
                 "storageClass": profile.storage_class,
@@ -124,66 +126,39 @@ class _Compiler:
                 "gpuRuntimeClass": profile.gpu_runtime_class,
             },
             "kubernetes": self.context.target,
-            "setting": self.run.setting,
         }
 
-    def setting(
-        self,
-        path: object,
-        default: Any = None,
-        doc: str = "",
-        *,
-        schema: Mapping[str, Any] | None = None,
-        _line: tuple[str, int] = ("", 0),
-        _origin: SpecPath = (),
-    ) -> Placeholder:
-        """Return the placeholder of a value that can be overridden at deploy time; templates call this as `setting`."""
-        if not isinstance(path, str) or not _SETTING.fullmatch(path) or path.split(".")[0] == "global":
-            raise MisusedValue(
-                f"`{path}` is not a valid name of a setting",
-                "use letters and digits, with dots between levels, such as `storage.size`",
-            )
-        if default is None:
-            raise MisusedValue(f"the setting `{path}` requires a default")
-        if isinstance(default, Placeholder):
-            raise MisusedValue(f"the default of `{path}` must be known at render time")
-        default = self._default(path, default)
-        about = walk(self.schema, _origin[1:]) if _origin[:1] == ("spec",) and len(_origin) > 1 else None
+    def add_setting(self, call: SettingCall) -> Setting:
+        """Return the setting that a template defines.
+
+        Raises:
+            MisusedValue: it is not valid.
+        """
+        path = check_path(call.path)
+        default = check_default(path, call.default, self.run.nonce)
+        if call.template not in self.definition.templates:
+            raise MisusedValue(f"the setting `{path}` is in no template")
+        origin = call.origin
+        about = walk(self.schema, origin[1:]) if origin[:1] == ("spec",) and len(origin) > 1 else None
         about = deref(self.schema, about) if about else None
-        text = doc or str((about or {}).get("description", "")) or f"The field `{dotted(_origin) or path}`."
-        one_line = " ".join(text.split())
-        setting = Setting(
-            path, default, one_line, self._setting_schema(path, schema, about, default), False, _origin
+        text = (
+            call.doc or str((about or {}).get("description", "")) or f"The field `{dotted(origin) or path}`."
         )
-        known = self.settings.setdefault(path, (setting, _line))[0]
-        if known.default != setting.default:
-            raise MisusedValue(
-                f"the setting `{path}` has two different defaults", "rename one of the two settings"
-            )
-        return Placeholder(self.run.token(known), f"the setting `{path}`")
+        schema = self._setting_schema(path, call.schema, about, default)
+        setting = Setting(path, default, " ".join(text.split()), schema, False, origin)
+        known = self.settings.setdefault(path, (setting, (call.template, call.line)))[0]
+        check_same(path, known.default, setting.default)
+        return known
 
     def _setting_schema(
-        self, path: str, given: object, about: Mapping[str, Any] | None, default: Any
+        self, path: str, given: Mapping[str, Any] | None, about: Mapping[str, Any] | None, default: Any
     ) -> dict[str, Any]:
         if not given:
             return values_schema(about, default)
-        if not isinstance(given, Mapping):
-            raise MisusedValue(f"the schema of `{path}` must be a mapping")
         try:
             return given_schema(given)
         except ValueError as error:
             raise MisusedValue(f"the schema of `{path}` is not valid: {error}") from None
-
-    def _default(self, path: str, default: Any) -> Any:
-        if isinstance(default, str) and self.run.nonce in default:
-            raise MisusedValue(f"the default of `{path}` must be known at render time")
-        if isinstance(default, Mapping):
-            return {str(key): self._default(path, value) for key, value in default.items()}
-        if isinstance(default, list | tuple):
-            return [self._default(path, value) for value in default]
-        if not isinstance(default, str | int | float | bool):
-            raise MisusedValue(f"the default of `{path}` must be plain data")
-        return str(default) if isinstance(default, str) else default
 
     def _check_unused(self) -> None:
         for path, (_, (template, line)) in self.settings.items():

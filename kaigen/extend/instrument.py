@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
 
-MARK, END = "\ufdd0", "\ufdd1"
-"""Unicode noncharacters around a source mark in the output; no text of a user contains them."""
-
-SOURCE_MARK = re.compile(f"{MARK}([^{MARK}{END}]*):([0-9]+){END}")
-"""A source mark in the output: name and line of the template."""
+from kaigen.extend.tokens import END, MARK
 
 
 class InstrumentedTemplate(NodeTransformer):

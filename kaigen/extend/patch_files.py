@@ -16,6 +16,7 @@ from kaigen.extend.merge import DIRECTIVE, DIRECTIVES
 from kaigen.extend.patch_target import Patch, PatchMarks
 from kaigen.extend.patches import Patches
 from kaigen.extend.pointer import parse_pointer
+from kaigen.extend.wire import encode, plain
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.sources import read_sources
 
@@ -56,7 +57,7 @@ def read_patches(config: Config) -> Patches:
         errors = list(_errors(content, marks))
         diagnostics.extend(errors)
         if not errors:
-            patches.append(Patch(index, entry, content, marks, target_marks))
+            patches.append(Patch(index, entry, content, marks, target_marks, encode(plain(content))))
     return Patches(tuple(patches), tuple(diagnostics.sorted()))
 
 

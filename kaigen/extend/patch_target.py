@@ -45,6 +45,7 @@ class Patch(Struct, frozen=True):
         content: a list of operations, or a mapping to merge.
         marks: marks in the patch.
         target_marks: marks in its target.
+        encoded: the content for the process of patches.
     """
 
     index: int
@@ -52,6 +53,7 @@ class Patch(Struct, frozen=True):
     content: Sequence[Mapping[str, Any]] | Mapping[str, Any]
     marks: PatchMarks
     target_marks: PatchMarks
+    encoded: bytes
 
     @property
     def token(self) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from msgspec import Raw
 from msgspec.structs import replace
 
 from kaigen.compile.app import App, Object, Place
@@ -14,9 +15,11 @@ from kaigen.config.settings import FILE_NAME
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.extend.merge import Merge, MergeFailed
+from kaigen.extend import process
 from kaigen.extend.patch_target import Patch
-from kaigen.extend.pointer import OperationFailed, apply, brief, closed, same, thaw
+from kaigen.extend.patch_wire import Patched, PatchRequest, Sender
+from kaigen.extend.pointer import brief, same, thaw
+from kaigen.extend.wire import LIMIT, encode
 
 _IDENTITY: tuple[SpecPath, ...] = (
     ("apiVersion",),
@@ -26,31 +29,32 @@ _IDENTITY: tuple[SpecPath, ...] = (
 )
 
 
-def patch_app(app: App, patch: Patch, diagnostics: Diagnostics) -> tuple[App, bool]:
+def patch_app(
+    app: App, patch: Patch, diagnostics: Diagnostics, stopped: dict[str, Diagnostic]
+) -> tuple[App, bool]:
     """Return an app with one patch applied, and whether the patch matched an object.
 
     Args:
         app: an app that the patch's target matches.
         patch: the patch.
         diagnostics: collects problems.
+        stopped: what stopped patches in this run, by their tokens.
     """
     scope = Scope(app.name, app.namespace, app.default_values())
-    objects: list[Object] = []
-    names: list[tuple[str, str]] = []
-    matched = False
-    for item in app.objects:
-        metadata: Any = item.body["metadata"]
-        name = str(resolve(metadata["name"], scope))
-        names.append((item.kind, name))
-        if not patch.matches_object(item, name):
-            objects.append(item)
-            continue
-        matched = True
-        objects.append(_patched_object(item, name, patch, scope, diagnostics))
-    if not matched:
+    names = [(item.kind, str(resolve(item.name, scope))) for item in app.objects]
+    matching = [
+        number for number, item in enumerate(app.objects) if patch.matches_object(item, names[number][1])
+    ]
+    if not matching:
         if not patch.has_wildcard:
             diagnostics.add(_no_object(app, patch, names))
         return app, False
+    objects = list(app.objects)
+    answers = _answers([objects[number] for number in matching], patch, scope, diagnostics, stopped)
+    for number, answer in zip(matching, answers, strict=False):
+        kind, name = names[number]
+        title = f"{kind} `{name}`"
+        objects[number] = _patched_object(objects[number], answer, title, patch, scope, diagnostics)
     objects = follow_runs(app.objects, objects)
     used = {
         setting.path
@@ -62,6 +66,41 @@ def patch_app(app: App, patch: Patch, diagnostics: Diagnostics) -> tuple[App, bo
         diagnostics.add(_removed_settings(app, patch, removed))
     kept = tuple(setting for setting in app.settings if setting.path in used)
     return replace(app, objects=tuple(objects), settings=kept), True
+
+
+def _answers(
+    objects: Sequence[Object],
+    patch: Patch,
+    scope: Scope,
+    diagnostics: Diagnostics,
+    stopped: dict[str, Diagnostic],
+) -> list[Patched]:
+    """Return what the process of patches makes of objects; nothing after reporting that it reached a limit."""
+    if patch.token in stopped:
+        # Each app would take as long again.
+        diagnostics.add(stopped[patch.token])
+        return []
+    sender = Sender(scope)
+    try:
+        bodies = [sender.frozen(item.body) for item in objects]
+        answer = process.ask(process.PATCHES, encode(PatchRequest(bodies, Raw(patch.encoded))))
+        found = sender.read(answer)
+        if len(found) != len(objects):
+            raise ValueError(f"{len(found)} objects in place of {len(objects)}")
+    except process.Stopped as error:
+        stopped[patch.token] = _stopped(patch, error)
+    except ValueError as error:
+        process.forget(process.PATCHES)
+        stopped[patch.token] = _stopped(patch, process.unreadable(error))
+    else:
+        return found
+    diagnostics.add(stopped[patch.token])
+    return []
+
+
+def _stopped(patch: Patch, error: process.Stopped) -> Diagnostic:
+    path = (error.place,) if isinstance(patch.content, list) and error.place < len(patch.content) else ()
+    return Diagnostic(LIMIT, f"the patch {error.message}", patch.marks(path), error.hint)
 
 
 def _removed_settings(app: App, patch: Patch, paths: Sequence[str]) -> Diagnostic:
@@ -89,35 +128,21 @@ def _no_object(app: App, patch: Patch, objects: Sequence[tuple[str, str]]) -> Di
     return Diagnostic("KG1021", message, patch.target_marks(("name",)), hint)
 
 
-def _patched_object(item: Object, name: str, patch: Patch, scope: Scope, diagnostics: Diagnostics) -> Object:
-    body: Any = thaw(item.body)
-    before = _identity(body, scope)
-    marks: list[tuple[SpecPath, Mark]] = []
-    title = f"{item.kind} `{name}`"
-    if isinstance(patch.content, Mapping):
-        merge = Merge(scope)
-        try:
-            body = merge.apply(body, patch.content)
-        except MergeFailed as error:
-            mark = patch.marks(error.path)
-            diagnostics.add(Diagnostic("KG1022", f"{title}: {error}", mark, error.hint))
-            return item
-        for path, origin in merge.absent:
-            message = f"{title} has no {_removed(path, origin, patch)} to remove"
-            mark = patch.marks(origin, key=True)
-            diagnostics.add(Diagnostic("KG1022", message, mark, severity=Severity.WARNING))
-        marks += [(path, patch.marks(origin)) for path, origin in merge.written]
-    else:
-        for index, operation in enumerate(patch.content):
-            try:
-                body, changed = apply(body, operation, scope)
-            except OperationFailed as error:
-                mark = patch.marks((index, error.member))
-                diagnostics.add(Diagnostic("KG1022", f"{title}: {error}", mark, error.hint))
-                return item
-            if changed:
-                marks.append((changed, patch.marks((index,))))
-    after = _identity(body, scope)
+def _patched_object(
+    item: Object, answer: Patched, title: str, patch: Patch, scope: Scope, diagnostics: Diagnostics
+) -> Object:
+    """Return an object after a patch, or the object itself after reporting why the patch does not apply."""
+    if answer.failure is not None:
+        failure = answer.failure
+        mark = patch.marks(failure.origin)
+        diagnostics.add(Diagnostic("KG1022", f"{title}: {failure.message}", mark, failure.hint))
+        return item
+    body = answer.body
+    before, after = _identity(thaw(item.body), scope), _identity(body, scope)
+    for path, origin in answer.absent:
+        message = f"{title} has no {_removed(path, origin, patch)} to remove"
+        mark = patch.marks(origin, key=True)
+        diagnostics.add(Diagnostic("KG1022", message, mark, severity=Severity.WARNING))
     for path in _IDENTITY:
         if not same(before[path], after[path]):
             field = ".".join(map(str, path))
@@ -130,10 +155,10 @@ def _patched_object(item: Object, name: str, patch: Patch, scope: Scope, diagnos
                 )
             )
             return item
-    body = closed(body)
     # An unchanged name keeps its expression.
     body["metadata"]["name"] = item.body["metadata"]["name"]  # type: ignore[index, call-overload]
-    return replace(item, body=body, place=_with_marks(tuple(marks), item.place))
+    marks = tuple((path, patch.marks(origin)) for path, origin in answer.written)
+    return replace(item, body=body, place=_with_marks(marks, item.place))
 
 
 def _removed(path: SpecPath, origin: SpecPath, patch: Patch) -> str:

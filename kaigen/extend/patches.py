@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from kaigen.compile.app import App
 from kaigen.config.block_settings import ObjectPatch
@@ -22,10 +22,12 @@ class Patches(Struct, frozen=True):
     Attributes:
         valid: the patches that can be applied, in order.
         diagnostics: errors of the others.
+        stopped: what stopped patches in this run, by their tokens.
     """
 
     valid: tuple[Patch, ...]
     diagnostics: tuple[Diagnostic, ...]
+    stopped: dict[str, Diagnostic] = field(default_factory=dict)
 
     def apply(self, app: App, diagnostics: Diagnostics) -> tuple[App, tuple[str, ...]]:
         """Return an app with its patches applied, and the tokens of the patches that matched an object.
@@ -37,7 +39,7 @@ class Patches(Struct, frozen=True):
         matched = []
         for patch in self.valid:
             if patch.matches_app(app.namespace, app.name):
-                app, changed = patch_app(app, patch, diagnostics)
+                app, changed = patch_app(app, patch, diagnostics, self.stopped)
                 if changed:
                     matched.append(patch.token)
         return app, tuple(matched)

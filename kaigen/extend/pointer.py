@@ -16,6 +16,7 @@ from kaigen.compile.expressions import Expr, Scope, Setting, SpecPath, Tree, res
 from kaigen.compile.field_expressions import Entries, Items, Labels
 from kaigen.diagnostics.errors import InputError, KaigenError
 from kaigen.diagnostics.suggest import did_you_mean
+from kaigen.extend.held import Changed, Held
 
 _INDEX = re.compile("0|[1-9][0-9]{0,8}")
 _MOST_LISTED = 12
@@ -116,23 +117,31 @@ def same(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-class _OpenList(list[Any]):
+class OpenList(list[Any]):
     """The fixed items of a list, whose settings are empty by default and stay."""
 
-    def __init__(self, items: Items) -> None:
-        super().__init__(thaw(items.fixed))
-        self.items = items
+    def __init__(self, fixed: Sequence[Tree], expression: Items | Held) -> None:
+        super().__init__(thaw(fixed))
+        self.expression = expression
+
+    def closed(self, found: list[Any]) -> Expr:
+        """Return the expression with the patched items."""
+        if isinstance(self.expression, Held):
+            return Changed(self.expression.number, found)
+        return replace(self.expression, fixed=tuple(found))
 
 
-class _OpenMap(dict[str, Any]):
+class OpenMap(dict[str, Any]):
     """The fixed entries of a map, whose setting is empty by default and stays."""
 
-    def __init__(self, fixed: Mapping[str, Tree], expression: Entries | Labels) -> None:
+    def __init__(self, fixed: Mapping[str, Tree], expression: Entries | Labels | Held) -> None:
         super().__init__(thaw(fixed))
         self.expression = expression
 
     def closed(self, found: dict[str, Any]) -> Any:
         """Return the expression with the patched entries."""
+        if isinstance(self.expression, Held):
+            return Changed(self.expression.number, found)
         if isinstance(self.expression, Entries):
             return replace(self.expression, fixed=found)
         common = self.expression.common
@@ -146,10 +155,10 @@ def closed(tree: Any) -> Any:
     """Return a patched tree with the expressions that `opened` kept."""
     if isinstance(tree, dict):
         found = {key: closed(node) for key, node in tree.items()}
-        return tree.closed(found) if isinstance(tree, _OpenMap) else found
+        return tree.closed(found) if isinstance(tree, OpenMap) else found
     if isinstance(tree, list):
         items = [closed(node) for node in tree]
-        return replace(tree.items, fixed=tuple(items)) if isinstance(tree, _OpenList) else items
+        return tree.closed(items) if isinstance(tree, OpenList) else items
     return tree
 
 
@@ -158,17 +167,27 @@ def opened(node: Expr) -> Any:
 
     Settings of lists and maps stay where they are empty by default: the patch changes what is fixed.
     """
+    if isinstance(node, Held):
+        if node.inside is None:
+            return node
+        if node.is_open:
+            return (
+                OpenMap(node.inside, node)
+                if isinstance(node.inside, Mapping)
+                else OpenList(node.inside, node)
+            )
+        return thaw(node.inside)
     if isinstance(node, Labels):
         shown = {**node.common, **node.own}
         if node.more is None:
             return thaw(shown)
-        return thaw({**node.more.default, **shown}) if node.more.default else _OpenMap(shown, node)
+        return thaw({**node.more.default, **shown}) if node.more.default else OpenMap(shown, node)
     if isinstance(node, Items):
         before, after = (each.default if each is not None else () for each in (node.before, node.after))
-        return thaw([*before, *node.fixed, *after]) if before or after else _OpenList(node)
+        return thaw([*before, *node.fixed, *after]) if before or after else OpenList(node.fixed, node)
     if isinstance(node, Entries):
         given = node.more.default
-        return thaw({**given, **node.fixed}) if given else _OpenMap(node.fixed, node)
+        return thaw({**given, **node.fixed}) if given else OpenMap(node.fixed, node)
     if isinstance(node, Setting) and isinstance(node.default, Mapping | list | tuple):
         return copy.deepcopy(thaw(node.default))
     return node

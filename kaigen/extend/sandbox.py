@@ -11,23 +11,19 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, NoReturn
+from typing import Any
 
 from jinja2 import FunctionLoader, StrictUndefined, nodes, pass_context
 from jinja2.exceptions import SecurityError
 from jinja2.filters import do_round
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from markupsafe import Markup
-from msgspec import Struct, field
 
 from kaigen.extend.instrument import InstrumentedTemplate
-from kaigen.extend.template_errors import LimitExceeded, MisusedValue, Undefined
-
-MAX_STEPS = 200_000
-"""Loop iterations, macro calls and blocks of 64 characters in one template."""
-
-MAX_TEXT = 1_000_000
-"""Characters of one text."""
+from kaigen.extend.template_errors import LimitExceeded, MisusedValue
+from kaigen.extend.tokens import MAX_STEPS, MAX_TEXT, Placeholder, Run
+from kaigen.extend.undefined import Undefined
+from kaigen.extend.wire import plain
 
 MAX_NUMBER = 2**53
 
@@ -62,58 +58,6 @@ _TESTS = frozenset(
 # fmt: on
 
 
-class Placeholder(Struct, frozen=True, eq=False):
-    """A value known only at deploy time: a template can write it, alone or inside a string, and do nothing else.
-
-    Attributes:
-        token: what is written.
-        description: how messages name it.
-    """
-
-    token: str
-    description: str
-
-    def __str__(self) -> str:
-        return self.token
-
-    def __add__(self, other: object) -> str:
-        return f"{self.token}{other}"
-
-    def __radd__(self, other: object) -> str:
-        return f"{other}{self.token}"
-
-    def _refuse(self, *_: object) -> NoReturn:
-        raise MisusedValue(
-            f"{self.description} is known only at deploy time, so a template cannot inspect it",
-            "inspect the field of `spec` that it comes from",
-        )
-
-    __bool__ = __len__ = __iter__ = __eq__ = __ne__ = __hash__ = _refuse
-    __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __int__ = __float__ = _refuse
-    __getitem__ = __mul__ = __rmul__ = __sub__ = __mod__ = __truediv__ = __floordiv__ = _refuse
-
-
-class Run(Struct):
-    """One rendering.
-
-    Attributes:
-        nonce: what every token starts with; no text of the spec or the templates contains it.
-        values: the values that tokens replace, by the token's number.
-        setting: makes the placeholder of a setting.
-        steps: how many steps it took.
-    """
-
-    nonce: str
-    setting: Callable[..., Placeholder]
-    values: list[Any] = field(default_factory=list)
-    steps: int = 0
-
-    def token(self, value: Any) -> str:
-        """Store a value and return its token."""
-        self.values.append(value)
-        return f"{self.nonce}{len(self.values) - 1}z"
-
-
 class Sandbox(ImmutableSandboxedEnvironment):
     """The Jinja2 environment of one kind's templates."""
 
@@ -141,7 +85,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
             finalize=self._finalize,
             optimized=False,
         )
-        self.run = Run("", lambda: Placeholder("", ""))
+        self.run = Run("")
         self.filters = {name: self.filters[name] for name in _FILTERS}
         self.filters = {name: self._counting(filter_) for name, filter_ in self.filters.items()}
         self.filters |= {
@@ -161,6 +105,11 @@ class Sandbox(ImmutableSandboxedEnvironment):
         tree = super()._parse(source, name, filename)
         result: nodes.Template = InstrumentedTemplate(name or "").visit(tree)
         return result
+
+    def forget_modules(self) -> None:
+        """Forget the variables of imported templates, which contain the tokens of the last rendering."""
+        for template in () if self.cache is None else self.cache.values():
+            template._module = None
 
     def step(self, weight: int = 1) -> str:
         """Count one more step.
@@ -186,7 +135,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
         if isinstance(value, Placeholder):
             return Markup(value.token)
         self._count(value)
-        return Markup(self.run.token(value))
+        return Markup(self.run.token(plain(value)))
 
     def chain(self, *parts: Any) -> str:
         """Return values concatenated as text."""

@@ -1,40 +1,48 @@
-"""Render a user kind's templates, read the output as YAML, and report every error at its line of the template."""
+"""Render a user kind's templates in another process, read the output as YAML, and report errors at their lines."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from jinja2.exceptions import (
-    SecurityError,
-    TemplateNotFound,
-    TemplateRuntimeError,
-    TemplateSyntaxError,
-    UndefinedError,
-)
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.diagnostics.suggest import did_you_mean
-from kaigen.extend.instrument import SOURCE_MARK
-from kaigen.extend.sandbox import MAX_TEXT, Sandbox
-from kaigen.extend.template_errors import LimitExceeded, TemplateFailure, UndefinedName
+from kaigen.extend import process
+from kaigen.extend.template_errors import MisusedValue
+from kaigen.extend.tokens import FIRST_TOKENS, SOURCE_MARK
+from kaigen.extend.wire import (
+    LIMIT,
+    Check,
+    Failure,
+    Locate,
+    Output,
+    Render,
+    Rendered,
+    SettingCall,
+    SettingPath,
+    TemplateRequest,
+    decode,
+    encode,
+    plain,
+)
 from kaigen.yaml.document import parse
 from kaigen.yaml.sources import Source
 
 if TYPE_CHECKING:
+    from kaigen.compile.expressions import Setting
     from kaigen.extend.definition import Definition
-    from kaigen.extend.sandbox import Run
+    from kaigen.extend.tokens import Run
     from kaigen.yaml.document import Document
 
-
-TOO_DEEP = "the template is nested too deep"
+T = TypeVar("T")
 
 
 def mark_line(source: Source, line: int, word: str = "") -> Mark:
@@ -52,44 +60,12 @@ def mark_line(source: Source, line: int, word: str = "") -> Mark:
 
 def check_templates(templates: Mapping[str, Source]) -> list[Diagnostic]:
     """Return the syntax errors of some templates."""
-    environment = _environment(tuple(templates.items()))
-    errors = []
-    for name, source in templates.items():
-        try:
-            environment.compile(environment.parse(source.text, name, source.path))
-        except TemplateSyntaxError as error:
-            errors.append(_syntax_error(source, error))
-        except (RecursionError, MemoryError, SyntaxError, AssertionError):
-            errors.append(
-                Diagnostic("KG1004", TOO_DEEP, mark_line(source, 1), "split it into several templates")
-            )
-    return errors
-
-
-def _syntax_error(source: Source, error: Any) -> Diagnostic:
-    message = str(error.message).rstrip(".")
-    unknown = re.match(r"No (filter|test) named '([^']*)'", message)
-    if unknown:
-        kind, name = unknown.groups()
-        environment = Sandbox(lambda _: None)
-        known = environment.filters if kind == "filter" else environment.tests
-        hint = did_you_mean(name, known) or f"{kind}s: " + ", ".join(f"`{each}`" for each in sorted(known))
-        return Diagnostic("KG1004", f"unknown {kind} `{name}`", mark_line(source, error.lineno, name), hint)
-    word = re.search(r"'([^']+)'", message)
-    text = message[0].lower() + message[1:].replace("'", "`")
-    mark = mark_line(source, error.lineno, word[1] if word else "")
-    return Diagnostic("KG1004", f"Jinja2 syntax error: {text}", mark)
-
-
-@lru_cache(maxsize=16)
-def _environment(templates: tuple[tuple[str, Source], ...]) -> Sandbox:
-    sources = dict(templates)
-
-    def load(name: str) -> tuple[str, str] | None:
-        source = sources.get(name)
-        return None if source is None else (source.text, source.path)
-
-    return Sandbox(load)
+    request = TemplateRequest(check=Check({name: source.text for name, source in templates.items()}))
+    try:
+        failures = _ask(request, list[Failure])
+    except process.Stopped as stopped:
+        return [_stopped(stopped, templates, list(templates))]
+    return [_diagnostic(failure, templates) for failure in failures if failure.template in templates]
 
 
 class RenderedTemplate(Struct, frozen=True):
@@ -125,6 +101,8 @@ class LineMap:
         self._origins: list[tuple[str, int]] = []
         parts, last, length = [], 0, 0
         for match in SOURCE_MARK.finditer(text):
+            if match[1] not in sources:
+                continue
             piece = text[last : match.start()]
             parts.append(piece)
             length += len(piece)
@@ -152,112 +130,125 @@ class LineMap:
 
 
 def render(
-    definition: Definition, run: Run, names: Mapping[str, Any], diagnostics: Diagnostics
+    definition: Definition,
+    run: Run,
+    names: Mapping[str, Any],
+    add_setting: Callable[[SettingCall], Setting],
+    diagnostics: Diagnostics,
 ) -> list[RenderedTemplate]:
     """Render every template of a kind that makes objects.
 
     Args:
         definition: the kind.
-        run: takes the tokens.
-        names: the names that templates can use.
+        run: receives the values of the tokens.
+        names: the names that templates can use and that have no tokens.
+        add_setting: returns the setting of a call, or raises `MisusedValue`.
         diagnostics: collects errors, each at its line of a template.
     """
-    environment = _environment(tuple(definition.templates.items()))
-    environment.run = run
-    outputs = []
-    for name in definition.objects():
-        text = _output(environment, definition, name, names, diagnostics)
-        if text is None:
-            continue
-        lines = LineMap(text, definition.templates)
-        own = Diagnostics()
-        documents = parse(Source(definition.templates[name].path, lines.text), own)
-        for item in own:
-            mark = lines.source_mark(item.mark) if item.mark else None
-            message, hint = expand_tokens(item.message, run), expand_tokens(item.hint, run)
-            diagnostics.add(replace(item, message=message, hint=hint, mark=mark))
-        outputs.append(RenderedTemplate(name, documents, lines))
-    return outputs
+    try:
+        answer = _rendered(definition, run, names)
+    except process.Stopped as stopped:
+        diagnostics.add(_stopped(stopped, definition.templates, definition.objects()))
+        return []
+    settings: dict[str, Setting] = {}
+    outputs = [output for output in answer.outputs if output.template in definition.templates]
+    outputs = [
+        output
+        for output in outputs
+        if _is_usable(output, definition.templates, settings, add_setting, diagnostics)
+    ]
+    values = (
+        settings.get(value.path) if isinstance(value, SettingPath) else value for value in answer.values
+    )
+    run.values += values
+    return [_read(output, definition.templates, run, diagnostics) for output in outputs]
+
+
+def _rendered(definition: Definition, run: Run, names: Mapping[str, Any]) -> Rendered:
+    assert len(run.values) == len(FIRST_TOKENS)
+    request = Render(
+        _texts(definition), tuple(definition.objects()), definition.signature, run.nonce, plain(names)
+    )
+    return _ask(TemplateRequest(render=request), Rendered)
+
+
+@lru_cache(maxsize=16)
+def _texts(definition: Definition) -> msgspec.Raw:
+    return msgspec.Raw(encode({name: source.text for name, source in definition.templates.items()}))
+
+
+def _ask(request: TemplateRequest, type_: type[T]) -> T:
+    answer = process.ask(process.TEMPLATES, encode(request))
+    try:
+        return decode(answer, type_)
+    except ValueError as error:
+        process.forget(process.TEMPLATES)
+        raise process.unreadable(error) from None
+
+
+def _is_usable(
+    output: Output,
+    templates: Mapping[str, Source],
+    settings: dict[str, Setting],
+    add_setting: Callable[[SettingCall], Setting],
+    diagnostics: Diagnostics,
+) -> bool:
+    """Return whether an output has no error, after reporting it; add its settings."""
+    for call in output.settings:
+        try:
+            settings[call.path] = add_setting(call)
+        except MisusedValue as error:
+            place = call.template if call.template in templates else output.template
+            failure = Failure(place, call.line, error.message, error.hint, error.word)
+            diagnostics.add(_diagnostic(failure, templates))
+            return False
+    if output.failure is not None and output.failure.template in templates:
+        diagnostics.add(_diagnostic(output.failure, templates))
+    return output.failure is None
+
+
+def _diagnostic(failure: Failure, templates: Mapping[str, Source]) -> Diagnostic:
+    mark = mark_line(templates[failure.template], failure.line, failure.word)
+    if failure.code == LIMIT:
+        process.forget(process.TEMPLATES)  # what is left of its memory may not be enough
+        stopped = process.out_of_memory(0)
+        return Diagnostic(LIMIT, f"the template {stopped.message}", mark, stopped.hint)
+    return Diagnostic(failure.code, failure.message, mark, failure.hint)
+
+
+def _stopped(stopped: process.Stopped, templates: Mapping[str, Source], names: Sequence[str]) -> Diagnostic:
+    """Return the diagnostic of templates whose process ended, at the line that was running where it is known."""
+    name, line = names[min(stopped.place, len(names) - 1)], 1
+    every = list(templates)
+    if stopped.line is not None and stopped.line[0] < len(every):
+        name, code_line = every[stopped.line[0]], stopped.line[1]
+        texts = {each: source.text for each, source in templates.items()}
+        with suppress(process.Stopped, ValueError):
+            line = _ask(TemplateRequest(locate=Locate(texts, name, code_line)), int)
+    return Diagnostic(
+        LIMIT, f"the template {stopped.message}", mark_line(templates[name], line), stopped.hint
+    )
+
+
+def _read(
+    output: Output, templates: Mapping[str, Source], run: Run, diagnostics: Diagnostics
+) -> RenderedTemplate:
+    lines = LineMap(output.text, templates)
+    own = Diagnostics()
+    documents = parse(Source(templates[output.template].path, lines.text), own)
+    for item in own:
+        mark = lines.source_mark(item.mark) if item.mark else None
+        message, hint = expand_tokens(item.message, run), expand_tokens(item.hint, run)
+        diagnostics.add(replace(item, message=message, hint=hint, mark=mark))
+    return RenderedTemplate(output.template, documents, lines)
 
 
 def expand_tokens(text: str, run: Run) -> str:
     """Return a text with the values that its tokens replace, for messages."""
 
     def value_text(match: re.Match[str]) -> str:
-        value = run.values[int(match[1])]
+        number = int(match[1])
+        value = run.values[number] if number < len(run.values) else None
         return "{{ … }}" if isinstance(value, dict | list) else str(value)
 
-    return re.sub(rf"{run.nonce}([0-9]+)z", value_text, text)
-
-
-def _output(
-    environment: Sandbox,
-    definition: Definition,
-    name: str,
-    names: Mapping[str, Any],
-    diagnostics: Diagnostics,
-) -> str | None:
-    """Return the text that one template writes, or None after reporting why it fails."""
-    try:
-        return _generate(environment, name, names)
-    except TemplateSyntaxError as error:
-        diagnostics.add(_syntax_error(definition.templates[error.name or name], error))
-    except Exception as error:
-        failure = _failure(error, definition.templates)
-        if failure is None:
-            raise
-        source, line = _failing_line(error.__traceback__, definition.templates.values()) or (
-            definition.templates[name],
-            1,
-        )
-        mark = mark_line(source, line, failure.word)
-        diagnostics.add(Diagnostic("KG1005", failure.message, mark, failure.hint))
-    return None
-
-
-def _generate(environment: Sandbox, name: str, names: Mapping[str, Any]) -> str:
-    parts: list[str] = []
-    length = 0
-    for part in environment.get_template(name).generate(**names):
-        length += len(part)
-        if length > MAX_TEXT:
-            raise LimitExceeded(f"the template produced more than {MAX_TEXT:,} characters and was stopped")
-        parts.append(part)
-    return "".join(parts)
-
-
-def _failure(error: Exception, templates: Mapping[str, Source]) -> TemplateFailure | None:
-    """Return what an exception means to the template's author; None for a bug of kaigen."""
-    if isinstance(error, TemplateFailure):
-        return error
-    if isinstance(error, UndefinedName):
-        return error.failure
-    if isinstance(error, TemplateNotFound):
-        missing = str(error.name)
-        hint = did_you_mean(missing, templates) or "templates of this kind: " + ", ".join(
-            f"`{name}`" for name in templates
-        )
-        return TemplateFailure(f"template `{missing}` not found", hint, missing)
-    if isinstance(error, SecurityError | UndefinedError):
-        return TemplateFailure(str(error).rstrip("."))
-    if isinstance(error, MemoryError | SyntaxError):
-        return TemplateFailure(TOO_DEEP)
-    if isinstance(error, TemplateRuntimeError):
-        return TemplateFailure(str(error).rstrip("."))
-    if isinstance(error, RecursionError):
-        return TemplateFailure("the template calls or includes itself endlessly")
-    if isinstance(error, TypeError | ValueError | ArithmeticError | LookupError | AttributeError):
-        return TemplateFailure(f"the template failed: {(str(error) or type(error).__name__)[:200]}")
-    return None
-
-
-def _failing_line(trace: TracebackType | None, sources: Iterable[Source]) -> tuple[Source, int] | None:
-    """Return the innermost line of a template in a traceback."""
-    files = {source.path: source for source in sources}
-    innermost = None
-    while trace is not None:
-        file = trace.tb_frame.f_code.co_filename
-        if file in files:
-            innermost = (files[file], trace.tb_lineno)
-        trace = trace.tb_next
-    return innermost
+    return re.sub(rf"{run.nonce}([0-9]{{1,9}})z", value_text, text)

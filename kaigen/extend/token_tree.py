@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from kaigen.compile.expressions import Expr, Setting, SpecPath, Text, Tree
+from kaigen.compile.expressions import Expr, Joined, Setting, SpecPath, Text, Tree
 from kaigen.diagnostics.field_path import dotted
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.extend.build import RUN, joined
-from kaigen.extend.sandbox import Placeholder, Run
+from kaigen.extend.tokens import MAX_STEPS, Placeholder, Run
 
 if TYPE_CHECKING:
     from kaigen.yaml.document import Document
@@ -28,7 +28,8 @@ class TokenTree:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._token = re.compile(rf"{run.nonce}([0-9]+)z")
+        self._token = re.compile(rf"{run.nonce}([0-9]{{1,9}})z")
+        self._steps = 0
         self.used: set[str] = set()
 
     def read(self, document: Document) -> Tree:
@@ -37,7 +38,10 @@ class TokenTree:
         Raises:
             ProblemError: for data that cannot be part of an object.
         """
-        return self._tree(document.data, document, ())
+        try:
+            return self._tree(document.data, document, ())
+        except RecursionError:
+            raise ProblemError(OUTPUT_ERROR, "the object is nested too deep") from None
 
     def _tree(self, node: object, document: Document, path: SpecPath) -> Tree:
         if isinstance(node, dict):
@@ -73,7 +77,7 @@ class TokenTree:
         whole = self._token.fullmatch(text)
         if whole is None:
             return self._joined(text, path)
-        value = self._run.values[int(whole[1])]
+        value = self._stored(whole, path)
         if value == RUN and path == ("metadata", "name"):
             return RUN
         mark = document.mark(path)
@@ -86,10 +90,10 @@ class TokenTree:
 
     def _value(self, value: Any, path: SpecPath) -> Tree:
         """Return the value of an expression in a template as part of an object."""
+        self._step(path)
         if isinstance(value, Placeholder):
             match = self._token.fullmatch(value.token)
-            assert match, "a placeholder's token is one that the run made"
-            return self._value(self._run.values[int(match[1])], path)
+            return self._value(self._stored(match, path) if match else None, path)
         if isinstance(value, Setting):
             self.used.add(value.path)
             return value
@@ -107,6 +111,20 @@ class TokenTree:
             path,
         )
 
+    def _step(self, path: SpecPath, size: int = 0) -> None:
+        """Count a value: tokens may refer to values with tokens, and so stand for far more than was sent."""
+        self._steps += 1 + size // 64
+        if self._steps > MAX_STEPS:
+            message = f"the object has more than {MAX_STEPS:,} values or blocks of 64 characters"
+            raise ProblemError(OUTPUT_ERROR, message, path, "make it smaller")
+
+    def _stored(self, token: re.Match[str], path: SpecPath) -> Any:
+        """Return the value that a token replaces."""
+        number = int(token[1])
+        if number >= len(self._run.values):
+            raise ProblemError(OUTPUT_ERROR, "the expression has no value", path)
+        return self._run.values[number]
+
     def _joined(self, text: str, path: SpecPath) -> str | Expr:
         """Return a string with its tokens replaced by their values."""
         parts: list[str | Expr] = []
@@ -114,17 +132,7 @@ class TokenTree:
         for match in self._token.finditer(text):
             parts.append(text[last : match.start()])
             last = match.end()
-            value = self._value(self._run.values[int(match[1])], path)
-            if value == RUN:
-                raise _misplaced_run(path)
-            if isinstance(value, Setting):
-                parts.append(value if value.schema.get("type") == "string" else Text(value))
-            elif isinstance(value, Expr | str):
-                parts.append(value)
-            elif isinstance(value, dict | list):
-                parts.append(_json(value, path))
-            else:
-                parts.append(json.dumps(value))
+            parts.append(self._piece(self._value(self._stored(match, path), path), path))
         parts.append(text[last:])
         if any(isinstance(part, str) and self._run.nonce in part.lower() for part in parts):
             raise ProblemError(
@@ -134,6 +142,26 @@ class TokenTree:
                 "remove the filter",
             )
         return joined(parts)
+
+    def _piece(self, value: Tree, path: SpecPath) -> str | Expr:
+        """Return a value as part of a string."""
+        if value == RUN:
+            raise _misplaced_run(path)
+        piece: str | Expr
+        if isinstance(value, Setting):
+            piece = value if value.schema.get("type") == "string" else Text(value)
+        elif isinstance(value, Expr | str):
+            piece = value
+        else:
+            piece = _json(value, path) if isinstance(value, dict | list) else json.dumps(value)
+        self._step(path, _size(piece))
+        return piece
+
+
+def _size(value: object) -> int:
+    """Return the characters of a text, and of the texts in a joined one."""
+    parts = value.parts if isinstance(value, Joined) else (value,)
+    return sum(len(part) for part in parts if isinstance(part, str))
 
 
 def _misplaced_run(path: SpecPath) -> ProblemError:

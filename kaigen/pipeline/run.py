@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 from msgspec.structs import replace
 
 from kaigen.config.settings import Config
+from kaigen.diagnostics.category import Category
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.output.contents import data_of
@@ -238,8 +239,12 @@ class Run:
         if self._partial:
             sources = {**self._stored.sources, **sources}
         kinds = self._stored.kind_problems
+        if kinds is None:
+            kinds = tuple(kind_problems(self.config))
+        if any(item.category is Category.LIMIT for item in kinds):
+            return
         stored = Stored(
-            tuple(kind_problems(self.config)) if kinds is None else kinds,
+            kinds,
             sources,
             self._sync if self._sync.digest else self._stored.sync,
         )

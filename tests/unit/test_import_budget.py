@@ -15,7 +15,16 @@ from benchmarks.workload import write_repository
 ROOT = Path(__file__).parents[2]
 
 # Nothing but a cluster, the Hub, an error or a user's own template or package needs these.
-NEVER = ("jinja2", "jsonschema", "pydantic", "kubernetes", "kubernetes_validate", "huggingface_hub", "torch")
+NEVER = (
+    "jinja2",
+    "jsonschema",
+    "pydantic",
+    "kubernetes",
+    "kubernetes_validate",
+    "huggingface_hub",
+    "torch",
+    "kaigen.extend.process",
+)
 ONLINE = ("asyncio", "http.client", "http.server", "urllib.request", "ssl", "concurrent.futures")
 WHEN_SPECS_ARE_READ = ("yaml", "kaigen.kinds", "kaigen.dialects")
 WHEN_ONE_IS_WRONG = (

@@ -10,6 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kaigen.config.load import load_config
+from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.run import compile_specs
 from kaigen.yaml.document import JsonValue
 from tests.unit.extend.repository import HEAD, SPEC, app_of, compiled, messages, repository
 
@@ -284,3 +287,17 @@ def test_a_setting_takes_its_description_and_schema_from_its_field(tmp_path: Pat
 def test_conflicting_settings_are_reported(tmp_path: Path, lines: str, message: str) -> None:
     (found,) = messages(repository(tmp_path, {"t/map.yaml.jinja": HEAD + lines}))
     assert message in found
+
+
+def test_values_of_an_imported_template_are_those_of_each_document(tmp_path: Path) -> None:
+    folder = repository(
+        tmp_path,
+        {
+            "t/lib.jinja": "{% set greeting %}hello {{ 1 + 1 }}{% endset %}",
+            "t/map.yaml.jinja": "{% import 'lib.jinja' as lib %}\n" + HEAD + "  text: {{ lib.greeting }}\n",
+            "specs/two.yaml": SPEC.replace("name: one", "name: two"),
+        },
+    )
+    config = load_config(folder)
+    apps = compile_specs(load_specs((), config), config).apps
+    assert [item.objects[0].body["data"] for item in apps] == [{"text": "hello 2"}, {"text": "hello 2"}]
