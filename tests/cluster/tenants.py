@@ -1,0 +1,137 @@
+"""The objects that a tenant may and may not have, and what kaigen and a cluster with its policies refuse of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kaigen.config.load import load_config
+from kaigen.config.tenant_settings import Tenant
+from kaigen.gitops.cel import rules_of
+from kaigen.gitops.policies import Engine, policies
+from kaigen.pipeline.run import start_run
+from tests.cluster.client import ApiError, Client, Object
+from tests.cluster.plane import Plane
+from tests.cluster.processes import wait_until
+from tests.tenants import ALLOWED, DENIED, OTHER, TENANT
+
+_OBJECTS: Mapping[str, Object] = {f"allowed: {case}": body for case, body in ALLOWED.items()} | {
+    case: body for case, (body, _) in DENIED.items()
+}
+_FOREIGN_IMAGE: Object = DENIED["image"][0]
+"""A Pod with an image that the tenant is not granted."""
+
+_NAMESPACES = ("team-a", "team-b")
+_CONFIG: dict[str, Any] = {
+    "apiVersion": "kaigen.dev/v1alpha1",
+    "kind": "Config",
+    "namespace": "team-a",
+    "passthrough": True,
+    "tenants": {"a": TENANT, "b": OTHER},
+}
+_BINDING: Object = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "tenants-test"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+    "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": "team-a"}],
+}
+_REFUSES = {
+    "kubernetes": re.compile(r"ValidatingAdmissionPolicy '.*' denied request: ([a-z-]+): "),
+    "kyverno": re.compile(r'webhook "vpol\..*" denied the request: Policy \S+ failed: ([a-z-]+): '),
+}
+"""What a policy of each engine says, with the name of the rule."""
+
+
+def tenants(root: Path) -> Sequence[Tenant]:
+    """Return the tenants, of a kaigen.yaml that is written into a folder."""
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "kaigen.yaml").write_text(yaml.safe_dump(_CONFIG), encoding="utf-8")
+    return load_config(root).tenants
+
+
+def check_policies(plane: Plane, root: Path, engine: Engine) -> None:
+    """Check that the policies of tenants refuse exactly the objects that kaigen refuses.
+
+    Args:
+        plane: where.
+        root: an empty folder.
+        engine: what runs the policies.
+    """
+    with deployer(plane, root / "cluster", engine) as client:
+        rules = {case: refusal(client, body, engine) for case, body in _OBJECTS.items()}
+        refused = _refused_by_kaigen(root / "repository")
+        different = [case for case, rule in rules.items() if bool(rule) != refused[case]]
+        assert not different, f"kaigen and the policies judge these differently: {different}"
+        assert len(rules) >= 40
+        # Objects show every rule but one: the API server accepts no volume of another type that has a driver too.
+        known = {rule.name for rule in rules_of(tenants(root)[0])}
+        shown = set(rules.values()) - {""}
+        assert shown == known - {"volume"}, f"of the rules {known}, objects show {shown}"
+        # The rules are those of the namespace too, for everyone but controllers.
+        assert refusal(plane.client, _FOREIGN_IMAGE, engine) == "image"
+        # Other namespaces are not limited.
+        plane.client.create(_FOREIGN_IMAGE, "default", dry_run=True)
+
+
+@contextmanager
+def deployer(plane: Plane, root: Path, engine: Engine) -> Iterator[Client]:
+    """A service account of the tenant to which RBAC allows everything, in a cluster with the tenants' policies.
+
+    Args:
+        plane: where.
+        root: an empty folder.
+        engine: what runs the policies.
+    """
+    for name in _NAMESPACES:
+        plane.make_namespace(name, pod_security="privileged")
+    account: Object = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "deployer"}}
+    made = [_BINDING, *policies(tenants(root), engine)]
+    plane.client.create(account, "team-a")
+    for body in made:
+        plane.client.apply(body)
+    client = plane.as_service_account("team-a", "deployer")
+    try:
+        wait_until(lambda: bool(refusal(client, _FOREIGN_IMAGE, engine)), "the policies are used")
+        yield client
+    finally:
+        for body in made:
+            plane.client.delete(f"{body['apiVersion']}/{body['kind']}", body["metadata"]["name"])
+        for name in _NAMESPACES:
+            plane.client.delete("v1/Namespace", name)
+        for name in _NAMESPACES:
+            plane.client.wait_gone("v1/Namespace", name)
+
+
+def refusal(client: Client, body: Object, engine: Engine) -> str:
+    """Return the name of the rule by which a policy refuses an object; empty if it may be created.
+
+    Raises:
+        ApiError: something else refuses it.
+    """
+    try:
+        client.create(body, "team-a", dry_run=True)
+    except ApiError as error:
+        if found := _REFUSES[engine].search(error.message):
+            return found[1]
+        raise
+    return ""
+
+
+def _refused_by_kaigen(root: Path) -> dict[str, bool]:
+    """Return whether kaigen refuses each object in a file of the tenant's folder."""
+    tenants(root)
+    (root / "specs/a").mkdir(parents=True)
+    for number, body in enumerate(_OBJECTS.values()):
+        (root / f"specs/a/{number}.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")
+    refused = {
+        int(Path(each.mark.file).stem)
+        for each in start_run((), load_config(root)).diagnostics
+        if each.code == "KG0582" and each.mark is not None
+    }
+    return {case: number in refused for number, case in enumerate(_OBJECTS)}
