@@ -13,6 +13,7 @@ ENGINE = tests/cluster/test_scaling.py tests/cluster/test_chat.py tests/cluster/
 	tests/cluster/test_node_reaper.py tests/cluster/test_classify.py tests/cluster/test_sources.py \
 	tests/cluster/test_bucket_checksums.py tests/cluster/test_builds.py tests/cluster/test_node_builds.py tests/cluster/test_convert.py tests/cluster/test_notebook.py \
 	tests/cluster/test_node_ring.py tests/cluster/test_tune.py tests/cluster/test_kaito_controller.py tests/cluster/test_queues.py \
+	tests/cluster/test_kyverno.py \
 	tests/cluster/test_up.py tests/cluster/test_scale.py tests/cluster/test_two_syncers.py
 
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
@@ -41,7 +42,7 @@ test-docs: $(VENV)/.docs ## Build the documentation site and test it in a browse
 test-cluster: cluster-tools ## Run the tests on a real control plane, built from Go modules
 	$(PY) -m pytest tests/cluster $(ENGINE:%=--ignore=%) -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-engine: cluster-tools ## Run the cluster tests that take long, such as those of autoscalers, vLLM and PyTorch (30 minutes; the first time 20 more)
+test-engine: cluster-tools ## Run the cluster tests that take long, such as those of autoscalers, vLLM and PyTorch (30 minutes; the first time 30 more)
 	@PATH="$$PWD/$(VENV)/bin:$$PATH" $(PY) -m tests.cluster.tools all
 	$(PY) -m pytest $(ENGINE) $(ARGS)
 

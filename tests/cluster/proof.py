@@ -31,6 +31,7 @@ _MANAGED = "app.kubernetes.io/managed-by"
 _BY_KAIGEN = {"kaigen", "Helm"}  # Helm requires its own name in charts
 _ALLOWED = re.compile(r'allowed by RoleBinding "([^"]+)" of Role "([^"]+)"')
 _DENIED = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '([^']+)' denied request")
+_DENIED_BY_KYVERNO = re.compile(r'webhook "vpol\.[^"]+" denied the request: Policy (\S+) failed: ')
 _HEALTH = {row.kind: row.health for row in KINDS.values() if row.health is not None}
 
 
@@ -106,7 +107,7 @@ def seen(requests: Iterable[Request]) -> Seen:
 
 def _note_access(found: Seen, request: Request) -> None:
     """Note who read what, which role allowed it, and which policy refused it."""
-    if denied := _DENIED.search(request.message):
+    if denied := _DENIED.search(request.message) or _DENIED_BY_KYVERNO.search(request.message):
         found.denied.update(denied.groups())
     if not 200 <= request.code < 300:
         return
@@ -240,6 +241,7 @@ _RULES: Mapping[str, Rule] = {
     "Namespace": lambda entry, found: any(other.namespace == entry.name for other in found.emitted),
     "ValidatingAdmissionPolicy": _decided,
     "ValidatingAdmissionPolicyBinding": _decided,
+    "ValidatingPolicy": _decided,
     "Application": lambda entry, _: _is_healthy_application(entry),
     "ApplicationSet": _conditions("ResourcesUpToDate"),
     "AppProject": _has_healthy_application,

@@ -82,6 +82,7 @@ def request(verb: str, resource: str, body: Object, **fields: str) -> Request:
         time="",
         body=body,
         reason=fields.get("reason", ""),
+        message=fields.get("message", ""),
     )
 
 
@@ -135,6 +136,29 @@ def test_a_role_ran_when_it_allowed_a_request() -> None:
     assert missing("Role", write("roles", "Role"), used) == []
     assert missing("RoleBinding", write("rolebindings", "RoleBinding"), used) == []
     assert missing("Role", write("roles", "Role")) != []
+
+
+@pytest.mark.parametrize(
+    ("resource", "kind", "message"),
+    [
+        (
+            "validatingadmissionpolicies",
+            "ValidatingAdmissionPolicy",
+            "pods \"p\" is forbidden: ValidatingAdmissionPolicy '{}' with binding '{}' denied request: image: no",
+        ),
+        (
+            "validatingpolicies",
+            "ValidatingPolicy",
+            'admission webhook "vpol.validate.kyverno.svc-fail-finegrained-{}" denied the request: '
+            "Policy {} failed: image: no",
+        ),
+    ],
+)
+def test_a_policy_ran_when_it_refused_a_request(resource: str, kind: str, message: str) -> None:
+    made = write(resource, kind)
+    assert missing(kind, made, request("create", "pods", {}, message=message.format("x", "x"))) == []
+    assert missing(kind, made, request("create", "pods", {}, message=message.format("y", "y"))) != []
+    assert missing(kind, made) != []
 
 
 def test_a_service_ran_when_it_had_a_ready_endpoint() -> None:

@@ -263,8 +263,15 @@ JUDGE_PARTS = (
         kinds="config/components/crd/bases",
         cold=2.5,
     ),
+    Part(
+        name="kyverno",
+        module="github.com/kyverno/kyverno",
+        packages={"kyverno": "github.com/kyverno/kyverno/cmd/kyverno"},
+        kinds="config/crds",
+        cold=8,
+    ),
 )
-"""KAITO, whose answers are compared with those of kaigen, and Kueue, which admits Jobs."""
+"""KAITO and Kyverno, whose answers are compared with those of kaigen, and Kueue, which admits Jobs."""
 
 SCALING_PARTS = (
     Part(
