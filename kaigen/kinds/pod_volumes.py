@@ -4,9 +4,10 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import RELATIVE_PATH, MountPath, Object, ObjectName, Quantity, text
+from kaigen.kinds.base import NO_BLANKS, RELATIVE_PATH, MountPath, Object, ObjectName, Quantity, text
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import Volume
+from kaigen.kinds.promotable import IMAGE
 
 SubPath = Annotated[str, text(RELATIVE_PATH, min_length=1, max_length=1024)]
 
@@ -48,6 +49,7 @@ class PodVolume(Choice):
         "emptyDir",
         "ephemeral",
         "csi",
+        "image",
         "projected",
     )
 
@@ -65,6 +67,13 @@ class PodVolume(Choice):
         Volume | None, Meta(description="A volume that Kubernetes creates and deletes with each pod.")
     ] = None
     csi: Annotated[Object | None, Meta(description="A volume of a CSI driver, as in a pod.")] = None
+    image: Annotated[
+        Annotated[str, IMAGE, text(NO_BLANKS, min_length=1, max_length=512)] | None,
+        Meta(
+            description="The files of an OCI image, read-only. `imagePullSecrets` are used to pull it.",
+            examples=["ghcr.io/org/alpaca:1"],
+        ),
+    ] = None
     projected: Annotated[
         Object | None,
         Meta(description="Several sources in one folder, such as a token with an audience, as in a pod."),

@@ -1,12 +1,32 @@
 """`tune` of a Job: fine-tunes a language model with kaigen's own program."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
 from kaigen.kinds.base import MountPath
-from kaigen.kinds.block import Block
+from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import Image
+
+Column = Annotated[str, Meta(min_length=1, max_length=256)]
+
+
+class Columns(Choice):
+    """Names of the columns of the samples."""
+
+    exactly_one: ClassVar[tuple[str, ...]] = ("text", "completion", "messages")
+
+    text: Annotated[Column | None, Meta(description="A text that is trained on as a whole.")] = None
+    prompt: Annotated[
+        Column | None, Meta(description="What comes before `completion`.", examples=["instruction"])
+    ] = None
+    completion: Annotated[
+        Column | None, Meta(description="What is trained on after `prompt`.", examples=["response"])
+    ] = None
+    messages: Annotated[
+        Column | None,
+        Meta(description="A conversation, of which the messages of the assistant are trained on."),
+    ] = None
 
 
 class Tune(Block):
@@ -26,9 +46,24 @@ class Tune(Block):
     dataset: Annotated[
         MountPath | None,
         Meta(
-            description="A folder with files of JSON lines (`.jsonl`), or one file. A line has `text`, `messages`, or "
-            "`prompt` and `completion`. Default: the folder of `inputs`.",
+            description="A folder with files of JSON lines (`.jsonl`), or in `.parquet`, `.arrow`, `.csv` or `.json`; "
+            "or one file. A row has `text`, `messages`, or `prompt` and `completion`. Default: the folder of `inputs`.",
             examples=["/inputs/alpaca"],
+        ),
+    ] = None
+    columns: Annotated[
+        Columns | None,
+        Meta(
+            description="Names of the columns of samples. Default: `text`, `messages`, or `prompt` and `completion`.",
+            examples=[{"prompt": "instruction", "completion": "response"}],
+        ),
+    ] = None
+    output: Annotated[
+        MountPath | None,
+        Meta(
+            description="A folder of one of `volumes` for the result and the checkpoints, in place of `output` of the "
+            "Job. The files of the adapter or the model are in that folder itself.",
+            examples=["/results"],
         ),
     ] = None
     rank: Annotated[

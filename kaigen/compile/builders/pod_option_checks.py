@@ -7,6 +7,8 @@ from itertools import chain
 from pathlib import PurePosixPath
 
 from kaigen.compile.builders.pod_options import Pod, adds_to_pods
+from kaigen.compile.builders.volumes import check_image_volumes
+from kaigen.compile.context import Context
 from kaigen.compile.expressions import SpecPath, Tree
 from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.problems import Problems
@@ -16,7 +18,13 @@ from kaigen.kinds.pod import PodFields
 
 
 def check_pod_options(
-    own_pod: Callable[[], Pod], spec: PodFields, name: str, problems: Problems, *, nodes: int = 1
+    own_pod: Callable[[], Pod],
+    spec: PodFields,
+    name: str,
+    context: Context,
+    problems: Problems,
+    *,
+    nodes: int = 1,
 ) -> None:
     """Report volumes and containers whose names or folders kaigen uses itself.
 
@@ -24,6 +32,7 @@ def check_pod_options(
         own_pod: builds the pod without what the spec adds.
         spec: the spec.
         name: name of the app.
+        context: has the target version of Kubernetes.
         problems: collects the errors.
         nodes: pods that work together.
     """
@@ -34,10 +43,12 @@ def check_pod_options(
         report_ignored_field(problems, "hostname", ("spec", "hostname"), where, "leave it out")
     pod = own_pod()
     _check_containers(pod, spec, name, problems)
-    volumes = [str(volume["name"]) for volume in pod.get("volumes", ())]
-    for each in spec.volumes:
+    volumes = [str(own["name"]) for own in pod.get("volumes", ())]
+    for each, volume in spec.volumes.items():
         if each in volumes:
             _taken(problems, "volume", each, ("spec", "volumes", each))
+        if volume.image is not None:
+            check_image_volumes(context, problems, ("spec", "volumes", each, "image"))
     known = [*volumes, *spec.volumes]
     for field, containers in (("sidecars", spec.sidecars), ("initContainers", spec.init_containers)):
         for container, block in containers.items():

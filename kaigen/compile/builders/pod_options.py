@@ -143,7 +143,7 @@ def _with_env_from(container: Pod, spec: PodFields) -> Pod:
 def _main_mount(name: str, volume: PodVolume) -> dict[str, Any]:
     read_only = volume.read_only
     if read_only is None:
-        read_only = any((volume.config_map, volume.secret, volume.projected))
+        read_only = any((volume.config_map, volume.secret, volume.image, volume.projected))
     return _mount(name, str(volume.mount_path), volume.sub_path, read_only=read_only)
 
 
@@ -177,6 +177,8 @@ def _volume(name: str, volume: PodVolume, context: Context) -> dict[str, Any]:
             "resources": {"requests": {"storage": wanted.size}},
         }
         return {"name": name, "ephemeral": {"volumeClaimTemplate": {"spec": claim}}}
+    if volume.image is not None:
+        return {"name": name, "image": {"reference": volume.image}}
     if volume.csi is not None:
         return {"name": name, "csi": dict(volume.csi)}
     return {"name": name, "projected": dict(volume.projected or {})}

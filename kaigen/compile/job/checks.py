@@ -68,7 +68,12 @@ def check_job(resolution: JobResolution, problems: Problems) -> None:
         report_ignored_field(problems, "groups", ("spec", "groups"), "on one node", "leave it out")
     check_mounts(container_mounts(resolution), _mount_origin, problems)
     check_pod_options(
-        partial(own_pod, resolution), spec, resolution.metadata.name, problems, nodes=spec.nodes
+        partial(own_pod, resolution),
+        spec,
+        resolution.metadata.name,
+        resolution.context,
+        problems,
+        nodes=spec.nodes,
     )
     check_capabilities(spec.security, problems)
     check_classify(spec, problems)

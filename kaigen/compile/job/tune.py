@@ -18,7 +18,7 @@ from kaigen.kinds.block import document_name, set_fields
 from kaigen.kinds.blocks import GpuShare
 from kaigen.kinds.job import Inputs, JobSpec, ModelUse, OutputVolume
 from kaigen.kinds.model import Model
-from kaigen.kinds.tune import Tune
+from kaigen.kinds.tune import Columns, Tune
 from kaigen.sizing.training import Training, least_gpu_memory, node_memory, parameters
 
 PERMANENT_EXIT_CODES = (2, 13)
@@ -29,7 +29,7 @@ _ADAPTER_DEFAULTS = {"rank": 16, "alpha": 32.0, "dropout": 0.0}
 _ADAPTER_FIELDS = (*_ADAPTER_DEFAULTS, "target_modules", "merge")
 _LEARNING_RATES = {"lora": 2e-4, "qlora": 2e-4, "full": 1e-5}
 _REPLACED = ("command", "args", "params", "params_file")
-_NOT_SETTINGS = ("image", "dataset")
+_NOT_SETTINGS = ("image", "dataset", "output")
 
 
 def tune_params(tune: Tune) -> ParamsOf:
@@ -42,6 +42,8 @@ def tune_params(tune: Tune) -> ParamsOf:
         value = getattr(tune, name)
         if value is None:
             value = _LEARNING_RATES[tune.method] if name == "learning_rate" else _ADAPTER_DEFAULTS.get(name)
+        if isinstance(value, Columns):
+            value = {each: getattr(value, each) for each in value.__struct_fields__ if getattr(value, each)}
         if value is not None:
             found[document_name(tune, name)] = value
     return ParamsOf(found, "Settings of the training.", origin=_AT, exported=False)
@@ -70,14 +72,16 @@ def tune_arguments(spec: JobSpec, inputs: Inputs | None, output: OutputVolume | 
             _AT,
             "add `inputs`, such as `[{dataset: NAME}]`, or set `tune.dataset` to a folder of a volume",
         )
-    if output is None:
+    own = spec.tune.output
+    if output is None and own is None:
         hint = "add `output.volume` for the result and the checkpoints"
         raise ProblemError("KG0374", "the result would be lost with the pod", _AT, hint)
     folder = spec.model.mount_path if isinstance(spec.model, ModelUse) else "/model"
     return [
         f"--model={folder}",
         f"--dataset={dataset}",
-        f"--output={output.mount_path}",
+        f"--output={own or (output.mount_path if output is not None else '')}",
+        *(["--flat"] if own else []),
         f"--params={FOLDER}/{KEY}",
     ]
 
@@ -142,6 +146,14 @@ def check_tune(spec: JobSpec, namespace: str, context: Context, problems: Proble
     if spec.shards > 1:
         hint = "use `nodes` or several GPUs"
         report_ignored_field(problems, "shards", ("spec", "shards"), "next to `tune`", hint)
+    _check_output(spec, tune, problems)
+    if tune.columns is not None and (tune.columns.prompt is None) != (tune.columns.completion is None):
+        problems.error(
+            "KG0374",
+            "`prompt` and `completion` are two columns of a sample",
+            (*_AT, "columns"),
+            "name both, or only `text` or `messages`",
+        )
     if tune.method == "full":
         for name in (name for name in _ADAPTER_FIELDS if name in set_fields(tune)):
             field = document_name(tune, name)
@@ -165,6 +177,29 @@ def check_tune(spec: JobSpec, namespace: str, context: Context, problems: Proble
     elif gpu is not None:
         _check_gpu_memory(
             spec, tune, gpu, problems.attempt(lambda: tuned_model(spec, namespace, context), None), problems
+        )
+
+
+def _check_output(spec: JobSpec, tune: Tune, problems: Problems) -> None:
+    """Report a folder for the result that is in no volume, or next to another one."""
+    if tune.output is None:
+        return
+    if spec.output is not None:
+        problems.error(
+            "KG0374",
+            "the result has two places",
+            (*_AT, "output"),
+            "keep `output` of the Job or `tune.output`",
+        )
+    folders = [
+        volume.mount_path for volume in spec.volumes.values() if volume.mount_path and not volume.read_only
+    ]
+    if not any(f"{tune.output}/".startswith(folder.rstrip("/") + "/") for folder in folders):
+        problems.error(
+            "KG0374",
+            f"no volume that can be written to is mounted at `{tune.output}`, so the result would be lost with the pod",
+            (*_AT, "output"),
+            "add a claim with that `mountPath` to `volumes`",
         )
 
 

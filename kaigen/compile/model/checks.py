@@ -76,7 +76,7 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
     _check_account(spec, problems)
     check_egress(download_servers(resolution), resolution.context, problems)
     pod: Pod = own_pod(resolution)
-    check_pod_options(lambda: pod, spec, resolution.metadata.name, problems)
+    check_pod_options(lambda: pod, spec, resolution.metadata.name, resolution.context, problems)
     _check_variables(pod["containers"][0]["env"], spec, problems)
     if spec.source.s3:
         check_read_access(spec.source.s3, ("spec", "source", "s3"), problems)

@@ -51,6 +51,7 @@ def check_topology(resolution: TopologyResolution, problems: Problems) -> None:
             partial(own_pod, resolution, first),
             spec,
             resolution.metadata.name,
+            resolution.context,
             problems,
             nodes=resolution.parallelism.nodes,
         )

@@ -37,12 +37,14 @@ class Task:
         model: folder of the model.
         dataset: the samples.
         output: folder for the result.
+        flat: whether the files of the result are in that folder itself.
     """
 
     settings: Settings
     model: Path
     dataset: Dataset
     output: Path
+    flat: bool
 
 
 class _Parser(argparse.ArgumentParser):
@@ -59,9 +61,10 @@ def _parser() -> argparse.ArgumentParser:
         type=Path,
         default=Path("/inputs"),
         metavar="PATH",
-        help="a folder of JSON lines, or one file (%(default)s)",
+        help="a folder of files with samples, or one file (%(default)s)",
     )
     add("--output", type=Path, default=Path("/output"), metavar="FOLDER", help="for the result (%(default)s)")
+    add("--flat", action="store_true", help="write the files of the result into that folder itself")
     add("--params", type=Path, metavar="FILE", help=f"the settings ({PARAMS}, if it exists)")
     return parser
 
@@ -93,7 +96,7 @@ def main(argv: Sequence[str], env: Mapping[str, str]) -> int:
                 return launch(argv, env, _CODES)
         from kaigen_train.training import train
 
-        train(task.settings, task.model, task.dataset, task.output)
+        train(task.settings, task.model, task.dataset, task.output, flat=task.flat)
     except Failure as error:
         # Every process finds the same error in the input.
         if not isinstance(error, BadInput) or env.get("RANK", "0") == "0":
@@ -113,7 +116,9 @@ def _read(argv: Sequence[str]) -> Task:
     config = given.model / "config.json"
     if not config.is_file():
         raise BadInput(f"{config} does not exist: the folder has no model in the format of transformers")
-    return Task(settings, given.model, read_dataset(given.dataset), given.output)
+    return Task(
+        settings, given.model, read_dataset(given.dataset, settings.columns), given.output, given.flat
+    )
 
 
 def _report(env: Mapping[str, str], message: str) -> None:

@@ -73,6 +73,43 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
         remove(old)
 
 
+def write_result(output: Path, flat: bool, name: str, fill: Callable[[Path], None]) -> None:
+    """Write a result into a folder of the output, or into the output itself.
+
+    Args:
+        output: the output.
+        flat: whether the files are in the output itself.
+        name: name of the folder.
+        fill: writes the files to a draft of the folder.
+
+    Raises:
+        NotWritten: it cannot be written.
+    """
+    if flat:
+        write_files(output, fill)
+    else:
+        write_folder(output / name, fill)
+
+
+def write_files(path: Path, fill: Callable[[Path], None]) -> None:
+    """Write files into a folder that has other files too, those that describe others last.
+
+    Args:
+        path: the folder.
+        fill: writes the files to a draft of the folder.
+
+    Raises:
+        NotWritten: they cannot be written.
+    """
+    draft = path / ".result.draft"
+    with reported(path):
+        write_folder(draft, fill)
+        for file in sorted(draft.iterdir(), key=lambda file: (file.suffix == ".json", file.name)):
+            file.replace(path / file.name)
+        _sync_folder(path)
+        remove(draft)
+
+
 def sync(folder: Path) -> None:
     """Wait until the disk has the files of a folder."""
     for root, _, names in os.walk(folder):

@@ -6,10 +6,11 @@ import difflib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from kaigen_train.dataset import FIELDS
 from kaigen_train.errors import BadInput
 
 LEARNING_RATES = {"lora": 2e-4, "qlora": 2e-4, "full": 1e-5}
@@ -25,6 +26,7 @@ class Settings:
         rank: rank of the matrices of LoRA.
         alpha: scale of LoRA, divided by the rank.
         dropout: part of the inputs of LoRA that a step ignores.
+        columns: names of the columns of the samples, by what they have; empty for the names of a sample.
         target_modules: names of the layers that get an adapter; empty for all linear layers except the output.
         learning_rate: largest step; 0 for the default of the method.
         schedule: the course of the learning rate after the warm-up.
@@ -43,6 +45,7 @@ class Settings:
     """
 
     method: str = "lora"
+    columns: Mapping[str, str] = field(default_factory=dict)
     rank: int = 16
     alpha: float = 32.0
     dropout: float = 0.0
@@ -97,7 +100,8 @@ def _camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-_NAMES = {_camel(field.name): field.name for field in fields(Settings)}
+_NAMES = {_camel(each.name): each.name for each in fields(Settings)}
+_FORMS = ({"text"}, {"messages"}, {"prompt", "completion"})
 
 
 def read(path: Path | None, default: Path) -> Settings:
@@ -162,6 +166,14 @@ def _value(name: str, value: Any) -> Any:
         if not isinstance(value, bool):
             raise BadInput(f"`{name}` must be true or false, and is {_shown(value)}")
         return value
+    if name == "columns":
+        is_form = isinstance(value, dict) and set(value) in _FORMS
+        if not is_form or not all(isinstance(each, str) and each for each in value.values()):
+            raise BadInput(
+                f"`{name}` must name the column of `text`, of `messages`, or those of `prompt` and `completion`, and "
+                f"is {_shown(value)}"
+            )
+        return {each: value[each] for each in FIELDS if each in value}
     if name == "targetModules":
         if (
             not isinstance(value, list)

@@ -55,6 +55,7 @@ class Job:
         settings: the settings.
         model: folder of the model.
         output: folder for the result.
+        flat: whether the files of the result are in the output itself.
         identity: what the run computes, as a checksum.
         train: samples to train on.
         evaluation: samples to evaluate.
@@ -65,6 +66,7 @@ class Job:
     settings: Settings
     model: Path
     output: Path
+    flat: bool
     identity: str
     train: Sequence[Tokens]
     evaluation: Sequence[Tokens]
@@ -72,8 +74,17 @@ class Job:
     skipped: int
 
 
-def train(settings: Settings, model: Path, dataset: Dataset, output: Path) -> Mapping[str, Any]:
+def train(
+    settings: Settings, model: Path, dataset: Dataset, output: Path, *, flat: bool = False
+) -> Mapping[str, Any]:
     """Train, write the result, and return the report.
+
+    Args:
+        settings: the settings.
+        model: folder of the model.
+        dataset: the samples.
+        output: folder for the result.
+        flat: whether the files of the result are in the output itself, in place of a folder of it.
 
     Raises:
         BadInput: the model or the samples cannot be used.
@@ -85,7 +96,7 @@ def train(settings: Settings, model: Path, dataset: Dataset, output: Path) -> Ma
     logging.disable_progress_bar()
     world, rank = int(os.environ.get("WORLD_SIZE", "1")), int(os.environ.get("RANK", "0"))
     run = identity(settings.document(), model, dataset.sha256, world)
-    done = _earlier_report(output, run)
+    done = _earlier_report(output, run, flat=flat)
     if done is not None:
         _print({"event": "end", **done}, rank)
         return done
@@ -93,7 +104,7 @@ def train(settings: Settings, model: Path, dataset: Dataset, output: Path) -> Ma
     torch.set_num_threads(max(1, cpus() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
     device = machine(settings, int(os.environ.get("LOCAL_RANK", "0")))
     try:
-        return _Run(_prepare(settings, model, dataset, output, run), device, rank, world).run()
+        return _Run(_prepare(settings, model, dataset, output, run, flat=flat), device, rank, world).run()
     except torch.OutOfMemoryError:
         raise NoDevice(
             "the memory of the GPU is full; set a smaller `batchSize` or `maxLength`, or `method: qlora`"
@@ -114,13 +125,14 @@ def _is_of_connection(error: RuntimeError) -> bool:
     return isinstance(error, distributed.DistError) or "/gloo/transport/" in str(error)
 
 
-def _earlier_report(output: Path, run: str) -> dict[str, Any] | None:
+def _earlier_report(output: Path, run: str, *, flat: bool) -> dict[str, Any] | None:
     try:
         found = json.loads((output / REPORT).read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    whole = isinstance(found, dict) and found.get("identity") == run
-    return found if whole and (output / str(found.get("result"))).is_dir() else None
+    if not isinstance(found, dict) or found.get("identity") != run or (found.get("result") == ".") != flat:
+        return None
+    return found if (output / str(found.get("result"))).is_dir() else None
 
 
 def _check_output(output: Path) -> None:
@@ -131,7 +143,7 @@ def _check_output(output: Path) -> None:
         probe.unlink()
 
 
-def _prepare(settings: Settings, model: Path, dataset: Dataset, output: Path, run: str) -> Job:
+def _prepare(settings: Settings, model: Path, dataset: Dataset, output: Path, run: str, *, flat: bool) -> Job:
     tokenizer = load_tokenizer(model)
     samples = tokenize(dataset.train, tokenizer, settings.max_length)
     skipped = len(dataset.train) - len(samples)
@@ -147,16 +159,8 @@ def _prepare(settings: Settings, model: Path, dataset: Dataset, output: Path, ru
         evaluation = [samples[index] for index in sorted(held)]
         samples = [sample for index, sample in enumerate(samples) if index not in held]
     held_out = bool(evaluation)
-    return Job(
-        settings,
-        model,
-        output,
-        run,
-        samples,
-        evaluation or samples[:_MOST_EVALUATED],
-        held_out,
-        skipped,
-    )
+    shown = evaluation or samples[:_MOST_EVALUATED]
+    return Job(settings, model, output, flat, run, samples, shown, held_out, skipped)
 
 
 class _Run:
@@ -270,7 +274,7 @@ class _Run:
         return {
             "identity": job.identity,
             "method": settings.method,
-            "result": MODEL if whole else ADAPTER,
+            "result": "." if job.flat else MODEL if whole else ADAPTER,
             "loss": {**loss, "of": "samples that are not trained on" if job.held_out else "trained samples"},
             "samples": len(job.train),
             "skipped": job.skipped,
@@ -288,15 +292,16 @@ class _Run:
 
     def _write(self, model: Any) -> None:
         job, settings = self._job, self._job.settings
+        target = job.output, job.flat
         if settings.method == "full":
-            files.write_folder(job.output / MODEL, lambda folder: write_model(model, job.model, folder))
+            files.write_result(*target, MODEL, lambda folder: write_model(model, job.model, folder))
         elif not settings.merge:
-            files.write_folder(job.output / ADAPTER, lambda folder: write_adapter(model, folder))
+            files.write_result(*target, ADAPTER, lambda folder: write_adapter(model, folder))
         else:
             adapter = self._checkpoints.folder / "adapter"
             files.write_folder(adapter, lambda folder: write_adapter(model, folder))
             whole = merged(job.model, adapter)
-            files.write_folder(job.output / MODEL, lambda folder: write_model(whole, job.model, folder))
+            files.write_result(*target, MODEL, lambda folder: write_model(whole, job.model, folder))
 
 
 def _check_size(model: Any, job: Job) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -35,6 +36,7 @@ def test_learning_rate_follows_the_method() -> None:
 def test_every_setting_is_read_by_its_name() -> None:
     given = {
         "method": "qlora",
+        "columns": {"prompt": "question", "completion": "answer"},
         "rank": 8,
         "alpha": 8,
         "dropout": 0.1,
@@ -63,7 +65,7 @@ def test_every_setting_is_read_by_its_name() -> None:
     ("given", "message"),
     [
         ({"learning_rate": 1}, "unknown setting `learning_rate`; did you mean `learningRate`?"),
-        ({"zzz": 1}, "unknown setting `zzz`; settings: method, rank,"),
+        ({"zzz": 1}, "unknown setting `zzz`; settings: method, columns,"),
         ({"method": "sft"}, '`method` must be one of lora, qlora, full, and is "sft"'),
         ({"method": ["lora"]}, "`method` must be one of"),
         ({"rank": 0}, "`rank` must be a whole number from 1 to 1024, and is 0"),
@@ -75,6 +77,9 @@ def test_every_setting_is_read_by_its_name() -> None:
         ({"merge": 1}, "`merge` must be true or false, and is 1"),
         ({"targetModules": "q_proj"}, "`targetModules` must be a list of names"),
         ({"targetModules": []}, "`targetModules` must be a list of names"),
+        ({"columns": {"prompt": "q"}}, "`columns` must name the column of `text`"),
+        ({"columns": {"text": ""}}, "`columns` must name the column of `text`"),
+        ({"columns": ["text"]}, "`columns` must name the column of `text`"),
         ({"method": "full", "rank": 8}, "`rank` has no effect with `method: full`"),
         ({"method": "full", "merge": True}, "`merge` has no effect with `method: full`"),
     ],
@@ -147,12 +152,85 @@ def test_datasets_without_samples_are_refused(tmp_path: Path) -> None:
         read_dataset(tmp_path / "none")
     with pytest.raises(BadInput, match="no files of JSON lines"):
         read_dataset(tmp_path)
-    written(tmp_path, "x", name="train.parquet")
-    with pytest.raises(BadInput, match=r"such as train\.parquet, are not read"):
+    written(tmp_path, "x", name="train.webdataset")
+    with pytest.raises(BadInput, match=r"such as train\.webdataset, are not read"):
         read_dataset(tmp_path)
     written(tmp_path, {"text": "v"}, name="test.jsonl")
     with pytest.raises(BadInput, match="no samples to train on"):
         read_dataset(tmp_path)
+
+
+PAIRS = [{"question": "a", "answer": "b", "more": "c"}, {"question": "d,\n", "answer": '"e"', "more": ""}]
+COLUMNS = {"prompt": "question", "completion": "answer"}
+
+
+def table(file: Path, rows: Sequence[Mapping[str, Any]]) -> Path:
+    """Write rows in the format of a file's name."""
+    if file.suffix == ".csv":
+        with file.open("w", newline="", encoding="utf-8") as opened:
+            writer = csv.DictWriter(opened, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        return file
+    file.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_columns_of_other_formats_are_named(tmp_path: Path, suffix: str) -> None:
+    file = table(tmp_path / f"train{suffix}", PAIRS)
+    for path in (tmp_path, file):
+        found = read_dataset(path, COLUMNS)
+        assert [sample.pair for sample in found.train] == [("a", "b"), ("d,\n", '"e"')]
+    with pytest.raises(
+        BadInput, match=r"train.*has `question`, `answer`, `more`, and neither .*set `columns`"
+    ):
+        read_dataset(tmp_path)
+    with pytest.raises(BadInput, match="has no column `reply`, but `question`, `answer`, `more`"):
+        read_dataset(tmp_path, {"text": "reply"})
+    before = found.sha256
+    table(file, PAIRS[:1])
+    assert read_dataset(tmp_path, COLUMNS).sha256 != before
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json"])
+def test_conversations_of_other_formats_are_read(tmp_path: Path, suffix: str) -> None:
+    messages: Any = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
+    cell = json.dumps(messages) if suffix == ".csv" else messages
+    table(tmp_path / f"train{suffix}", [{"chat": cell}])
+    (sample,) = read_dataset(tmp_path, {"messages": "chat"}).train
+    assert sample.messages == messages
+
+
+def test_one_type_of_files_has_the_samples(tmp_path: Path) -> None:
+    written(tmp_path, {"text": "object"}, name="b.json")
+    assert [sample.text for sample in read_dataset(tmp_path).train] == ["object"]
+    (tmp_path / "a.csv").write_text("text\ncell\n", encoding="utf-8")
+    assert [sample.text for sample in read_dataset(tmp_path).train] == ["cell"]
+    (tmp_path / "c.parquet").write_bytes(b"")
+    with pytest.raises(BadInput, match=r"several types, such as a\.csv, c\.parquet; name one file"):
+        read_dataset(tmp_path)
+    written(tmp_path, {"text": "line"})
+    assert [sample.text for sample in read_dataset(tmp_path).train] == ["line"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.json", "[1]", "x.json, object 1 is not a JSON object"),
+        ("x.json", "[", "x.json is not JSON"),
+        ("x.json", "1", "x.json:1 is not a JSON object"),
+        ("x.csv", "text\na,b\n", "x.csv, row 1 has another number of columns"),
+        ("x.csv", "a,text\na\n", "x.csv, row 1 has another number of columns"),
+        ("x.csv", 'text\n"a', "x.csv is not CSV"),
+        ("x.csv", "messages\n[\n", "x.csv, row 1: `messages` is not JSON"),
+    ],
+)
+def test_broken_files_are_refused(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(BadInput) as caught:
+        read_dataset(tmp_path)
+    assert message in str(caught.value)
 
 
 class Letters:
@@ -274,6 +352,14 @@ def test_folders_are_replaced_whole(tmp_path: Path) -> None:
     assert [path.name for path in target.iterdir()] == ["b"]
     files.write_folder(target, lambda folder: None)
     assert [path.name for path in tmp_path.iterdir()] == ["adapter"]
+
+
+def test_results_in_a_folder_with_other_files_leave_those(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("text", encoding="utf-8")
+    files.write_files(tmp_path, partial(put, "adapter_model.safetensors"))
+    files.write_files(tmp_path, partial(put, "adapter_config.json"))
+    found = sorted(path.name for path in tmp_path.iterdir())
+    assert found == ["adapter_config.json", "adapter_model.safetensors", "data.csv"]
 
 
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path) -> None:

@@ -73,6 +73,45 @@ def test_places_follow_the_spec() -> None:
     assert made["args"][:3] == ["--model=/w", "--dataset=/data/chats.jsonl", "--output=/results"]
 
 
+def test_the_result_may_be_in_a_volume_that_exists() -> None:
+    results = {"results": {"claimName": "adapters", "mountPath": "/results"}}
+    block = tuned({"output": "/results/own"}, volumes=results, output=None)
+    assert container(block)["args"][2:4] == ["--output=/results/own", "--flat"]
+    assert "PersistentVolumeClaim" not in objects(block, WHERE)
+
+
+def test_columns_of_the_samples_are_settings() -> None:
+    columns = {"prompt": "question", "completion": "answer"}
+    found = json.loads(objects(tuned({"columns": columns}), WHERE)["ConfigMap"]["data"]["params.json"])
+    assert found["columns"] == columns
+    assert "columns" not in json.loads(objects(tuned(), WHERE)["ConfigMap"]["data"]["params.json"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "spec", "path"),
+    [
+        ({"output": "/results"}, {"output": None}, "spec.tune.output"),
+        (
+            {"output": "/other"},
+            {"output": None, "volumes": {"r": {"claimName": "a", "mountPath": "/o"}}},
+            "spec.tune.output",
+        ),
+        (
+            {"output": "/r"},
+            {"output": None, "volumes": {"r": {"claimName": "a", "mountPath": "/r", "readOnly": True}}},
+            "spec.tune.output",
+        ),
+        ({"output": "/r"}, {"volumes": {"r": {"claimName": "a", "mountPath": "/r"}}}, "spec.tune.output"),
+        ({"columns": {"completion": "answer"}}, {}, "spec.tune.columns"),
+        ({"columns": {"prompt": "question", "text": "story"}}, {}, "spec.tune.columns"),
+    ],
+)
+def test_results_and_columns_that_cannot_be_are_errors(
+    settings: dict[str, Any], spec: dict[str, Any], path: str
+) -> None:
+    assert problem_paths(tuned(settings, **spec), WHERE) == [("KG0374", path)]
+
+
 def test_exit_codes_and_folders_are_those_of_the_program() -> None:
     readme = (ROOT / "runtimes/train/README.md").read_text(encoding="utf-8")
     final = re.findall(r"^\| (\d+) \| .* \| does not help \|$", readme, re.MULTILINE)

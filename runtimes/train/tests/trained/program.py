@@ -25,11 +25,13 @@ class Program:
         model: the model.
         data: the dataset.
         folder: for settings and results.
+        flags: further arguments.
     """
 
     model: Path
     data: Path
     folder: Path
+    flags: tuple[str, ...] = ()
 
     @property
     def output(self) -> Path:
@@ -43,7 +45,7 @@ class Program:
         given = {"batchSize": 2, "gradientAccumulation": 1, "learningRate": 1e-2, **settings}
         params.write_text(json.dumps(given), "utf-8")
         where = {"model": self.model, "dataset": self.data, "output": self.output, "params": params}
-        return [f"--{name}={path}" for name, path in where.items()]
+        return [*(f"--{name}={path}" for name, path in where.items()), *self.flags]
 
     def run(self, **settings: Any) -> int:
         """Run in this process and return the exit code."""

@@ -85,6 +85,27 @@ def test_adapter_learns_and_the_report_counts(
     assert program.files("adapter") != before
 
 
+def test_named_columns_are_trained_on_and_the_adapter_is_in_the_output_itself(
+    program: Program, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "output"
+    output.mkdir()
+    rows = "".join(f"count {number},{number + 1}\n" for number in range(8))
+    (output / "train.csv").write_text(f"question,answer\n{rows}", "utf-8")
+    flat = Program(model, output / "train.csv", tmp_path, ("--flat",))
+    settings = {"columns": {"prompt": "question", "completion": "answer"}, "epochs": 2, "evaluation": 0}
+    for _ in range(2):
+        assert flat.run(**settings) == 0
+    assert len(lines(capsys.readouterr().out)) > 2
+    assert (flat.report()["result"], flat.report()["samples"]) == (".", 8)
+    names = {path.name for path in output.iterdir()}
+    assert names == {"adapter_config.json", "adapter_model.safetensors", "report.json", "train.csv"}
+    assert not torch.equal(logits(model), logits(model, output))
+    # A folder of its own is another place.
+    assert Program(model, output / "train.csv", tmp_path).run(**settings) == 0
+    assert (output / "adapter/adapter_config.json").is_file()
+
+
 def test_merged_model_is_the_model_with_its_adapter(program: Program, model: Path) -> None:
     apart = Program(program.model, program.data, program.folder / "apart")
     assert apart.run(epochs=1, seed=5) == 0
