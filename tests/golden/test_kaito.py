@@ -156,11 +156,21 @@ def test_kaito_sets_variables_that_its_server_does_not_read_and_kaigen_those_tha
     assert not {"EMBEDDING_TYPE", "MODEL_ID", "ACCESS_SECRET"} & named.keys()
 
 
-def test_kaito_repeats_a_failed_training_six_times_and_kaigen_does_not() -> None:
+def test_kaito_repeats_a_failed_training_six_times_and_kaigen_only_one_that_can_succeed() -> None:
+    """KAITO's script starts from the beginning; kaigen's own goes on from its last checkpoint."""
     claim = {"volumeSource": {"persistentVolumeClaim": {"claimName": "data"}}}
     run = {"preset": {"name": "phi-4"}, "method": "LoRA", "input": claim, "output": claim}
-    made = objects(workspace(tuning=run))
-    assert made["Job"]["spec"]["backoffLimit"] == 0
+    job = next(
+        item.body
+        for app in compiled(workspace(tuning=run)).apps
+        for item in app.objects
+        if item.body["kind"] == "Job" and item.body["spec"]["backoffLimit"] == 2
+    )
+    rules = job["spec"]["podFailurePolicy"]["rules"]
+    final = [rule["onExitCodes"]["values"] for rule in rules if rule["action"] == "FailJob"]
+    assert [2, 13] in final
+    script = workspace(tuning=run, metadata={"annotations": {"kaigen.dev/compat": "true"}})
+    assert objects(script)["Job"]["spec"]["backoffLimit"] == 0
 
 
 def test_kaito_declares_a_node_limit_and_does_not_read_it_and_kaigen_bounds_the_nodes() -> None:

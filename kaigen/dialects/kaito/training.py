@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 from msgspec import Struct
@@ -15,8 +15,12 @@ from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.kinds.spec import Path
 from kaigen.yaml.document import JsonValue
 
+if TYPE_CHECKING:
+    from kaigen.yaml.document import Document
+
 CONFIG_FOLDER = "/mnt/config"
 CONFIG_KEY = "training_config.yaml"
+DATA = "/mnt/data"
 RESULTS = "/mnt/results"
 SECTIONS = (
     "DataCollator",
@@ -63,32 +67,86 @@ class Training(Struct, frozen=True):
     config_map: str = ""
 
 
+class Config(Struct, frozen=True):
+    """Settings of a run, as written.
+
+    Attributes:
+        method: `lora` or `qlora`.
+        output: folder that the adapter is written to.
+        sections: settings by section and name.
+        file: the file that has them; None for KAITO's defaults.
+    """
+
+    method: str
+    output: str
+    sections: Mapping[str, Mapping[str, JsonValue]] = {}
+    file: ConfigFile | None = None
+
+
 def read_training(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> Training | None:
-    """Return the settings of a run; None after an error.
+    """Return the settings of a run of KAITO's script; None after an error.
 
     Args:
         tuning: the block.
         at: its path.
         lowering: collects problems.
     """
-    method = (tuning.method or "").lower()
-    if method not in {"lora", "qlora"}:
-        message = f"unknown method `{tuning.method}`" if tuning.method else "`method` is missing"
-        lowering.error("KG0412", message, (*at, "method") if tuning.method else at, "use `lora` or `qlora`")
+    method = _method(tuning, at, lowering)
+    if not method:
         return None
     if tuning.config is None:
         return Training(RESULTS, _text({**_LORA, **(_QLORA if method == "qlora" else {})}))
-    here = (*at, "config")
     document = lowering.find_object("v1", "ConfigMap", tuning.config, lowering.metadata.namespace)
     if document is None:
         lowering.warning(
             "KG0418",
             f"ConfigMap `{tuning.config}` is not among the specs, so kaigen does not check it; the pod reads it",
-            here,
+            (*at, "config"),
             "add the ConfigMap to a spec file, so that an edit of it starts a new run",
         )
         return Training(RESULTS, config_map=tuning.config)
-    file = read_config_file(document, CONFIG_KEY, tuning.config, here, lowering)
+    config = _read(document, tuning.config, method, (*at, "config"), lowering)
+    if config is None:
+        return None
+    arguments = {**config.sections.get("TrainingArguments", {}), "output_dir": config.output}
+    return Training(config.output.rstrip("/"), _text({**config.sections, "TrainingArguments": arguments}))
+
+
+def read_config(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> Config | None:
+    """Return the settings of a run of kaigen's own program; None after an error.
+
+    Args:
+        tuning: the block.
+        at: its path.
+        lowering: collects problems.
+    """
+    method = _method(tuning, at, lowering)
+    if not method or tuning.config is None:
+        return Config(method, RESULTS) if method else None
+    document = lowering.find_object("v1", "ConfigMap", tuning.config, lowering.metadata.namespace)
+    if document is None:
+        lowering.error(
+            "KG0418",
+            f"ConfigMap `{tuning.config}` is not among the specs, so its settings cannot become fields of `tune`",
+            (*at, "config"),
+            'add the ConfigMap to a spec file, or set the annotation `kaigen.dev/compat: "true"`, with which KAITO\'s '
+            "script reads it",
+        )
+        return None
+    return _read(document, tuning.config, method, (*at, "config"), lowering)
+
+
+def _method(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> str:
+    method = (tuning.method or "").lower()
+    if method in {"lora", "qlora"}:
+        return method
+    message = f"unknown method `{tuning.method}`" if tuning.method else "`method` is missing"
+    lowering.error("KG0412", message, (*at, "method") if tuning.method else at, "use `lora` or `qlora`")
+    return ""
+
+
+def _read(document: Document, name: str, method: str, at: Path, lowering: ResourceLowering) -> Config | None:
+    file = read_config_file(document, CONFIG_KEY, name, at, lowering)
     if file is None:
         return None
     if "training_config" not in file.mapping:
@@ -101,10 +159,10 @@ def read_training(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) 
     if not isinstance(config, dict):
         file.error("KG0418", "`training_config` must be a mapping", ("training_config",))
         return None
-    return None if unknown else _training(config, method, file)
+    return None if unknown else _config(config, method, file)
 
 
-def _training(config: Mapping[str, JsonValue], method: str, file: ConfigFile) -> Training | None:
+def _config(config: Mapping[str, JsonValue], method: str, file: ConfigFile) -> Config | None:
     sections: dict[str, dict[str, JsonValue]] = {}
     for name, content in config.items():
         here = ("training_config", name)
@@ -135,8 +193,7 @@ def _training(config: Mapping[str, JsonValue], method: str, file: ConfigFile) ->
         path = ("training_config", "TrainingArguments", "output_dir")
         file.error("KG0412", f"`output_dir` must be a folder below /mnt, not `{output}`", path)
         output = RESULTS
-    arguments = {**arguments, "output_dir": output}
-    return Training(output.rstrip("/"), _text({**sections, "TrainingArguments": arguments}))
+    return Config(method, output, sections, file)
 
 
 def _text(config: Mapping[str, Any]) -> str:

@@ -220,6 +220,14 @@ def test_tuning_from_an_address_into_an_image(name: str, instance: str, version:
         "output": {"image": "registry.example/adapter:0.0.1", "imagePushSecret": "login"},
     }
     document = workspace(version=version, resource={"instanceType": instance}, tuning=run)
+    runs = {
+        app.spec.block.metadata.name: next(item.body for item in app.objects if item.body["kind"] == "Job")
+        for app in compiled(document).apps
+        if app.spec is not None
+    }
+    (push,) = runs["it-push"]["spec"]["template"]["spec"]["containers"]
+    assert push["args"] == ["registry.example/adapter:0.0.1", name]
+    document["metadata"] = {"name": "it", "annotations": {"kaigen.dev/compat": "true"}}
     assert objects(document)["Job"]["spec"]["template"]["spec"]["containers"][0]["name"] == "push"
 
 
