@@ -5,7 +5,7 @@ An answer contains plain data and numbers of expressions that were sent: to read
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -108,7 +108,7 @@ class Sender:
         except (msgspec.MsgspecError, RecursionError, LookupError, TypeError) as error:
             raise ValueError(str(error)) from None
         for item in answer:
-            _check_depth(item.body)
+            _check(item.body)
         return answer
 
     def _expression(self, code: int, data: memoryview) -> Any:
@@ -144,15 +144,25 @@ def answered(tree: Any) -> Any:
     return [answered(node) for node in tree] if isinstance(tree, list) else tree
 
 
-def _check_depth(tree: Any) -> None:
-    level: Sequence[Any] = [tree]
+def _check(tree: Any) -> None:
+    """Check that a tree is JSON with expressions, and not too deep for what follows.
+
+    Raises:
+        ValueError: it is not.
+    """
+    level: list[Any] = [tree]
     for _ in range(_DEEPEST):
-        level = [
-            node
-            for item in level
-            if isinstance(item, dict | list)
-            for node in (item.values() if isinstance(item, dict) else item)
-        ]
+        inner: list[Any] = []
+        for node in level:
+            if isinstance(node, dict):
+                if not all(isinstance(key, str) for key in node):
+                    raise ValueError("a key is not a text")
+                inner += node.values()
+            elif isinstance(node, list):
+                inner += node
+            elif not isinstance(node, str | int | float | Expr | None):
+                raise ValueError(f"a value of type {type(node).__name__}")
+        level = inner
         if not level:
             return
     raise ValueError(f"an object has more than {_DEEPEST} levels")

@@ -163,7 +163,7 @@ def _patched_object(
 
 def _removed(path: SpecPath, origin: SpecPath, patch: Patch) -> str:
     """Return what a merge patch removes, as messages show it."""
-    if not isinstance(path[-1], int):
+    if not path or not isinstance(path[-1], int):
         return f"`{'.'.join(map(str, path))}`"
     entry: Any = patch.content
     for step in origin:

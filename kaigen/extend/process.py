@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from contextlib import suppress
 from importlib import import_module
@@ -103,7 +104,7 @@ class _Process:
             )
         except OSError as error:
             self._socket.close()
-            raise SystemFailure(f"the process for templates and patches does not start: {error}") from None
+            raise _no_start(str(error)) from None
         finally:
             theirs.close()
 
@@ -131,7 +132,7 @@ class _Process:
                 place = int.from_bytes(content, "big")
         except TimeoutError:
             if not self._ready:
-                raise SystemFailure(f"the process of {self.key.module} does not start") from None
+                raise _no_start(f"nothing in {_START_S} s") from None
             message = f"took more than {seconds} s and was stopped"
             raise Stopped(message, EXTENSION_TIME.hint, place, _running(self._dump())) from None
         except (EOFError, ConnectionError):
@@ -169,6 +170,8 @@ class _Process:
             self._process.wait(_GRACE_S)
         code = self._process.returncode
         dump = self._dump()
+        if not self._ready:
+            raise _no_start(dump.strip().rpartition("\n")[2] or f"it ended with code {code}")
         if code == -signal.SIGXCPU:
             message = f"took more than {self.key.seconds} s and was stopped"
             return Stopped(message, EXTENSION_TIME.hint, place, _running(dump))
@@ -205,6 +208,13 @@ class _Process:
             self._process.wait()
 
 
+def _no_start(reason: str) -> SystemFailure:
+    return SystemFailure(
+        f"{sys.executable} does not start the process for templates and patches: {reason}",
+        hint="run kaigen with a Python that has kaigen's packages",
+    )
+
+
 def _search_path() -> list[str]:
     """Return where the process finds modules: as this one, without the working folder."""
     own = str(Path(kaigen.__file__).absolute().parent.parent)
@@ -217,6 +227,8 @@ def _running(dump: str) -> tuple[int, int] | None:
     return (int(found[1]), int(found[2])) if found else None
 
 
+_lock = threading.RLock()
+"""A process answers one request after the other."""
 _processes: dict[str, _Process] = {}
 _of_others: list[_Process] = []
 """Processes of the process that this one is a fork of, which must not use them."""
@@ -236,20 +248,22 @@ def ask(module: str, request: bytes) -> bytes:
     if sys.platform == "win32" or not sys.executable:
         answer: bytes = import_module(module).answer(request, lambda _: None)
         return answer
-    process = _process_of(module)
-    try:
-        return process.ask(request)
-    except BaseException:
-        # Also when a limit of the run interrupts: the answer would be that of the next request.
-        forget(module)
-        raise
+    with _lock:
+        process = _process_of(module)
+        try:
+            return process.ask(request)
+        except BaseException:
+            # Also when a limit of the run interrupts: the answer would be that of the next request.
+            forget(module)
+            raise
 
 
 def forget(module: str) -> None:
     """End the process of a module; the next request starts a new one."""
-    process = _processes.pop(module, None)
-    if process is not None:
-        process.end()
+    with _lock:
+        process = _processes.pop(module, None)
+        if process is not None:
+            process.end()
 
 
 def _process_of(module: str) -> _Process:
