@@ -19,6 +19,10 @@ from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import LazyLoader
 from types import ModuleType
 
+if sys.version_info >= (3, 13):
+    # LazyLoader imports it at the first lazy import, which would make it lazy, too, and fail.
+    import threading  # noqa: F401
+
 
 class _LazyFinder:
     """A finder of modules whose code runs on first use.
