@@ -29,6 +29,7 @@ from kaigen.pipeline.licenses import check_licenses
 from kaigen.pipeline.origins import find_text, spec_path
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.summary import Missing
+from kaigen.pipeline.tokens import check_tokens
 from kaigen.system.lazy_import import lazy_imports
 from kaigen.yaml.document_secrets import find_secrets
 
@@ -120,6 +121,7 @@ def compile_spec(spec: Spec, context: Context, layers: Sequence[Overrides] = ())
         compiled = Compiled(app, values, objects, spec, index.found(), patched)
     with own_rows.using(context.rows):
         found.extend(check_licenses(spec, context))
+        found.extend(check_tokens(spec, context))
     references = tuple(dict.fromkeys((*index.lookups, *index.indirect)))
     return SpecResult(compiled, tuple(found), references, tuple(missing))
 

@@ -209,6 +209,29 @@ def test_a_token_of_the_environment_opens_a_gated_repository(
     assert [seen.authorization for seen in hub.requests("cdn")] == [None]
 
 
+@pytest.mark.parametrize(
+    ("more", "warns"),
+    [
+        ("", True),
+        ("      tokenSecret: {name: hub}\n", False),
+        ("  env: {HF_TOKEN: {secret: {name: hub, key: token}}}\n", False),
+    ],
+)
+def test_a_gated_repository_without_a_token_is_a_warning(
+    repository: Repository, hub: Hub, more: str, warns: bool
+) -> None:
+    repository.write(model(hub, more=more))
+    assert repository.run("lock")[0] == 0
+    code, printed = repository.run("validate")
+    assert (code, "KG0355" in printed) == (0, False), printed
+    hub.gated = True
+    hub.commit(model_files() | {"LICENSE": b"..."})
+    printed = repository.run("lock", "--upgrade")[1]
+    assert "a token is needed now" in printed
+    code, printed = repository.run("validate")
+    assert (code, "warning[KG0355]: owner/name is gated" in printed) == (0, warns), printed
+
+
 def test_a_small_file_with_other_content_than_the_hub_lists_is_refused(
     repository: Repository, hub: Hub
 ) -> None:
