@@ -13,6 +13,7 @@ from kaigen.config.settings import FILE_NAME
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import Http, HubRepository
+from kaigen.kinds.pod_volumes import PodVolume
 from kaigen.kinds.repositories import Path, blocks_in
 from kaigen.kinds.serving import ImageVolume, PulledModel
 from kaigen.kinds.sources import S3, Oci
@@ -89,6 +90,8 @@ def _of_block(block: Block, path: Path, lock: Lock | None) -> Iterator[_Source]:
         yield _Source(_repository(block.ref), artifact.licence if artifact else None, (*path, "ref"))
     elif isinstance(block, ImageVolume):
         yield _Source(_repository(block.ref), "", (*path, "ref"))
+    elif isinstance(block, PodVolume) and block.image is not None:
+        yield _Source(_repository(block.image), "", (*path, "image"))
     elif isinstance(block, Http):
         for index, file in enumerate(block.files):
             yield _Source(file.url, "", (*path, "files", index, "url"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.compile.specs import Block, Object, job, model, pod, problem_paths, topology
+from tests.unit.compile.specs import Block, Object, context, job, model, pod, problem_paths, topology
 from tests.unit.compile.topologies import CONTAINER, group
 
 Make = Callable[..., Block]
@@ -22,6 +22,16 @@ def named(items: list[Object]) -> dict[str, Object]:
 
 
 @every_kind
+@pytest.mark.parametrize(("target", "expected"), [("1.34", ["KG0346"]), ("1.35", [])])
+def test_older_clusters_have_images_as_volumes_behind_a_gate(
+    make: Make, target: str, expected: list[str]
+) -> None:
+    block = make(volumes={"files": {"image": "registry.example/data:1", "mountPath": "/files"}})
+    found = problem_paths(block, context(target=target))
+    assert [code for code, path in found if path == "spec.volumes.files.image"] == expected
+
+
+@every_kind
 def test_volumes_are_mounted_in_the_main_container(make: Make) -> None:
     volumes = {
         **DATA,
@@ -29,6 +39,7 @@ def test_volumes_are_mounted_in_the_main_container(make: Make) -> None:
         "keys": {"secret": "s", "mountPath": "/keys", "subPath": "a"},
         "logs": {"emptyDir": {"sizeLimit": "1Gi"}},
         "big": {"ephemeral": {"size": "1Gi", "storageClassName": "fast"}, "mountPath": "/big"},
+        "files": {"image": "registry.example/data:1", "mountPath": "/files"},
     }
     plain, found = pod(make()), pod(make(volumes=volumes))
     own = named(plain.get("volumes", []))
@@ -38,6 +49,7 @@ def test_volumes_are_mounted_in_the_main_container(make: Make) -> None:
         "conf": {"configMap": {"name": "c", "items": [{"key": "k", "path": "a/b"}], "optional": True}},
         "keys": {"secret": {"secretName": "s"}},
         "logs": {"emptyDir": {"sizeLimit": "1Gi"}},
+        "files": {"image": {"reference": "registry.example/data:1"}},
         "big": {
             "ephemeral": {
                 "volumeClaimTemplate": {
@@ -57,6 +69,7 @@ def test_volumes_are_mounted_in_the_main_container(make: Make) -> None:
         {"name": "conf", "mountPath": "/conf", "readOnly": True},
         {"name": "keys", "mountPath": "/keys", "subPath": "a", "readOnly": True},
         {"name": "big", "mountPath": "/big"},
+        {"name": "files", "mountPath": "/files", "readOnly": True},
     ]
 
 

@@ -200,3 +200,18 @@ def test_an_image_that_is_mounted_has_the_licence_that_kaigen_yaml_gives_it(repo
     repository.configure("licenses: {allow: [mit], known: {'registry.example/acme/*': MIT}}\n")
     _, printed = repository.run("validate")
     assert "KG0752" not in printed
+
+
+def test_an_image_that_a_pod_mounts_has_the_licence_that_kaigen_yaml_gives_it(repository: Repository) -> None:
+    repository.write(
+        "apiVersion: kaigen.dev/v1alpha1\nkind: Job\nmetadata: {name: train}\nspec:\n"
+        "  image: registry.example/acme/train:1\n"
+        "  volumes: {data: {image: 'registry.example/acme/data:1', mountPath: /data}}\n"
+    )
+    repository.configure("licenses: {allow: [mit]}\n")
+    code, printed = repository.run("validate")
+    assert code == 2
+    assert "registry.example/acme/data has the licence `unknown`" in printed
+    repository.configure("licenses: {allow: [mit], known: {'registry.example/acme/*': MIT}}\n")
+    _, printed = repository.run("validate")
+    assert "KG0752" not in printed
