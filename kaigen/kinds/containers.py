@@ -6,8 +6,9 @@ from msgspec import Meta, field
 
 from kaigen.kinds.base import ENV_NAME, LabelName, MountPath, Object, ObjectName, Quantity, text
 from kaigen.kinds.block import Block, Choice
-from kaigen.kinds.blocks import Env, Image
+from kaigen.kinds.blocks import Image
 from kaigen.kinds.pod_volumes import SubPath
+from kaigen.kinds.program import Variables
 
 
 class EnvFrom(Choice):
@@ -44,9 +45,7 @@ class ExtraContainer(Block):
     args: Annotated[list[str], Meta(description="Arguments of the entry point. Default: the image's.")] = (
         field(default_factory=list)
     )
-    env: Annotated[Env, Meta(description="Environment variables: a value, or its source.")] = field(
-        default_factory=dict
-    )
+    env: Variables = field(default_factory=dict)
     env_from: Annotated[
         list[EnvFrom], Meta(description="ConfigMaps and Secrets whose keys become variables.")
     ] = field(default_factory=list)

@@ -18,8 +18,6 @@ from kaigen.kinds.base import (
 )
 from kaigen.kinds.block import Block, Choice
 from kaigen.kinds.blocks import (
-    Env,
-    Image,
     Params,
     ParamsFile,
     Placement,
@@ -30,11 +28,11 @@ from kaigen.kinds.blocks import (
     Volume,
 )
 from kaigen.kinds.bucket import LOCATION, FilledBucket
-from kaigen.kinds.build import Build
 from kaigen.kinds.classify import Classify
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.lifetimes import PodTtl, Ttl, VolumeTtl
 from kaigen.kinds.pod import PodFields
+from kaigen.kinds.program import Args, BuiltImage, Command, GivenImage, Variables
 from kaigen.kinds.sources import Globs
 from kaigen.kinds.tune import Tune
 
@@ -183,13 +181,8 @@ class JobSpec(Choice, PodFields):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("image", "build", "template", "workload", "tune")
 
-    image: Annotated[
-        Image | None, Meta(description="Image of the container: a reference, or a block with pull settings.")
-    ] = None
-    build: Annotated[
-        Build | None,
-        Meta(description="An image that is built from a Git repository, in place of an existing one."),
-    ] = None
+    image: GivenImage = None
+    build: BuiltImage = None
     workload: Annotated[
         Literal["classify"] | None,
         Meta(description="One of kaigen's own programs, in place of an image. `classify` labels images."),
@@ -213,16 +206,9 @@ class JobSpec(Choice, PodFields):
             "`security.podSecurity` apply."
         ),
     ] = None
-    command: Annotated[
-        Annotated[list[str], Meta(min_length=1)] | None,
-        Meta(description="Entry point. Default: the image's."),
-    ] = None
-    args: Annotated[
-        list[str] | None, Meta(description="Arguments of the entry point. Default: the image's.")
-    ] = None
-    env: Annotated[Env, Meta(description="Environment variables: a value, or its source.")] = field(
-        default_factory=dict
-    )
+    command: Command = None
+    args: Args = None
+    env: Variables = field(default_factory=dict)
     params: Annotated[
         Params,
         Meta(description="Parameters of the job, as `PARAM_*` variables and in `/etc/kaigen/params.json`."),

@@ -6,9 +6,9 @@ from msgspec import Meta, field
 
 from kaigen.kinds.base import AppName, Duration
 from kaigen.kinds.block import Choice
-from kaigen.kinds.blocks import Env, Image, Params, Placement, Resources, Security, Volume
-from kaigen.kinds.build import Build
+from kaigen.kinds.blocks import Params, Placement, Resources, Security, Volume
 from kaigen.kinds.pod import PodFields
+from kaigen.kinds.program import Args, BuiltImage, Command, GivenImage, Variables
 
 CONTENT = "/content"
 """Folder of everything that the container reads and writes."""
@@ -24,23 +24,11 @@ class Loader(Choice, PodFields):
 
     exactly_one: ClassVar[tuple[str, ...]] = ("image", "build")
 
-    image: Annotated[
-        Image | None, Meta(description="Image of the container: a reference, or a block with pull settings.")
-    ] = None
-    build: Annotated[
-        Build | None,
-        Meta(description="An image that is built from a Git repository, in place of an existing one."),
-    ] = None
-    command: Annotated[
-        Annotated[list[str], Meta(min_length=1)] | None,
-        Meta(description="Entry point. Default: the image's."),
-    ] = None
-    args: Annotated[
-        list[str] | None, Meta(description="Arguments of the entry point. Default: the image's.")
-    ] = None
-    env: Annotated[Env, Meta(description="Environment variables: a value, or its source.")] = field(
-        default_factory=dict
-    )
+    image: GivenImage = None
+    build: BuiltImage = None
+    command: Command = None
+    args: Args = None
+    env: Variables = field(default_factory=dict)
     params: Annotated[
         Params,
         Meta(description=f"Parameters of the container, as `PARAM_*` variables and in `{PARAMS}`."),

@@ -6,11 +6,11 @@ from msgspec import Meta, field
 
 from kaigen.kinds.base import AppName, Duration, Metadata, MountPath, Object, Quantity, TokenSecret
 from kaigen.kinds.block import Block
-from kaigen.kinds.blocks import Env, Image, Params, ParamsFile, Placement, Resources, Security, Volume
-from kaigen.kinds.build import Build
+from kaigen.kinds.blocks import Image, Params, ParamsFile, Placement, Resources, Security, Volume
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import Port
 from kaigen.kinds.pod import PodFields
+from kaigen.kinds.program import Args, BuiltImage, Command, Variables
 
 
 class Mounted(Block):
@@ -71,17 +71,9 @@ class NotebookSpec(PodFields):
             "`JUPYTER_TOKEN_FILE` names. Default: kaigen's own."
         ),
     ] = None
-    build: Annotated[
-        Build | None,
-        Meta(description="An image that is built from a Git repository, in place of an existing one."),
-    ] = None
-    command: Annotated[
-        Annotated[list[str], Meta(min_length=1)] | None,
-        Meta(description="Entry point. Default: the image's."),
-    ] = None
-    args: Annotated[
-        list[str] | None, Meta(description="Arguments of the entry point. Default: the image's.")
-    ] = None
+    build: BuiltImage = None
+    command: Command = None
+    args: Args = None
     suspend: Annotated[
         bool,
         Meta(
@@ -96,9 +88,7 @@ class NotebookSpec(PodFields):
             examples=[{"name": "research-token"}],
         ),
     ] = None
-    env: Annotated[Env, Meta(description="Environment variables: a value, or its source.")] = field(
-        default_factory=dict
-    )
+    env: Variables = field(default_factory=dict)
     params: Annotated[
         Params,
         Meta(

@@ -7,12 +7,13 @@ from msgspec import Meta, field
 from kaigen.catalog.engines import engine_choices, engine_names
 from kaigen.kinds.base import Duration, JsonValue, Metadata, Object, TokenSecret, text
 from kaigen.kinds.block import Block
-from kaigen.kinds.blocks import Env, Image, Params, ParamsFile, Placement, Resources, Security, Transfer
+from kaigen.kinds.blocks import Image, Params, ParamsFile, Placement, Resources, Security, Transfer
 from kaigen.kinds.build import Build
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.exposure import Auth, InferencePool, Port, Route, Service
 from kaigen.kinds.operation import Autoscale, Disruption, Monitoring, Probes, Rollout
 from kaigen.kinds.pod import PodFields
+from kaigen.kinds.program import Variables
 from kaigen.kinds.promotable import NAME
 from kaigen.kinds.provisioning import ProvisioningRef
 from kaigen.kinds.serving import Adapter, ServedModelRef, Shape, Storage
@@ -123,9 +124,7 @@ class TopologySpec(PodFields):
     adapters: Annotated[list[Adapter], Meta(max_length=100, description="LoRA adapters of the model.")] = (
         field(default_factory=list)
     )
-    env: Annotated[Env, Meta(description="Environment variables: a value, or its source.")] = field(
-        default_factory=dict
-    )
+    env: Variables = field(default_factory=dict)
     params: Annotated[
         Params,
         Meta(
