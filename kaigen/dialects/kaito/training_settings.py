@@ -165,7 +165,7 @@ def _typed(value: JsonValue, what: str) -> Any:
 
 
 def _word(value: JsonValue) -> str:
-    """Return a value as text that can be compared: numbers in one form, the rest in lower case."""
+    """Return a value as text that can be compared: numbers in one form, other values in lower case."""
     if value is None or isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | dict):

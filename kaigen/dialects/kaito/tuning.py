@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kaigen.dialects.kaito.blocks import TuningV1Alpha1
-from kaigen.dialects.kaito.nodes import NodeRequest
+from kaigen.dialects.kaito.nodes import NodeRequest, put_placement
 from kaigen.dialects.kaito.resource import Options, ResourceLowering
-from kaigen.dialects.kaito.tuning_checks import check_run
+from kaigen.dialects.kaito.tuning_checks import check_run, find_model
 from kaigen.dialects.kaito.tuning_job import lower_tune
 from kaigen.dialects.kaito.tuning_script import lower_script
 from kaigen.kinds.lowering import Lowered
@@ -25,5 +25,10 @@ def lower_tuning(
     """
     at: Path = ("tuning",)
     check_run(request, options, lowering)
-    lower = lower_script if options.compat else lower_tune
-    return lower(tuning, at, request, options, lowering)
+    draft = lowering.draft("Job")
+    draft.origins["spec",] = at
+    nodes = put_placement(draft, request, options, lowering)
+    model = find_model(tuning, at, lowering)
+    if options.compat:
+        return lower_script(tuning, at, draft, model, nodes, lowering)
+    return lower_tune(tuning, at, draft, model, nodes, options, lowering)

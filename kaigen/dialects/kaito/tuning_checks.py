@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from kaigen.dialects.kaito.blocks import DataDestination
+from kaigen.dialects.kaito import presets
+from kaigen.dialects.kaito.blocks import DataDestination, TuningV1Alpha1
 from kaigen.dialects.kaito.nodes import NodeRequest
 from kaigen.dialects.kaito.resource import Options, ResourceLowering
 from kaigen.kinds.spec import Path
@@ -19,6 +20,24 @@ _ONLY_SERVING = {
     "kaigen.dev/provisioning": "kaigen creates no nodes for a run",
 }
 """Annotations that have no effect on a run, with the reason."""
+
+
+def find_model(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> presets.NamedModel | None:
+    """Return the model that is trained; None after an error.
+
+    Args:
+        tuning: the block.
+        at: its path.
+        lowering: collects problems.
+    """
+    if tuning.preset is None:
+        lowering.error("KG0412", "no model specified", at, "add `preset`")
+        return None
+    here = (*at, "preset")
+    model = presets.find_model(tuning.preset, here, lowering)
+    if model is not None:
+        presets.warn_of_removed(model, (*here, "name"), lowering)
+    return model
 
 
 def check_run(request: NodeRequest, options: Options, lowering: ResourceLowering) -> None:

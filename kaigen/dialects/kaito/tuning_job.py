@@ -10,7 +10,7 @@ from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import DataDestination, DataSource, PresetOptions, TuningV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
-from kaigen.dialects.kaito.nodes import NodeRequest, Nodes, put_placement
+from kaigen.dialects.kaito.nodes import Nodes
 from kaigen.dialects.kaito.resource import Options, ResourceLowering
 from kaigen.dialects.kaito.serving import claim_name
 from kaigen.dialects.kaito.training import DATA, Config, read_config
@@ -44,23 +44,29 @@ exec oras push --config config.json:application/vnd.oci.image.config.v1+json \\
 
 
 def lower_tune(
-    tuning: TuningV1Alpha1, at: Path, request: NodeRequest, options: Options, lowering: ResourceLowering
+    tuning: TuningV1Alpha1,
+    at: Path,
+    draft: Draft,
+    model: presets.NamedModel | None,
+    nodes: Nodes,
+    options: Options,
+    lowering: ResourceLowering,
 ) -> list[Lowered]:
     """Return a fine-tuning run as a Job with `tune`, with the specs that it needs.
 
     Args:
         tuning: the block.
         at: its path.
-        request: the requested nodes.
+        draft: the Job, with its placement.
+        model: that is trained; None after an error.
+        nodes: that the Job uses.
         options: of the resource.
         lowering: collects problems.
     """
-    draft = lowering.draft("Job")
-    draft.origins["spec",] = at
-    nodes = put_placement(draft, request, options, lowering)
     if nodes.gpus is None:
         draft.put(("spec", "resources", "gpus"), 1)
-    model = _find_model(tuning, at, lowering)
+    if model is not None and model.preset is not None:
+        _check_preset(model.name, model.preset, (*at, "preset", "name"), lowering)
     config = read_config(tuning, at, lowering)
     if config is not None:
         architecture = model.preset.architecture if model is not None and model.preset is not None else ""
@@ -90,24 +96,14 @@ def _finished(draft: Draft, kind: type[Job] | type[Model], lowering: ResourceLow
     return None if block is None else draft.lowered(block)
 
 
-def _find_model(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> presets.NamedModel | None:
-    """Return the model that is trained; None after an error."""
-    if tuning.preset is None:
-        lowering.error("KG0412", "no model specified", at, "add `preset`")
-        return None
-    here = (*at, "preset", "name")
-    model = presets.find_model(tuning.preset, here[:-1], lowering)
-    if model is None or model.preset is None:
-        return model
-    presets.warn_of_removed(model, here, lowering)
-    reason = _untrainable(model.preset)
+def _check_preset(name: str, preset: Preset, here: Path, lowering: ResourceLowering) -> None:
+    reason = _untrainable(preset)
     if reason:
         hint = "use another preset, or a repository with weights of 16 or 32 bits"
-        lowering.error("KG0413", f"kaigen's program cannot train `{model.name}`: {reason}", here, hint)
-    elif not kaito_preset(model.preset).tunable:
-        message = f"KAITO does not fine-tune `{model.name}`; kaigen does"
+        lowering.error("KG0413", f"kaigen's program cannot train `{name}`: {reason}", here, hint)
+    elif not kaito_preset(preset).tunable:
+        message = f"KAITO does not fine-tune `{name}`; kaigen does"
         lowering.warning("KG0414", message, here)
-    return model
 
 
 def _untrainable(preset: Preset) -> str:

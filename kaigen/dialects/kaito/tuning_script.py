@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from kaigen.catalog.presets import presets as every
+from kaigen.dialects.draft import Draft
 from kaigen.dialects.kaito import presets
 from kaigen.dialects.kaito.blocks import DataDestination, DataSource, PresetOptions, TuningV1Alpha1
 from kaigen.dialects.kaito.catalog import kaito_preset
 from kaigen.dialects.kaito.compat import WORKSPACE
-from kaigen.dialects.kaito.nodes import NodeRequest, Nodes, put_placement
+from kaigen.dialects.kaito.nodes import Nodes
 from kaigen.dialects.kaito.pod_template import with_placement
-from kaigen.dialects.kaito.resource import Options, ResourceLowering
+from kaigen.dialects.kaito.resource import ResourceLowering
 from kaigen.dialects.kaito.serving import claim_name
 from kaigen.dialects.kaito.training import CONFIG_FOLDER, CONFIG_KEY, DATA, Training, read_training
 from kaigen.dialects.kaito.training_settings import DEFAULT_TARGETS
@@ -60,22 +61,26 @@ _SMALL: Mapping[str, Any] = {"requests": {"cpu": "1", "memory": "4Gi"}, "limits"
 
 
 def lower_script(
-    tuning: TuningV1Alpha1, at: Path, request: NodeRequest, options: Options, lowering: ResourceLowering
+    tuning: TuningV1Alpha1,
+    at: Path,
+    draft: Draft,
+    model: presets.NamedModel | None,
+    nodes: Nodes,
+    lowering: ResourceLowering,
 ) -> list[Lowered]:
     """Return a fine-tuning run as a Job with KAITO's names, image and script.
 
     Args:
         tuning: the block.
         at: its path.
-        request: the requested nodes.
-        options: of the resource.
+        draft: the Job, with its placement.
+        model: that is trained; None after an error.
+        nodes: that the Job uses.
         lowering: collects problems.
     """
-    draft = lowering.draft("Job")
-    draft.origins["spec",] = at
-    nodes = put_placement(draft, request, options, lowering)
     training = read_training(tuning, at, lowering)
-    model = _model(tuning, at, lowering)
+    if model is not None:
+        _check_model(tuning, model, (*at, "preset", "name"), lowering)
     run = _Run(tuning, at, nodes, lowering)
     run.input(tuning.input, (*at, "input"))
     run.output(tuning.output, (*at, "output"), training)
@@ -98,15 +103,9 @@ def _rename(template: dict[str, Any], name: str) -> None:
             container["name"] = name
 
 
-def _model(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> presets.NamedModel | None:
-    if tuning.preset is None:
-        lowering.error("KG0412", "no model specified", at, "add `preset`")
-        return None
-    here = (*at, "preset")
-    model = presets.find_model(tuning.preset, here, lowering)
-    if model is None:
-        return None
-    presets.warn_of_removed(model, (*here, "name"), lowering)
+def _check_model(
+    tuning: TuningV1Alpha1, model: presets.NamedModel, here: Path, lowering: ResourceLowering
+) -> None:
     if model.preset is not None and not kaito_preset(model.preset).tunable:
         known = ", ".join(
             preset.name
@@ -116,14 +115,13 @@ def _model(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) -> pres
         lowering.error(
             "KG0412",
             f"KAITO's training script does not support `{model.name}`",
-            (*here, "name"),
+            here,
             f"supported: {known}",
         )
-    preset_options = tuning.preset.preset_options
+    preset_options = tuning.preset.preset_options if tuning.preset else None
     secret = preset_options.model_access_secret if isinstance(preset_options, PresetOptions) else None
     if model.preset is not None and model.preset.gated and not secret:
-        presets.warn_of_gate(model.preset, (*here, "name"), lowering)
-    return model
+        presets.warn_of_gate(model.preset, here, lowering)
 
 
 class _Run:
