@@ -187,31 +187,31 @@ def test_the_licence_of_an_image_with_files_is_that_of_its_index(repository: Rep
     assert entry["licence"] == "MIT"
 
 
-def test_an_image_that_is_mounted_has_the_licence_that_kaigen_yaml_gives_it(repository: Repository) -> None:
-    repository.write(
-        "apiVersion: kaigen.dev/v1alpha1\nkind: Topology\nmetadata: {name: chat}\nspec:\n"
-        "  model: {image: {ref: 'registry.example/acme/weights:1'}}\n"
-        "  engine: vllm\n  resources: {gpus: 1, gpuType: L4}\n"
-    )
+@pytest.mark.parametrize(
+    ("spec", "image"),
+    [
+        (
+            "kind: Topology\nmetadata: {name: chat}\nspec:\n"
+            "  model: {image: {ref: 'registry.example/acme/weights:1'}}\n"
+            "  engine: vllm\n  resources: {gpus: 1, gpuType: L4}\n",
+            "registry.example/acme/weights",
+        ),
+        (
+            "kind: Job\nmetadata: {name: train}\nspec:\n  image: registry.example/acme/train:1\n"
+            "  volumes: {data: {image: 'registry.example/acme/data:1', mountPath: /data}}\n",
+            "registry.example/acme/data",
+        ),
+    ],
+    ids=["of a model", "of data"],
+)
+def test_an_image_that_is_mounted_has_the_licence_that_kaigen_yaml_gives_it(
+    spec: str, image: str, repository: Repository
+) -> None:
+    repository.write(f"apiVersion: kaigen.dev/v1alpha1\n{spec}")
     repository.configure("licenses: {allow: [mit]}\n")
     code, printed = repository.run("validate")
     assert code == 2
-    assert "registry.example/acme/weights has the licence `unknown`" in printed
-    repository.configure("licenses: {allow: [mit], known: {'registry.example/acme/*': MIT}}\n")
-    _, printed = repository.run("validate")
-    assert "KG0752" not in printed
-
-
-def test_an_image_that_a_pod_mounts_has_the_licence_that_kaigen_yaml_gives_it(repository: Repository) -> None:
-    repository.write(
-        "apiVersion: kaigen.dev/v1alpha1\nkind: Job\nmetadata: {name: train}\nspec:\n"
-        "  image: registry.example/acme/train:1\n"
-        "  volumes: {data: {image: 'registry.example/acme/data:1', mountPath: /data}}\n"
-    )
-    repository.configure("licenses: {allow: [mit]}\n")
-    code, printed = repository.run("validate")
-    assert code == 2
-    assert "registry.example/acme/data has the licence `unknown`" in printed
+    assert f"{image} has the licence `unknown`" in printed
     repository.configure("licenses: {allow: [mit], known: {'registry.example/acme/*': MIT}}\n")
     _, printed = repository.run("validate")
     assert "KG0752" not in printed
