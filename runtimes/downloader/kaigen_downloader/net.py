@@ -1,7 +1,7 @@
 """The HTTP client for the Hub, its CDN and other servers.
 
-It keeps connections, goes through proxies, has a deadline for every read, leaves redirects to its caller, and
-sends the token to the Hub's own origin and nowhere else.
+It keeps connections, goes through proxies, has a deadline for every read, and sends the token to the Hub's own origin
+and nowhere else.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from http.client import HTTPMessage
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from kaigen_downloader import __version__
-from kaigen_downloader.errors import BadInput, Stopped, Transient, Unavailable
+from kaigen_downloader.errors import BadInput, Refused, Stopped, Transient, Unavailable
 from kaigen_downloader.pace import DEFAULT, Pace
 from kaigen_downloader.text import duration, whole_number
 
@@ -29,6 +29,8 @@ Origin = tuple[str, str, int]
 
 _PORTS = {"http": 80, "https": 443}
 _PASSING = {408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524}
+_REDIRECTS = {301, 302, 303, 307, 308}
+_MOST_REDIRECTS = 8
 _LONGEST_PAUSE = 24 * 3600
 """Most seconds that a server may ask for; a larger number is no date that anybody waits for."""
 _RESET = re.compile(r"\bt\s*=\s*(\d+)")
@@ -69,17 +71,17 @@ def retry_after(headers: HTTPMessage | Mapping[str, str], now: float) -> float |
     return None if number is None else float(min(number, _LONGEST_PAUSE))
 
 
-def redirected(url: str, location: str) -> str:
-    """Return where a server redirects to.
+def absolute(url: str, reference: str) -> str:
+    """Return the URL that a server refers to in its answer for another one.
 
     Raises:
         Transient: that is not a URL.
     """
     try:
-        target = urljoin(url, location)
+        target = urljoin(url, reference)
         _ = urlsplit(target).port
     except ValueError:
-        raise Transient(f"the server redirects to {location[:200]!r}, which is not a URL") from None
+        raise Transient(f"the server refers to {reference[:200]!r}, which is not a URL") from None
     return target
 
 
@@ -204,6 +206,39 @@ class Net:
                 text = f"{where[1]} answers {answer.status} {answer._response.reason}".rstrip()
             raise Transient(text + (f", wait {duration(wait)}" if wait else ""), wait)
         return answer
+
+    def follow(
+        self,
+        url: str,
+        headers: Mapping[str, str],
+        moved: Callable[[str, str], None] = lambda url, target: None,
+    ) -> tuple[str, Answer]:
+        """Send a GET, and follow redirects.
+
+        Args:
+            url: http or https.
+            headers: those about the content.
+            moved: called with the URL that redirects, and where to.
+
+        Returns:
+            The URL of the answer, and the answer.
+
+        Raises:
+            Refused: the redirects have no end, or go from https to http.
+            Transient: as `get`.
+        """
+        for _ in range(_MOST_REDIRECTS):
+            answer = self.get(url, headers)
+            if answer.status not in _REDIRECTS:
+                return url, answer
+            with answer:
+                target = absolute(url, answer.headers.get("Location", ""))
+                answer.small_body(1 << 20)
+            if url.startswith("https:") and not target.startswith("https:"):
+                raise Refused(f"{urlsplit(url).hostname} redirects from https to http")
+            moved(url, target)
+            url = target
+        raise Refused(f"{urlsplit(url).hostname}: too many redirects")
 
     def _send(
         self, connection: http.client.HTTPConnection, target: str, headers: Mapping[str, str], host: str

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from typing import Protocol
 
 from kaigen_downloader.errors import Corrupt, Failure, Transient
-from kaigen_downloader.net import Answer, Net, origin, redirected
+from kaigen_downloader.net import Answer, Net, origin
 from kaigen_downloader.progress import Meter
 from kaigen_downloader.remote import RemoteFile
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.text import whole_number
 
 BUFFER = 1 << 20
-_REDIRECTS = {301, 302, 303, 307, 308}
 
 # Makes the failure for a path, and the status, error code and message of its server.
 Refusal = Callable[[str, int, str, str], Failure]
@@ -124,19 +123,12 @@ class Served:
         return self._follow(signed, headers, offset)
 
     def _follow(self, url: str, headers: dict[str, str], offset: int) -> Answer:
-        for _ in range(8):
-            answer = self._net.get(url, headers)
-            if answer.status not in _REDIRECTS:
-                return self._accept(url, answer, offset, whole=not headers)
-            with answer:
-                target = redirected(url, answer.headers.get("Location", ""))
-                answer.small_body(1 << 20)
-            if url.startswith("https:") and not target.startswith("https:"):
-                raise Transient("the server redirects from https to http")
-            if origin(url) == self._home and origin(target) != self._home:
-                self._signed_url = target
-            url = target
-        raise Transient("too many redirects")
+        where, answer = self._net.follow(url, headers, self._note_signed)
+        return self._accept(where, answer, offset, whole=not headers)
+
+    def _note_signed(self, url: str, target: str) -> None:
+        if origin(url) == self._home and origin(target) != self._home:
+            self._signed_url = target
 
     def _accept(self, url: str, answer: Answer, offset: int, *, whole: bool) -> Answer:
         """The answer, if its body is what was asked for."""

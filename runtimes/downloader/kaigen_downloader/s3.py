@@ -1,7 +1,7 @@
 """A client for S3 and compatible servers: one retry counter, one line for each failure.
 
-boto3 signs and sends; trying again, and saying what went wrong, is done here, as for everything else that this
-program asks of a network.
+botocore, the core of boto3, signs and sends; trying again, and saying what went wrong, is done here, as for everything
+else that this program asks of a network.
 """
 
 from __future__ import annotations
@@ -145,15 +145,15 @@ class Client:
             retry: for failures that pass.
             timeout: seconds that one connect, read or write may take.
             connections: how many are used at once.
-            keys: access key ID and secret access key; None for those that boto3 finds.
+            keys: access key ID and secret access key; None for those that botocore finds.
             pace: the lowest speed of an answer.
 
         Raises:
             Failure: there are no credentials, or the settings make no sense.
         """
-        import boto3
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.session import Session
 
         self.where = where
         self._retry = retry
@@ -161,7 +161,9 @@ class Client:
         region = where.region or environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
         style = where.addressing or ("path" if where.endpoint else None)
         try:
-            session = boto3.session.Session(*(keys or ()))
+            session = Session()
+            if keys is not None:
+                session.set_credentials(*keys)
             credentials = session.get_credentials()
             if credentials is None:
                 raise Refused(
@@ -172,7 +174,7 @@ class Client:
             frozen = credentials.get_frozen_credentials()
             hide(frozen.secret_key)
             hide(frozen.token or "")
-            self._client = session.client(
+            self._client = session.create_client(
                 "s3",
                 endpoint_url=where.endpoint,
                 # Servers other than Amazon's have one region, and mostly accept this name for it.
@@ -194,7 +196,7 @@ class Client:
             )
         except (BotoCoreError, ClientError, OSError, ValueError) as error:
             raise explain(error, "", where, self.server) from None
-        # boto3 would follow a bucket to another region automatically. Report the region to the user instead.
+        # botocore would follow a bucket to another region automatically. Report the region to the user instead.
         self._client.meta.events.register_last("before-parameter-build.s3", _stay)
         sign_headers_only(self._client)
         http_session = self._client._endpoint.http_session
@@ -381,7 +383,7 @@ class Client:
 
 
 def _stay(context: dict[str, dict[str, object]], **_: object) -> None:
-    """Make boto3 believe that it has already followed a redirect, so that it follows no other."""
+    """Make botocore believe that it has already followed a redirect, so that it follows no other."""
     context.setdefault("s3_redirect", {})["redirected"] = True
 
 

@@ -86,7 +86,7 @@ class Conflict(Failure):
 
 
 def explain(error: Exception, operation: str, where: Address, server: str) -> Failure:
-    """Return the failure for an error of boto3.
+    """Return the failure for an error of botocore.
 
     Args:
         error: what it raised.
@@ -108,7 +108,7 @@ def _answered(error: ClientError, operation: str, where: Address, server: str) -
     headers = {name.title(): str(value) for name, value in about.get("HTTPHeaders", {}).items()}
     code, message = str(details.get("Code", "")), str(details.get("Message", "")).rstrip(".")
     if error.operation_name != operation and status < 500:
-        # Such as AssumeRoleWithWebIdentity, which boto3 sends to get credentials at all.
+        # Such as AssumeRoleWithWebIdentity, which botocore sends to get credentials at all.
         return Refused(f"{where.name}: no credentials: {error.operation_name} is refused: {code} {message}")
     if code == "NoSuchBucket" or (code in _ABSENT and operation in _OF_BUCKETS):
         return Refused(f"bucket {where.bucket} does not exist on {server}")
@@ -209,6 +209,6 @@ def _unanswered(error: Exception, operation: str, where: Address, server: str) -
 
 
 def _cause(error: Exception) -> str:
-    """Return the cause inside an error of boto3, whose message contains the whole URL."""
+    """Return the cause inside an error of botocore, whose message contains the whole URL."""
     inner = getattr(error, "kwargs", {}).get("error")
     return " ".join(str(inner or error).split())[:300] or type(error).__name__

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from kaigen_downloader.errors import BadInput, Failure, Refused, Transient, Unavailable
-from kaigen_downloader.net import Answer, Net, origin, redirected
+from kaigen_downloader.net import Answer, Net, origin
 from kaigen_downloader.ranges import Served
 from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.store import Work
 from kaigen_downloader.text import plural, whole_number
-
-_REDIRECTS = {301, 302, 303, 307, 308}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,25 +89,10 @@ def _probe(file: WebFile, net: Net, retry: Retry) -> RemoteFile:
     attempts = retry.attempts(f"asking for {file.path}")
     while True:
         try:
-            with _follow(file, net) as answer:
+            with net.follow(file.url, {"Range": "bytes=0-0"})[1] as answer:
                 return _described(file, answer)
         except Transient as error:
             attempts.failed(error)
-
-
-def _follow(file: WebFile, net: Net) -> Answer:
-    url = file.url
-    for _ in range(8):
-        answer = net.get(url, {"Range": "bytes=0-0"})
-        if answer.status not in _REDIRECTS:
-            return answer
-        with answer:
-            target = redirected(url, answer.headers.get("Location", ""))
-            answer.small_body(1 << 20)
-        if url.startswith("https:") and not target.startswith("https:"):
-            raise Refused(f"{file.path}: {urlsplit(url).hostname} redirects from https to http")
-        url = target
-    raise Refused(f"{file.path}: too many redirects")
 
 
 def _described(file: WebFile, answer: Answer) -> RemoteFile:

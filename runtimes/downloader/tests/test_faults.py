@@ -330,6 +330,6 @@ def test_a_redirect_from_https_to_http_is_not_followed(
         authority.cert_pem.write_to_path(tmp_path / "ca.pem")
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
         done = run.fetch(hub, dest, KAIGEN_ATTEMPTS="2")
-        assert done.code == 20
+        assert done.code == 10
         assert "redirects from https to http" in done.err
         assert not hub.requests("cdn")
