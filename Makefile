@@ -65,7 +65,9 @@ bench-chat: $(CHAT)/.bench ## Compare the speed of the chat server with its peer
 bench-classify: $(CHAT)/.done ## Compare the speed of the classifier with a process for each image
 	$(CHAT)/bin/python -m benchmarks.classify $(ARGS)
 
-bench-downloader: cluster-tools ## Compare the downloader with curl, hf download and aws s3 cp
+bench-downloader: $(VENV)/.dev ## Compare the downloader with curl, hf download and aws s3 cp
+	@sh tools/venv.sh go
+	@PATH="$$PWD/$(VENV)/bin:$$PATH" $(PY) -m tests.cluster.tools versitygw
 	$(PY) -m benchmarks.downloader $(ARGS)
 
 bench-cluster: cluster-tools ## Measure the load of 500 apps on a cluster
