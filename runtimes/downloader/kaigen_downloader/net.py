@@ -12,6 +12,7 @@ import email.utils
 import functools
 import http.client
 import re
+import socket
 import ssl
 import threading
 import time
@@ -104,6 +105,7 @@ class Answer:
         # A connection with an unread body cannot carry the next request.
         if not self._response.isclosed():
             self._connection.close()
+            self._response.close()  # has the socket if the server announced that it closes the connection
 
     def readinto(self, view: memoryview) -> int:
         """Read the body into the view; return 0 at its end.
@@ -160,6 +162,7 @@ class Net:
         self._mine = threading.local()
         self._lock = threading.Lock()
         self._all: set[http.client.HTTPConnection] = set()
+        self._sockets: dict[http.client.HTTPConnection, socket.socket] = {}
         self._held: dict[Origin, float] = {}
 
     @functools.cached_property
@@ -250,6 +253,9 @@ class Net:
                     connection.request(
                         "GET", quote(target, safe="/%:?=&+,;@!$'()*~-._[]"), headers=dict(headers)
                     )
+                    # Kept for `abort`: the connection forgets it if the server announces that it closes it.
+                    with self._lock:
+                        self._sockets[connection] = connection.sock
                     return Answer(self, connection, connection.getresponse())
             except Transient:
                 connection.close()
@@ -320,12 +326,11 @@ class Net:
     def abort(self) -> None:
         """Cuts every connection, so that no thread sits in a read. Set `stop` first."""
         with self._lock:
-            connections = list(self._all)
-        for connection in connections:
-            sock = connection.sock
+            sockets = {*self._sockets.values(), *(connection.sock for connection in self._all)}
+        for sock in sockets:
             if sock is not None:
                 with contextlib.suppress(OSError):
-                    sock.shutdown(2)
+                    sock.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Gives the sockets back."""

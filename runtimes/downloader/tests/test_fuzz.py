@@ -69,6 +69,7 @@ class Server:
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=64)
         self._ended = threading.Event()
         self._lock = threading.Lock()
+        self._connections: list[tuple[socket.socket, threading.Thread]] = []
         self.host = f"127.0.0.1:{self._socket.getsockname()[1]}"
 
     def serve(self) -> None:
@@ -76,7 +77,9 @@ class Server:
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = self._socket.accept()
-                threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+                thread = threading.Thread(target=self._answer, args=(connection,), daemon=True)
+                self._connections.append((connection, thread))
+                thread.start()
 
     def _answer(self, connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError):
@@ -110,10 +113,18 @@ class Server:
             head += data
         return True
 
-    def close(self) -> None:
-        """End every connection."""
-        self._ended.set()
+    def stop(self) -> None:
+        """Accept no more connections."""
+        self._socket.shutdown(socket.SHUT_RDWR)  # closing it would not end the call that waits for one
         self._socket.close()
+
+    def close(self) -> None:
+        """End every connection, and the threads: each has megabytes of the address space."""
+        self._ended.set()
+        for connection, thread in self._connections:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            thread.join(MOST_SECONDS)
 
 
 @contextmanager
@@ -125,6 +136,8 @@ def serving(replies: Sequence[Reply]) -> Iterator[Server]:
     try:
         yield server
     finally:
+        server.stop()
+        thread.join(MOST_SECONDS)
         server.close()
 
 
