@@ -11,6 +11,7 @@ from kaigen.kinds.convert import Convert
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.facts import Facts
 from kaigen.kinds.loader import Loader
+from kaigen.kinds.operation import Monitoring
 from kaigen.kinds.pod import PodFields
 from kaigen.kinds.serving import ExistingVolume, JobOutput, WeightsVolume
 from kaigen.kinds.sources import Globs
@@ -97,6 +98,10 @@ class DownloadSpec(PodFields):
     env: Annotated[
         Env, Meta(description="Environment variables of the downloader: a value, or its source.")
     ] = field(default_factory=dict)
+    monitoring: Annotated[
+        Monitoring | None,
+        Meta(description="A PodMonitor for the progress of the downloader; `{}` for the defaults."),
+    ] = None
     retries: Annotated[
         int, Meta(ge=0, le=100, description="Number of retries of a failed download, which resumes.")
     ] = 6

@@ -1,4 +1,4 @@
-"""Blocks of a Topology: scaling, monitoring, disruptions, rollouts and probes."""
+"""Blocks about operation: scaling, monitoring, disruptions, rollouts and probes."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -89,7 +89,7 @@ class Autoscale(Block):
 
 
 class Monitoring(Block):
-    """A PodMonitor of the Prometheus operator for the metrics of the engine."""
+    """A PodMonitor of the Prometheus operator for the metrics of the app."""
 
     interval: Annotated[
         Duration | None, Meta(description="Scrape interval. Default: that of Prometheus.", examples=["15s"])

@@ -1,18 +1,19 @@
-"""Autoscalers that ran, with the metrics of a real Prometheus and of the kubelet."""
+"""What a real Prometheus scrapes, and autoscalers that ran with its metrics and those of the kubelet."""
 
 from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 import pytest
 
 from kaigen.pipeline.result import Compiled
+from runtimes.downloader.tests.hub import COMMIT, REPO, Hub
 from tests.cluster import prometheus as server
-from tests.cluster.apps import compiled, spec
+from tests.cluster.apps import JOB, compiled, spec
 from tests.cluster.client import Object, is_true
 from tests.cluster.images import BASE, build_from, runtime_image
 from tests.cluster.keda import Keda
@@ -22,13 +23,14 @@ from tests.cluster.node import Node
 from tests.cluster.processes import wait_until
 from tests.cluster.prometheus import Prometheus
 from tests.cluster.reaper import ACCOUNT, CHART, job
+from tests.cluster.services import tiny_hub
 from tests.cluster.test_node_rollout import ready_pods
 
 DEPLOYMENT = "apps/v1/Deployment"
 HPA = "autoscaling/v2/HorizontalPodAutoscaler"
 SCALED_OBJECT = "keda.sh/v1alpha1/ScaledObject"
 IMAGE = "kaigen.test/metrics:1"
-TEAM, OTHER = "scaling", "scaling-other"
+TEAM, OTHER, WEIGHTS = "scaling", "scaling-other", "scaling-weights"
 SCALERS = ("ScaledObject", "HorizontalPodAutoscaler")
 LOGIN = "prometheus-login"
 WAITING = "vllm:num_requests_waiting"
@@ -137,14 +139,37 @@ def apps(node: Node, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, M
 
 
 @pytest.fixture(scope="module")
-def prometheus(node: Node, apps: Mapping[str, Mapping[str, Compiled]]) -> Prometheus:
+def hub(node: Node) -> Iterator[Hub]:
+    """A Hub that sends 20 KB a second, so that its model takes 80 seconds."""
+    serving = tiny_hub(node)
+    serving.rate = 20_000
+    yield serving
+    serving.__exit__()
+
+
+@pytest.fixture(scope="module")
+def model(node: Node, hub: Hub, tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    """A Model whose download has not begun."""
+    source = {"huggingFace": {"repo": REPO, "revision": COMMIT, "endpoint": hub.url}}
+    volume = {"volume": {"size": "1Gi"}}
+    tiny = spec("Model", "tiny", source=source, store=volume, monitoring={"interval": "1s"})
+    app = compiled(tmp_path_factory.mktemp(WEIGHTS), [tiny], WEIGHTS, "generic")["tiny"]
+    node.make_namespace(WEIGHTS)
+    for rendered in app.objects:
+        if rendered.body["kind"] != "Job":
+            node.client.apply(rendered.body)
+    return app
+
+
+@pytest.fixture(scope="module")
+def prometheus(node: Node, apps: Mapping[str, Mapping[str, Compiled]], model: Compiled) -> Prometheus:
     """Prometheus, configured from the PodMonitors of all apps."""
     started = Prometheus(node)
     node.import_image(runtime_image("reaper"))
     options = ["--namespace", TEAM, "--set", "podMonitor.enabled=true", "--wait", "--timeout", "3m"]
     node.run("helm", "install", ACCOUNT, str(CHART), *options)
     monitors = [f"{namespace}/{name}" for namespace, team in apps.items() for name in team]
-    started.scrape([*monitors, f"{TEAM}/{ACCOUNT}"])
+    started.scrape([*monitors, f"{TEAM}/{ACCOUNT}", f"{WEIGHTS}/tiny"])
     return started
 
 
@@ -187,6 +212,27 @@ def test_prometheus_scrapes_the_pods_of_pod_monitors_and_no_others(
     wait_until(
         lambda: prometheus.value('sum(kaigen_reaper_deleted_total{kind="pod"})') == 1,
         "the reaper's metrics count the pod that it deleted",
+    )
+
+
+@pytest.mark.ran("PodMonitor", by=("node", "prometheus-operator"))
+def test_prometheus_has_the_progress_of_a_download(
+    node: Node, hub: Hub, model: Compiled, prometheus: Prometheus
+) -> None:
+    (download,) = [each.body for each in model.objects if each.body["kind"] == "Job"]
+    node.client.apply(download)
+    of_fetch = f'{{namespace="{WEIGHTS}", action="fetch"}}'
+
+    def speed() -> float:
+        return prometheus.value(f"rate(kaigen_downloader_received_bytes_total{of_fetch}[10s])") or 0
+
+    wait_until(lambda: speed() > 0, "the speed is known")
+    size = sum(len(each.data) for each in hub.files.values())
+    assert prometheus.value(f"kaigen_downloader_size_bytes{of_fetch}") == size
+    assert 0 < (prometheus.value(f"kaigen_downloader_done_bytes{of_fetch}") or 0) < size
+    hub.rate = 0
+    node.client.wait(
+        JOB, download["metadata"]["name"], WEIGHTS, partial(is_true, condition="Complete"), "done"
     )
 
 

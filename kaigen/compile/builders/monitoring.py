@@ -1,4 +1,4 @@
-"""Monitoring of an engine's metrics."""
+"""Monitoring of the metrics of engines and of the downloader."""
 
 from __future__ import annotations
 
@@ -8,18 +8,29 @@ from kaigen.compile.expressions import Tree
 from kaigen.kinds.operation import Monitoring
 
 
-def pod_monitor(frame: Frame, component: str, monitoring: Monitoring, path: str) -> Object:
-    """Return a PodMonitor of a component's pods, by their port `http`."""
-    endpoint: dict[str, Tree] = {"port": "http", "path": path}
+def pod_monitor(
+    frame: Frame, component: str, monitoring: Monitoring, path: str, *, port: str = "http", wave: int = 3
+) -> Object:
+    """Return a PodMonitor of a component's pods.
+
+    Args:
+        frame: the app.
+        component: value of the pods' component label.
+        monitoring: the block of the spec.
+        path: path of the metrics.
+        port: name of the containers' port.
+        wave: sync wave.
+    """
+    endpoint: dict[str, Tree] = {"port": port, "path": path}
     if monitoring.interval:
         endpoint["interval"] = monitoring.interval
     return Object(
         role="podmonitor",
-        wave=3,
+        wave=wave,
         body={
             "apiVersion": "monitoring.coreos.com/v1",
             "kind": "PodMonitor",
-            "metadata": frame.metadata("", "monitoring", wave=3, labels=monitoring.labels),
+            "metadata": frame.metadata("", "monitoring", wave=wave, labels=monitoring.labels),
             "spec": {
                 "selector": {"matchLabels": frame.selector(component)},
                 "podMetricsEndpoints": [endpoint],

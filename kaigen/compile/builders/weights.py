@@ -36,6 +36,12 @@ PERMANENT_EXIT_CODES = (10, 13)
 
 WAIT_TIMEOUT = "24h"
 
+METRICS = "metrics"
+"""Name of the downloader's port for Prometheus."""
+
+METRICS_PORT = 9464
+"""Its number, which OpenTelemetry's exporters for Prometheus use as well."""
+
 SMALL_RESOURCES: Mapping[str, Any] = {
     "requests": {"cpu": "10m", "memory": "64Mi"},
     "limits": {"memory": "64Mi"},
@@ -84,6 +90,7 @@ def fetch_container(
     origin: SpecPath,
     transfer_origin: SpecPath,
     facts: Tree = None,
+    has_metrics: bool = False,
     env: list[Tree] | None = None,
     arguments: Sequence[Tree] = (),
     own_token: bool = True,
@@ -101,6 +108,7 @@ def fetch_container(
         origin: the spec's field of `source`.
         transfer_origin: the spec's field of `transfer`.
         facts: name of the ConfigMap for its measurements; None for none.
+        has_metrics: whether it serves its progress to Prometheus.
         env: further variables.
         arguments: further arguments about the destination.
         own_token: whether its token is the setting `download.tokenSecret`; False where an app has several.
@@ -116,6 +124,8 @@ def fetch_container(
     if facts is not None:
         assert not isinstance(facts, str)
         what.append(Joined(("--facts=", facts)))  # type: ignore[arg-type]
+    if has_metrics:
+        what.append(f"--metrics-port={METRICS_PORT}")
     if hub and hub.endpoint:
         what.append(f"--endpoint={hub.endpoint}")
     model = context.lock.of(hub) if hub and context.lock else None
@@ -123,7 +133,12 @@ def fetch_container(
         what.append(f"--locked={files_digest(chosen_files(model, hub))}")
     variables: list[Tree] = [*(env or []), *source_variables(source, origin, own=own_token)]
     memory = transfer.memory or (_streaming_memory(transfer) if destination.startswith("s3://") else "512Mi")
-    return _downloader(what, variables, transfer, context, name, mounts, transfer_origin, "download", memory)
+    container = _downloader(
+        what, variables, transfer, context, name, mounts, transfer_origin, "download", memory
+    )
+    if has_metrics:
+        container["ports"] = [{"name": METRICS, "containerPort": METRICS_PORT, "protocol": "TCP"}]
+    return container
 
 
 def stage_container(

@@ -9,9 +9,10 @@ from kaigen.compile.builders.egress import egress_policy
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.builders.job_gate import run_rule
 from kaigen.compile.builders.jobs import Run, job, test_hook
+from kaigen.compile.builders.monitoring import pod_monitor
 from kaigen.compile.builders.network import network_policy
 from kaigen.compile.builders.sources import job_files, repository_name, source_account
-from kaigen.compile.builders.weights import PERMANENT_EXIT_CODES
+from kaigen.compile.builders.weights import METRICS, METRICS_PORT, PERMANENT_EXIT_CODES
 from kaigen.compile.kind_compiler import Description, KindCompiler
 from kaigen.compile.model.checks import check_model
 from kaigen.compile.model.conversion import AT, CONVERT
@@ -52,6 +53,7 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
             annotations=_filled(resolution),
         )
     )
+    monitoring = spec.monitoring
     test = test_hook(frame, verification_pod(resolution), annotations=mount_annotations(resolution.model))
     return [
         *resolution.store.objects,
@@ -62,13 +64,18 @@ def model_objects(resolution: ModelResolution) -> list[Object]:
             _account(resolution),
             [run_rule(resolution.output.run)] if resolution.output else [],
         ),
-        network_policy(frame),
+        network_policy(frame, port=METRICS_PORT if monitoring else None),
         *egress_policy(
             frame,
             _COMPONENT,
             download_servers(resolution),
             resolution.context,
             proxy=spec.transfer.proxy,
+        ),
+        *(
+            [pod_monitor(frame, _COMPONENT, monitoring, "/metrics", port=METRICS, wave=resolution.wave)]
+            if monitoring
+            else []
         ),
         download,
         test,

@@ -187,6 +187,7 @@ def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
         origin=("spec", "source"),
         transfer_origin=("spec", "transfer"),
         facts=Release("-facts"),
+        has_metrics=spec.monitoring is not None,
         command=bucket_command(spec.source, resolution.output),
         env=[
             *store.env,

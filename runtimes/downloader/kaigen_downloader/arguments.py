@@ -137,6 +137,12 @@ def _add_common(source: argparse.ArgumentParser) -> None:
         default="auto",
         help="a bar, lines of JSON, or nothing (a bar on a terminal, and else JSON)",
     )
+    source.add_argument(
+        "--metrics-port",
+        type=_argument(_number(1, 65535)),
+        metavar="PORT",
+        help="serve the progress to Prometheus on this port, at /metrics",
+    )
     source.add_argument("--timeout", default=60.0, type=_argument(parse_duration), help="seconds a read (60)")
     source.add_argument(
         "--speed-limit",

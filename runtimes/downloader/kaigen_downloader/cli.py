@@ -79,7 +79,8 @@ def _fetch(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     else:
         source, token = hub_source(arguments, env)
     locked = getattr(arguments, "locked", None) if arguments.source == "huggingface" else None
-    return _stored(arguments, env, fetch, source, token, locked)
+    shown = _display(arguments, env, source.name)
+    return _stored(arguments, env, fetch, source, token, locked, shown)
 
 
 def _put(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
@@ -88,16 +89,26 @@ def _put(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
     from kaigen_downloader.local import Local
 
     with contextlib.closing(Folder(arguments.folder)) as folder:
-        shown = _display(arguments, env).between(arguments.folder, arguments.dest)
+        shown = _display(arguments, env, arguments.folder)
         source = Local(folder, tuple(arguments.include), tuple(arguments.exclude), shown)
-        return _stored(arguments, env, put, source, "", None)
+        return _stored(arguments, env, put, source, "", None, shown)
 
 
-def _display(arguments: argparse.Namespace, env: Mapping[str, str]) -> Display:
+def _display(arguments: argparse.Namespace, env: Mapping[str, str], source: str) -> Display:
     """Return how progress is shown."""
     from kaigen_downloader.progress import display
 
-    return display(arguments.progress, setting(env, "KAIGEN_PROGRESS", 10.0))
+    shown = display(arguments.progress, setting(env, "KAIGEN_PROGRESS", 10.0))
+    return shown.between(source, arguments.dest)
+
+
+def _metrics(port: int | None, shown: Display) -> contextlib.AbstractContextManager[None]:
+    """Return the server of the metrics, if there is a port for them."""
+    if port is None:
+        return contextlib.nullcontext()
+    from kaigen_downloader.metrics import served
+
+    return served(port, shown)
 
 
 def _signed(arguments: argparse.Namespace) -> Signed | None:
@@ -116,6 +127,7 @@ def _stored(
     source: Source,
     token: str,
     locked: Locked | None,
+    shown: Display,
 ) -> int:
     """Store the files of a source, and write the measurements."""
     from kaigen_downloader import facts, pods
@@ -133,14 +145,15 @@ def _stored(
         timeout=arguments.timeout,
         pace=pace_of(arguments),
         patience=patience_of(env),
-        progress=_display(arguments, env).between(source.name, arguments.dest),
+        progress=shown,
         keep=arguments.keep_revisions,
         derived=_derived(arguments),
         locked=locked,
         signed=_signed(arguments),
         readers=lambda names: pods.readers(names, env),
     )
-    marker = store(order)
+    with _metrics(arguments.metrics_port, shown):
+        marker = store(order)
     if arguments.facts is not None:
         try:
             say(facts.write(arguments.facts, marker, env))

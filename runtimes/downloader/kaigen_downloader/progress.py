@@ -8,8 +8,8 @@ import sys
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple, TypeAlias
 
 from kaigen_downloader.text import duration, emit, redact, show_status, size, timestamp
 
@@ -24,6 +24,28 @@ _BAR_CELLS = 24
 _MOVING = {"check": "checking", "fetch": "fetching", "unpack": "unpacking"}
 
 
+class Counts(NamedTuple):
+    """What a meter has counted.
+
+    Attributes:
+        action: `check`, `fetch` or `unpack`.
+        added: bytes that were counted, including those that are counted again.
+        lost: bytes that were damaged and are counted again.
+        done: bytes that are done, also in an earlier run.
+        total: bytes in all.
+        completed: files that are complete.
+        files: files in all.
+    """
+
+    action: str
+    added: int
+    lost: int
+    done: int
+    total: int
+    completed: int
+    files: int
+
+
 @dataclass(frozen=True, slots=True)
 class Display:
     """How the progress of a run is shown.
@@ -33,12 +55,14 @@ class Display:
         every: seconds between two lines of JSON.
         source: name of the source.
         dest: name of the destination.
+        meters: the last meter of each action.
     """
 
     style: Style = "none"
     every: float = 10.0
     source: str = ""
     dest: str = ""
+    meters: dict[str, Meter] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def pause(self) -> float:
@@ -48,6 +72,10 @@ class Display:
     def between(self, source: str, dest: str) -> Display:
         """Return the display for a run from a source to a destination."""
         return replace(self, source=redact(source), dest=redact(dest))
+
+    def counts(self) -> list[Counts]:
+        """Return what the meters have counted, in the order in which the actions began."""
+        return [meter.counts() for meter in list(self.meters.values())]
 
 
 def display(progress: str, every: float) -> Display:
@@ -81,6 +109,7 @@ class Meter:
         self._lost = 0
         self._completed = 0
         self._samples = deque([(time.monotonic(), 0)])
+        shown.meters[action] = self
 
     def add(self, count: int) -> None:
         """Count bytes that were just fetched."""
@@ -101,6 +130,15 @@ class Meter:
     def added(self) -> int:
         """Return the bytes counted with `add`, including those fetched twice."""
         return self._added
+
+    def counts(self) -> Counts:
+        """Return what was counted."""
+        with self._lock:
+            return self._counts()
+
+    def _counts(self) -> Counts:
+        done = min(self._total, max(0, self._before + self._added - self._lost))
+        return Counts(self._action, self._added, self._lost, done, self._total, self._completed, self._files)
 
     def wait(self) -> float:
         """Return the seconds until the next update is due."""
@@ -128,7 +166,7 @@ class Meter:
         then, before = self._samples[0]
         self._samples.append((now, self._added))
         speed = (self._added - before) / max(now - then, 0.001)
-        done = min(self._total, max(0, self._before + self._added - self._lost))
+        done = self._counts().done
         left = (self._total - done) / speed if speed > 0 else None
         if self._shown.style == "json":
             emit(self._json(done, speed, left))
