@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 from kaigen_downloader.errors import Stopped, Transient
-from kaigen_downloader.net import Net
+from kaigen_downloader.net import Answer, Net
 
 SECONDS = 30.0
 HEADERS = ("", "Connection: close\r\n")
@@ -60,7 +60,7 @@ def test_a_read_ends_when_the_work_ends(listener: socket.socket, header: str) ->
 
 @pytest.mark.parametrize("header", HEADERS)
 def test_an_answer_that_nobody_reads_closes_its_connection(listener: socket.socket, header: str) -> None:
-    answers = []
+    answers: list[Answer] = []
 
     def ask() -> None:
         with client.get(url(listener), {}) as answer:
