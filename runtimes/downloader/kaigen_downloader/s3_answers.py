@@ -26,8 +26,18 @@ class _Sending:
         super().__init__(*given, **{**named, "blocksize": PIECE})
 
 
+class _NoRedirects:
+    """A pool of connections in which urllib3 follows no redirects.
+
+    botocore lets it follow none either, but urllib3 still parses their addresses. If that fails, the answer stays open.
+    """
+
+    def urlopen(self, *given: Any, **named: Any) -> Any:
+        return super().urlopen(*given, **{**named, "redirect": False})  # type: ignore[misc]
+
+
 def set_up(session: Any, pace: Pace) -> None:
-    """Send bodies in larger pieces, and give the answers of a server a lowest speed.
+    """Send bodies in larger pieces, follow no redirects, and give the answers of a server a lowest speed.
 
     Args:
         session: botocore's HTTP session, which has made no connection yet.
@@ -37,7 +47,7 @@ def set_up(session: Any, pace: Pace) -> None:
     for scheme, pool in pools.items():
         own = {"response_class": pace.response_class()}
         connection = type("Connection", (_Sending, pool.ConnectionCls), own)
-        pools[scheme] = type("Pool", (pool,), {"ConnectionCls": connection})
+        pools[scheme] = type("Pool", (_NoRedirects, pool), {"ConnectionCls": connection})
 
 
 def send_bounded(session: Any, request: AWSPreparedRequest, **_: object) -> AWSResponse:

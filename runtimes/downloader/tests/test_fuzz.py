@@ -69,7 +69,7 @@ class Server:
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=64)
         self._ended = threading.Event()
         self._lock = threading.Lock()
-        self._connections: list[tuple[socket.socket, threading.Thread]] = []
+        self.connections: list[tuple[socket.socket, threading.Thread]] = []
         self.host = f"127.0.0.1:{self._socket.getsockname()[1]}"
 
     def serve(self) -> None:
@@ -78,7 +78,7 @@ class Server:
             while True:
                 connection, _ = self._socket.accept()
                 thread = threading.Thread(target=self._answer, args=(connection,), daemon=True)
-                self._connections.append((connection, thread))
+                self.connections.append((connection, thread))
                 thread.start()
 
     def _answer(self, connection: socket.socket) -> None:
@@ -121,7 +121,7 @@ class Server:
     def close(self) -> None:
         """End every connection, and the threads: each has megabytes of the address space."""
         self._ended.set()
-        for connection, thread in self._connections:
+        for connection, thread in self.connections:
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
             thread.join(MOST_SECONDS)
@@ -416,6 +416,20 @@ def test_any_server_ends_a_download_in_time_and_in_a_few_lines(
     assert text.count("\n") < 60, text
     assert outside == []
     assert seconds < MOST_SECONDS, text
+
+
+@pytest.mark.parametrize("location", ["/x", "http://[::1", "t=\u0663"])
+def test_a_redirect_of_a_bucket_is_reported_whatever_its_address(location: str) -> None:
+    reply = Reply(f"HTTP/1.1 301 Go\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode(), "keep")
+    with serving([reply]) as server:
+        where = address("s3://models/a", f"http://{server.host}", "us-east-1")
+        client = Client(
+            where, Retry(Patience(), threading.Event()), timeout=5, connections=1, keys=("key", "s3_secret")
+        )
+        for _ in range(2):
+            with pytest.raises(Failure, match=r"redirects to .* \(301\): set the right --s3-endpoint"):
+                client.once("GetObject", "a")
+        assert len(server.connections) == 1
 
 
 @pytest.mark.parametrize("status", ["300 Multiple Choices", "403 Forbidden", "404 Not Found", "500 Error"])
