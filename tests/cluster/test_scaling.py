@@ -215,7 +215,7 @@ def test_prometheus_scrapes_the_pods_of_pod_monitors_and_no_others(
     )
 
 
-@pytest.mark.ran("PodMonitor", by=("node", "prometheus-operator"))
+@pytest.mark.ran("Job", by=("node", "downloader"))
 def test_prometheus_has_the_progress_of_a_download(
     node: Node, hub: Hub, model: Compiled, prometheus: Prometheus
 ) -> None:
