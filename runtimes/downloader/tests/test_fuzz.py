@@ -418,14 +418,18 @@ def test_any_server_ends_a_download_in_time_and_in_a_few_lines(
     assert seconds < MOST_SECONDS, text
 
 
+def bucket_of(server: Server) -> Client:
+    """Return a client of a bucket."""
+    retry = Retry(Patience(), threading.Event())
+    where = address("s3://models/a", f"http://{server.host}", "us-east-1")
+    return Client(where, retry, timeout=5, connections=1, keys=("key", "s3_secret"))
+
+
 @pytest.mark.parametrize("location", ["/x", "http://[::1", "t=\u0663"])
 def test_a_redirect_of_a_bucket_is_reported_whatever_its_address(location: str) -> None:
     reply = Reply(f"HTTP/1.1 301 Go\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode(), "keep")
     with serving([reply]) as server:
-        where = address("s3://models/a", f"http://{server.host}", "us-east-1")
-        client = Client(
-            where, Retry(Patience(), threading.Event()), timeout=5, connections=1, keys=("key", "s3_secret")
-        )
+        client = bucket_of(server)
         for _ in range(2):
             with pytest.raises(Failure, match=r"redirects to .* \(301\): set the right --s3-endpoint"):
                 client.once("GetObject", "a")
@@ -436,9 +440,6 @@ def test_a_redirect_of_a_bucket_is_reported_whatever_its_address(location: str) 
 def test_an_endless_error_in_place_of_an_object_is_not_kept_in_memory(status: str) -> None:
     endless = Reply(f"HTTP/1.1 {status}\r\n\r\n<Error>".encode(), "endless")
     with serving([endless]) as server:
-        where = address("s3://models/a", f"http://{server.host}", "us-east-1")
-        client = Client(
-            where, Retry(Patience(), threading.Event()), timeout=5, connections=1, keys=("key", "s3_secret")
-        )
+        client = bucket_of(server)
         with pytest.raises(Failure, match=r"the answer is larger than \d+ bytes"):
             client.once("GetObject", "a")
