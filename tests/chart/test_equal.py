@@ -136,8 +136,14 @@ def _everything(item: Compiled, values: Mapping[str, Any]) -> Any:
 
 @every_app
 def test_another_release_is_an_independent_copy(chart: Path, item: Compiled) -> None:
-    first = by_helm(chart, item)
-    second = by_helm(chart, item, release="a-copy")
+    first, second = (
+        helm.template(chart, release, item.app.namespace, fast=True) for release in (item.app.name, "a-copy")
+    )
+    _check_copy(item, without_tests(first), without_tests(second))
+    assert _names(_tests_of(item, first)).isdisjoint(_names(_tests_of(item, second)))
+
+
+def _check_copy(item: Compiled, first: Objects, second: Objects) -> None:
     assert_same(second, written(item.app.render(item.values, release="a-copy")))
     assert _names(first).isdisjoint(_names(second))
     assert len(_names(first)) == len(first)
@@ -149,36 +155,36 @@ def test_another_release_is_an_independent_copy(chart: Path, item: Compiled) -> 
         assert {name for _, name in _names(other)}.isdisjoint(_used_names(own))
 
 
-@every_app
-def test_helm_tests_of_another_release_use_that_release(chart: Path, item: Compiled) -> None:
-    all_hooks = []
-    for release in (item.app.name, "a-copy"):
-        objects = helm.template(chart, release, item.app.namespace, fast=True)
-        plain = without_tests(objects)
-        hooks = [found for found in objects if found not in plain]
-        assert hooks or _is_of_a_user(item) or not any(map(pod_templates, plain))
-        assert _watched_names(hooks) <= {name for _, name in _names(plain)}
-        all_hooks.append(hooks)
-    assert _names(all_hooks[0]).isdisjoint(_names(all_hooks[1]))
+def _tests_of(item: Compiled, objects: Objects) -> Objects:
+    """Return the objects of `helm test`, which watch objects of their own release."""
+    plain = without_tests(objects)
+    hooks = [found for found in objects if found not in plain]
+    assert hooks or _is_of_a_user(item) or not any(map(pod_templates, plain))
+    assert _watched_names(hooks) <= {name for _, name in _names(plain)}
+    return hooks
 
 
 @every_app
-@pytest.mark.parametrize("release", [None, "a-copy"], ids=["own", "other"])
-def test_a_jobs_name_ends_in_the_hash_of_its_spec(chart: Path, item: Compiled, release: str | None) -> None:
+def test_a_jobs_name_ends_in_the_hash_of_its_spec(chart: Path, item: Compiled) -> None:
     hashed = [o.hashed for o in item.app.objects if o.hashed]
-    jobs = [o for o in by_helm(chart, item, release=release or "") if o["kind"] in {"Job", "JobSet"}]
-    assert len(jobs) == sum(o.kind in {"Job", "JobSet"} for o in item.app.objects)
-    own = [o for o in by_helm(chart, item) if o["kind"] in {"Job", "JobSet"}]
-    full = full_name(release or item.app.name, item.app.name, item.app.name_max)
-    plain = {
-        f"{o.name.prefix}{full}{o.name.suffix}"
-        for o in item.app.objects
-        if o.kind == "Job" and isinstance(o.name, Release)
-    }
-    for job, same in zip(jobs, own, strict=True):
-        digest = spec_digest(same["spec"])
-        wanted = {f"{full}{name.suffix}-{digest}" for name in hashed} | plain
-        assert job["metadata"]["name"] in wanted
+    own = _jobs(by_helm(chart, item))
+    for release in (item.app.name, "a-copy"):
+        jobs = own if release == item.app.name else _jobs(by_helm(chart, item, release=release))
+        assert len(jobs) == sum(o.kind in {"Job", "JobSet"} for o in item.app.objects)
+        full = full_name(release, item.app.name, item.app.name_max)
+        plain = {
+            f"{o.name.prefix}{full}{o.name.suffix}"
+            for o in item.app.objects
+            if o.kind == "Job" and isinstance(o.name, Release)
+        }
+        for job, same in zip(jobs, own, strict=True):
+            digest = spec_digest(same["spec"])
+            wanted = {f"{full}{name.suffix}-{digest}" for name in hashed} | plain
+            assert job["metadata"]["name"] in wanted
+
+
+def _jobs(objects: Objects) -> Objects:
+    return [found for found in objects if found["kind"] in {"Job", "JobSet"}]
 
 
 def _is_of_a_user(item: Compiled) -> bool:
