@@ -9,8 +9,9 @@ that has confirmed one in this run.
 from __future__ import annotations
 
 import base64
-import zlib
 from typing import TYPE_CHECKING, Any
+
+from zlib_ng import zlib_ng
 
 from kaigen_downloader.errors import BadInput, Refused
 
@@ -24,7 +25,7 @@ _HEADER = "x-amz-checksum-crc32"
 
 def crc32(content: memoryview) -> str:
     """Return the checksum of the bytes, as the API writes it."""
-    return base64.b64encode(zlib.crc32(content).to_bytes(4, "big")).decode()
+    return base64.b64encode(zlib_ng.crc32(content).to_bytes(4, "big")).decode()
 
 
 def sign_headers_only(client: Any) -> None:

@@ -8,10 +8,11 @@ of a large file needs no second pass.
 from __future__ import annotations
 
 import threading
-import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from zlib_ng import zlib_ng
 
 from kaigen_downloader.crew import Crew
 from kaigen_downloader.digest import FETCHES_OF_A_BAD_FILE, Digest
@@ -209,7 +210,7 @@ class Transfer:
             nonlocal crc
             count = answer.readinto(buffer[: part.end - offset])
             file.partial.write(buffer[:count], offset)
-            crc = zlib.crc32(buffer[:count], 0 if offset == part.start else crc)
+            crc = zlib_ng.crc32(buffer[:count], 0 if offset == part.start else crc)
             return count
 
         try:
@@ -246,7 +247,7 @@ class Transfer:
                 break
             digest.update(buffer[:count])
             if check:
-                crc = zlib.crc32(buffer[:count], crc)
+                crc = zlib_ng.crc32(buffer[:count], crc)
             if self._stop.is_set():
                 raise Stopped
             offset += count
