@@ -9,6 +9,7 @@ from pathlib import Path
 from kaigen.config.block_settings import matches_glob
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.output.index import INDEX_NAME, STAGING_PREFIX, parse_index
+from kaigen.output.lock import is_being_written
 from kaigen.output.root import OWN_DIRECTORY, misplaced
 
 MOST = 50
@@ -30,7 +31,15 @@ def foreign_files(root: Path, trees: Collection[str], own: Sequence[str] = ()) -
     if not root.is_dir():
         return []
     owned = frozenset(path for tree in trees for path in _owned(root, tree))
-    return sorted(path for path in _foreign(str(root), "", owned, trees) if not matches_glob(path, own))
+    found = list(_foreign(str(root), "", owned, trees))
+    if (
+        "" not in trees
+        and any(path.startswith(STAGING_PREFIX) for path in found)
+        and is_being_written(str(root))
+    ):
+        # A run that writes one of the trees has a container next to it.
+        found = [path for path in found if not path.startswith(STAGING_PREFIX)]
+    return sorted(path for path in found if not matches_glob(path, own))
 
 
 def _owned(root: Path, tree: str) -> Iterator[str]:
@@ -52,9 +61,7 @@ def _foreign(folder: str, prefix: str, owned: Set[str], trees: Collection[str]) 
     for entry in entries:
         path = f"{prefix}{entry.name}"
         if entry.is_dir(follow_symlinks=False):
-            # A render that is running, or that was killed, has a container next to the tree.
-            if prefix or "" in trees or not entry.name.startswith(STAGING_PREFIX):
-                yield from _foreign(entry.path, f"{path}/", owned, trees)
+            yield from _foreign(entry.path, f"{path}/", owned, trees)
         elif path not in owned or not entry.is_file(follow_symlinks=False):
             yield path
 

@@ -46,6 +46,25 @@ def write_lock(root: OutputRoot, wait_s: float) -> Iterator[int]:
         os.close(parent)
 
 
+def is_being_written(folder: str) -> bool:
+    """Return whether a process has the lock of a directory, to write an output tree in it."""
+    for path in (folder, os.path.join(folder, _LOCK_NAME)):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            continue  # the file system locks with the file
+        finally:
+            os.close(descriptor)
+        break
+    return False
+
+
 @contextmanager
 def _lock_file(parent: int, root: OutputRoot, wait_s: float) -> Iterator[None]:
     """Lock with a file, which is removed afterwards; the file of a killed run is taken over."""

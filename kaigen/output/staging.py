@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from stat import S_IMODE, S_ISDIR
 
@@ -29,7 +29,7 @@ from kaigen.diagnostics.errors import SystemFailure
 from kaigen.output import exchange
 from kaigen.output.contents import FileContent, data_of
 from kaigen.output.copying import OPEN_DIRECTORY, remove_directory
-from kaigen.output.index import STAGING_PREFIX, parents
+from kaigen.output.index import STAGING_PREFIX, parents, path_problem
 from kaigen.output.replacement import Replacement, exists
 from kaigen.output.tree_state import Stamp, now_ns, stamp_of
 
@@ -222,8 +222,15 @@ class Staging:
             os.close(live)
 
 
-def recover(parent: int) -> None:
-    """Finish the work of killed runs in a locked directory and remove their containers.
+def recover(parent: int, root: str) -> None:
+    """Finish the work of killed runs on a tree and remove their containers.
+
+    A container may come from anywhere, such as a commit. So nothing outside of this tree is written, and the container
+    of another tree waits for the next write of that one.
+
+    Args:
+        parent: descriptor of the tree's parent directory, locked.
+        root: the tree's name in it.
 
     Raises:
         SystemFailure: a run was killed between two renames (see above) and somebody created a new tree since.
@@ -236,17 +243,18 @@ def recover(parent: int) -> None:
             continue  # in a shared directory, leave the containers of other users alone
         container = os.open(name, OPEN_DIRECTORY, dir_fd=parent)
         try:
-            _finish(parent, container, name)
+            if exists(container, "old") and exists(container, "journal"):
+                where = _read_journal(container)
+                if where and where[0] != root:
+                    continue
+                _finish(parent, container, name, where)
         finally:
             os.close(container)
         with suppress(OSError):
             remove_directory(parent, name)
 
 
-def _finish(parent: int, container: int, name: str) -> None:
-    if not exists(container, "old") or not exists(container, "journal"):
-        return
-    where = _read_journal(container)
+def _finish(parent: int, container: int, name: str, where: Sequence[str]) -> None:
     above = os.dup(parent)
     try:
         for part in where[:-1]:
@@ -255,6 +263,8 @@ def _finish(parent: int, container: int, name: str) -> None:
             above = inner
         if where and not exists(above, where[-1]):
             complete = "new" if exists(container, "new") else "old"
+            # A tree and the folders in it are directories: opening it refuses anything else.
+            os.close(os.open(complete, OPEN_DIRECTORY, dir_fd=container))
             os.rename(complete, where[-1], src_dir_fd=container, dst_dir_fd=above)
             return
     except (FileNotFoundError, NotADirectoryError):
@@ -267,11 +277,18 @@ def _finish(parent: int, container: int, name: str) -> None:
 
 
 def _read_journal(container: int) -> list[str]:
-    """Return the segments of the renamed path, relative to the parent of the tree; none when damaged."""
-    file = os.open("journal", os.O_RDONLY | os.O_NOFOLLOW, dir_fd=container)
+    """Return the segments of the renamed path, relative to the parent of the tree; none if it is damaged."""
+    try:
+        file = os.open("journal", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=container)
+    except OSError:
+        return []
     try:
         data = os.read(file, 1 << 16)
+    except OSError:
+        return []
     finally:
         os.close(file)
     parts = os.fsdecode(data[:-1]).split("/") if data.endswith(b"\0") else []
-    return [] if any(part in ("", ".", "..") for part in parts) else parts
+    # The first segment is the tree's name, which `OutputRoot` has checked.
+    below = "/".join(parts[1:])
+    return [] if "" in parts or ".." in parts or (below and path_problem(below)) else parts

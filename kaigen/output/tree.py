@@ -103,7 +103,7 @@ def write_tree(
         if not files and not os.path.isdir(output_root.parent):
             return TreeChange((), (), (), 0)
         with write_lock(output_root, wait_s) as parent:
-            recover(parent)
+            recover(parent, output_root.name)
             changeset = compute_changeset(output_root, files, scope, state)
             _apply(output_root, parent, changeset, files, state)
         return _tree_change(changeset)

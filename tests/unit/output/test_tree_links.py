@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from kaigen.diagnostics.errors import InputError
+from kaigen.diagnostics.errors import InputError, SystemFailure
 from kaigen.output.disk import read_file
 from kaigen.output.index import INDEX_NAME, format_index
 from kaigen.output.tree import plan_tree, write_tree
@@ -133,11 +134,51 @@ def test_a_planted_journal_moves_nothing_out_of_the_directory(
     container = root.parent / ".kaigen-staging-0123456789abcdef"
     write_files(container, {"journal": journal, "old/x": b"", "new/y": b""})
     around = snapshot(outside)
-    with pytest.raises(Exception, match=r"interrupted run|Not a directory"):
+    # Either the container is reported, or it is that of another tree and stays.
+    with suppress(SystemFailure):
         write_tree(root, {"a": b""})
     assert snapshot(outside) == around
     assert (container / "old/x").exists()
     assert not (root.parent.parent / "stolen").exists()
+
+
+def test_a_committed_container_plants_no_hook(root: Path) -> None:
+    container = root.parent / ".kaigen-staging-0123456789abcdef"
+    hooks = root.parent / ".git/hooks"
+    hooks.mkdir(parents=True)
+    write_files(container, {"journal": b".git/hooks/post-checkout\0", "old": b"", "new": b"#!/bin/sh\n"})
+    write_tree(root, {"a": b""})
+    assert list(hooks.iterdir()) == []
+
+
+@pytest.mark.parametrize("journal", [b"deploy/.git\0", b"deploy/.GIT\0"])
+def test_a_committed_container_plants_no_repository(root: Path, journal: bytes) -> None:
+    root.mkdir(parents=True)
+    container = root.parent / ".kaigen-staging-0123456789abcdef"
+    write_files(container, {"journal": journal, "old/x": b"", "new/config": b"[core]\n"})
+    with pytest.raises(SystemFailure, match="interrupted run"):
+        write_tree(root, {"a": b""})
+    assert list(root.iterdir()) == []
+
+
+def test_the_container_of_another_tree_waits_for_that_tree(root: Path) -> None:
+    container = root.parent / ".kaigen-staging-0123456789abcdef"
+    write_files(container, {"journal": b"other\0", "old/a": b"1", "new/a": b"2"})
+    write_tree(root, {"a": b""})
+    assert not (root.parent / "other").exists()
+    write_tree(root.parent / "third", {"a": b""})
+    assert container.exists()
+    write_tree(root.parent / "other", {"b": b""})
+    assert (root.parent / "other/a").read_bytes() == b"2"
+    assert not container.exists()
+
+
+def test_a_file_does_not_become_a_tree(root: Path) -> None:
+    container = root.parent / ".kaigen-staging-0123456789abcdef"
+    write_files(container, {"journal": b"deploy\0", "old": b"", "new": b"#!/bin/sh\n"})
+    with pytest.raises(SystemFailure, match="interrupted run"):
+        write_tree(root, {"a": b""})
+    assert not root.exists()
 
 
 def test_reading_follows_no_link_and_waits_for_no_pipe(tmp_path: Path, outside: Path) -> None:

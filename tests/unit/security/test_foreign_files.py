@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 
 import pytest
 
@@ -147,12 +149,22 @@ def test_a_folder_with_the_name_of_a_running_render_is_foreign(rendered: Reposit
     assert (check, validate, path in dangers) == (2, 2, True)
 
 
-def test_a_running_render_of_another_environment_is_not_foreign(repository: Repository) -> None:
+def test_only_a_running_render_may_have_files_next_to_the_environments(repository: Repository) -> None:
     repository.write({"kaigen.yaml": CONFIG + "environments: {dev: {}, prod: {}}\n"})
     repository.rendered()
     repository.git("tag", "base")
-    repository.write({"rendered/.kaigen-staging-0123456789abcdef/new/ml/x.yaml": POD})
-    assert gates(repository) == (0, 0, "")
+    container = "rendered/.kaigen-staging-0123456789abcdef"
+    repository.write({f"{container}/new/ml/x.yaml": POD})
+    directory = os.open(repository.folder / "rendered", os.O_RDONLY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        assert gates(repository) == (0, 0, "")
+    finally:
+        os.close(directory)
+    # In a checkout no render is running, whatever files are there.
+    repository.write({"rendered/.kaigen-staging-lock": ""})
+    check, validate, dangers = gates(repository)
+    assert (check, validate, ".kaigen-staging-0123456789abcdef" in dangers) == (2, 2, True)
 
 
 def test_a_submodule_in_the_output_fails_both_checks(rendered: Repository) -> None:
