@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 from kaigen_convert.errors import NotConvertible
 from kaigen_convert.tokenizer import TokenizerFile, read_tokenizer
-from tiny_models import LLAMA, SPECIAL, TEMPLATE, save_tokenizer, tokenizer_document
+from tiny_models import (
+    LLAMA,
+    PIECES,
+    SPECIAL,
+    TEMPLATE,
+    pieces_file,
+    save_tokenizer,
+    tokenizer_document,
+)
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 CONFIG = dict(LLAMA)
@@ -127,29 +135,6 @@ def test_post_processor_says_whether_texts_begin_with_a_token(
         document["post_processor"] = {"type": "Sequence", "processors": [{"type": "ByteLevel"}, template]}
     (tmp_path / "tokenizer.json").write_text(json.dumps(document))
     assert read(tmp_path).adds_bos is expected
-
-
-def pieces_file(pieces: list[tuple[str, float, int]]) -> bytes:
-    """Return a file of sentencepiece with fields that are not read, too."""
-    found = b""
-    for text, score, kind in pieces:
-        data = text.encode()
-        message = (
-            b"\x0a" + bytes([len(data)]) + data + b"\x15" + struct.pack("<f", score) + b"\x18" + bytes([kind])
-        )
-        found += b"\x0a" + bytes([len(message)]) + message
-    return found + b"\x12\x03\x28\xac\x02" + b"\x1d\x00\x00\x80\x3f"
-
-
-PIECES = [
-    ("<unk>", 0.0, 2),
-    ("<s>", 0.0, 3),
-    ("</s>", 0.0, 3),
-    *((f"<0x{byte:02X}>", 0.0, 6) for byte in range(256)),
-    ("\u2581t", 0.0, 1),
-    ("er", -1.0, 1),
-    ("\u2581", -2.0, 1),
-]
 
 
 def test_sentencepiece_file_and_its_json_give_the_same_tokens(tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import struct
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,35 @@ def random_tensors(config: Mapping[str, Any], *, tied: bool = False, seed: int =
     return found
 
 
+def hashed_tensors(config: Mapping[str, Any], *, tied: bool = False) -> dict[str, Floats]:
+    """Return tensors whose bits are a hash of their position, so that every version of NumPy has the same numbers.
+
+    Numbers have all 24 bits of float32, from 2^-10 to 1. Of each 17 blocks of 32, one is zeros, and one has a largest
+    magnitude with both signs.
+    """
+    found = {}
+    for number, (name, shape) in enumerate(shapes(config, tied=tied).items()):
+        place = np.arange(int(np.prod(shape)), dtype=np.uint64)
+        bits = _hashed(place + np.uint64(number << 32)).astype(np.uint32)
+        sign = bits & np.uint32(1 << 31)
+        fraction = bits & np.uint32((1 << 23) - 1)
+        exponent = np.uint32(117) + ((bits >> np.uint32(23)) & np.uint32(7))
+        block = place // np.uint64(32) % np.uint64(17)
+        values = sign | (exponent << np.uint32(23)) | fraction
+        values[block == 1] = (sign | np.uint32(125 << 23))[block == 1]
+        values[block == 0] = 0
+        found[name] = values.view(np.float32).reshape(shape)
+    return found
+
+
+def _hashed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return the output of SplitMix64 for each state."""
+    values = (values + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
 def stored(values: Floats, dtype: str) -> npt.NDArray[Any]:
     """Return numbers in a type of safetensors; bf16 is the upper half of f32."""
     if dtype == "bfloat16":
@@ -133,10 +163,12 @@ def save_model(
     if files == 1:
         save(folder / "model.safetensors", tensors, dtype)
         return folder
-    names, index = sorted(tensors), {}
+    names: list[str] = list(tensors)
+    index: dict[str, str] = {}
     for number in range(files):
         name = f"model-{number + 1:05}-of-{files:05}.safetensors"
-        own = names[number::files]
+        # As transformers splits a model: in the order of its tensors, anywhere in a layer.
+        own = names[number * len(names) // files : (number + 1) * len(names) // files]
         save(folder / name, {each: tensors[each] for each in own}, dtype)
         index.update(dict.fromkeys(own, name))
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
@@ -177,3 +209,62 @@ def save_tokenizer(folder: Path, **settings: Any) -> None:
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer_document()))
     values = {"tokenizer_class": "PreTrainedTokenizerFast", "chat_template": TEMPLATE, "add_bos_token": False}
     (folder / "tokenizer_config.json").write_text(json.dumps(values | settings))
+
+
+MERGED = (("\u0120", "t"), ("h", "e"), ("\u0120t", "he"), ("\u00c3", "\u00a9"))
+"""Merges of a byte-level tokenizer: to ` t`, `he`, ` the` and `é`."""
+
+
+def merging_tokenizer() -> dict[str, Any]:
+    """Return a tokenizer.json with merges, and with every field that the library `tokenizers` needs."""
+    texts = [*byte_level(), *("".join(pair) for pair in MERGED)]
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {"id": len(texts) + place, "content": text, **flags} for place, text in enumerate(SPECIAL)
+        ],
+        "normalizer": None,
+        "pre_tokenizer": level,
+        "post_processor": level,
+        "decoder": level,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "vocab": {text: number for number, text in enumerate(texts)},
+            "merges": [" ".join(pair) for pair in MERGED],
+        },
+    }
+
+
+PIECES = [
+    ("<unk>", 0.0, 2),
+    ("<s>", 0.0, 3),
+    ("</s>", 0.0, 3),
+    *((f"<0x{byte:02X}>", 0.0, 6) for byte in range(256)),
+    ("\u2581t", 0.0, 1),
+    ("er", -1.0, 1),
+    ("\u2581", -2.0, 1),
+]
+"""Tokens of sentencepiece: text, score and type."""
+
+
+def pieces_file(pieces: Sequence[tuple[str, float, int]]) -> bytes:
+    """Return a `tokenizer.model` of sentencepiece: BPE with bytes as fallback."""
+    found = b""
+    for text, score, kind in pieces:
+        data = text.encode()
+        message = (
+            b"\x0a" + bytes([len(data)]) + data + b"\x15" + struct.pack("<f", score) + b"\x18" + bytes([kind])
+        )
+        found += b"\x0a" + bytes([len(message)]) + message
+    # The settings of the training: BPE (field 3), and bytes as fallback (field 35).
+    return found + b"\x12\x05\x18\x02\x98\x02\x01"
