@@ -10,7 +10,7 @@ CHAT = runtimes/chat/.venv
 ARGS =
 ENGINE = tests/cluster/test_scaling.py tests/cluster/test_chat.py tests/cluster/test_vllm.py tests/cluster/test_vllm_groups.py \
 	tests/cluster/test_vllm_load.py tests/cluster/test_training.py tests/cluster/test_live_jobs.py \
-	tests/cluster/test_node_reaper.py tests/cluster/test_classify.py tests/cluster/test_sources.py \
+	tests/cluster/test_node_reaper.py tests/cluster/test_classify.py tests/cluster/test_sources.py tests/cluster/test_uploads.py \
 	tests/cluster/test_bucket_checksums.py tests/cluster/test_builds.py tests/cluster/test_node_builds.py tests/cluster/test_convert.py tests/cluster/test_notebook.py \
 	tests/cluster/test_node_ring.py tests/cluster/test_tune.py tests/cluster/test_kaito_tuning.py tests/cluster/test_kaito_controller.py tests/cluster/test_queues.py \
 	tests/cluster/test_kyverno.py \

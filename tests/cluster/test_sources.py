@@ -10,10 +10,7 @@ import json
 import os
 import random
 import re
-import select
 import shlex
-import socket
-import socketserver
 import subprocess
 import sys
 import tarfile
@@ -23,7 +20,6 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -31,14 +27,10 @@ from typing import Any
 import boto3
 import pytest
 
-from tests.cluster.processes import Command, Processes, free_ports, listening
+from tests.cluster.bucket_server import KEYS, PACKAGE, PART, account, bucket_server, call, client, run
 from tests.cluster.registry import LocalRegistry
-from tests.cluster.tools.parts import locate_part
 
-KEYS = ("reader", "correct-horse-battery")
-PACKAGE = Path(__file__).parents[2] / "runtimes" / "downloader"
 BIG = "model.safetensors"
-PART = 5 << 20
 FILES = {BIG: random.Random(1).randbytes((24 << 20) + 7), "config.json": b"{}", "sub dir/x+y": b"hello"}
 
 
@@ -137,55 +129,6 @@ class Proxy:
             handler.close_connection = True
 
 
-class SlowUploads(socketserver.ThreadingTCPServer):
-    """Passes on bytes, those to the server at a limited speed."""
-
-    daemon_threads = True
-
-    def __init__(self, backend: str, speed: float) -> None:
-        super().__init__(("127.0.0.1", 0), _SlowUpload)
-        self.backend, self.speed = backend, speed
-        self.host = f"127.0.0.1:{self.server_address[1]}"
-        threading.Thread(target=self.serve_forever, args=(0.02,), daemon=True).start()
-
-
-class _SlowUpload(socketserver.BaseRequestHandler):
-    server: SlowUploads
-
-    def handle(self) -> None:
-        name, _, port = self.server.backend.partition(":")
-        with socket.create_connection((name, int(port))) as backend:
-            ends = {self.request: backend, backend: self.request}
-            with contextlib.suppress(OSError):
-                while True:
-                    for end in select.select(list(ends), [], [], 60)[0]:
-                        data = end.recv(1 << 16)
-                        if not data:
-                            return
-                        if end is self.request:
-                            time.sleep(len(data) / self.server.speed)
-                        ends[end].sendall(data)
-
-
-def call(arguments: list[str], **env: str) -> subprocess.Popen[str]:
-    """Start the downloader."""
-    plain = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGE), "HOME": "/nonexistent"}
-    fast = {"KAIGEN_BACKOFF": "0.02", "AWS_EC2_METADATA_DISABLED": "true"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "kaigen_downloader", *arguments],
-        env=plain | fast | env,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def run(arguments: list[str], **env: str) -> tuple[int, str]:
-    """Return the exit code of the downloader and what it printed."""
-    process = call(arguments, **env)
-    _, printed = process.communicate(timeout=120)
-    return process.returncode, printed
-
-
 def holds(folder: Path, files: dict[str, bytes]) -> bool:
     """Return whether a folder is marked complete and has the files."""
     return (folder / ".kaigen" / "model.json").exists() and all(
@@ -196,35 +139,12 @@ def holds(folder: Path, files: dict[str, bytes]) -> bool:
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an S3 server with the bucket `models` and files below `a/`."""
-    folder = tmp_path_factory.mktemp("gateway")
-    (folder / "data").mkdir()
-    (port,) = free_ports(1)
-    host = f"127.0.0.1:{port}"
-    argv = [str(locate_part("versitygw")), "--port", host, "--quiet", "--iam-dir", str(folder / "iam")]
-    argv += ["posix", str(folder / "data")]
-    (folder / "iam").mkdir()
-    keys = {"ROOT_ACCESS_KEY": KEYS[0], "ROOT_SECRET_KEY": KEYS[1]}
-    processes = Processes(folder, folder / "scratch")
-    processes.start(Command("versitygw", argv, keys))
-    processes.wait_until(partial(listening, port, "127.0.0.1"), "the gateway listens")
-    s3 = client(host)
-    s3.create_bucket(Bucket="models")
-    parts = boto3.s3.transfer.TransferConfig(multipart_chunksize=8 << 20)
-    for path, data in FILES.items():
-        s3.upload_fileobj(io.BytesIO(data), "models", f"a/{path}", Config=parts)
-    yield host
-    processes.close()
-
-
-def client(host: str) -> Any:
-    """Return a client of the S3 server."""
-    return boto3.client(
-        "s3",
-        endpoint_url=f"http://{host}",
-        region_name="us-east-1",
-        aws_access_key_id=KEYS[0],
-        aws_secret_access_key=KEYS[1],
-    )
+    with bucket_server(tmp_path_factory.mktemp("gateway")) as host:
+        s3 = client(host)
+        parts = boto3.s3.transfer.TransferConfig(multipart_chunksize=8 << 20)
+        for path, data in FILES.items():
+            s3.upload_fileobj(io.BytesIO(data), "models", f"a/{path}", Config=parts)
+        yield host
 
 
 @pytest.fixture(scope="module")
@@ -471,24 +391,6 @@ def test_a_disk_that_another_program_fills_ends_the_run(source: tuple[Proxy, Fet
     assert holds(tmp_path / "copy", FILES)
 
 
-def account(gateway: str, name: str, *, exists: bool) -> None:
-    """Make an account that may use the bucket, or delete it."""
-    argv = [str(locate_part("versitygw")), "admin", "--access", KEYS[0], "--secret", KEYS[1]]
-    argv += [
-        "--endpoint-url",
-        f"http://{gateway}",
-        "create-user" if exists else "delete-user",
-        "--access",
-        name,
-    ]
-    subprocess.run([*argv, *(["--secret", KEYS[1], "--role", "user"] if exists else [])], check=True)
-    if exists:
-        resources = ["arn:aws:s3:::models", "arn:aws:s3:::models/*"]
-        allowed = {"Effect": "Allow", "Principal": {"AWS": [name]}, "Action": "s3:*", "Resource": resources}
-        policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
-        client(gateway).put_bucket_policy(Bucket="models", Policy=policy)
-
-
 @pytest.fixture(params=["s3", "oci"])
 def revocable(
     request: pytest.FixtureRequest,
@@ -543,64 +445,6 @@ def test_credentials_revoked_in_the_middle_end_the_run_and_new_ones_go_on(
         assert [each.again(proxy.asked) for each in before] == [[]] * len(before)
 
 
-@pytest.mark.parametrize("command", ["put", "fetch"])
-def test_an_upload_whose_keys_are_revoked_ends_and_new_ones_finish_it(
-    command: str, gateway: str, tmp_path: Path
-) -> None:
-    """Revoked keys cannot abort the upload, so the next run does."""
-    user = f"fired-{command}"
-    (tmp_path / BIG).write_bytes(FILES[BIG])
-    keys = {"AWS_ACCESS_KEY_ID": user, "AWS_SECRET_ACCESS_KEY": KEYS[1], "AWS_REGION": "us-east-1"}
-    keys |= {"SOURCE_AWS_ACCESS_KEY_ID": KEYS[0], "SOURCE_AWS_SECRET_ACCESS_KEY": KEYS[1]}
-    reads = ["--uri", "s3://models/a", "--endpoint", f"http://{gateway}", "--region", "us-east-1"]
-    what = ["put", str(tmp_path)] if command == "put" else ["fetch", "s3", *reads, "--include", BIG]
-    s3, prefix = client(gateway), f"revoked-{command}"
-    account(gateway, user, exists=True)
-    with SlowUploads(gateway, 5e6) as proxy:
-        arguments = [*what, "--dest", f"s3://models/{prefix}", "--identity", "id", "--part-size", str(PART)]
-        arguments += ["--s3-endpoint", f"http://{proxy.host}", "--connections", "1"]
-        process, end = call(arguments, **keys), time.monotonic() + 60
-        while not stored_parts(s3, prefix):
-            assert time.monotonic() < end, "no part was stored"
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.02)
-        account(gateway, user, exists=False)
-        _, printed = process.communicate(timeout=60)
-        assert process.returncode == 10, printed
-        (line,) = [each for each in printed.splitlines() if each.startswith("error: ")]
-        assert line == f"error: {proxy.host} rejects the credentials: InvalidAccessKeyId"
-        assert "Traceback" not in printed
-        assert 0 < len(stored_parts(s3, prefix)) < 5
-        assert [*keys_below(s3, f"{prefix}/.kaigen/model.json")] == []
-        assert BIG not in "".join(keys_below(s3, f"{prefix}/model"))
-
-        account(gateway, user, exists=True)
-        proxy.speed = 1e9
-        code, printed = run(arguments, **keys)
-        assert code == 0, printed
-        assert "aborted 1 unfinished upload of an earlier run" in printed
-        assert s3.get_object(Bucket="models", Key=f"{prefix}/{BIG}")["Body"].read() == FILES[BIG]
-        assert not s3.list_multipart_uploads(Bucket="models").get("Uploads")
-        proxy.shutdown()
-    account(gateway, user, exists=False)
-
-
-def stored_parts(s3: Any, prefix: str) -> set[int]:
-    """Return the numbers of the parts of the uploads below a prefix."""
-    found: set[int] = set()
-    for upload in s3.list_multipart_uploads(Bucket="models").get("Uploads") or []:
-        if upload["Key"].startswith(f"{prefix}/"):
-            listed = s3.list_parts(Bucket="models", Key=upload["Key"], UploadId=upload["UploadId"])
-            found |= {part["PartNumber"] for part in listed.get("Parts") or []}
-    return found
-
-
-def keys_below(s3: Any, prefix: str) -> Iterator[str]:
-    """Yield the keys of the objects with a prefix."""
-    for item in s3.list_objects_v2(Bucket="models", Prefix=prefix).get("Contents") or []:
-        yield item["Key"]
-
-
 def test_files_of_another_revision_are_refused(gateway: str, tmp_path: Path) -> None:
     keys = {"SOURCE_AWS_ACCESS_KEY_ID": KEYS[0], "SOURCE_AWS_SECRET_ACCESS_KEY": KEYS[1]}
     where = ["--uri", "s3://models/a", "--endpoint", f"http://{gateway}", "--region", "us-east-1"]
@@ -635,47 +479,3 @@ def test_wrong_credentials_end_the_run_at_once(source: tuple[Proxy, Fetch], tmp_
         wrong = {}
     code, printed = run(arguments, **wrong)
     assert code == 10, printed
-
-
-def test_a_folder_is_put_into_a_bucket_by_runs_that_are_killed(gateway: str, tmp_path: Path) -> None:
-    folder = tmp_path / "made"
-    for path, data in FILES.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(data)
-    keys = {"AWS_ACCESS_KEY_ID": KEYS[0], "AWS_SECRET_ACCESS_KEY": KEYS[1], "AWS_REGION": "us-east-1"}
-    arguments = [
-        "put",
-        str(folder),
-        "--dest",
-        "s3://models/put",
-        "--identity",
-        "id",
-        "--part-size",
-        str(PART),
-    ]
-    arguments += ["--s3-endpoint", f"http://{gateway}"]
-    chance = random.Random(8)
-    for _ in range(20):
-        process = call(arguments, **keys)
-        time.sleep(chance.uniform(0.3, 1.2))
-        process.kill()
-        process.communicate()
-    code, printed = run(arguments, **keys)
-    assert code == 0, printed
-    s3 = client(gateway)
-    for path, data in FILES.items():
-        assert s3.get_object(Bucket="models", Key=f"put/{path}")["Body"].read() == data
-    assert not s3.list_multipart_uploads(Bucket="models").get("Uploads")
-
-
-def test_two_runs_into_one_prefix_leave_one_complete_marker(gateway: str, tmp_path: Path) -> None:
-    keys = {"AWS_ACCESS_KEY_ID": KEYS[0], "AWS_SECRET_ACCESS_KEY": KEYS[1], "AWS_REGION": "us-east-1"}
-    (tmp_path / BIG).write_bytes(FILES[BIG])
-    arguments = ["put", str(tmp_path), "--dest", "s3://models/two", "--identity", "id"]
-    arguments += ["--s3-endpoint", f"http://{gateway}"]
-    pair = [call(arguments, **keys) for _ in range(2)]
-    codes = sorted((process.communicate(timeout=120), process.returncode)[1] for process in pair)
-    assert codes in ([0, 0], [0, 20])
-    s3 = client(gateway)
-    assert s3.get_object(Bucket="models", Key=f"two/{BIG}")["Body"].read() == FILES[BIG]
-    assert not s3.list_multipart_uploads(Bucket="models").get("Uploads")
