@@ -26,11 +26,6 @@ PREFIX = "kaigen.dev/"
 Path = tuple[str | int, ...]
 
 
-def _namespace(data: Any) -> str | None:
-    namespace: str | None = data["metadata"].get("namespace")
-    return namespace
-
-
 class LoweringContext(Struct, frozen=True):
     """What a lowering may read besides its document.
 
@@ -116,38 +111,50 @@ class Lowering:
         """Whether an error was found."""
         return any(item.severity is Severity.ERROR for item in self.diagnostics)
 
-    def find_object(self, api_version: str, kind: str, name: str, namespace: str | None) -> Document | None:
+    @property
+    def namespace(self) -> str:
+        """Namespace of the document."""
+        return self._namespace_of(self.document.data)
+
+    def _namespace_of(self, data: Any) -> str:
+        namespace: str = data["metadata"].get("namespace") or self.context.namespace
+        return namespace
+
+    def find_object(
+        self, api_version: str, kind: str, name: str, namespace: str | None = None
+    ) -> Document | None:
         """Return an object of the input by its name; None when the input does not have it.
 
-        An object without a namespace is in every namespace. Objects in the document's own file take precedence.
+        An object without a namespace is in the namespace of the context. When several objects have the name, those in
+        the document's own file take precedence.
+
+        Args:
+            api_version: of the object.
+            kind: of the object.
+            name: of the object.
+            namespace: of the object; None for that of the document.
         """
-        self._looked_up.append((api_version, kind, name))
-        candidates = [
-            document
-            for document in self.context.documents.named(api_version, kind, name)
-            if _namespace(document.data) in {None, namespace}
-        ]
+        candidates = self._found(api_version, kind, name, namespace)
         own_file = self.document.mark(()).file
         candidates.sort(key=lambda document: document.mark(()).file != own_file)
         return candidates[0] if candidates else None
 
-    def has_sibling(self, api_version: str, kind: str, name: str) -> bool:
-        """Return whether the input has an object of this name in the namespace of the document."""
-        self._looked_up.append((api_version, kind, name))
-        default = self.context.namespace
-        own = _namespace(self.document.data) or default
-        return any(
-            (_namespace(document.data) or default) == own
-            for document in self.context.documents.named(api_version, kind, name)
-        )
+    def find_objects(self, api_version: str, kind: str, namespace: str | None = None) -> list[Document]:
+        """Return all objects of a kind in a namespace of the input.
 
-    def find_objects(self, api_version: str, kind: str, namespace: str | None) -> list[Document]:
-        """Return all objects of a kind in a namespace of the input, those without a namespace included."""
-        self._looked_up.append((api_version, kind, ANY_NAME))
+        Args:
+            api_version: of the objects.
+            kind: of the objects.
+            namespace: of the objects; None for that of the document.
+        """
+        return self._found(api_version, kind, ANY_NAME, namespace)
+
+    def _found(self, api_version: str, kind: str, name: str, namespace: str | None) -> list[Document]:
+        self._looked_up.append((api_version, kind, name))
         return [
             document
-            for document in self.context.documents.named(api_version, kind, ANY_NAME)
-            if _namespace(document.data) in {None, namespace}
+            for document in self.context.documents.named(api_version, kind, name)
+            if self._namespace_of(document.data) == (namespace or self.namespace)
         ]
 
     def find_file(self, name: str) -> str:

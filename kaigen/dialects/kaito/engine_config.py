@@ -68,7 +68,7 @@ def put_config(
         nodes: what is known about the nodes.
         lowering: collects problems.
     """
-    document = lowering.find_object("v1", "ConfigMap", name, lowering.metadata.namespace)
+    document = lowering.find_object("v1", "ConfigMap", name)
     if document is None:
         lowering.error(
             "KG0418",

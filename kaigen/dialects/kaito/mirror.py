@@ -118,7 +118,7 @@ def lower(mirror: ModelMirror, document: Positioned, context: LoweringContext) -
             lowering.error("KG0412", "`name` is missing", here, "add `name`")
         else:
             draft.put((*hub, "tokenSecret"), {"name": secret.name, "key": TOKEN_KEY}, (*here, "name"))
-        if secret.namespace is not None and secret.namespace != (namespace or mirror.metadata.namespace):
+        if secret.namespace is not None and secret.namespace != (namespace or lowering.namespace):
             lowering.warning(
                 "KG0414",
                 f"the pod reads Secrets of its own namespace, not of `{secret.namespace}`",

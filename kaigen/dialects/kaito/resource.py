@@ -174,7 +174,7 @@ class ResourceLowering(Lowering):
 
     def uses_claim(self, name: str) -> None:
         """Record that the resource uses a PersistentVolumeClaim; one in the same file is rendered with it."""
-        self.find_object("v1", "PersistentVolumeClaim", name, self.metadata.namespace)
+        self.find_object("v1", "PersistentVolumeClaim", name)
 
     def draft(self, kind: str, *, name: str = "", namespace: str | None = None) -> Draft:
         """Return an empty spec with the resource's name, labels and annotations.

@@ -96,7 +96,7 @@ def read_training(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) 
         return None
     if tuning.config is None:
         return Training(RESULTS, _text({**_LORA, **(_QLORA if method == "qlora" else {})}))
-    document = lowering.find_object("v1", "ConfigMap", tuning.config, lowering.metadata.namespace)
+    document = lowering.find_object("v1", "ConfigMap", tuning.config)
     if document is None:
         lowering.warning(
             "KG0418",
@@ -123,7 +123,7 @@ def read_config(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) ->
     method = _method(tuning, at, lowering)
     if not method or tuning.config is None:
         return Config(method, RESULTS) if method else None
-    document = lowering.find_object("v1", "ConfigMap", tuning.config, lowering.metadata.namespace)
+    document = lowering.find_object("v1", "ConfigMap", tuning.config)
     if document is None:
         lowering.error(
             "KG0418",

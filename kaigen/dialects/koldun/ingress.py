@@ -71,8 +71,7 @@ def _model(lowering: KoldunLowering) -> ModelUse | None:
     if name is not None:
         return find_model(name, None, lowering.directive_at("model"), lowering)
     at: Path = ("metadata", "name")
-    namespace = lowering.metadata.namespace
-    names = [found.name or "" for found in lowering.find_objects(API_VERSION, "Model", namespace)]
+    names = [found.name or "" for found in lowering.find_objects(API_VERSION, "Model")]
     if len(names) == 1:
         return find_model(names[0], None, at, lowering)
     listed = f", one of {', '.join(sorted(names))}" if names else ""

@@ -105,11 +105,11 @@ class KoldunLowering(Lowering):
 
     def own_secret(self, namespace: str | None, path: Path) -> None:
         """Warn about a Secret of another namespace, which pods cannot read."""
-        if namespace is not None and namespace != self.metadata.namespace:
-            own = f"`{self.metadata.namespace}`" if self.metadata.namespace else "their own namespace"
+        if namespace is not None and namespace != self.namespace:
             self.warning(
                 "KG0414",
-                f"pods read the Secret of {own}, not of `{namespace}`: a pod cannot mount Secrets of another namespace",
+                f"pods read the Secret of `{self.namespace}`, not of `{namespace}`: a pod cannot mount Secrets of "
+                "another namespace",
                 (*path, "namespace"),
                 "create the Secret in the namespace of this resource",
             )

@@ -122,7 +122,7 @@ def find_model(name: str, namespace: str | None, at: Path, lowering: KoldunLower
         at: where the resource names it.
         lowering: has the documents of the run.
     """
-    document = lowering.find_object(API_VERSION, "Model", name, namespace or lowering.metadata.namespace)
+    document = lowering.find_object(API_VERSION, "Model", name, namespace)
     elsewhere = {"namespace": namespace} if namespace is not None else {}
     return ModelUse({"name": app_name(name), **elsewhere}, at, document)
 

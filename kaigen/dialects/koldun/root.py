@@ -65,13 +65,17 @@ def lower_worker(worker: Worker, document: Positioned, context: LoweringContext)
     lowering = KoldunLowering(worker.metadata, document, context, ("version",))
     if _belongs_to_dllama(lowering):
         return lowering.result(joined=True)
-    spec, namespace = worker.spec, worker.metadata.namespace
-    root = lowering.find_object(API_VERSION, "Root", spec.root_ref, namespace)
+    spec = worker.spec
+    root = lowering.find_object(API_VERSION, "Root", spec.root_ref)
     if root is None:
-        names = [found.name or "" for found in lowering.find_objects(API_VERSION, "Root", namespace)]
-        where = f" in namespace `{namespace}`" if namespace else ""
+        names = [found.name or "" for found in lowering.find_objects(API_VERSION, "Root")]
         hint = did_you_mean(spec.root_ref, names) or "add the Root, or write a Dllama"
-        lowering.error("KG0412", f"no Root `{spec.root_ref}`{where}", ("spec", "rootRef"), hint)
+        lowering.error(
+            "KG0412",
+            f"no Root `{spec.root_ref}` in namespace `{lowering.namespace}`",
+            ("spec", "rootRef"),
+            hint,
+        )
         return lowering.result()
     _warn_of_cache(lowering)
     check_options(spec.args, _ARGS, lowering)
@@ -94,7 +98,7 @@ def lower_worker(worker: Worker, document: Positioned, context: LoweringContext)
 def _belongs_to_dllama(lowering: KoldunLowering) -> bool:
     """Return whether a Dllama of the input makes the resource, with a warning at its label."""
     name = lowering.metadata.labels.get(_DLLAMA)
-    if not name or lowering.find_object(API_VERSION, "Dllama", name, lowering.metadata.namespace) is None:
+    if not name or lowering.find_object(API_VERSION, "Dllama", name) is None:
         return False
     lowering.warning(
         "KG0405",
@@ -114,7 +118,7 @@ def _warn_of_cache(lowering: KoldunLowering) -> None:
 def _workers(root: Root, lowering: KoldunLowering) -> list[tuple[Worker, Document]]:
     """Return the Workers of a Root by slot. Invalid ones are reported at their place, and count."""
     found = []
-    for document in lowering.find_objects(API_VERSION, "Worker", root.metadata.namespace):
+    for document in lowering.find_objects(API_VERSION, "Worker"):
         try:
             worker = read_block(Worker, document.data)
         except ValidationError:

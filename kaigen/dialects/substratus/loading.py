@@ -144,7 +144,7 @@ def _location(files: Files, lowering: SubstratusLowering, *, has_image: bool) ->
         lowering.without_effect(_TRAINER, reason, "set `container.image`, or delete `trainer`")
     claim = lowering.given.get("claim", metadata.name)
     at = lowering.directive_at("claim") if "claim" in lowering.given else ("metadata", "name")
-    if lowering.find_object("v1", "PersistentVolumeClaim", claim, lowering.namespace) is None:
+    if lowering.find_object("v1", "PersistentVolumeClaim", claim) is None:
         lowering.warning(
             "KG0414",
             f"pods read the PersistentVolumeClaim `{claim}`: kaigen makes no empty place for files",

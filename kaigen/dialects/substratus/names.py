@@ -38,7 +38,7 @@ def app_name(kind: str, name: str, lowering: Lowering, *, compat: bool = False) 
     for kinds in _PRECEDENCE:
         if kind in kinds:
             return name
-        if any(lowering.has_sibling(API_VERSION, other, name) for other in kinds):
+        if any(lowering.find_object(API_VERSION, other, name) for other in kinds):
             return f"{name}-{short(kind)}"
     return name
 

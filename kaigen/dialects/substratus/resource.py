@@ -89,11 +89,6 @@ class SubstratusLowering(Lowering):
         """Return whether the spec sets a field."""
         return name in self.data()
 
-    @property
-    def namespace(self) -> str:
-        """Namespace of the resource."""
-        return self.resource.metadata.namespace or self.context.namespace
-
     def without_effect(self, path: Path, reason: str, hint: str = "delete it") -> None:
         """Warn about a field without effect."""
         self.warning("KG0405", f"`{path[-1]}` has no effect: {reason}", path, hint, key=True)

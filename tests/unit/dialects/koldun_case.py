@@ -69,19 +69,22 @@ def annotated(**directives: str) -> Object:
     return {f"kaigen.dev/{name.replace('_', '-')}": value for name, value in directives.items()}
 
 
-def loaded(*documents: Object) -> Loaded:
-    """Return a file with these documents, lowered."""
+def loaded(*documents: Object, namespace: str = "default", profile: str = "generic") -> Loaded:
+    """Return a file with these documents, lowered.
+
+    Args:
+        documents: the resources.
+        namespace: of those that name none, in kaigen.yaml.
+        profile: kind of cluster.
+    """
     text = yaml.safe_dump_all(documents, sort_keys=False)
-    return load_specs(["-"], _config(), stdin=io.BytesIO(text.encode()))
-
-
-def _config() -> Config:
-    return Config(allow=ALLOWED)
+    config = Config(allow=ALLOWED, namespace=namespace, profile=profile)
+    return load_specs(["-"], config, stdin=io.BytesIO(text.encode()))
 
 
 def compiled(*documents: Object) -> Compilation:
     """Compile a file with these documents."""
-    return compile_specs(loaded(*documents), _config())
+    return compile_specs(loaded(*documents), Config(allow=ALLOWED))
 
 
 def specs(*documents: Object) -> list[Any]:

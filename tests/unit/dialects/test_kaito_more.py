@@ -238,6 +238,8 @@ def test_a_mirror_secret_in_another_namespace_is_reported() -> None:
     secret = {"name": "hf", "namespace": "elsewhere"}
     document = mirror(source={"registry": "huggingface", "modelID": "a/b", "accessSecret": secret})
     assert "KG0414" in [code for code, _, _ in warnings(document)]
+    secret["namespace"] = "default"
+    assert "KG0414" not in [code for code, _, _ in warnings(document)]
 
 
 # MultiRoleInference.

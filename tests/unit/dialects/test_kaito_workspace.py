@@ -522,6 +522,16 @@ def test_a_config_map_that_is_not_in_the_file_is_an_error_that_says_what_to_do()
     assert "this file" in hints(document)[0]
 
 
+def test_a_config_map_is_found_in_the_namespace_of_its_workspace() -> None:
+    flags = config_map("flags", {"vllm": {"max-model-len": 8192}})
+    flags["metadata"]["namespace"] = "default"
+    assert "--max-model-len=8192" in engine(preset("phi-4", config="flags"), flags)["args"]
+    elsewhere = preset("phi-4", config="flags", metadata={"namespace": "ml"})
+    assert [(code, path) for code, path, _ in errors(elsewhere, flags)] == [("KG0418", "inference.config")]
+    del flags["metadata"]["namespace"]
+    assert [(code, path) for code, path, _ in errors(elsewhere, flags)] == [("KG0418", "inference.config")]
+
+
 # Adapters.
 
 

@@ -13,6 +13,7 @@ from kaigen.config.settings import Config
 from kaigen.pipeline.load import load_specs
 from tests.unit.dialects.koldun_case import (
     IMAGE,
+    STORAGE,
     Object,
     annotated,
     compiled,
@@ -408,3 +409,42 @@ def test_fields_of_ingress_without_effect_are_warnings() -> None:
     }
     found = warnings(converted(), ingress({"backend": backend}))
     assert sorted(found) == [("KG0405", f"spec.backend.{name}") for name in sorted(backend)]
+
+
+@pytest.mark.parametrize("explicit", ["Root", "Worker"])
+def test_an_omitted_namespace_is_that_of_kaigen_yaml(explicit: str) -> None:
+    namespaces: dict[str, Object] = {explicit: {"namespace": "ml"}}
+    found = loaded(
+        converted(),
+        root(**namespaces.get("Root", {})),
+        worker(0, **namespaces.get("Worker", {})),
+        namespace="ml",
+    )
+    assert found.diagnostics == ()
+    (spec,) = (each.block.spec for each in found.specs if each.block.kind == "Topology")
+    assert spec.shape.nodes == 2
+
+
+def test_an_omitted_namespace_is_not_every_namespace() -> None:
+    found = loaded(converted(namespace="other"), root(namespace="other"), worker(0), namespace="ml")
+    assert [(item.code, item.path) for item in found.diagnostics] == [("KG0412", "spec.rootRef")]
+    assert "namespace `ml`" in found.diagnostics[0].message
+
+
+def test_parts_of_a_dllama_may_omit_its_namespace() -> None:
+    labels = {"koldun.gorizond.io/dllama": "chat"}
+    made = (root(name="chat-root", labels=labels), worker(0, {"rootRef": "chat-root"}, labels=labels))
+    found = loaded(converted(), dllama(1, namespace="ml"), *made, namespace="ml")
+    assert [each.block.metadata.name for each in found.specs] == ["it", "chat"]
+
+
+def test_ingress_finds_the_only_model_of_the_namespace_of_kaigen_yaml() -> None:
+    found = loaded(converted(namespace="ml"), converted(name="far", namespace="a"), ingress(), namespace="ml")
+    assert [each.block.spec.model.name for each in found.specs if each.block.kind == "Topology"] == ["it"]
+
+
+def test_secret_of_the_namespace_of_kaigen_yaml_is_the_own_one() -> None:
+    storage = {**STORAGE, "secretRef": {"name": "minio-creds", "namespace": "ml"}}
+    document = converted({"objectStorage": storage})
+    assert loaded(document, namespace="ml").diagnostics == ()
+    assert [item.code for item in loaded(document, namespace="other").diagnostics] == ["KG0414"]

@@ -51,7 +51,7 @@ def lower(task: Task, document: Positioned, context: LoweringContext) -> Lowerin
     lowering = Lowering(document, context)
     arguments: list[str] = []
     if task.spec.settings is not None:
-        settings = lowering.find_object("v1", "ConfigMap", task.spec.settings, task.metadata.namespace)
+        settings = lowering.find_object("v1", "ConfigMap", task.spec.settings)
         if settings is None:
             lowering.error("KG0418", f"no ConfigMap `{task.spec.settings}`", ("spec", "settings"))
             return lowering.result()
@@ -60,7 +60,7 @@ def lower(task: Task, document: Positioned, context: LoweringContext) -> Lowerin
         data = settings.data["data"]
         assert isinstance(data, dict)
         arguments = [f"--{key}={value}" for key, value in data.items()]
-    for step in lowering.find_objects("throwaway.example/v1", "Step", task.metadata.namespace):
+    for step in lowering.find_objects("throwaway.example/v1", "Step"):
         spec: Any = step.data["spec"]  # type: ignore[index, call-overload]
         arguments += [spec["argument"]] if spec["task"] == task.metadata.name else []
     job = Job(
