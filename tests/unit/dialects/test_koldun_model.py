@@ -52,6 +52,7 @@ def load_volume(document: Object) -> Any:
         ("https://huggingface.co/o/n/tree/refs%2Fpr%2F3", Repository("o/n", "refs/pr/3")),
         ("https://huggingface.co/o/n/tree/main/sub", Repository("o/n", "main", "sub/*")),
         ("https://huggingface.co/o/n/resolve/main/a.safetensors", Repository("o/n", "main", "a.safetensors")),
+        ("https://huggingface.co/o/n/raw/main/config.json", Repository("o/n", "main", "config.json")),
         ("https://hub.example.com/o/n", Repository("o/n", endpoint="https://hub.example.com")),
         ("http://hub:8080/o/n/tree/v1", Repository("o/n", "v1", endpoint="http://hub:8080")),
         ("https://example.com/test-model.bin", File("https://example.com/test-model.bin")),
@@ -75,6 +76,10 @@ def test_forms_of_source_url(text: str, expected: Repository | File) -> None:
             "https://user:word@hub/o/n",
             "s3:///a",
         ),
+        *("http://[::1/Qwen/x", "http://hub:99999/o/n", "https://hub:port/o/n"),
+        *("https://huggingface.co/api/models/Qwen/x", "https://huggingface.co/collections/Qwen/x"),
+        *("https://huggingface.co/o/n/discussions", "https://huggingface.co/o/n/commit/0123"),
+        *("https://huggingface.co/o/n/tree", "https://huggingface.co/o/n@v1/tree/v2"),
     ],
 )
 def test_source_url_that_names_no_model_is_an_error(text: str) -> None:
