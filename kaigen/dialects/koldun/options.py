@@ -11,14 +11,22 @@ from kaigen.dialects.draft import Draft
 from kaigen.kinds.base import FILE_PATH, matches
 from kaigen.kinds.lowering import Lowering
 from kaigen.kinds.spec import Path
+from kaigen.sizing.ring import BUFFER_TYPES
 
 _FILES: Mapping[str, str] = {"model": "model.m", "tokenizer": "tokenizer.t"}
 """kaigen's names of the converted files, by the options that name them."""
 _MOUNT = "/model/"
 """Where later versions of the operator mount the volume."""
 
-BUFFERS: Mapping[str, str] = {"q40": "q80", "f32": "f32"}
-"""Type of the buffers by that of the weights; no other pair runs (source: distributed-llama 0.16.4)."""
+BUFFER = "buffer-float-type"
+WEIGHTS: Mapping[str, str] = {buffer: weights for weights, buffer in BUFFER_TYPES.items()}
+"""Type of the weights by that of the buffers: no other pair runs."""
+
+SHARED = frozenset({"gpu-index", "gpu-segments", "net-turbo", "nthreads"})
+"""Options that the root and the workers have both, and that are the same in all pods of a ring."""
+
+NAMED_FILES: Mapping[str, str] = dict.fromkeys(_FILES, "kaigen knows the names of the files of the Model")
+"""Why options that name files have no effect where the options of the volume do not belong to this list."""
 
 _MANAGED: Mapping[str, str] = {
     "host": "the root and the workers listen on all addresses",
@@ -35,9 +43,13 @@ _MANAGED: Mapping[str, str] = {
 _KNOWN = (
     *_FILES,
     *_MANAGED,
-    *("buffer-float-type", "chat-template", "gpu-index", "gpu-segments", "max-seq-len"),
-    *("net-turbo", "nthreads", "seed", "temperature", "topp"),
+    *SHARED,
+    *(BUFFER, "chat-template", "max-seq-len", "seed", "temperature", "topp"),
 )
+ROOT_ONLY: Mapping[str, str] = {
+    name: "only the root of a ring reads it" for name in _KNOWN if name not in SHARED and name not in _MANAGED
+}
+"""Why a Worker's options have no effect."""
 
 
 class Option(Struct, frozen=True):
@@ -86,34 +98,64 @@ def put_files(draft: Draft, volume: Path, options: Mapping[str, Option], lowerin
         draft.put((*volume, "files", own), path, option.path)
 
 
-def check_options(options: Sequence[str], at: Path, lowering: Lowering, *, weights: str = "") -> None:
+def check_options(
+    options: Sequence[str],
+    at: Path,
+    lowering: Lowering,
+    *,
+    weights: str = "",
+    unused: Mapping[str, str] | None = None,
+) -> None:
     """Report options that the runtime does not have, and those that kaigen decides.
 
     Args:
         options: names and values in turn.
         at: path of the list.
         lowering: collects the problems.
-        weights: type of the weights, which decides that of the buffers; empty when it is unknown.
+        weights: type of the weights, which decides that of the buffers; empty when the buffers decide it.
+        unused: further options without effect, with the reason.
     """
+    reasons = {**_MANAGED, **(unused or {})}
+    last: dict[str, Path] = {}
     for index, text in enumerate(options[::2]):
-        here, name = (*at, 2 * index), text.removeprefix("--")
+        here, (name, equals, value) = (*at, 2 * index), text.removeprefix("--").partition("=")
         if not text.startswith("--"):
             message = f"`{text}` is not an option: options and their values follow each other"
             lowering.error("KG0412", message, here, "write `--NAME` and its value as two entries")
-        elif name not in _KNOWN:
-            hint = did_you_mean(text, [f"--{known}" for known in _KNOWN]) or "delete it and its value"
-            lowering.error("KG0412", f"distributed-llama has no option `{text}`", here, hint)
+            return
+        if name not in _KNOWN:
+            hint = did_you_mean(f"--{name}", [f"--{known}" for known in _KNOWN]) or "delete it and its value"
+            lowering.error("KG0412", f"distributed-llama has no option `--{name}`", here, hint)
+        elif equals:
+            message = f"`{text}` is one entry, and the runtime reads the value from the next one"
+            lowering.error("KG0412", message, here, f'write two entries: `"--{name}", "{value}"`')
+            return
         elif 2 * index + 1 == len(options):
             message = f"`{text}` has no value, so the runtime ignores it"
             lowering.warning("KG0405", message, here, "add its value, or delete it")
-        elif name in _MANAGED:
-            message = f"`{text}` has no effect: {_MANAGED[name]}"
+        elif name in reasons:
+            message = f"`{text}` has no effect: {reasons[name]}"
             lowering.warning("KG0405", message, here, "delete it and its value")
-    buffer = read_options(options, at).get("buffer-float-type")
-    if buffer is not None and weights and buffer.value != BUFFERS[weights]:
+        else:
+            if name in last:
+                message = f"`{text}` has no effect: the option follows once more, and the last one counts"
+                lowering.warning("KG0405", message, last[name], "delete it and its value")
+            last[name] = here
+    buffer = read_options(options, at).get(BUFFER)
+    if buffer is not None and BUFFER in last:
+        _check_buffer(buffer, weights, lowering)
+
+
+def _check_buffer(buffer: Option, weights: str, lowering: Lowering) -> None:
+    """Report a type of the buffers with which no weights run, or not these."""
+    if weights and buffer.value != BUFFER_TYPES[weights]:
         lowering.warning(
             "KG0414",
-            f"buffers of weights {weights} have the type {BUFFERS[weights]}, since no other runs",
+            f"buffers of weights {weights} have the type {BUFFER_TYPES[weights]}, since no other runs",
             buffer.path,
-            f"write `{BUFFERS[weights]}`, or delete the option",
+            f"write `{BUFFER_TYPES[weights]}`, or delete the option",
         )
+    elif buffer.value not in WEIGHTS:
+        pairs = " or ".join(f"`{each}` for weights of type {WEIGHTS[each]}" for each in WEIGHTS)
+        message = f"distributed-llama runs no weights with buffers of type `{buffer.value}`"
+        lowering.error("KG0412", message, buffer.path, f"write {pairs}")

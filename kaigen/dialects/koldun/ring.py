@@ -10,13 +10,22 @@ from msgspec import Struct
 
 from kaigen.dialects.draft import Draft
 from kaigen.dialects.koldun.names import API_VERSION, GROUP
-from kaigen.dialects.koldun.options import BUFFERS, Option, check_options, put_files, read_options
+from kaigen.dialects.koldun.options import (
+    BUFFER,
+    NAMED_FILES,
+    WEIGHTS,
+    Option,
+    check_options,
+    put_files,
+    read_options,
+)
 from kaigen.dialects.koldun.resource import KoldunLowering, app_name
 from kaigen.kinds.base import ADDRESS, DURATION, QUANTITY, matches
 from kaigen.kinds.compat import ServingNaming
 from kaigen.kinds.lowering import LoweringResult
 from kaigen.kinds.spec import Path, SourceField
 from kaigen.kinds.topology import Topology
+from kaigen.sizing.ring import BUFFER_TYPES
 from kaigen.yaml.document import Document
 
 ENGINE = "distributedLlama"
@@ -38,7 +47,7 @@ _OUTPUT_CLAIM = "-s3-output-pvc"
 _VERSIONS = {"ghcr.io/gorizond/koldun:v0.0.1": "0.16.2"}
 """Versions of distributed-llama in images of the operator (source: its Dockerfile at that tag)."""
 
-_PLAIN = re.compile(r"^[1-9][0-9]{0,8}$")
+_PLAIN = re.compile(r"^[1-9][0-9]*$")
 
 
 class ModelUse(Struct, frozen=True):
@@ -157,7 +166,6 @@ def lower_ring(draft: Draft, ring: Ring, lowering: KoldunLowering) -> LoweringRe
     draft.put(("spec", "shape", "nodes"), ring.workers + 1, ring.workers_at)
     draft.put(("spec", "model"), ring.model.block, ring.model.path)
     _check_converted(ring.model, lowering)
-    _put_type(draft, ring.model)
     _put_options(draft, ring, lowering)
     _put_annotations(draft, lowering)
     draft.hints["KG0394"] = (
@@ -179,7 +187,7 @@ def _operator_names() -> ServingNaming:
 def _check_converted(model: ModelUse, lowering: KoldunLowering) -> None:
     """Report a Model without converted files."""
     spec = model.spec
-    if model.document is not None and not spec.get("conversion") and not spec.get("preConverted"):
+    if model.document is not None and spec.get("conversion") is None and not spec.get("preConverted"):
         lowering.error(
             "KG0412",
             f"Model `{model.document.name}` has no `conversion`, so no ring can load it",
@@ -195,31 +203,42 @@ def _check_converted(model: ModelUse, lowering: KoldunLowering) -> None:
         )
 
 
-def _put_type(draft: Draft, model: ModelUse) -> None:
-    """Put the type of weights that kaigen does not convert."""
-    conversion, document = model.spec.get("conversion"), model.document
-    if document is None or not model.spec.get("preConverted") or not isinstance(conversion, dict):
-        return
-    for name in ("weightsFloatType", "convertWeights"):
-        if conversion.get(name) in BUFFERS:
-            source = SourceField(document.mark(("spec", "conversion", name)), f"spec.conversion.{name}")
-            draft.put(("spec", "quantization"), conversion[name], None, source)
-
-
 def _put_options(draft: Draft, ring: Ring, lowering: KoldunLowering) -> None:
     """Put the options of the Model and of the root; the root's take precedence."""
-    check_options(ring.args, ring.args_at, lowering)
-    if "volume" in ring.model.block:
-        put_files(draft, ("spec", "model", "volume"), read_options(ring.args, ring.args_at), lowering)
+    weights = _put_type(draft, ring.model)
+    in_volume = "volume" in ring.model.block
+    check_options(
+        ring.args, ring.args_at, lowering, weights=weights, unused=None if in_volume else NAMED_FILES
+    )
+    own = read_options(ring.args, ring.args_at)
+    if in_volume:
+        put_files(draft, ("spec", "model", "volume"), own, lowering)
     launch = ring.model.spec.get("launchOptions")
     listed = isinstance(launch, list) and all(isinstance(each, str) for each in launch)
     for name, option in read_options(launch if listed else [], ("spec", "launchOptions")).items():
         document = ring.model.document
         assert document is not None
         source = SourceField(document.mark(option.path), f"spec.launchOptions[{option.path[-1]}]")
-        _put_option(draft, name, option, source)
-    for name, option in read_options(ring.args, ring.args_at).items():
-        _put_option(draft, name, option, None)
+        _put_option(draft, name, option, source, weights)
+    for name, option in own.items():
+        _put_option(draft, name, option, None, weights)
+
+
+def _put_type(draft: Draft, model: ModelUse) -> str:
+    """Return the type of the weights, and put it if kaigen does not convert them; empty when nothing states it."""
+    spec, document = model.spec, model.document
+    conversion = spec.get("conversion")
+    if document is None or not isinstance(conversion, dict):
+        return ""
+    existing = bool(spec.get("preConverted"))
+    for name in ("weightsFloatType", "convertWeights"):
+        if conversion.get(name) in BUFFER_TYPES:
+            weights: str = conversion[name]
+            if existing:
+                source = SourceField(document.mark(("spec", "conversion", name)), f"spec.conversion.{name}")
+                draft.put(("spec", "quantization"), weights, None, source)
+            return weights
+    return "" if existing else "q40"
 
 
 _FIELDS: dict[str, tuple[Path, bool]] = {
@@ -230,7 +249,7 @@ _FIELDS: dict[str, tuple[Path, bool]] = {
 _ENGINE_ARGS = ("chat-template", "gpu-index", "gpu-segments", "net-turbo", "seed", "temperature", "topp")
 
 
-def _put_option(draft: Draft, name: str, option: Option, source: SourceField | None) -> None:
+def _put_option(draft: Draft, name: str, option: Option, source: SourceField | None, weights: str) -> None:
     origin = None if source else option.path
     if name in _FIELDS:
         path, numeric = _FIELDS[name]
@@ -238,6 +257,8 @@ def _put_option(draft: Draft, name: str, option: Option, source: SourceField | N
         draft.put(path, value, origin, source)
     elif name in _ENGINE_ARGS:
         draft.put(("spec", "engineArgs", name), option.value, origin, source)
+    elif name == BUFFER and not weights and option.value in WEIGHTS:
+        draft.put(("spec", "quantization"), WEIGHTS[option.value], origin, source)
 
 
 def _put_annotations(draft: Draft, lowering: KoldunLowering) -> None:

@@ -10,7 +10,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.koldun.dllama import check_images
 from kaigen.dialects.koldun.names import API_VERSION, GROUP
-from kaigen.dialects.koldun.options import check_options, read_options
+from kaigen.dialects.koldun.options import ROOT_ONLY, SHARED, check_options, read_options
 from kaigen.dialects.koldun.resource import KoldunLowering
 from kaigen.dialects.koldun.ring import DIRECTIVES, Ring, find_claim, lower_ring
 from kaigen.dialects.koldun.serving import Root, Worker
@@ -78,7 +78,7 @@ def lower_worker(worker: Worker, document: Positioned, context: LoweringContext)
         )
         return lowering.result()
     _warn_of_cache(lowering)
-    check_options(spec.args, _ARGS, lowering)
+    check_options(spec.args, _ARGS, lowering, unused=ROOT_ONLY)
     try:
         owner = read_block(Root, root.data).spec
     except ValidationError:
@@ -89,7 +89,7 @@ def lower_worker(worker: Worker, document: Positioned, context: LoweringContext)
         lowering.without_effect(("spec", "modelRef"), reason, f"write `{owner.model_ref}`, as in the Root")
     of_root = read_options(owner.args, _ARGS)
     for name, option in read_options(spec.args, _ARGS).items():
-        if name in {"nthreads", "net-turbo"} and (name not in of_root or of_root[name].value != option.value):
+        if name in SHARED and (name not in of_root or of_root[name].value != option.value):
             message = f"`--{name}` has no effect: all pods of a ring have that of the Root"
             lowering.warning("KG0405", message, option.path, f"set `--{name}` in the `args` of the Root")
     return lowering.result(joined=True)

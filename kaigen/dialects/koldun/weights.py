@@ -15,8 +15,8 @@ from typing import Any
 
 from kaigen.catalog.presets import find_preset
 from kaigen.dialects.draft import Draft
-from kaigen.dialects.koldun.model import Conversion, Download, Model, ObjectStorage
-from kaigen.dialects.koldun.options import check_options, put_files, read_options
+from kaigen.dialects.koldun.model import Download, Model, ObjectStorage
+from kaigen.dialects.koldun.options import NAMED_FILES, check_options, put_files, read_options
 from kaigen.dialects.koldun.resource import KoldunLowering
 from kaigen.dialects.koldun.source import SOURCE, File, Repository, read_source
 from kaigen.dialects.koldun.storage import (
@@ -77,13 +77,20 @@ def lower(model: Model, document: Positioned, context: LoweringContext) -> Lower
     spec = model.spec
     _warn_of_unused(model, lowering)
     draft = lowering.draft()
-    weights = _weights(spec.conversion, lowering) if spec.conversion is not None else ""
-    check_options(spec.launch_options, ("spec", "launchOptions"), lowering, weights=weights)
-    if spec.pre_converted and spec.conversion is not None:
+    weights = _weights(model, lowering)
+    _check_launch_options(model, weights, lowering)
+    if spec.pre_converted:
         reason = "`preConverted` says that the files are converted already"
-        for name in ("outputPath", "memory"):
+        types = () if spec.pre_converted_pvc_name else ("weightsFloatType", "convertWeights")
+        for name in (*types, "outputPath", "memory"):
             if lowering.block("spec", "conversion").get(name):
                 lowering.without_effect((*_CONVERSION, name), reason)
+    elif spec.pre_converted_pvc_name:
+        lowering.without_effect(
+            ("spec", "preConvertedPVCName"),
+            "without `preConverted: true` the files are downloaded",
+            "set `preConverted: true`, or delete it",
+        )
     if spec.pre_converted and spec.pre_converted_pvc_name:
         _put_existing(draft, model, lowering)
     else:
@@ -92,6 +99,7 @@ def lower(model: Model, document: Positioned, context: LoweringContext) -> Lower
         if spec.download is not None:
             _put_transfer(draft, spec.download, lowering)
     draft.hints["KG0310"] = "run `kaigen lock`, or add `/tree/COMMIT` to `sourceUrl`"
+    draft.hints["KG0355"] = "set `download.huggingFaceTokenSecretRef` to a Secret with a Hub token"
     draft.hints["KG0317"] = "set `objectStorage.secretRef` to the Secret with the access keys"
     lowered = draft.finish(kinds_model.Model, lowering) if not lowering.failed else None
     return lowering.result() if lowered is None else lowering.result(draft.lowered(lowered))
@@ -116,6 +124,20 @@ def _warn_of_unused(model: Model, lowering: KoldunLowering) -> None:
             lowering.without_effect(("spec", name), reason)
 
 
+def _check_launch_options(model: Model, weights: str, lowering: KoldunLowering) -> None:
+    """Report wrong options of the ring that serves a Model, and options of a Model that no ring can serve."""
+    spec, at = model.spec, ("spec", "launchOptions")
+    if not spec.launch_options:
+        return
+    if spec.pre_converted and not spec.pre_converted_pvc_name:
+        lowering.without_effect(at, "rings read files that are converted already from a claim only")
+    elif not spec.pre_converted and spec.conversion is None:
+        lowering.without_effect(at, "no ring can load a Model without `conversion`")
+    else:
+        unused = None if spec.pre_converted else NAMED_FILES
+        check_options(spec.launch_options, at, lowering, weights=weights, unused=unused)
+
+
 def _put_existing(draft: Draft, model: Model, lowering: KoldunLowering) -> None:
     """Put the volume that has the converted files already."""
     at: Path = ("spec", "preConvertedPVCName")
@@ -126,6 +148,8 @@ def _put_existing(draft: Draft, model: Model, lowering: KoldunLowering) -> None:
     for name in ("sourceUrl", "localPath", "objectStorage", "download", "pv"):
         if lowering.block("spec").get(name):
             lowering.without_effect(("spec", name), reason, "leave it: the operator requires it")
+    if "sha256" in lowering.given:
+        lowering.without_effect(lowering.directive_at("sha256"), reason)
 
 
 def _put_source(draft: Draft, model: Model, lowering: KoldunLowering) -> None:
@@ -148,6 +172,9 @@ def _put_source(draft: Draft, model: Model, lowering: KoldunLowering) -> None:
             message = "`kaigen.dev/sha256` must be a SHA-256 checksum, 64 hex digits"
             lowering.error("KG0406", message, lowering.directive_at("sha256"))
         draft.put(("spec", "source", "http", "files"), [{**file, "sha256": checksum}], SOURCE)
+        if model.spec.download and model.spec.download.hugging_face_token_secret_ref:
+            reason = "`sourceUrl` is a file, and not a repository of the Hub"
+            lowering.without_effect((*_DOWNLOAD, "huggingFaceTokenSecretRef"), reason)
 
 
 def _put_repository(draft: Draft, source: Repository, model: Model, lowering: KoldunLowering) -> None:
@@ -230,14 +257,25 @@ def _put_mount(draft: Draft, path: Path, model: Model) -> None:
     draft.put((*path, "mount"), mount_block(pv), ("spec", "pv") if pv else STORAGE)
 
 
-def _weights(conversion: Conversion, lowering: KoldunLowering) -> str:
-    """Return the type of the converted weights, one that the runtime loads."""
+def _weights(model: Model, lowering: KoldunLowering) -> str:
+    """Return the type of the converted weights, one that the runtime loads; empty when the Model states none."""
+    conversion, existing = model.spec.conversion, model.spec.pre_converted
+    if conversion is None:
+        return ""
     names = {"weightsFloatType": conversion.weights_float_type, "convertWeights": conversion.convert_weights}
     given = {name: value for name, value in names.items() if value}
     if len(set(given.values())) > 1:
         listed = " and ".join(f"`{name}: {value}`" for name, value in given.items())
         lowering.error("KG0412", f"{listed} differ", (*_CONVERSION, "convertWeights"), "write one of the two")
-    name, weights = next(iter(given.items()), ("weightsFloatType", "q40"))
+    name, weights = next(iter(given.items()), ("weightsFloatType", "" if existing else "q40"))
+    if existing and weights in {"q80", "f16"}:
+        lowering.error(
+            "KG0413",
+            f"distributed-llama cannot load weights of type {weights}, and kaigen converts no files of `preConverted`",
+            (*_CONVERSION, name),
+            "convert the files to `q40` or `f32` again, and write that type",
+        )
+        return ""
     if weights == "q80":
         lowering.warning(
             "KG0414",

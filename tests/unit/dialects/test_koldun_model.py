@@ -379,13 +379,59 @@ def test_file_outside_of_the_volume_is_an_error(path: str) -> None:
 
 def test_files_that_are_converted_already_are_not_converted() -> None:
     conversion = {"weightsFloatType": "q40", "memory": "2Gi", "outputPath": "s3://a"}
-    document = model({"preConverted": True, "conversion": conversion})
+    document = model({**CONVERTED, "conversion": conversion})
     (block,) = specs(document)
     assert block.spec.convert is None
-    assert warnings(document) == [
+    found = [item for item in warnings(document) if "conversion" in item[1]]
+    assert found == [
         ("KG0405", "spec.conversion.memory"),
         ("KG0405", "spec.conversion.outputPath"),
     ]
+
+
+@pytest.mark.parametrize("weights", ["q80", "f16"])
+def test_files_of_a_type_that_the_runtime_cannot_load_are_an_error(weights: str) -> None:
+    document = model({**CONVERTED, "conversion": {"weightsFloatType": weights}})
+    assert errors(document) == [("KG0413", "spec.conversion.weightsFloatType")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "path"),
+    [
+        ({"preConvertedPVCName": "w"}, "spec.preConvertedPVCName"),
+        ({"launchOptions": ["--seed", "1"]}, "spec.launchOptions"),
+        ({"launchOptions": ["--seed", "1"], "preConverted": True}, "spec.launchOptions"),
+        (
+            {"preConverted": True, "conversion": {"weightsFloatType": "q40"}},
+            "spec.conversion.weightsFloatType",
+        ),
+        (
+            {"conversion": {}, "launchOptions": ["--model", "/model/x.m"]},
+            "spec.launchOptions[0]",
+        ),
+        (
+            {"conversion": {}, "launchOptions": ["--seed", "1", "--seed", "2"]},
+            "spec.launchOptions[0]",
+        ),
+    ],
+    ids=str,
+)
+def test_what_no_ring_reads_is_a_warning(changes: Object, path: str) -> None:
+    assert warnings(model(changes)) == [("KG0405", path)]
+
+
+def test_what_only_a_repository_needs_is_a_warning_for_a_file() -> None:
+    given: Object = {
+        "sourceUrl": "https://example.com/test-model.bin",
+        "download": {"huggingFaceTokenSecretRef": {"name": "hf"}},
+    }
+    document = model(given, annotations=annotated(sha256="a" * 64))
+    assert warnings(document) == [("KG0405", "spec.download.huggingFaceTokenSecretRef")]
+
+
+def test_checksum_of_existing_files_is_a_warning() -> None:
+    document = model(CONVERTED, annotations=annotated(sha256="a" * 64))
+    assert ("KG0405", 'metadata.annotations["kaigen.dev/sha256"]') in warnings(document)
 
 
 def test_dots_of_a_name_become_dashes_with_a_warning() -> None:
@@ -411,7 +457,15 @@ def test_launch_options_that_kaigen_decides_are_warnings(
     assert [item for item in found if item[1] != "spec.objectStorage"] == expected
 
 
+def test_option_and_value_in_one_entry_are_an_error_with_both() -> None:
+    document = converted({"launchOptions": ["--max-seq-len=2048", "--seed", "1"]})
+    assert errors(document) == [("KG0412", "spec.launchOptions[0]")]
+    (found,) = loaded(document).diagnostics
+    assert '"--max-seq-len", "2048"' in found.hint
+
+
 def test_unknown_launch_option_is_an_error() -> None:
+    assert errors(converted({"launchOptions": ["--ntreads=4"]})) == [("KG0412", "spec.launchOptions[0]")]
     assert errors(converted({"launchOptions": ["--ntreads", "4"]})) == [("KG0412", "spec.launchOptions[0]")]
     assert errors(converted({"launchOptions": ["nthreads", "4"]})) == [("KG0412", "spec.launchOptions[0]")]
 

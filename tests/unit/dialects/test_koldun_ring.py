@@ -27,6 +27,8 @@ from tests.unit.dialects.koldun_case import (
     warnings,
 )
 
+EXISTING: Object = {"preConverted": True, "preConvertedPVCName": "w"}
+
 
 def topology(*documents: Object) -> Any:
     """Return the spec of the only Topology that documents are lowered to."""
@@ -271,6 +273,11 @@ def test_fields_of_root_without_effect_are_warnings(changes: Object, expected: l
         ({"modelRef": "weights"}, [("KG0405", "spec.modelRef")]),
         ({"args": ["--nthreads", "4"]}, [("KG0405", "spec.args[1]")]),
         ({"args": ["--port", "9999"]}, [("KG0405", "spec.args[0]")]),
+        ({"args": ["--gpu-index", "0"]}, [("KG0405", "spec.args[1]")]),
+        *(
+            ({"args": [option, "1"]}, [("KG0405", "spec.args[0]")])
+            for option in ("--max-seq-len", "--seed", "--buffer-float-type", "--model", "--tokenizer")
+        ),
         ({"cacheSpec": {"endpoint": "http://minio", "bucket": "b"}}, [("KG0405", "spec.cacheSpec")]),
     ],
 )
@@ -337,6 +344,50 @@ def test_type_of_weights_that_are_converted_already() -> None:
         dllama(),
     )
     assert topology(*documents).quantization == "f32"
+
+
+@pytest.mark.parametrize(("buffer", "weights"), [("q80", "q40"), ("f32", "f32")])
+def test_type_of_the_buffers_decides_that_of_the_weights(buffer: str, weights: str) -> None:
+    options = ["--buffer-float-type", buffer]
+    for documents in (
+        (root({"modelRef": "weights", "args": options}), worker(0)),
+        (model({**EXISTING, "launchOptions": options}), dllama(1)),
+        (model({**EXISTING, "conversion": {}, "launchOptions": options}), dllama(1)),
+        (model({**EXISTING, "launchOptions": ["--buffer-float-type", "q80"]}), root({"args": options})),
+    ):
+        assert topology(*documents).quantization == weights
+        found = arguments_of_root(*documents)
+        assert found[found.index("--buffer-float-type") + 1] == buffer
+
+
+@pytest.mark.parametrize("buffer", ["f16", "q40", "x"])
+def test_buffers_with_which_no_weights_run_are_an_error(buffer: str) -> None:
+    options = ["--buffer-float-type", buffer]
+    assert errors(root({"modelRef": "weights", "args": options})) == [("KG0412", "spec.args[1]")]
+    document = model({**EXISTING, "launchOptions": options})
+    assert errors(document, dllama(1)) == [("KG0412", "spec.launchOptions[1]")]
+
+
+def test_buffers_of_a_root_that_are_not_those_of_the_weights_are_a_warning() -> None:
+    documents = (converted(), root({"args": ["--buffer-float-type", "f32"]}))
+    assert topology(*documents).quantization is None
+    assert warnings(*documents) == [("KG0414", "spec.args[1]")]
+
+
+def test_files_of_a_model_have_the_names_that_it_states() -> None:
+    documents = (converted(), root({"args": ["--model", "/model/x.m"]}))
+    assert warnings(*documents) == [("KG0405", "spec.args[0]")]
+
+
+def test_a_model_with_an_empty_conversion_is_converted() -> None:
+    assert topology(model({"conversion": {}}), dllama()).model.name == "it"
+
+
+def test_a_context_of_too_many_tokens_is_an_error_with_the_most() -> None:
+    options = ["--max-seq-len", "99999999999"]
+    document = converted({"launchOptions": options})
+    assert errors(document, dllama()) == [("KG0413", "spec.launchOptions[1]")]
+    assert "at most" in loaded(document, dllama()).diagnostics[0].message
 
 
 def arguments_of_root(*documents: Object) -> list[str]:
