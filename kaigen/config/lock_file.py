@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -13,11 +13,12 @@ from msgspec import Meta, field
 
 from kaigen.config.settings import LOCK_NAME, LockRef
 from kaigen.diagnostics.collector import Diagnostics
+from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
 from kaigen.kinds.base import NO_BLANKS, SHA256, Object, text
 from kaigen.kinds.block import Block
 from kaigen.kinds.blocks import HubRepository
-from kaigen.kinds.build import GitContext
+from kaigen.kinds.build import COMMIT, GitContext
 from kaigen.kinds.entry import API_VERSION, KindEntry
 from kaigen.kinds.repositories import MovingSource
 from kaigen.kinds.serving import PulledModel
@@ -224,9 +225,43 @@ def _read(path: str, digest: str) -> Lock:
 
 def _decoded(content: bytes, path: str) -> Lock:
     try:
-        return msgspec.json.decode(content, type=Lock)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        lock = msgspec.json.decode(content, type=Lock)
+        # msgspec takes the last of two equal keys.
+        json.loads(content, object_pairs_hook=_without_duplicates)
+    except (msgspec.DecodeError, ValueError, RecursionError):
         raise InputError(_problems(Path(path))) from None
+    if any(_mismatches(lock)):
+        raise InputError(_problems(Path(path)))
+    return lock
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a mapping with the keys of a JSON object.
+
+    Raises:
+        ValueError: a key is there twice.
+    """
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        raise ValueError("duplicate keys")
+    return mapping
+
+
+def _mismatches(lock: Lock) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the commits and digests that are not those in the names of their entries: path of the field, value in
+    the name."""
+    for key, model in lock.models.items():
+        revision = key.rpartition("@")[2]
+        if COMMIT.fullmatch(revision) and model.commit != revision:
+            yield ("models", key, "commit"), revision
+    for key, artifact in lock.artifacts.items():
+        digest = key.partition("@")[2]
+        if digest and artifact.digest != digest:
+            yield ("artifacts", key, "digest"), digest
+    for key, commit in lock.git.items():
+        name = key.rpartition("@")[2]
+        if COMMIT.fullmatch(name) and commit != name:
+            yield ("git", key), name
 
 
 _EMPTY = Lock()
@@ -237,7 +272,10 @@ def _problems(path: Path) -> Diagnostics:
     found = Diagnostics()
     document = config_document.read_document(path, _CODE, found)
     if document is not None:
-        config_document.validated(document, LOCK_ENTRY, found)
+        lock = config_document.validated(document, LOCK_ENTRY, found)
+        for place, named in _mismatches(lock) if isinstance(lock, Lock) else ():
+            message = f"the name of this entry has `{named}`, and the entry has another one"
+            found.add(Diagnostic(_CODE, message, document.mark(place), _RESTORE))
     if not found.has_errors:
         found.extend(InputError.of(_CODE, f"{path.name} is not JSON", hint=_RESTORE).diagnostics)
     return found

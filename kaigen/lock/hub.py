@@ -15,6 +15,7 @@ from msgspec import Struct
 from kaigen.config.lock_file import LockedFile, LockedModel
 from kaigen.diagnostics.errors import SystemFailure
 from kaigen.kinds.blocks import HubDataset
+from kaigen.kinds.build import COMMIT
 from kaigen.lock.answers import NotFound, Shapes, all_at_once, architecture_of, parse_config, weight_files
 from kaigen.pin.resolve import HUB, is_trusted
 from kaigen.publish.http import Opener, user_agent
@@ -155,6 +156,8 @@ class _Revision:
         info = about(self._repo, revision=revision, files_metadata=True)
         if not info.sha or len(info.sha) != 40 or not _HEX.fullmatch(info.sha):
             raise ValueError("it names no commit")
+        if COMMIT.fullmatch(revision) and info.sha != revision:
+            raise ValueError(f"it names commit {info.sha} for commit {revision}")
         self._info = info
         self._commit = info.sha
 

@@ -282,6 +282,66 @@ def test_a_damaged_lock_is_reported_at_its_line(repository: Repository, hub: Hub
     assert "kaigen.lock" in printed
 
 
+def edited(repository: Repository, before: str, after: str) -> tuple[int, str]:
+    """Change the lock by hand, and return what `kaigen validate` answers."""
+    path = repository.root / "kaigen.lock"
+    text = path.read_text()
+    assert before in text
+    path.write_text(text.replace(before, after))
+    return repository.run("validate")
+
+
+def test_a_lock_cannot_replace_the_commit_in_a_spec(repository: Repository, hub: Hub) -> None:
+    commit = hub.revisions["main"]
+    repository.write(model(hub, more=f"      revision: {commit}\n"))
+    repository.run("lock")
+    code, printed = edited(repository, f'"commit": "{commit}"', f'"commit": "{"b" * 40}"')
+    assert code == 2
+    assert f"kaigen.lock:6:17: error[KG0750]: the name of this entry has `{commit}`" in printed
+    assert repository.run("lock", "--check")[0] == 2
+    assert repository.run("render")[0] == 2
+
+
+def test_a_commit_in_the_name_of_a_branch_entry_is_free(repository: Repository, hub: Hub) -> None:
+    repository.write(model(hub))
+    repository.run("lock")
+    commit = hub.revisions["main"]
+    assert edited(repository, f'"commit": "{commit}"', f'"commit": "{"b" * 40}"')[0] == 0
+
+
+def test_a_digest_and_a_commit_of_git_must_be_those_of_their_names(repository: Repository, hub: Hub) -> None:
+    repository.write(model(hub))
+    repository.run("lock")
+    own, other = f"sha256:{'a' * 64}", f"sha256:{'b' * 64}"
+    entries = {
+        "artifacts": {f"r.example/a:1@{own}": {"digest": other, "files": {}}},
+        "git": {f"https://g.example/a@{'a' * 40}": "b" * 40, "https://g.example/a@main": "b" * 40},
+    }
+    repository.write(json.dumps(repository.lock | entries, indent=1), "kaigen.lock")
+    code, printed = repository.run("validate")
+    assert code == 2
+    assert printed.count("KG0750") == 2
+    assert f"has `{own}`" in printed
+    assert f"has `{'a' * 40}`" in printed
+
+
+def test_duplicate_keys_in_a_lock_are_errors(repository: Repository, hub: Hub) -> None:
+    repository.write(model(hub))
+    repository.run("lock")
+    code, printed = edited(repository, '"gated": false,', '"gated": false, "gated": true,')
+    assert code == 2
+    assert "error[KG0130]: duplicate key `gated`" in printed
+
+
+def test_a_hub_that_answers_with_another_commit_is_an_error(repository: Repository, hub: Hub) -> None:
+    hub.revisions["a" * 40] = hub.revisions["main"]
+    repository.write(model(hub, more=f"      revision: {'a' * 40}\n"))
+    code, printed = repository.run("lock")
+    assert code == 3
+    assert f"it names commit {hub.revisions['main']} for commit {'a' * 40}" in printed
+    assert not (repository.root / "kaigen.lock").exists()
+
+
 def test_output_for_machines(repository: Repository, hub: Hub) -> None:
     repository.write(model(hub))
     code, printed = repository.run("-q", "lock", "-o", "json")
