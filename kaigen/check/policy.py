@@ -8,7 +8,12 @@ from __future__ import annotations
 from kaigen.check import codes
 from kaigen.check.amounts import claim_findings, scratch_findings
 from kaigen.check.kind_policies import kind_findings
-from kaigen.check.names import metadata_findings, object_name_findings, pod_name_findings
+from kaigen.check.names import (
+    build_annotation_findings,
+    metadata_findings,
+    object_name_findings,
+    pod_name_findings,
+)
 from kaigen.check.pod_security_findings import security_findings
 from kaigen.check.resources import resource_findings
 from kaigen.check.secret_values import literal_findings, secret_findings
@@ -25,7 +30,12 @@ _NAMESPACE = ("metadata", "namespace")
 def check_names(obj: Object) -> list[Problem]:
     """Check the names, labels, annotations and keys of an object that the API server checks beyond its schema."""
     metadata = mapping(obj.get("metadata"))
-    return [*object_name_findings(obj), *metadata_findings(metadata, ("metadata",)), *kind_findings(obj)]
+    return [
+        *object_name_findings(obj),
+        *metadata_findings(metadata, ("metadata",)),
+        *build_annotation_findings(metadata),
+        *kind_findings(obj),
+    ]
 
 
 def check_policy(obj: Object, *, pod_security: str = "restricted") -> list[Problem]:

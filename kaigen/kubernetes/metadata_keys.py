@@ -50,6 +50,12 @@ _OF_OBJECTS = (
 """Beginnings of labels and annotations that syncers and queues read from whole objects. On a pod template they would
 restart pods, or start a run, with each change; a queue would take each pod for a workload."""
 
+_SYNCERS = frozenset({"argocd.argoproj.io", "helm.sh"})
+_FLUX = ".toolkit.fluxcd.io"
+
+_KUSTOMIZE = ("config.kubernetes.io", "config.k8s.io")
+"""Domains of the annotations that kustomize obeys when it builds a folder."""
+
 _AZURE_CLIENT = "azure.workload.identity/client-id"
 _AZURE_USE = "azure.workload.identity/use"
 
@@ -57,6 +63,18 @@ _AZURE_USE = "azure.workload.identity/use"
 def without_object_keys(given: Mapping[str, T]) -> dict[str, T]:
     """Return the labels or annotations of an object that are useful on its pods too."""
     return {key: value for key, value in given.items() if not key.startswith(_OF_OBJECTS)}
+
+
+def is_syncer_key(key: str) -> bool:
+    """Return whether Argo CD, Flux or Helm obeys a label or an annotation of this key."""
+    domain = key.partition("/")[0] if "/" in key else ""
+    return domain in _SYNCERS or domain.endswith(_FLUX)
+
+
+def is_build_annotation(key: str) -> bool:
+    """Return whether kustomize obeys an annotation of an object when it builds a folder."""
+    domain = key.partition("/")[0] if "/" in key else ""
+    return any(domain == known or domain.endswith(f".{known}") for known in _KUSTOMIZE)
 
 
 def labels_for_identity(annotations: Mapping[str, str]) -> dict[str, str]:

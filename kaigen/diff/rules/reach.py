@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kaigen.compile.builders.frame import KEEP
 from kaigen.diff.formatting import listing, value
 from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
 from kaigen.diff.pods import pod_templates
-from kaigen.diff.rules.case import Case, Finding
+from kaigen.diff.rules.case import SYNC_OPTIONS, Case, Finding
+from kaigen.kubernetes.metadata_keys import is_syncer_key
 
 VOLUME = frozenset({"PersistentVolume"})
 PRIORITY = frozenset({"PriorityClass.scheduling.k8s.io"})
@@ -22,6 +24,8 @@ HOOKS = frozenset(
 )
 DEFAULTS = frozenset({"StorageClass.storage.k8s.io", "IngressClass.networking.k8s.io"})
 INGRESS = frozenset({"Ingress.networking.k8s.io"})
+_WAVE = "argocd.argoproj.io/sync-wave"
+_KEEPING_OPTIONS = frozenset({"Prune=false", "Prune=confirm", "Delete=false", "Delete=confirm"})
 _SYSTEM_PRIORITY = "system-"
 
 
@@ -85,6 +89,32 @@ def snippets(case: Case) -> Iterator[Finding]:
     ]
     if found:
         yield "danger", f"raw configuration of the ingress controller: {listing(found)}"
+
+
+def syncer_keys(case: Case) -> Iterator[Finding]:
+    """A label or an annotation directs Argo CD, Flux or Helm in a way that kaigen does not use itself."""
+    was = _syncer_keys(case.old)
+    found = [key for key in _syncer_keys(case.new) if key not in was]
+    if found:
+        yield "danger", f"Argo CD, Flux or Helm may skip, replace or delete it: {listing(found)}"
+
+
+def _syncer_keys(obj: Obj | None) -> dict[str, None]:
+    if obj is None:
+        return {}
+    return {
+        f"{key}: {value(item)}": None
+        for given in (obj.annotations, obj.labels)
+        for key, item in given.items()
+        if is_syncer_key(str(key)) and key != _WAVE and not _keeps(str(key), str(item))
+    }
+
+
+def _keeps(key: str, text: str) -> bool:
+    """Return whether the value only keeps the object when it is removed from Git or its app is deleted."""
+    if key == SYNC_OPTIONS:
+        return {part.strip() for part in text.split(",")} <= _KEEPING_OPTIONS
+    return KEEP.get(key) == text.strip().lower()
 
 
 def scheduling(case: Case) -> Iterator[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kaigen.compile.builders.frame import KEEP
 from tests.unit.diff.diff_cases import Obj, deployment, obj, with_
 from tests.unit.diff.rule_cases.objects import Case
 
@@ -41,7 +42,54 @@ def storage_class(default: str) -> Obj:
     return found
 
 
+def annotated(**annotations: str) -> Obj:
+    """A ConfigMap with annotations."""
+    found = obj("ConfigMap", "c")
+    found["metadata"]["annotations"] = dict(annotations)
+    return found
+
+
+def keys(text: str) -> list[tuple[str, str]]:
+    """The danger of annotations that a syncer obeys."""
+    return [("danger", f"Argo CD, Flux or Helm may skip, replace or delete it: {text}")]
+
+
+FLUX = "kustomize.toolkit.fluxcd.io"
+ARGO = "argocd.argoproj.io"
+
 CASES: list[Case] = [
+    *(
+        Case("syncer-keys", key, annotated(), annotated(**{key: text}), keys(f"{key}: {text}"))
+        for key, text in {
+            f"{FLUX}/reconcile": "disabled",
+            f"{FLUX}/ssa": "Ignore",
+            f"{ARGO}/hook": "Skip",
+            f"{ARGO}/sync-options": "Force=true",
+            "helm.sh/hook": "pre-delete",
+        }.items()
+    ),
+    Case(
+        "syncer-keys",
+        "a new object that is a hook",
+        None,
+        annotated(**{f"{ARGO}/hook": "PreSync"}),
+        keys(f"{ARGO}/hook: PreSync"),
+    ),
+    Case(
+        "syncer-keys",
+        "the same as before",
+        annotated(**{f"{FLUX}/ssa": "Ignore"}),
+        annotated(a="b", **{f"{FLUX}/ssa": "Ignore"}),
+        [],
+    ),
+    *(
+        Case("syncer-keys", f"{key}: {text}", annotated(), annotated(**{key: text}), [])
+        for key, text in {
+            **KEEP,
+            f"{ARGO}/sync-options": "Prune=false, Delete=confirm",
+            f"{ARGO}/sync-wave": "2",
+        }.items()
+    ),
     Case(
         "volume-reach",
         "the root of a node",
