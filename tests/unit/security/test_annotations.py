@@ -64,7 +64,7 @@ def test_kustomize_builds_every_object_that_passes(repository: Repository, kubec
     repository.rendered()
     (folder,) = repository.folder.glob("rendered/**/manifests")
     files = [file for file in folder.glob("*.yaml") if file.name != "kustomization.yaml"]
-    command = [kubectl, "kustomize", str(folder)]
+    command = [str(kubectl), "kustomize", str(folder)]
     built = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     written = [yaml.safe_load(file.read_text(encoding="utf-8")) for file in files]
     assert written
