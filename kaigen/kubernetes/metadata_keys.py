@@ -53,7 +53,9 @@ restart pods, or start a run, with each change; a queue would take each pod for 
 _SYNCERS = frozenset({"argocd.argoproj.io", "helm.sh"})
 _FLUX = ".toolkit.fluxcd.io"
 
-_KUSTOMIZE = ("config.kubernetes.io", "config.k8s.io")
+_KUSTOMIZE = frozenset(
+    {"config.kubernetes.io", "internal.config.kubernetes.io", "config.k8s.io", "kustomize.config.k8s.io"}
+)
 """Domains of the annotations that kustomize obeys when it builds a folder."""
 
 _AZURE_CLIENT = "azure.workload.identity/client-id"
@@ -73,8 +75,7 @@ def is_syncer_key(key: str) -> bool:
 
 def is_build_annotation(key: str) -> bool:
     """Return whether kustomize obeys an annotation of an object when it builds a folder."""
-    domain = key.partition("/")[0] if "/" in key else ""
-    return any(domain == known or domain.endswith(f".{known}") for known in _KUSTOMIZE)
+    return "/" in key and key.partition("/")[0] in _KUSTOMIZE
 
 
 def labels_for_identity(annotations: Mapping[str, str]) -> dict[str, str]:
