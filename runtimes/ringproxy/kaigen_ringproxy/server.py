@@ -296,10 +296,13 @@ class Server:
             await asyncio.wait((send, left), return_when=asyncio.FIRST_COMPLETED)
             if not send.done():
                 send.cancel()
+                await asyncio.wait((send,))
                 raise Gone
             return send.result()
         finally:
+            # Until it has ended, it is the one that waits for the next request on this connection.
             left.cancel()
+            await asyncio.wait((left,))
             if not work.done():
                 self._metrics.add("abandoned_total")
                 if self._turns.is_waiting(work):

@@ -132,6 +132,22 @@ def test_a_chat_is_passed_on_as_the_program_reads_it() -> None:
     run(test)
 
 
+def test_one_connection_carries_many_chats() -> None:
+    async def test(world: World) -> None:
+        data = json.dumps(CHAT).encode()
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {len(data)}\r\n\r\n"
+        reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
+        for _ in range(5):
+            writer.write(head.encode() + data)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 200 ")
+            length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+            assert b"one two" in await reader.readexactly(length)
+        writer.close()
+
+    run(test)
+
+
 def test_a_stream_has_complete_events() -> None:
     async def test(world: World) -> None:
         status, body = await world.ask({**CHAT, "stream": True})
