@@ -169,13 +169,14 @@ class Net:
     def _tls(self) -> ssl.SSLContext:
         return ssl.create_default_context()
 
-    def get(self, url: str, headers: Mapping[str, str], *, login: str = "") -> Answer:
+    def get(self, url: str, headers: Mapping[str, str], *, login: str | None = None) -> Answer:
         """Sends one GET and returns the answer, whatever its status but those that pass by themselves.
 
         Args:
             url: http or https.
             headers: those about the content.
-            login: header `Authorization` for this request only.
+            login: header `Authorization` of this request in place of the token and of what `sign` returns; empty for
+                none.
 
         Raises:
             Transient: no answer, or a status such as 429 or 503.
@@ -189,12 +190,13 @@ class Net:
         send |= {
             name: value for name, value in headers.items() if name.lower() not in ("authorization", "cookie")
         }
-        if self._token and where == self.hub:
-            send["Authorization"] = f"Bearer {self._token}"
-        if login:
+        if login is None and where == self.hub:
+            if self._token:
+                send["Authorization"] = f"Bearer {self._token}"
+            if self._sign is not None:
+                send |= self._sign(url)
+        elif login:
             send["Authorization"] = login
-        elif self._sign is not None and where == self.hub:
-            send |= self._sign(url)
         connection, via = self._connection(parts, where)
         if via is not None and parts.scheme == "http":
             target = f"http://{parts.netloc.rpartition('@')[2]}{target}"

@@ -88,9 +88,9 @@ class Served:
             Failure: the bytes cannot be had.
         """
         offset, size = start, self.remote.size
+        furthest = start
         attempts = self._retry.attempts(self.remote.path)
         while offset < end:
-            before = offset
             try:
                 with self._open(offset, end) as answer:
                     while offset < end:
@@ -106,7 +106,10 @@ class Served:
                 offset = 0
                 attempts.failed(Transient("the server cannot resume"))
             except Transient as error:
-                attempts.failed(error, progress=offset - before >= max(1, min(BUFFER, (end - start) // 4)))
+                # Bytes that were there before are no progress: a server that cannot resume sends them again and again.
+                progress = offset - furthest >= max(1, min(BUFFER, (end - start) // 4))
+                furthest = max(furthest, offset)
+                attempts.failed(error, progress=progress)
 
     def _open(self, offset: int, end: int) -> Answer:
         """The answer whose body is the file from `offset` on, from the CDN when the Hub sends us there."""

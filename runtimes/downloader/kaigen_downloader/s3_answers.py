@@ -45,7 +45,7 @@ def set_up(session: Any, pace: Pace) -> None:
     """
     pools = session._pool_classes_by_scheme
     for scheme, pool in pools.items():
-        own = {"response_class": pace.response_class()}
+        own = {"response_class": staticmethod(pace.response_class())}
         connection = type("Connection", (_Sending, pool.ConnectionCls), own)
         pools[scheme] = type("Pool", (_NoRedirects, pool), {"ConnectionCls": connection})
 

@@ -7,6 +7,7 @@ A build context also has links inside the folder, empty folders, and files that 
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import os
@@ -15,6 +16,8 @@ import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedIOBase
+from typing import IO, Self, cast
 
 from kaigen_downloader.errors import BadInput, NoSpace
 from kaigen_downloader.folder import STATE, Folder, explain, sync
@@ -27,6 +30,17 @@ from kaigen_downloader.text import plural, say, size
 
 _MOST_ENTRIES = 200_000
 _SPARE = 4 << 20
+_EXTENDED = frozenset(
+    {
+        tarfile.XHDTYPE,
+        tarfile.XGLTYPE,
+        tarfile.SOLARIS_XHDTYPE,
+        tarfile.GNUTYPE_LONGLINK,
+        tarfile.GNUTYPE_LONGNAME,
+    }
+)
+_LARGEST_HEADER = 64 << 10
+_READS_OF_THE_END = 2
 _TEMPORARY = f"{STATE}/partial/unpacked"
 _DELETION = ".wh."
 _DELETES_ALL = ".wh..wh..opq"
@@ -151,15 +165,47 @@ def _below(name: str, root: str) -> str | None:
     return path.removeprefix(top) if path.startswith(top) and path != root and path else None
 
 
+class _Header(tarfile.TarInfo):
+    """A header of an archive. tarfile reads extended headers into memory, so their size has a limit."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+        """Return the header in a block."""
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _EXTENDED and found.size > _LARGEST_HEADER:
+            raise tarfile.ReadError(f"an extended header has more than {_LARGEST_HEADER} bytes")
+        return found
+
+
+class _Ending:
+    """A stream that fails if it is read again after its end: tarfile reads on for as long as a header says."""
+
+    def __init__(self, stream: BufferedIOBase) -> None:
+        self._stream = stream
+        self._ended = 0
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes."""
+        data = self._stream.read(size)
+        self._ended += not data
+        if self._ended > _READS_OF_THE_END:
+            raise EOFError("it ends inside an entry")
+        return data
+
+
 @contextmanager
 def _opened(folder: Folder, layer: Layer) -> Iterator[tarfile.TarFile]:
     try:
         with (
             os.fdopen(folder.open(layer.path, os.O_RDONLY), "rb") as blob,
-            tarfile.open(fileobj=blob, mode="r|gz" if layer.compressed else "r|", bufsize=BUFFER) as archive,
+            # tarfile's own gzip decompresses each piece whole: 1 MiB of zeros can become 1 GiB.
+            gzip.GzipFile(fileobj=blob) if layer.compressed else blob as stream,
+            tarfile.open(
+                fileobj=cast("IO[bytes]", _Ending(stream)), mode="r|", bufsize=BUFFER, tarinfo=_Header
+            ) as archive,
         ):
             yield archive
-    except (tarfile.TarError, zlib.error, EOFError) as error:
+    except (tarfile.TarError, zlib.error, gzip.BadGzipFile, EOFError, ValueError, RecursionError) as error:
         raise BadInput(f"the layer {layer.path.rpartition('/')[2][:12]} is no archive: {error}") from None
 
 

@@ -9,8 +9,12 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from kaigen_downloader.errors import Stopped, Transient
+from kaigen_downloader.errors import Refused, Stopped, Transient, Unavailable
 from kaigen_downloader.net import Answer, Net
+from kaigen_downloader.progress import Display, Meter
+from kaigen_downloader.ranges import Served
+from kaigen_downloader.remote import RemoteFile
+from kaigen_downloader.retry import Patience, Retry
 
 SECONDS = 30.0
 HEADERS = ("", "Connection: close\r\n")
@@ -73,3 +77,40 @@ def test_an_answer_that_nobody_reads_closes_its_connection(listener: socket.sock
             assert connection.recv(1) == b""
         thread.join(SECONDS)
     assert [answer.status for answer in answers] == [200]
+
+
+def test_a_request_for_a_token_is_not_signed_with_one(listener: socket.socket) -> None:
+    def sign(url: str) -> dict[str, str]:
+        raise AssertionError(f"{url} was signed")
+
+    with closing(Net(url(listener), None, timeout=SECONDS, stop=threading.Event(), sign=sign)) as client:
+        thread = threading.Thread(target=lambda: accepted(listener, "").close(), daemon=True)
+        thread.start()
+        with client.get(url(listener), {}, login="") as answer:
+            assert answer.status == 200
+        thread.join(SECONDS)
+
+
+def test_bytes_that_come_again_are_no_progress(listener: socket.socket) -> None:
+    """A server that sends only whole files, and cuts each of them."""
+    requests = []
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                with contextlib.closing(listener.accept()[0]) as connection:
+                    request = connection.recv(65536)
+                    requests.append(request)
+                    whole = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\nConnection: close\r\n\r\n"
+                    connection.sendall(whole.encode() + (b"" if b"Range" in request else bytes(300)))
+
+    threading.Thread(target=serve, daemon=True).start()
+    stop = threading.Event()
+    meter = Meter("fetch", Display(), 1000, 1)
+    with closing(Net("", None, timeout=SECONDS, stop=stop)) as client:
+        remote = RemoteFile("a", 1000, "0" * 64, None, url(listener))
+        served = Served(remote, client, meter, Retry(Patience(3, 0.0), stop), lambda *_: Refused("refused"))
+        buffer = memoryview(bytearray(1000))
+        with pytest.raises(Unavailable):
+            served.fetch(0, 1000, lambda answer, offset: answer.readinto(buffer[offset:]))
+    assert len(requests) < 20

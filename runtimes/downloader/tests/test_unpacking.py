@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -152,3 +154,39 @@ def test_weights_in_other_formats_are_duplicates_only_next_to_safetensors() -> N
     assert duplicates(plain | more) == more
     assert duplicates(more) == set()
     assert duplicates({"unet/model.safetensors", "vae/model.bin"}) == set()
+
+
+def header(kind: bytes, length: int) -> bytes:
+    """The header of an entry that says it has this many bytes."""
+    member = tarfile.TarInfo("models/a")
+    member.type, member.size = kind, length
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize(
+    "archive",
+    [
+        header(tarfile.REGTYPE, 2**80),
+        header(tarfile.XHDTYPE, 3 << 30),
+        header(tarfile.GNUTYPE_LONGNAME, 3 << 30),
+        header(tarfile.GNUTYPE_LONGNAME, 0) * 5000,
+        header(tarfile.XHDTYPE, 0) * 5000,
+    ],
+    ids=["huge file", "huge header", "huge name", "chain of names", "chain of headers"],
+)
+def test_headers_of_an_archive_have_limits(folder: Folder, archive: bytes) -> None:
+    with pytest.raises(BadInput, match=r"is no archive|has no files"):
+        unpacked(folder, archive)
+
+
+def test_a_layer_that_compresses_well_is_unpacked_in_pieces(folder: Folder) -> None:
+    length = 64 << 20
+    folder.write(f"{LAYERS}/0", gzip.compress(entry("models/a", bytes(length)), 1))
+    layer = Layer(f"{LAYERS}/0", compressed=True, root="models", chosen=lambda path: True)
+    tracemalloc.start()
+    try:
+        (file,) = unpack(folder, [layer], (), Display())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (file.path, file.size, peak < length / 4) == ("a", length, True)
