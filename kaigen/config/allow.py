@@ -52,7 +52,8 @@ class Allow(Block):
         list[Glob],
         Meta(
             description="Files of your own in the output folder, relative to it, with the wildcards `*` (also over "
-            "`/`) and `?`. Any other file that kaigen did not write is an error.",
+            "`/`) and `?`. Any other file that kaigen did not write is an error, and so is a `.sourceignore` above the "
+            "output that is not listed, such as `../.sourceignore`.",
             examples=[["README.md", "team-a/*"]],
         ),
     ] = field(default_factory=list)

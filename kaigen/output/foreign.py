@@ -15,6 +15,9 @@ from kaigen.output.root import OWN_DIRECTORY, misplaced
 MOST = 50
 """Most files that are reported."""
 
+IGNORE_NAME = ".sourceignore"
+"""The file with which Flux leaves files out of what it deploys; it applies to its folder and those below."""
+
 
 def foreign_files(root: Path, trees: Collection[str], own: Sequence[str] = ()) -> list[str]:
     """Return the paths of foreign files, relative to the folder and sorted.
@@ -40,6 +43,32 @@ def foreign_files(root: Path, trees: Collection[str], own: Sequence[str] = ()) -
         # A run that writes one of the trees has a container next to it.
         found = [path for path in found if not path.startswith(STAGING_PREFIX)]
     return sorted(path for path in found if not matches_glob(path, own))
+
+
+def checkout_top(folder: Path) -> Path:
+    """Return the top of the Git checkout that contains a folder; the folder itself outside of a checkout."""
+    place = Path(os.path.abspath(folder))
+    return next((each for each in (place, *place.parents) if os.path.lexists(each / ".git")), place)
+
+
+def ignore_files(root: Path, inside: Path, own: Sequence[str] = ()) -> list[str]:
+    """Return the `.sourceignore` files above an output folder, relative to it, such as `../.sourceignore`.
+
+    Args:
+        root: the output folder.
+        inside: the repository that contains it; folders up to the top of its checkout are searched.
+        own: globs of files that are the user's own; only those that start with `../` name files above the folder.
+    """
+    place, top = Path(os.path.abspath(root)), checkout_top(inside)
+    own = [glob for glob in own if glob.startswith("../")]
+    found = []
+    for depth, folder in enumerate(place.parents, start=1):
+        if not folder.is_relative_to(top):
+            break
+        path = "../" * depth + IGNORE_NAME
+        if os.path.lexists(folder / IGNORE_NAME) and not matches_glob(path, own):
+            found.append(path)
+    return found
 
 
 def _owned(root: Path, tree: str) -> Iterator[str]:
@@ -79,8 +108,17 @@ def foreign_diagnostics(
     """
     if problem := misplaced(os.path.realpath(root), inside):
         return [Diagnostic("KG0602", problem, Mark(str(root)), OWN_DIRECTORY)]
-    found = foreign_files(root, trees, own)
     problems = [
+        Diagnostic(
+            "KG0607",
+            "Flux does not deploy what this file lists, and it can list files of the output",
+            Mark(os.path.normpath(root / path)),
+            f"delete it, or list `{path}` in `allow.files` of kaigen.yaml",
+        )
+        for path in (ignore_files(root, inside, own) if inside is not None else ())
+    ]
+    found = foreign_files(root, trees, own)
+    problems += [
         Diagnostic(
             "KG0607",
             "kaigen did not write this folder, and if it is a submodule, what syncs the output reads its files"

