@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.environments import combined as environments_combined
-    from kaigen.output import foreign, index
+    from kaigen.output import index
+    from kaigen.pipeline import origin as pipeline_origin
     from kaigen.pipeline import output as pipeline_output
     from kaigen.pipeline import run as pipeline_run
 
@@ -159,13 +160,13 @@ def _report(console: Console, diagnostics: Sequence[Diagnostic]) -> None:
 
 
 def _check_origin(config: Config, output: str | None, trees: Sequence[OutputTree], *, whole: bool) -> None:
-    """Raise an error for files in the output folder that kaigen did not write, unless only some specs are checked."""
+    """Raise an error for files of the output that are not what kaigen wrote, unless only some specs are checked."""
     if whole:
         root = config.root / config.output_base if output is None else Path(output)
         # Those of deleted environments are stale.
         names = {*config.trees, *("" if tree.root == root else tree.root.name for tree in trees)}
         inside = config.root if output is None else None
-        found = foreign.foreign_diagnostics(root, names, config.allow.files, inside)
+        found = pipeline_origin.origin_diagnostics(root, names, config, inside)
         if found:
             raise InputError(found)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import IO, TYPE_CHECKING
 
-from kaigen.output import foreign
+from kaigen.pipeline.origin import origin_diagnostics
 from kaigen.pipeline.run import start_run
 
 if TYPE_CHECKING:
@@ -38,8 +38,6 @@ def validate(
     run = start_run(inputs, config, stdin=stdin, folder=folder, use_cache=use_cache)
     found = list(run.diagnostics)
     if not inputs and config is not None:
-        found += foreign.foreign_diagnostics(
-            config.root / config.output_base, config.trees, config.allow.files, config.root
-        )
+        found += origin_diagnostics(config.root / config.output_base, config.trees, config, config.root)
     run.save()
     return found, run.paths

@@ -194,9 +194,17 @@ ATTACKS = {
     "a base with the syntax of a shell": Attack(
         spec("24Gi", "25Gi"), refused="fatal", base=f"main$({RUN})`{RUN}`"
     ),
-    "a filter and a diff driver in .gitattributes": Attack(
-        also(write({".gitattributes": "* filter=evil diff=evil -text\nrendered/** binary\n"}), spec("24Gi", "25Gi")),
+    "a diff driver in .gitattributes": Attack(
+        also(write({".gitattributes": "* diff=evil -text\nrendered/** binary\n"}), spec("24Gi", "25Gi")),
         shown="25Gi",
+    ),
+    "a filter in .gitattributes": Attack(
+        also(write({".gitattributes": "* filter=evil\n"}), spec("24Gi", "25Gi")), refused="KG0608"
+    ),
+    "an encoding in .gitattributes at the top": Attack(
+        write({"../../.gitattributes": "**/job.yaml working-tree-encoding=ISO-8859-1\n"}),
+        refused="KG0608",
+        render=False,
     ),
     "a submodule that runs a command": Attack(
         also(
