@@ -25,12 +25,17 @@ def digests_of(root: Path, folders: Iterable[str]) -> dict[str, str]:
     """Return the SHA-256 of every file of folders, by path relative to the root.
 
     Raises:
-        CheckFailed: something is neither a file nor a folder, such as a link.
+        CheckFailed: something is neither a file nor a folder, such as a link, or a folder in one of them is empty.
     """
     found = {}
     for folder in sorted(set(folders)):
         for place, names, files in os.walk(root / folder):
             names.sort()
+            if not names and not files and Path(place) != root / folder:
+                raise CheckFailed(
+                    f"{Path(place).relative_to(root).as_posix()} is an empty folder, so it cannot be signed",
+                    hint="remove it: Git stores an empty folder only as a submodule, whose files syncers read",
+                )
             for name in [*names, *files]:
                 path = Path(place, name)
                 relative = path.relative_to(root).as_posix()

@@ -131,6 +131,7 @@ def test_the_rendered_output_is_verified_file_by_file(
     assert "rendered/dev/a.yaml was changed" in printed
     assert "`kaigen sign`" in printed
     new.unlink()
+    new.parent.rmdir()
     (repository / "rendered" / "dev" / "a.yaml").unlink()
     assert verify() == 1
     assert "rendered/dev/a.yaml is missing" in capsys.readouterr().err
