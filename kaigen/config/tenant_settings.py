@@ -30,7 +30,12 @@ class Tenant(Struct, frozen=True):
 
     def owns(self, source: str) -> bool:
         """Return whether a file is in one of the folders."""
-        return any(source == folder or source.startswith(f"{folder}/") for folder in self.folders)
+        return any(contains(folder, source) for folder in self.folders)
+
+
+def contains(folder: str, path: str) -> bool:
+    """Return whether a path is a folder or below it; `.` contains every path. Both are normalized."""
+    return folder in (".", path) or path.startswith(f"{folder}/")
 
 
 def tenant_of_file(source: str, tenants: Sequence[Tenant]) -> Tenant | None:

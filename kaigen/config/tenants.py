@@ -1,11 +1,12 @@
 """The block `tenants` of kaigen.yaml: which folders of specs own which namespaces, and what they reach outside."""
 
+import posixpath
 from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta, field
 
-from kaigen.config.tenant_settings import Tenant
+from kaigen.config.tenant_settings import Tenant, contains
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.kinds.base import RELATIVE_PATH, LabelName, text
@@ -21,7 +22,7 @@ _Reference = Annotated[str, text(r"^[a-z0-9*?.-]+/[a-z0-9*?.-]+$", max_length=31
 
 
 class TenantBlock(Block):
-    """A team. Lists may use the wildcards `*` (also over `/`) and `?`; what is in no list is denied."""
+    """A team. What is in no list is denied. Lists of grants may use the wildcards `*` (also over `/`) and `?`."""
 
     folders: Annotated[
         list[_Folder], Meta(min_length=1, description="Folders of its specs.", examples=[["specs/team-a"]])
@@ -93,7 +94,7 @@ def tenant_settings(blocks: Mapping[str, TenantBlock], images: Mapping[str, str]
     return tuple(
         Tenant(
             name,
-            tuple(folder.strip("/").removeprefix("./") for folder in block.folders),
+            tuple(posixpath.normpath(folder) for folder in block.folders),
             tuple(block.namespaces),
             {
                 "kinds": tuple(USUAL_KINDS if block.kinds is None else block.kinds),
@@ -115,15 +116,21 @@ def tenant_settings(blocks: Mapping[str, TenantBlock], images: Mapping[str, str]
 def check_tenants(
     blocks: Mapping[str, TenantBlock], document: Document | None, problems: Diagnostics
 ) -> None:
-    """Report folders and namespaces that two tenants have."""
+    """Report folders and namespaces that two tenants have, and folders with wildcards."""
     seen: dict[tuple[str, str], str] = {}
     for name, block in blocks.items():
         for field_name, values in (("folders", block.folders), ("namespaces", block.namespaces)):
             for index, value in enumerate(values):
-                value = value.strip("/").removeprefix("./")
+                if field_name == "folders":
+                    value = posixpath.normpath(value)
+                    if any(char in value for char in "*?["):
+                        assert document is not None
+                        message = f"`{value}` has a wildcard, and `folders` are names"
+                        mark = document.mark(("tenants", name, field_name, index))
+                        problems.add(Diagnostic("KG0743", message, mark, "list each folder"))
                 other = seen.setdefault((field_name, value), name)
                 for (kind, taken), owner in seen.items():
-                    inside = value.startswith(f"{taken}/") or taken.startswith(f"{value}/")
+                    inside = contains(taken, value) or contains(value, taken)
                     if kind == field_name == "folders" and owner != name and inside:
                         other = owner
                 if other != name:

@@ -20,7 +20,7 @@ from kaigen.git.repository import read_file_at, read_tree_at
 from kaigen.gitops.argocd.common import FOLDER as ARGOCD_FOLDER
 from kaigen.gitops.flux import FOLDER as FLUX_FOLDER
 from kaigen.output.foreign import checkout_top, foreign_files, ignore_files
-from kaigen.pipeline.grant_changes import new_grants
+from kaigen.pipeline.grant_changes import free_specs, new_grants, replaced_images
 from kaigen.pipeline.revision import is_rendered_at, tree_at
 
 
@@ -60,6 +60,7 @@ def change_since(
                 old.setdefault(place, committed[folder][path])
     compared = replace(compare(old, new), lock=_lock_changes(commit, configs[0]))
     grants = new_grants(next(iter(before.values()), Config()), configs[0])
+    grants += [*replaced_images(before, configs), *free_specs(configs[0], commit)]
     hidden = _hidden(configs[0], before, committed, found)
     for folder in folders:
         if ignored := _changed_ignore_files(configs[0], commit, folder):

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import structs
 
+from kaigen.catalog.images import default_images
 from kaigen.config.settings import Config
-from kaigen.config.tenant_settings import Tenant
+from kaigen.config.tenant_settings import Tenant, tenant_of_file
+from kaigen.git.repository import read_file_at, read_tree_at
+from kaigen.git.submodules import read_submodules_at
 from kaigen.kubernetes.reach import USUAL_KINDS
 from kaigen.pipeline.license_changes import wider_licenses
+from kaigen.pipeline.sources import read_named, relative_path
 
 
 def new_grants(before: Config, now: Config) -> list[str]:
@@ -28,7 +33,56 @@ def new_grants(before: Config, now: Config) -> list[str]:
                 f"{field} {', '.join(values)}" for field, values in structs.asdict(grant).items() if values
             ]
             grants.append(f"volumes with {'; '.join(named)}")
+    if now.passthrough and not before.passthrough:
+        grants.append("plain objects, with `passthrough`")
     return [*grants, *wider_licenses(before.licenses, now.licenses), *_tenant_grants(before, now)]
+
+
+def replaced_images(before: Mapping[str, Config], configs: Sequence[Config]) -> list[str]:
+    """Return the images that kaigen.yaml newly names in place of kaigen's own; promoted images are left out.
+
+    Args:
+        before: the settings before the change, by environment.
+        configs: the settings of each environment.
+    """
+    defaults = default_images()
+    found: dict[str, None] = {}
+    for config in configs:
+        was = before.get(config.environment) or next(iter(before.values()), Config())
+        old = {**defaults, **was.plain_images}
+        for name, image in config.plain_images.items():
+            if image not in (old.get(name), defaults.get(name), config.pinned_images.get(name)):
+                found[f"image {image} as kaigen's own image `{name}`"] = None
+    return list(found)
+
+
+def free_specs(config: Config, commit: str) -> list[str]:
+    """Return grants for the files with specs that are new since a commit and in no tenant's folder.
+
+    Args:
+        config: the settings; without tenants, no file is in a tenant's folder, and nothing is returned.
+        commit: the commit.
+
+    Raises:
+        InputError: as for `read_tree_at`.
+    """
+    if not config.tenants:
+        return []
+    sources, _ = read_named((), config)
+    paths = [relative_path(source.path, config.root) for source in sources]
+    free = [path for path in paths if tenant_of_file(path, config.tenants) is None]
+    if not free:
+        return []
+    known = set(read_submodules_at(config.root, commit, config.specs))
+    for folder in config.specs:
+        known |= {
+            posixpath.normpath(f"{folder}/{path}") for path in read_tree_at(config.root, commit, folder)
+        }
+    return [
+        f"everything outside the tenants' namespaces in {path}, a new file in no tenant's folder"
+        for path in sorted(free)
+        if path not in known and read_file_at(config.root, commit, path) is None
+    ]
 
 
 def _tenant_grants(before: Config, now: Config) -> Iterator[str]:

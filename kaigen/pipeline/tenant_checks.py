@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -39,6 +40,20 @@ def _lists(host: str, namespace: str, tenants: Sequence[Tenant]) -> bool:
     """Return whether the tenant of a namespace is granted a host."""
     tenant = tenant_of_namespace(namespace, tenants)
     return tenant is not None and is_granted(host, tenant.granted("hosts"))
+
+
+def folders_without_files(config: Config) -> Iterator[Diagnostic]:
+    """Return a warning for each folder of a tenant in which there is no file."""
+    for tenant in config.tenants:
+        for folder in tenant.folders:
+            if not any(files for _, _, files in os.walk(config.root / folder)):
+                yield Diagnostic(
+                    "KG0743",
+                    f"folder `{folder}` of tenant `{tenant.name}` has no files, so its rules apply to no spec",
+                    Mark(str(config.root / FILE_NAME)),
+                    f"correct `tenants.{tenant.name}.folders`, or add the specs",
+                    Severity.WARNING,
+                )
 
 
 def gpu_quotas(apps: Iterable[RunApp], config: Config) -> Iterator[Diagnostic]:

@@ -126,3 +126,27 @@ def test_plain_volumes_are_no_way_around(repository: Repository, source: dict[st
     repository.write({"kaigen.yaml": CONFIG + "passthrough: true\n", "specs/v.yaml": yaml.safe_dump(body)})
     done = repository.kaigen("validate")
     assert (done.code, "KG0581" in done.err) == (2, True), done.text
+
+
+@pytest.mark.parametrize(
+    ("change", "danger"),
+    [
+        ("passthrough: true\n", "plain objects, with `passthrough`"),
+        ("images: {downloader: evil.example/x:1}\n", "image evil.example/x:1"),
+        (
+            "environments: {dev: {}, prod: {images: {downloader: evil.example/x:1}}}\n",
+            "image evil.example/x:1",
+        ),
+    ],
+)
+def test_plain_objects_and_replaced_images_are_dangers_in_the_diff(
+    repository: Repository, change: str, danger: str
+) -> None:
+    start = "environments: {dev: {}, prod: {}}\n" if "environments" in change else ""
+    repository.write({"kaigen.yaml": CONFIG + start})
+    repository.rendered()
+    repository.write({"kaigen.yaml": CONFIG + change})
+    done = repository.kaigen("diff", "--base", "HEAD")
+    assert danger in done.out, done.text
+    repository.commit()
+    assert danger not in repository.kaigen("diff", "--base", "HEAD").out

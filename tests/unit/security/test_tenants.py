@@ -127,3 +127,42 @@ def test_diff_shows_wider_grants_as_dangers(team: Repository, change: dict[str, 
     done = team.kaigen("diff", "--base", "HEAD")
     assert what in done.out, done.text
     assert ("danger" in done.out) is bool(what), done.text
+
+
+FORBIDDEN = JOB.replace("example.com", "example.org")
+
+
+@pytest.mark.parametrize("folder", ["specs//a", "specs/./a", "./specs/a/", "."])
+def test_any_spelling_of_a_folder_has_the_rules_of_its_tenant(team: Repository, folder: str) -> None:
+    tenants = {"tenants": {"a": {**TENANT, "folders": [folder]}}}
+    team.write({"kaigen.yaml": f"{CONFIG}{yaml.safe_dump(tenants)}", "specs/a/x.yaml": FORBIDDEN})
+    done = team.kaigen("validate")
+    assert (done.code, "KG0582" in done.err) == (2, True), done.text
+
+
+@pytest.mark.parametrize("folder", ["specs/a*", "specs/?", "specs/[a]"])
+def test_a_folder_with_a_wildcard_is_refused(team: Repository, folder: str) -> None:
+    team.write({"kaigen.yaml": config(folders=[folder]), "specs/a/x.yaml": FORBIDDEN})
+    done = team.kaigen("validate")
+    assert (done.code, "KG0743" in done.err) == (2, True), done.text
+
+
+def test_a_folder_without_files_is_a_warning(team: Repository) -> None:
+    team.write({"kaigen.yaml": config(folders=["specs/a", "specs/aa"]), "specs/a/x.yaml": JOB})
+    team.write({"specs/b/x.yaml": JOB.replace("e}", "e, namespace: team-b}")})
+    done = team.kaigen("validate")
+    assert (done.code, done.err.count("KG0743")) == (0, 1), done.text
+    assert "`specs/aa`" in done.err
+
+
+def test_diff_shows_a_new_spec_in_no_folder_of_a_tenant_as_a_danger(team: Repository) -> None:
+    team.write({"specs/b/x.yaml": JOB.replace("e}", "e, namespace: team-b}")})
+    team.write({"specs/c/old.yaml": JOB.replace("e}", "e, namespace: old}")})
+    assert team.kaigen("render").code == 0
+    team.commit()
+    team.write({"specs/c/new.yaml": JOB.replace("e}", "e, namespace: new}")})
+    done = team.kaigen("diff", "--base", "HEAD")
+    assert "specs/c/new.yaml, a new file in no tenant's folder" in " ".join(done.out.split()), done.text
+    assert "specs/c/old.yaml" not in done.out
+    team.commit()
+    assert "danger" not in team.kaigen("diff", "--base", "HEAD").out
