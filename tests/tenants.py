@@ -12,7 +12,7 @@ TENANT: Body = {
     "images": ["example.com/*"],
     "hosts": ["*.a.example.com"],
     "buckets": ["s3://shared/a"],
-    "drivers": ["s3.csi.aws.com", "ru.yandex.s3.csi"],
+    "drivers": ["s3.csi.aws.com", "ru.yandex.s3.csi", "gcsfuse.csi.storage.gke.io"],
     "storageClasses": ["standard"],
     "priorityClasses": ["a-*"],
     "references": ["gateways/public"],
@@ -137,6 +137,13 @@ def _secret_of(namespace: str) -> Body:
 
 
 _MOUNTPOINT: Body = {"driver": "s3.csi.aws.com", "volumeAttributes": {"bucketName": "shared"}}
+
+
+def _inline(options: str, **attributes: str) -> Body:
+    known = {"bucketName": "shared", "mountOptions": options}
+    return {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {**known, **attributes}}
+
+
 _SNIPPET = {"nginx.ingress.kubernetes.io/configuration-snippet": "x"}
 _DNS = "external-dns.alpha.kubernetes.io/hostname"
 
@@ -179,6 +186,29 @@ DENIED: dict[str, tuple[Body, str]] = {
         "a privileged container",
     ),
     "driver in a pod": (_with_volume(csi={"driver": "nfs.csi.k8s.io"}), "the driver `nfs.csi.k8s.io`"),
+    "bucket in a pod": (
+        _with_volume(
+            csi={"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "theirs"}}
+        ),
+        "the bucket `s3://theirs/`",
+    ),
+    "folder in a pod": (
+        _with_volume(csi=_inline("implicit-dirs,only-dir=b")),
+        "the bucket `s3://shared/b`",
+    ),
+    "attribute in a pod": (
+        _with_volume(csi=_inline("only-dir=a", server="10.0.0.1")),
+        "the volume attribute `server`",
+    ),
+    "option in a pod": (
+        _with_volume(csi=_inline("only-dir=a,temp-dir=/etc")),
+        "the mount options `temp-dir=/etc`",
+    ),
+    "attribute of a volume": (_volume(volumeAttributes={"server": "x"}), "the volume attribute `server`"),
+    "option of a volume": (
+        _volume({"mountOptions": ["endpoint-url https://evil.example.org"]}),
+        "the mount options `endpoint-url https://evil.example.org`",
+    ),
     "host path": (_with_volume(hostPath={"path": "/"}), "a volume of type `hostPath`"),
     "class of an ephemeral volume": (_ephemeral("gp3"), "the storage class `gp3`"),
     "class of a claim": (_claim("gp3"), "the storage class `gp3`"),
@@ -241,6 +271,7 @@ ALLOWED: dict[str, Body] = {
     "claim without a class": _claim(""),
     "volume": _volume(),
     "volume with its prefix": _volume({"mountOptions": ["prefix a/"]}, **_MOUNTPOINT),
+    "bucket in a pod": _with_volume(csi=_inline("implicit-dirs,only-dir=a")),
     "Ingress": ingress(),
     "DNS record": _at(_service(), annotations={_DNS: "x.a.example.com"}),
     "route": _route(parentRefs=[{"name": "public", "namespace": "gateways"}]),

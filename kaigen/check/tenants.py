@@ -92,7 +92,7 @@ def _violated(reach: Reach, value: object, tenant: Tenant) -> str | None:
         case Test.NOT_TRUE:
             return "" if value is True else None
         case Test.NO_KEYS:
-            return next((f"`{key}`" for key in mapping(value) if re.fullmatch(reach.pattern, str(key))), None)
+            return next((f"`{key}`" for key in mapping(value) if _is_refused(str(key), reach, tenant)), None)
         case Test.NAMESPACE:
             return None if value in tenant.namespaces else f"`{value}`"
         case Test.TOLERATION:
@@ -109,10 +109,20 @@ def _violated(reach: Reach, value: object, tenant: Tenant) -> str | None:
                 return None
             uri = re.sub(f"^{OPTION}", "", value)
             return None if is_bucket_granted(uri, tenant.granted(reach.grant)) else f"`{value}`"
-        case Test.LOCATION:
-            bucket = location(mapping(value))
+        case Test.LIST:
+            granted = (*tenant.granted(reach.grant), *reach.always)
+            items = value.split(",") if isinstance(value, str) else [str(value)]
+            return next((f"`{item}`" for item in items if not is_granted(item, granted)), None)
+        case Test.LOCATION | Test.INLINE_LOCATION:
+            bucket = location(mapping(value), inline=reach.test is Test.INLINE_LOCATION)
             is_allowed = not bucket or is_bucket_granted(bucket, tenant.granted(reach.grant))
             return None if is_allowed else f"`{bucket}`"
+
+
+def _is_refused(key: str, reach: Reach, tenant: Tenant) -> bool:
+    """Return whether a mapping must not have a key."""
+    granted = (*tenant.granted(reach.grant), *reach.always)
+    return re.fullmatch(reach.pattern, key) is not None and not is_granted(key, granted)
 
 
 def _problem(tenant: Tenant, what: str, path: Path, grant: str) -> Problem:

@@ -18,6 +18,7 @@ _Glob = Annotated[str, text(r"^[^\s,\[\]]+$", max_length=512)]
 _Folder = Annotated[str, text(RELATIVE_PATH, min_length=1)]
 _Kind = Annotated[str, text(r"^[A-Z*][A-Za-z0-9*]*(\.[a-z0-9.*-]+)?$", max_length=253)]
 _Bucket = Annotated[str, text(r"^(s3|gs)://[^\s,\[\]]+$", max_length=1024)]
+_Option = Annotated[str, text(r"^[^\t\n\r,\[\]]+$", max_length=512)]
 _Reference = Annotated[str, text(r"^[a-z0-9*?.-]+/[a-z0-9*?.-]+$", max_length=317)]
 
 
@@ -45,6 +46,16 @@ class TenantBlock(Block):
     ] = field(default_factory=list)
     drivers: Annotated[
         list[_Glob], Meta(description="CSI drivers of volumes.", examples=[["s3.csi.aws.com"]])
+    ] = field(default_factory=list)
+    attributes: Annotated[
+        list[_Glob], Meta(description="Attributes of CSI volumes, by key.", examples=[["share"]])
+    ] = field(default_factory=list)
+    options: Annotated[
+        list[_Option],
+        Meta(
+            description="Mount options of CSI volumes besides those that kaigen sets.",
+            examples=[["endpoint-url https://minio.example.com"]],
+        ),
     ] = field(default_factory=list)
     storage_classes: Annotated[
         list[_Glob],
@@ -100,6 +111,8 @@ def tenant_settings(blocks: Mapping[str, TenantBlock], images: Mapping[str, str]
                 "kinds": tuple(USUAL_KINDS if block.kinds is None else block.kinds),
                 "buckets": tuple(block.buckets),
                 "drivers": tuple(block.drivers),
+                "attributes": tuple(block.attributes),
+                "options": tuple(block.options),
                 "storageClasses": tuple(block.storage_classes),
                 "priorityClasses": tuple(block.priority_classes),
                 "hosts": tuple(block.hosts),

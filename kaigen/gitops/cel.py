@@ -11,7 +11,17 @@ from msgspec import Struct
 from kaigen.config.globs import bucket_pattern, glob_pattern
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.kind_table import KINDS
-from kaigen.kubernetes.reach import ALL, BUCKET_DRIVERS, OPTION, PODS, REACHES, URI, Reach, Test
+from kaigen.kubernetes.reach import (
+    ALL,
+    BUCKET_DRIVERS,
+    INLINE_OPTIONS,
+    OPTION,
+    PODS,
+    REACHES,
+    URI,
+    Reach,
+    Test,
+)
 
 OBJECT = "object"
 TYPE = "variables.type"
@@ -122,7 +132,11 @@ def _passes(value: str, reach: Reach, tenant: Tenant) -> str:
         case Test.NOT_TRUE:
             return f"{value} != true"
         case Test.NO_KEYS:
-            return f"!{value}.exists(key, {_matches('key', reach.pattern)})"
+            allowed = (*granted, *reach.always)
+            exempt = f" && !{_matches('key', glob_pattern(allowed))}" if allowed else ""
+            return f"!{value}.exists(key, {_matches('key', reach.pattern)}{exempt})"
+        case Test.LIST:
+            return f"{value}.split(',').all(o, {_matches('o', glob_pattern((*granted, *reach.always)))})"
         case Test.NAMESPACE:
             return among(value, tenant)
         case Test.TOLERATION:
@@ -137,18 +151,28 @@ def _passes(value: str, reach: Reach, tenant: Tenant) -> str:
             pattern = f"{OPTION}({bucket_pattern(granted)})"
             return f"(!{value}.matches({text('^' + URI)}) || {_matches(value, pattern)})"
         case Test.LOCATION:
-            return _location(value, bucket_pattern(granted))
+            options = f"{_at(value, ('mountOptions',))}.orValue([])"
+            return _location(value, options, bucket_pattern(granted))
+        case Test.INLINE_LOCATION:
+            options = f"{_at(value, INLINE_OPTIONS)}.orValue('').split(',')"
+            return _location(value, options, bucket_pattern(granted), inline=True)
 
 
-def _location(spec: str, pattern: str) -> str:
-    """Return the expression that a PersistentVolume mounts a bucket of a pattern, or no bucket."""
+def _location(spec: str, options: str, pattern: str, *, inline: bool = False) -> str:
+    """Return the expression that a volume mounts a bucket of a pattern, or no bucket.
+
+    Args:
+        spec: expression of the `spec` of a PersistentVolume, or of the volume of a pod.
+        options: expression of the list of its mount options.
+        pattern: of the buckets.
+        inline: whether it is the volume of a pod.
+    """
     found = "true"
     driver = f"{_at(spec, ('csi', 'driver'))}.orValue('')"
     for row in BUCKET_DRIVERS:
-        name = f"{_at(spec, ('csi', *row.path))}.orValue('').split(':')[0]"
+        name = f"{_at(spec, ('csi', *(row.inline if inline else row.path)))}.orValue('').split(':')[0]"
         folders = "''"
         if row.word:
-            options = f"{_at(spec, ('mountOptions',))}.orValue([])"
             chosen = f"{options}.filter(o, o.contains({text(row.word)}))"
             folders = f"{chosen}.map(o, o.replace({text(row.option)}, '')).join(' ')"
         place = f"('s3://' + {name} + '/' + {folders})"

@@ -27,28 +27,54 @@ URI = rf"{OPTION}(s3|gs)://"
 """The beginning of an argument with the URI of a bucket."""
 
 
+_BUCKET_NAME = ("volumeAttributes", "bucketName")
+
+
 class BucketDriver(NamedTuple):
-    """Where a PersistentVolume names the bucket that a CSI driver mounts.
+    """Where a volume names the bucket that a CSI driver mounts.
 
     Attributes:
         driver: name of the CSI driver.
-        path: steps from `spec.csi` to the name of the bucket, which a colon ends; a folder may follow a slash.
+        path: steps from the `csi` of a PersistentVolume to the name of the bucket, which a colon ends; a folder may
+            follow a slash.
+        inline: the same steps from the `csi` of a pod's volume.
         option: beginning of the mount option with the folder; empty for none.
         word: a word in every spelling of that option.
     """
 
     driver: str
     path: tuple[str, ...]
+    inline: tuple[str, ...]
     option: str = ""
     word: str = ""
 
 
 BUCKET_DRIVERS = (
-    BucketDriver("ru.yandex.s3.csi", ("volumeHandle",)),
-    BucketDriver("s3.csi.aws.com", ("volumeAttributes", "bucketName"), "prefix ", "prefix"),
-    BucketDriver("gcsfuse.csi.storage.gke.io", ("volumeHandle",), "only-dir=", "only-dir"),
+    BucketDriver("ru.yandex.s3.csi", ("volumeHandle",), ("volumeHandle",)),
+    BucketDriver("s3.csi.aws.com", _BUCKET_NAME, _BUCKET_NAME, "prefix ", "prefix"),
+    BucketDriver("gcsfuse.csi.storage.gke.io", ("volumeHandle",), _BUCKET_NAME, "only-dir=", "only-dir"),
 )
 """The drivers that mount buckets (sources: k8s-csi-s3, Mountpoint for S3, Cloud Storage FUSE)."""
+
+INLINE_OPTIONS = ("csi", "volumeAttributes", "mountOptions")
+"""The mount options of a pod's volume, with commas (source: Cloud Storage FUSE)."""
+
+S3_OPTIONS = "--memory-limit=1000 --dir-mode=0555 --file-mode=0444"
+"""What kaigen sets as the attribute `options` of ru.yandex.s3.csi."""
+
+ATTRIBUTES = ("authenticationSource", "bucketName", "mountOptions", "mounter", "options")
+"""Attributes that name the bucket and whose credentials the driver uses, and those with options."""
+
+OPTIONS = (
+    "allow-other",
+    "force-path-style",
+    "implicit-dirs",
+    "only-dir=*",
+    "prefix *",
+    "read-only",
+    "region *",
+)
+"""Globs of the mount options that kaigen sets itself, and that reach nothing but the bucket."""
 
 
 class Test(Enum):
@@ -63,7 +89,7 @@ class Test(Enum):
     NOT_TRUE = auto()
     """Not true."""
     NO_KEYS = auto()
-    """A mapping without keys that match `pattern`."""
+    """A mapping without keys that match `pattern`, except those that the tenant is granted."""
     NAMESPACE = auto()
     """One of the tenant's namespaces."""
     REFERENCE = auto()
@@ -74,6 +100,10 @@ class Test(Enum):
     """A text that is no URI of a bucket, or one that the tenant is granted."""
     LOCATION = auto()
     """A PersistentVolume's `spec` whose driver mounts a bucket that the tenant is granted, or no bucket."""
+    INLINE_LOCATION = auto()
+    """The same for a volume of a pod."""
+    LIST = auto()
+    """A text with commas between texts that the tenant is granted."""
 
 
 Step = tuple[str, ...]
@@ -118,9 +148,10 @@ _SCALERS = ("ScaledObject.keda.sh", "ScaledJob.keda.sh")
 _MONITORS = ("PodMonitor.monitoring.coreos.com", "ServiceMonitor.monitoring.coreos.com")
 _RULES = ("spec", "rules", ALL)
 _CLAIM = ("spec", "storageClassName")
+_ANY = r"[\s\S]*"
 _IN_TREE = (
     "awsElasticBlockStore|azureDisk|azureFile|cephfs|cinder|fc|flexVolume|flocker|gcePersistentDisk|glusterfs|hostPath"
-    "|iscsi|local|nfs|photonPersistentDisk|portworxVolume|quobyte|rbd|scaleIO|storageos|vsphereVolume"
+    "|gitRepo|iscsi|local|nfs|photonPersistentDisk|portworxVolume|quobyte|rbd|scaleIO|storageos|vsphereVolume"
 )
 """Volumes of the node or of servers that the object names (source: the types of core/v1)."""
 _CSI_SECRETS = (
@@ -165,6 +196,26 @@ _POD_REACHES = (
         Test.NOT_TRUE,
     ),
     Reach("pod-driver", "the driver", (PODS,), (("volumes", ALL, "csi", "driver"),), grant="drivers"),
+    Reach("pod-bucket", "the bucket", (PODS,), (("volumes", ALL),), Test.INLINE_LOCATION, "buckets"),
+    Reach(
+        "pod-attribute",
+        "the volume attribute",
+        (PODS,),
+        (("volumes", ALL, "csi", "volumeAttributes"),),
+        Test.NO_KEYS,
+        "attributes",
+        always=ATTRIBUTES,
+        pattern=_ANY,
+    ),
+    Reach(
+        "pod-option",
+        "the mount options",
+        (PODS,),
+        (("volumes", ALL, *INLINE_OPTIONS), ("volumes", ALL, "csi", "volumeAttributes", "options")),
+        Test.LIST,
+        "options",
+        always=(*OPTIONS, S3_OPTIONS),
+    ),
     Reach("pod-volume", "a volume of type", (PODS,), (("volumes", ALL),), Test.NO_KEYS, pattern=_IN_TREE),
     Reach(
         "pod-storage",
@@ -218,6 +269,29 @@ _STORAGE_REACHES = (
         "references",
     ),
     Reach("volume-bucket", "the bucket", (_VOLUME,), (("spec",),), Test.LOCATION, "buckets"),
+    Reach(
+        "volume-attribute",
+        "the volume attribute",
+        (_VOLUME,),
+        (("spec", "csi", "volumeAttributes"),),
+        Test.NO_KEYS,
+        "attributes",
+        always=ATTRIBUTES,
+        pattern=_ANY,
+    ),
+    Reach(
+        "volume-option",
+        "the mount options",
+        (_VOLUME,),
+        (
+            ("spec", "mountOptions", ALL),
+            ("spec", *INLINE_OPTIONS),
+            ("spec", "csi", "volumeAttributes", "options"),
+        ),
+        Test.LIST,
+        "options",
+        always=(*OPTIONS, S3_OPTIONS),
+    ),
 )
 
 _NETWORK_REACHES = (
@@ -343,20 +417,34 @@ def hosts_of(obj: Object) -> Iterator[str]:
                 yield from (str(value) for _, value in values_at(obj, steps))
 
 
-def location(spec: Object) -> str:
-    """Return the bucket that a PersistentVolume mounts, with a slash at its end; empty where no driver is known."""
+def location(spec: Object, *, inline: bool = False) -> str:
+    """Return the bucket that a volume mounts, with a slash at its end; empty where the driver is not known.
+
+    Args:
+        spec: of a PersistentVolume, or the volume of a pod.
+        inline: whether it is the volume of a pod.
+    """
     csi = mapping(spec.get("csi"))
     row = next((row for row in BUCKET_DRIVERS if row.driver == csi.get("driver")), None)
     if row is None:
         return ""
-    name = next((str(value) for _, value in values_at(csi, row.path)), "").partition(":")[0]
-    options = spec.get("mountOptions")
+    name = next(
+        (str(value) for _, value in values_at(csi, row.inline if inline else row.path)), ""
+    ).partition(":")[0]
     folders = [
         option.replace(row.option, "")
-        for option in (options if isinstance(options, list) else ())
+        for option in mount_options(spec, inline=inline)
         if row.word and isinstance(option, str) and row.word in option
     ]
     return f"s3://{name}/{' '.join(folders)}"
+
+
+def mount_options(spec: Object, *, inline: bool) -> list[object]:
+    """Return the mount options of a PersistentVolume's `spec`, or of the volume of a pod."""
+    if inline:
+        return [part for _, value in values_at(spec, INLINE_OPTIONS) for part in str(value).split(",")]
+    options = spec.get("mountOptions")
+    return list(options) if isinstance(options, list) else []
 
 
 REACHES: tuple[Reach, ...] = (*_POD_REACHES, *_STORAGE_REACHES, *_NETWORK_REACHES)

@@ -19,6 +19,7 @@ from kaigen.compile.problems import Problems
 from kaigen.config.block_settings import Allowed
 from kaigen.config.grants import WantedVolume, ungranted
 from kaigen.kinds.bucket import Bucket, BucketPlace, FilledBucket, SecretPlace
+from kaigen.kubernetes.reach import S3_OPTIONS
 
 SIDECAR: Mapping[str, str] = {"gke-gcsfuse/volumes": "true"}
 """Annotation of pods into which GKE puts the container that mounts for them (source: Cloud Storage FUSE CSI driver)."""
@@ -241,7 +242,7 @@ def _mount(bucket: Bucket) -> _Mount:
         # Two volumes of one handle cannot be in one pod. What follows the colon is not the bucket's name any more.
         return _Mount([*options, *given.options], dict(given.attributes), before=f"{bucket.name}:")
     # Its processes run as the user `nobody`: without modes, no other user could read.
-    text = " ".join(["--memory-limit=1000", "--dir-mode=0555", "--file-mode=0444", *given.options])
+    text = " ".join([S3_OPTIONS, *given.options])
     secret = given.secret or SecretPlace(name="csi-s3-secret", namespace="kube-system")
     reference = {"name": secret.name, "namespace": secret.namespace}
     return _Mount(

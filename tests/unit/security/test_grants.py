@@ -118,6 +118,8 @@ def test_plain_objects_are_no_way_around(repository: Repository, namespace: str,
                 "nodePublishSecretRef": {"name": "vault", "namespace": "team-b"},
             }
         },
+        {"csi": {"driver": "s3.csi.aws.com", "volumeHandle": "x", "volumeAttributes": {"server": "x"}}},
+        {"csi": {"driver": "s3.csi.aws.com", "volumeHandle": "x"}, "mountOptions": ["cache /etc"]},
     ],
 )
 def test_plain_volumes_are_no_way_around(repository: Repository, source: dict[str, object]) -> None:
@@ -150,3 +152,26 @@ def test_plain_objects_and_replaced_images_are_dangers_in_the_diff(
     assert danger in done.out, done.text
     repository.commit()
     assert danger not in repository.kaigen("diff", "--base", "HEAD").out
+
+
+@pytest.mark.parametrize(
+    ("bucket", "uri"), [("theirs", "s3://ours/*"), ("ours", "s3://ours*minio.example.com")]
+)
+def test_the_bucket_of_a_plain_volume_is_limited(repository: Repository, bucket: str, uri: str) -> None:
+    source = {"driver": "s3.csi.aws.com", "volumeHandle": "x", "volumeAttributes": {"bucketName": bucket}}
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadOnlyMany"], "csi": source}
+    body = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}, "spec": spec}
+    allow = {"passthrough": True, "allow": {"volumes": [{"uris": [uri]}]}}
+    repository.write({"kaigen.yaml": CONFIG + yaml.safe_dump(allow), "specs/v.yaml": yaml.safe_dump(body)})
+    done = repository.kaigen("validate")
+    assert (done.code, f"the bucket s3://{bucket}" in done.err) == (2, True), done.text
+
+
+def test_a_csi_volume_of_a_pod_must_be_allowed(repository: Repository) -> None:
+    csi = "{csi: {driver: nfs.csi.k8s.io, volumeAttributes: {server: 10.0.0.1, share: /}}, mountPath: /v}"
+    repository.write({"specs/evaluate.yaml": JOB + f"  volumes: {{v: {csi}}}\n"})
+    done = repository.kaigen("validate")
+    assert (done.code, "KG0581" in done.err, "nfs.csi.k8s.io" in done.err) == (2, True, True), done.text
+    granted = {"drivers": ["nfs.csi.k8s.io"], "attributes": ["server", "share"]}
+    repository.write({"kaigen.yaml": CONFIG + yaml.safe_dump({"allow": {"volumes": [granted]}})})
+    assert repository.kaigen("validate").code == 0
