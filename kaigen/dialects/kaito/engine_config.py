@@ -72,7 +72,8 @@ def put_config(
     if document is None:
         lowering.error(
             "KG0418",
-            f"ConfigMap `{name}` is not among the specs, so kaigen cannot read the flags in it",
+            f"ConfigMap `{name}` is not among the specs of namespace `{lowering.namespace}`, "
+            "so kaigen cannot read the flags in it",
             at,
             "add the ConfigMap to this file or to another spec file",
         )

@@ -100,7 +100,8 @@ def read_training(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) 
     if document is None:
         lowering.warning(
             "KG0418",
-            f"ConfigMap `{tuning.config}` is not among the specs, so kaigen does not check it; the pod reads it",
+            f"ConfigMap `{tuning.config}` is not among the specs of namespace `{lowering.namespace}`, "
+            "so kaigen does not check it; the pod reads it",
             (*at, "config"),
             "add the ConfigMap to a spec file, so that an edit of it starts a new run",
         )
@@ -127,7 +128,8 @@ def read_config(tuning: TuningV1Alpha1, at: Path, lowering: ResourceLowering) ->
     if document is None:
         lowering.error(
             "KG0418",
-            f"ConfigMap `{tuning.config}` is not among the specs, so its settings cannot become fields of `tune`",
+            f"ConfigMap `{tuning.config}` is not among the specs of namespace `{lowering.namespace}`, "
+            "so its settings cannot become fields of `tune`",
             (*at, "config"),
             'add the ConfigMap to a spec file, or set the annotation `kaigen.dev/compat: "true"`, with which KAITO\'s '
             "script reads it",
