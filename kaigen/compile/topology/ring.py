@@ -60,13 +60,13 @@ def resolve_ring(spec: TopologySpec, model: Model | None, context: Context, prob
     if nodes is None:
         nodes = _smallest(spec, shape, weights, length, fitting)
     elif reason := why_not(shape, nodes, weights):
-        known = ", ".join(map(str, fitting))
-        _reject_nodes(
-            reason, f"use {known} nodes, the root included" if fitting else "use `weights: f32`", problems
-        )
+        known = f"use {', '.join(map(str, fitting))} nodes, the root included"
+        if fitting == [1]:
+            known = "use 1 node, the root"
+        _reject_nodes(reason, known if fitting else "use `weights: f32`", problems)
         nodes = fitting[0] if fitting else 1
     plan = ring_plan(shape, weights, nodes, length)
-    _check_memory(spec, plan, problems)
+    _check_memory(spec, plan, problems, largest=nodes == max(fitting, default=1))
     return plan
 
 
@@ -159,7 +159,15 @@ def _smallest(spec: TopologySpec, shape: Shape, weights: str, context: int, fitt
     return next(found, fitting[-1])
 
 
-def _check_memory(spec: TopologySpec, plan: RingPlan, problems: Problems) -> None:
+def _check_memory(spec: TopologySpec, plan: RingPlan, problems: Problems, *, largest: bool) -> None:
+    """Report a limit that is less than what a node needs.
+
+    Args:
+        spec: the spec.
+        plan: the ring.
+        problems: collects the error.
+        largest: whether no ring of more nodes can run the model.
+    """
     given = spec.resources.memory
     limit = units(given) if given is not None else None
     needed = max(plan.root, plan.worker)
@@ -169,5 +177,7 @@ def _check_memory(spec: TopologySpec, plan: RingPlan, problems: Problems) -> Non
             f"the root of {plan.nodes} nodes needs {memory_request(plan.root)} of memory for {plan.context} tokens, "
             f"and has {given}",
             ("spec", "resources", "memory"),
-            "set more memory, more nodes or a shorter `contextLength`",
+            "set more memory or a shorter `contextLength`"
+            if largest
+            else "set more memory, more nodes or a shorter `contextLength`",
         )

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from kaigen.compile.problems import Problems
+from kaigen.compile.topology.ring import resolve_ring
 from kaigen.plan.specs import plan_specs
 from tests.unit.compile.specs import objects, problem_paths, topology
 from tests.unit.compile.topologies import CONTEXT
@@ -194,3 +196,24 @@ def test_the_plan_is_what_is_rendered(nodes: int, memory: str | None) -> None:
     assert found == [each for each in (planned.root, planned.worker) if each]
     arguments = flags(templates[0]["spec"]["containers"][0]["args"])
     assert arguments["--max-seq-len"] == str(planned.plan.context)
+
+
+def hint(nodes: int, **config: Any) -> str:
+    """Return the hint of the only error of a ring whose nodes have 32 MiB of memory each."""
+    weights = {**WEIGHTS, "facts": {"config": {**CONFIG, **config}, "weights": "10Mi"}}
+    block = ring(model=weights, shape={"nodes": nodes}, resources={"memory": "32Mi"})
+    problems = Problems()
+    resolve_ring(block.spec, None, CONTEXT, problems)
+    (found,) = problems.items
+    return found.hint
+
+
+def test_only_a_ring_that_can_grow_is_advised_to() -> None:
+    large = {"max_position_embeddings": 131072, "vocab_size": 131072}
+    assert hint(2, **large) == "set more memory, more nodes or a shorter `contextLength`"
+    assert hint(4, **large) == "set more memory or a shorter `contextLength`"
+
+
+def test_a_model_that_runs_on_one_node_only_is_counted_in_the_singular() -> None:
+    assert hint(2, num_key_value_heads=1) == "use 1 node, the root"
+    assert hint(8) == "use 1, 2, 4 nodes, the root included"
