@@ -60,7 +60,7 @@ def _volume_findings(spec: Object, namespace: str, allow: Allowed) -> Iterator[P
 
 def _source_findings(wanted: WantedVolume, path: Path, allow: Allowed) -> Iterator[Problem]:
     if missing := ungranted(wanted, allow):
-        message = f"kaigen.yaml does not allow {', '.join(missing)}"
+        message = f"kaigen.yaml does not allow {', '.join(map(str, missing))}"
         yield Problem(codes.VOLUME_NOT_ALLOWED, message, path, _DRIVER_HINT)
 
 

@@ -29,23 +29,40 @@ class WantedVolume(Struct, frozen=True):
     options: tuple[str, ...] = ()
 
 
-def ungranted(wanted: WantedVolume, allow: Allowed) -> tuple[str, ...]:
+class Ungranted(Struct, frozen=True):
+    """What kaigen.yaml does not allow.
+
+    Attributes:
+        field: of the `WantedVolume`.
+        what: the kind of thing, with its article.
+        name: its name.
+    """
+
+    field: str
+    what: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.what} {self.name}"
+
+
+def ungranted(wanted: WantedVolume, allow: Allowed) -> tuple[Ungranted, ...]:
     """Return what no entry of kaigen.yaml allows, by the entry that allows most; empty if one allows everything."""
     return min((tuple(_missing(wanted, grant)) for grant in allow.volumes), key=len)
 
 
-def _missing(wanted: WantedVolume, grant: VolumeGrant) -> Iterator[str]:
+def _missing(wanted: WantedVolume, grant: VolumeGrant) -> Iterator[Ungranted]:
     if not matches_glob(wanted.namespace, grant.namespaces):
-        yield f"a volume in namespace {wanted.namespace}"
+        yield Ungranted("namespace", "a volume in namespace", wanted.namespace)
     if wanted.uri and not matches_glob(wanted.uri, grant.uris):
-        yield f"the bucket {wanted.uri}"
+        yield Ungranted("uri", "the bucket", wanted.uri)
     if wanted.driver and not matches_glob(wanted.driver, grant.drivers):
-        yield f"the driver {wanted.driver}"
-    for what, given, patterns in (
-        ("the Secret", wanted.secrets, grant.secrets),
-        ("the attribute", wanted.attributes, grant.attributes),
-        ("the option", wanted.options, grant.options),
+        yield Ungranted("driver", "the driver", wanted.driver)
+    for field, what, given, patterns in (
+        ("secrets", "the Secret", wanted.secrets, grant.secrets),
+        ("attributes", "the attribute", wanted.attributes, grant.attributes),
+        ("options", "the option", wanted.options, grant.options),
     ):
         for item in given:
             if not matches_glob(item, patterns):
-                yield f"{what} {item}"
+                yield Ungranted(field, what, item)

@@ -141,23 +141,47 @@ def check_access(bucket: Bucket | FilledBucket, origin: SpecPath, problems: Prob
         )
 
 
-def check_grant(bucket: Bucket, namespace: str, allow: Allowed, origin: SpecPath, problems: Problems) -> None:
-    """Report what the spec asks of a bucket and its driver, and kaigen.yaml does not allow."""
-    mount = bucket.mount
-    name = mount.driver_name or ""
-    missing = ungranted(
-        WantedVolume(
-            namespace,
-            location(bucket),
-            "" if name in DRIVER_NAMES.values() else name,
-            attributes=tuple(key for key in mount.attributes if key != "authenticationSource"),
-            options=tuple(mount.options),
-        ),
-        allow,
+def check_grant(
+    bucket: Bucket,
+    namespace: str,
+    allow: Allowed,
+    origin: SpecPath,
+    problems: Problems,
+    *,
+    mount: SpecPath = (),
+) -> None:
+    """Report what the spec asks of a bucket and its driver, and kaigen.yaml does not allow.
+
+    Args:
+        bucket: the bucket.
+        namespace: of the spec.
+        allow: what kaigen.yaml allows.
+        origin: the field that names the bucket.
+        problems: collects the errors.
+        mount: the field with the driver and its options; empty when another spec has it.
+    """
+    own = bucket.mount
+    name = own.driver_name or ""
+    wanted = WantedVolume(
+        namespace,
+        location(bucket),
+        "" if name in DRIVER_NAMES.values() else name,
+        attributes=tuple(key for key in own.attributes if key != "authenticationSource"),
+        options=tuple(own.options),
     )
-    if missing:
-        message = f"kaigen.yaml does not allow {', '.join(missing)}"
-        problems.error("KG0581", message, origin, "add it to `allow.volumes` in kaigen.yaml")
+    missing: dict[SpecPath, list[str]] = {}
+    for item in ungranted(wanted, allow):
+        place = origin
+        if mount and item.field == "driver":
+            place = (*mount, "driverName")
+        elif mount and item.field == "attributes":
+            place = (*mount, "attributes", item.name)
+        elif mount and item.field == "options":
+            place = (*mount, "options", own.options.index(item.name))
+        missing.setdefault(place, []).append(str(item))
+    for place, items in missing.items():
+        message = f"kaigen.yaml does not allow {', '.join(items)}"
+        problems.error("KG0581", message, place, "add it to `allow.volumes` in kaigen.yaml")
 
 
 def bucket_volume(frame: Frame, bucket: Bucket, what: str = "", *, fills: bool = True) -> list[Object]:

@@ -58,7 +58,9 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
     if spec.store.bucket:
         place = (*STORE, "bucket")
         check_bucket(spec.store.bucket, place, problems)
-        check_grant(spec.store.bucket, namespace, resolution.context.allow, place, problems)
+        check_grant(
+            spec.store.bucket, namespace, resolution.context.allow, place, problems, mount=(*place, "mount")
+        )
     if spec.store.volume and spec.store.volume.size == AUTO:
         message = "the size of the files is not known, so `auto` has no value"
         facts = "set `facts`, " if isinstance(spec, ModelSpec) else ""

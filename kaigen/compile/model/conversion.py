@@ -204,7 +204,7 @@ def check_conversion(
     if own is not None:
         place = (*AT, "store", "bucket")
         check_bucket(own, place, problems)
-        check_grant(own, namespace, context.allow, place, problems)
+        check_grant(own, namespace, context.allow, place, problems, mount=(*place, "mount"))
         if spec.store.bucket is not None and location(own) == location(spec.store.bucket):
             message = "the converted files are stored in the folder of the downloaded ones"
             problems.error("KG0392", message, place, "leave `store` out, or set another prefix")

@@ -254,7 +254,22 @@ def _put_bucket(draft: Draft, path: Path, folder: Folder, origin: Path, storage:
 def _put_mount(draft: Draft, path: Path, model: Model) -> None:
     """Put how pods mount a bucket."""
     pv = model.spec.pv
-    draft.put((*path, "mount"), mount_block(pv), ("spec", "pv") if pv else STORAGE)
+    at: Path = (*path, "mount")
+    draft.put(at, mount_block(pv), ("spec", "pv") if pv else STORAGE)
+    fields: dict[Path, tuple[str, Any]] = {
+        ("driverName",): ("csiDriver", pv and pv.csi_driver),
+        ("options",): ("csiOptions", pv and pv.csi_options),
+        ("attributes",): ("volumeAttributes", pv and pv.volume_attributes),
+        ("attributes", "mounter"): ("csiMounter", pv and pv.csi_mounter),
+        ("secret",): ("csiSecretName", pv and pv.csi_secret_name),
+    }
+    for name, (field, value) in fields.items():
+        if value and draft.get((*at, *name)) is not None:
+            draft.origins[(*at, *name)] = ("spec", "pv", field)
+    if pv:
+        for key in pv.volume_attributes:
+            if key in (draft.get((*at, "attributes")) or {}):
+                draft.origins[(*at, "attributes", key)] = ("spec", "pv", "volumeAttributes", key)
 
 
 def _weights(model: Model, lowering: KoldunLowering) -> str:

@@ -10,7 +10,7 @@ import yaml
 
 from kaigen.config.block_settings import Allowed, VolumeGrant
 from kaigen.config.settings import Config
-from kaigen.diagnostics.diagnostic import Severity
+from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.errors import InputError
 from kaigen.pipeline.load import Loaded, load_specs
 from kaigen.pipeline.result import Compilation
@@ -69,22 +69,18 @@ def annotated(**directives: str) -> Object:
     return {f"kaigen.dev/{name.replace('_', '-')}": value for name, value in directives.items()}
 
 
-def loaded(*documents: Object, namespace: str = "default", profile: str = "generic") -> Loaded:
-    """Return a file with these documents, lowered.
+DEFAULTS = Config(allow=ALLOWED)
 
-    Args:
-        documents: the resources.
-        namespace: of those that name none, in kaigen.yaml.
-        profile: kind of cluster.
-    """
+
+def loaded(*documents: Object, config: Config = DEFAULTS) -> Loaded:
+    """Return a file with these documents, lowered."""
     text = yaml.safe_dump_all(documents, sort_keys=False)
-    config = Config(allow=ALLOWED, namespace=namespace, profile=profile)
     return load_specs(["-"], config, stdin=io.BytesIO(text.encode()))
 
 
-def compiled(*documents: Object) -> Compilation:
+def compiled(*documents: Object, config: Config = DEFAULTS) -> Compilation:
     """Compile a file with these documents."""
-    return compile_specs(loaded(*documents), Config(allow=ALLOWED))
+    return compile_specs(loaded(*documents, config=config), config)
 
 
 def specs(*documents: Object) -> list[Any]:
@@ -99,8 +95,13 @@ def warnings(*documents: Object) -> list[tuple[str, str]]:
     return [(item.code, item.path) for item in loaded(*documents).diagnostics]
 
 
-def errors(*documents: Object) -> list[tuple[str, str]]:
+def errors(*documents: Object, config: Config = DEFAULTS) -> list[tuple[str, str]]:
     """Return the code and field of every error."""
+    return [(item.code, item.path) for item in failures(*documents, config=config)]
+
+
+def failures(*documents: Object, config: Config = DEFAULTS) -> list[Diagnostic]:
+    """Return every error."""
     with pytest.raises(InputError) as caught:
-        compiled(*documents)
-    return [(item.code, item.path) for item in caught.value.diagnostics if item.severity is Severity.ERROR]
+        compiled(*documents, config=config)
+    return [item for item in caught.value.diagnostics if item.severity is Severity.ERROR]

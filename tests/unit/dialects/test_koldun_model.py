@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kaigen.config.settings import Config
 from kaigen.dialects.koldun.source import File, Repository, read_source
 from kaigen.kinds.lowering import Lowering
 from kaigen.kinds.positioned import Unplaced
@@ -231,6 +232,23 @@ def test_every_field_of_pv_has_its_effect_on_the_bucket() -> None:
     assert mount.attributes == {"retries": "3", "mounter": "rclone"}
     assert (mount.secret.name, mount.secret.namespace) == ("keys", "storage")
     assert warnings(model({"pv": pv})) == []
+
+
+@pytest.mark.parametrize("conversion", [None, {}], ids=["downloaded", "converted"])
+@pytest.mark.parametrize(
+    ("pv", "path"),
+    [
+        ({"csiOptions": "--memory-limit 1000 --dir-mode 0777"}, "spec.pv.csiOptions"),
+        ({"volumeAttributes": {"retries": "3"}}, "spec.pv.volumeAttributes.retries"),
+        ({"csiMounter": "rclone"}, "spec.pv.csiMounter"),
+        ({"csiDriver": "s3.example.com"}, "spec.pv.csiDriver"),
+    ],
+)
+def test_what_kaigen_yaml_does_not_allow_is_reported_at_its_field(
+    conversion: Object | None, pv: Object, path: str
+) -> None:
+    document = model({"conversion": conversion, "pv": pv})
+    assert set(errors(document, config=Config())) == {("KG0581", path)}
 
 
 def test_fields_of_pv_without_effect_on_buckets_are_warnings() -> None:

@@ -469,7 +469,7 @@ def test_an_omitted_namespace_is_that_of_kaigen_yaml(explicit: str) -> None:
         converted(),
         root(**namespaces.get("Root", {})),
         worker(0, **namespaces.get("Worker", {})),
-        namespace="ml",
+        config=Config(namespace="ml"),
     )
     assert found.diagnostics == ()
     (spec,) = (each.block.spec for each in found.specs if each.block.kind == "Topology")
@@ -477,7 +477,9 @@ def test_an_omitted_namespace_is_that_of_kaigen_yaml(explicit: str) -> None:
 
 
 def test_an_omitted_namespace_is_not_every_namespace() -> None:
-    found = loaded(converted(namespace="other"), root(namespace="other"), worker(0), namespace="ml")
+    found = loaded(
+        converted(namespace="other"), root(namespace="other"), worker(0), config=Config(namespace="ml")
+    )
     assert [(item.code, item.path) for item in found.diagnostics] == [("KG0412", "spec.rootRef")]
     assert "namespace `ml`" in found.diagnostics[0].message
 
@@ -485,17 +487,24 @@ def test_an_omitted_namespace_is_not_every_namespace() -> None:
 def test_parts_of_a_dllama_may_omit_its_namespace() -> None:
     labels = {"koldun.gorizond.io/dllama": "chat"}
     made = (root(name="chat-root", labels=labels), worker(0, {"rootRef": "chat-root"}, labels=labels))
-    found = loaded(converted(), dllama(1, namespace="ml"), *made, namespace="ml")
+    found = loaded(converted(), dllama(1, namespace="ml"), *made, config=Config(namespace="ml"))
     assert [each.block.metadata.name for each in found.specs] == ["it", "chat"]
 
 
 def test_ingress_finds_the_only_model_of_the_namespace_of_kaigen_yaml() -> None:
-    found = loaded(converted(namespace="ml"), converted(name="far", namespace="a"), ingress(), namespace="ml")
+    found = loaded(
+        converted(namespace="ml"),
+        converted(name="far", namespace="a"),
+        ingress(),
+        config=Config(namespace="ml"),
+    )
     assert [each.block.spec.model.name for each in found.specs if each.block.kind == "Topology"] == ["it"]
 
 
 def test_secret_of_the_namespace_of_kaigen_yaml_is_the_own_one() -> None:
     storage = {**STORAGE, "secretRef": {"name": "minio-creds", "namespace": "ml"}}
     document = converted({"objectStorage": storage})
-    assert loaded(document, namespace="ml").diagnostics == ()
-    assert [item.code for item in loaded(document, namespace="other").diagnostics] == ["KG0414"]
+    assert loaded(document, config=Config(namespace="ml")).diagnostics == ()
+    assert [item.code for item in loaded(document, config=Config(namespace="other")).diagnostics] == [
+        "KG0414"
+    ]
