@@ -34,13 +34,12 @@ def lower(dllama: Dllama, document: Positioned, context: LoweringContext) -> Low
     spec = dllama.spec
     _check_reference(spec.model_ref, lowering)
     check_images(spec.root_image, spec.worker_image, ("spec", "workerImage"), lowering)
-    compat = lowering.flag(lowering.given, "compat", False)
     power: Path = ("spec", "replicaPower")
     ring = Ring(
         model=find_model(spec.model_ref.name, spec.model_ref.namespace, (*_MODEL, "name"), lowering),
         image=spec.root_image,
         image_at=("spec", "rootImage"),
-        workers=number_of_workers(spec.replica_power, power, lowering, compat=compat),
+        workers=number_of_workers(spec.replica_power, power, lowering),
         workers_at=power,
     )
     return lower_ring(lowering.draft(), ring, lowering)

@@ -48,12 +48,11 @@ def lower(ingress: Ingress, document: Positioned, context: LoweringContext) -> L
     if model is None:
         return lowering.result()
     power = (*_BACKEND, "replicaPower")
-    compat = lowering.flag(lowering.given, "compat", False)
     ring = Ring(
         model=model,
         image=backend.root_image,
         image_at=(*_BACKEND, "rootImage"),
-        workers=number_of_workers(backend.replica_power, power, lowering, compat=compat),
+        workers=number_of_workers(backend.replica_power, power, lowering),
         workers_at=power,
     )
     draft = lowering.draft()
@@ -103,23 +102,36 @@ def _put_scaling(draft: Draft, scaling: SessionScaling, lowering: KoldunLowering
     """Put the number of rings, and the load at which another one starts."""
     at = (*_BACKEND, "sessionScaling")
     if "query" not in lowering.given:
-        draft.put(("spec", "shape", "replicas"), max(scaling.min_dllamas, 1), (*at, "minDllamas"))
-        if scaling.max_dllamas != max(scaling.min_dllamas, 1):
-            lowering.warning(
-                "KG0414",
-                f"the number of rings is {max(scaling.min_dllamas, 1)}: an autoscaler needs a measure of the load",
-                at,
-                "set the annotations `kaigen.dev/prometheus` and `kaigen.dev/query`",
-                key=True,
-            )
+        _put_number(draft, scaling, at, lowering)
         return
     autoscale: Path = ("spec", "autoscale")
     draft.put((*autoscale, "min"), scaling.min_dllamas, (*at, "minDllamas"))
     draft.put((*autoscale, "max"), scaling.max_dllamas, (*at, "maxDllamas"))
     if scaling.scale_up_backlog is not None:
         draft.put((*autoscale, "target"), scaling.scale_up_backlog, (*at, "scaleUpBacklog"))
-    if scaling.scale_down_idle_seconds is not None and "idle-after" not in lowering.given:
-        draft.put(
-            (*autoscale, "idleAfter"), f"{scaling.scale_down_idle_seconds}s", (*at, "scaleDownIdleSeconds")
-        )
+    idle = scaling.scale_down_idle_seconds
+    if idle is not None and "idle-after" in lowering.given:
+        reason = "the annotation `kaigen.dev/idle-after` decides"
+        lowering.without_effect((*at, "scaleDownIdleSeconds"), reason, "delete one of the two")
+    elif idle is not None:
+        draft.put((*autoscale, "idleAfter"), f"{idle}s", (*at, "scaleDownIdleSeconds"))
     draft.origins[autoscale] = at
+
+
+def _put_number(draft: Draft, scaling: SessionScaling, at: Path, lowering: KoldunLowering) -> None:
+    """Put a fixed number of rings, and report what only an autoscaler could do."""
+    if "replicas" in lowering.given:
+        reason = "the annotation `kaigen.dev/replicas` decides the number of rings"
+        lowering.without_effect(at, reason, "delete one of the two")
+        return
+    number = max(scaling.min_dllamas, 1)
+    draft.put(("spec", "shape", "replicas"), number, (*at, "minDllamas"))
+    fixed = SessionScaling(min_dllamas=number, max_dllamas=number)
+    if scaling != fixed:
+        lowering.warning(
+            "KG0414",
+            f"the number of rings is {number}: an autoscaler needs a measure of the load",
+            at,
+            "set the annotations `kaigen.dev/prometheus` and `kaigen.dev/query`",
+            key=True,
+        )

@@ -15,6 +15,15 @@ from kaigen.kinds.positioned import Positioned
 from kaigen.kinds.spec import Path
 
 _ANNOTATIONS: Path = ("metadata", "annotations")
+_LABELS: Path = ("metadata", "labels")
+_WRANGLER = "objectset.rio.cattle.io/"
+"""Prefix of the labels and annotations with which the operator finds the objects that it may delete."""
+OPERATOR = (f"{GROUP}/", _WRANGLER)
+"""Prefixes of the operator's labels and annotations."""
+WRITTEN_LABEL = "the operator writes it, to find its own objects"
+"""Why a label of the operator has no effect."""
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+"""Annotation that kubectl writes."""
 _NO_EFFECT: Mapping[str, str] = {
     "ttl-seconds": "a Job from Git stays, because Argo CD and Flux would start a deleted one again",
     "force-size-rerun": "the downloader measures what it stores, and no Job of its own does",
@@ -53,9 +62,13 @@ class KoldunLowering(Lowering):
         self.ignored(CLUSTER_FIELDS, ("metadata",), "a cluster writes it")
         self.ignored(("status",), (), "the operator writes it")
         self.given = self.directives(metadata.annotations, known)
-        for name, reason in _NO_EFFECT.items():
-            if f"{GROUP}/{name}" in metadata.annotations:
-                self.without_effect((*_ANNOTATIONS, f"{GROUP}/{name}"), reason)
+        self.compat = self.flag(self.given, "compat", False)
+        for key in metadata.annotations:
+            if key.startswith(OPERATOR):
+                reason = _NO_EFFECT.get(key.removeprefix(f"{GROUP}/"), "no program of kaigen reads it")
+                if key.startswith(_WRANGLER):
+                    reason = "the operator writes it"
+                self.without_effect((*_ANNOTATIONS, key), reason)
 
     def without_effect(self, path: Path, reason: str, hint: str = "delete it") -> None:
         """Warn about a field without effect."""
@@ -82,15 +95,25 @@ class KoldunLowering(Lowering):
         draft.put(("metadata", "name"), name, at)
         if metadata.namespace is not None:
             draft.put(("metadata", "namespace"), metadata.namespace, ("metadata", "namespace"))
-        draft.put(("metadata", "labels"), own_labels(metadata.labels), ("metadata", "labels"))
+        draft.put(_LABELS, self._labels(), _LABELS)
         draft.put(("metadata", "annotations"), self._annotations(), _ANNOTATIONS)
         return draft
+
+    def _labels(self) -> dict[str, str]:
+        """Return the labels of the app without those of the operator, whose Services would select its pods."""
+        kept = {}
+        for key, value in own_labels(self.metadata.labels).items():
+            if key.startswith(_WRANGLER) or (key.startswith(f"{GROUP}/") and not self.compat):
+                self.without_effect((*_LABELS, key), WRITTEN_LABEL)
+            else:
+                kept[key] = value
+        return kept
 
     def _annotations(self) -> dict[str, str]:
         kept = {
             key: value
             for key, value in self.metadata.annotations.items()
-            if not key.startswith((PREFIX, f"{GROUP}/", "kubectl.kubernetes.io/last-applied"))
+            if not key.startswith((PREFIX, *OPERATOR)) and key != LAST_APPLIED
         }
         if "version" in self.given:
             kept[f"{PREFIX}version"] = self.given["version"]

@@ -22,7 +22,7 @@ from kaigen.dialects.koldun.options import (
 from kaigen.dialects.koldun.resource import KoldunLowering, app_name
 from kaigen.kinds.base import ADDRESS, DURATION, QUANTITY, matches
 from kaigen.kinds.compat import ServingNaming
-from kaigen.kinds.lowering import LoweringResult
+from kaigen.kinds.lowering import PREFIX, LoweringResult
 from kaigen.kinds.spec import Path, SourceField
 from kaigen.kinds.topology import Topology
 from kaigen.sizing.ring import BUFFER_TYPES
@@ -92,23 +92,25 @@ class Ring(Struct, frozen=True):
     args_at: Path = ()
 
 
-def number_of_workers(power: int, at: Path, lowering: KoldunLowering, *, compat: bool) -> int:
+def number_of_workers(power: int, at: Path, lowering: KoldunLowering) -> int:
     """Return the number of workers for a `replicaPower`, or 0 after an error.
+
+    It is 2^p - 1 for p, and 2p - 1 with `kaigen.dev/compat`, as in the operator.
 
     Args:
         power: the field.
         at: where it is written.
         lowering: collects the error.
-        compat: count as the operator does: 2p - 1 for p.
     """
     if power <= 0:
         return 0
     # A greater power needs no exact number, and could be too large for one.
-    workers = 2 * power - 1 if compat else 2 ** min(power, 31) - 1
+    workers = 2 * power - 1 if lowering.compat else 2 ** min(power, 31) - 1
     pods = workers + 1
     if workers > MOST_WORKERS:
         message = f"`replicaPower: {power}` asks for more than {MOST_WORKERS} workers"
-        lowering.error("KG0413", message, at, "write 6 or less")
+        powers = "32, 16, 8, 4, 2, 1 or 0" if lowering.compat else "6 or less"
+        lowering.error("KG0413", message, at, f"write {powers}")
     elif pods & workers:
         lowering.error(
             "KG0412",
@@ -171,13 +173,12 @@ def lower_ring(draft: Draft, ring: Ring, lowering: KoldunLowering) -> LoweringRe
     draft.hints["KG0394"] = (
         "record the repository with `kaigen lock`, or set the annotation `kaigen.dev/memory`"
     )
-    compat = lowering.flag(given, "compat", False)
-    if compat and draft.get(("spec", "service")) is None:
+    if lowering.compat and draft.get(("spec", "service")) is None:
         draft.put(("spec", "service", "port"), _OPERATOR_PORT, lowering.directive_at("compat"))
     topology = draft.finish(Topology, lowering) if not lowering.failed else None
     if topology is None:
         return lowering.result()
-    return lowering.result(draft.lowered(topology, _operator_names() if compat else None))
+    return lowering.result(draft.lowered(topology, _operator_names() if lowering.compat else None))
 
 
 def _operator_names() -> ServingNaming:
@@ -270,16 +271,30 @@ def _put_annotations(draft: Draft, lowering: KoldunLowering) -> None:
     for name, path in numbers.items():
         text = lowering.given.get(name)
         if text is not None and _PLAIN.match(text):
-            draft.put(path, int(text), lowering.directive_at(name))
+            _put_annotation(draft, path, int(text), name, lowering)
         elif text is not None:
             _reject(name, "a whole number from 1", lowering)
     for name in ("cpu", "memory"):
         text = lowering.given.get(name)
         if text is not None and matches(QUANTITY, text):
-            draft.put(("spec", "resources", name), text, lowering.directive_at(name))
+            _put_annotation(draft, ("spec", "resources", name), text, name, lowering)
         elif text is not None:
             _reject(name, "a quantity such as `4` or `8Gi`", lowering)
     _put_activation(draft, lowering)
+
+
+def _put_annotation(draft: Draft, path: Path, value: Any, name: str, lowering: KoldunLowering) -> None:
+    """Put the value of an annotation, and report an option of the same resource that it replaces."""
+    replaced = next((option for option, (field, _) in _FIELDS.items() if field == path), "")
+    # An option of the Model is a default, and has a place in the document of the Model.
+    if replaced and draft.get(path) is not None and path not in draft.sources:
+        lowering.warning(
+            "KG0405",
+            f"`--{replaced}` has no effect: the annotation `{PREFIX}{name}` decides",
+            draft.origins[path],
+            "delete one of the two",
+        )
+    draft.put(path, value, lowering.directive_at(name))
 
 
 def _put_activation(draft: Draft, lowering: KoldunLowering) -> None:
@@ -288,7 +303,7 @@ def _put_activation(draft: Draft, lowering: KoldunLowering) -> None:
     query, address, idle = given.get("query"), given.get("prometheus"), given.get("idle-after")
     if query is None or address is None:
         for name in ("query", "prometheus", "idle-after"):
-            if name in given and draft.get(("spec", "autoscale")) is None:
+            if name in given:
                 missing = "query" if query is None else "prometheus"
                 message = f"`kaigen.dev/{name}` requires `kaigen.dev/{missing}`"
                 lowering.error("KG0406", message, lowering.directive_at(name), f"add `kaigen.dev/{missing}`")

@@ -11,7 +11,7 @@ from kaigen.diagnostics.suggest import did_you_mean
 from kaigen.dialects.koldun.dllama import check_images
 from kaigen.dialects.koldun.names import API_VERSION, GROUP
 from kaigen.dialects.koldun.options import ROOT_ONLY, SHARED, check_options, read_options
-from kaigen.dialects.koldun.resource import KoldunLowering
+from kaigen.dialects.koldun.resource import LAST_APPLIED, OPERATOR, WRITTEN_LABEL, KoldunLowering
 from kaigen.dialects.koldun.ring import DIRECTIVES, Ring, find_claim, lower_ring
 from kaigen.dialects.koldun.serving import Root, Worker
 from kaigen.kinds.block import read_block
@@ -80,9 +80,11 @@ def lower_worker(worker: Worker, document: Positioned, context: LoweringContext)
     _warn_of_cache(lowering)
     check_options(spec.args, _ARGS, lowering, unused=ROOT_ONLY)
     try:
-        owner = read_block(Root, root.data).spec
+        found = read_block(Root, root.data)
     except ValidationError:
         return lowering.result(joined=True)
+    owner = found.spec
+    _warn_of_metadata(worker, found, lowering)
     check_images(owner.image, spec.image, ("spec", "image"), lowering)
     if spec.model_ref != owner.model_ref:
         reason = "the root sends a worker its share of the weights"
@@ -113,6 +115,21 @@ def _warn_of_cache(lowering: KoldunLowering) -> None:
     if "cacheSpec" in lowering.block("spec"):
         reason = "no program in the image reads the variables that the operator makes of it"
         lowering.without_effect(("spec", "cacheSpec"), reason)
+
+
+def _warn_of_metadata(worker: Worker, root: Root, lowering: KoldunLowering) -> None:
+    """Report labels and annotations that pods of the ring do not get, since they have those of the Root."""
+    own, of_root = worker.metadata, root.metadata
+    for name, given, other in (
+        ("labels", own.labels, of_root.labels),
+        ("annotations", own.annotations, of_root.annotations),
+    ):
+        for key, value in given.items():
+            if key.startswith(OPERATOR) and name == "labels":
+                lowering.without_effect(("metadata", name, key), WRITTEN_LABEL)
+            elif not key.startswith(OPERATOR) and key != LAST_APPLIED and other.get(key) != value:
+                reason = f"all pods of a ring have the {name} of the Root"
+                lowering.without_effect(("metadata", name, key), reason, "move it to the Root")
 
 
 def _workers(root: Root, lowering: KoldunLowering) -> list[tuple[Worker, Document]]:

@@ -20,6 +20,7 @@ from tests.unit.dialects.koldun_case import (
     converted,
     dllama,
     errors,
+    failures,
     loaded,
     model,
     resource,
@@ -80,6 +81,13 @@ def test_more_workers_than_a_topology_can_have_are_an_error(power: int) -> None:
 def test_compat_counts_workers_as_the_operator(power: int, nodes: int) -> None:
     notes = annotated(compat="true")
     assert topology(converted(), dllama(power, annotations=notes)).shape.nodes == nodes
+
+
+def test_compat_with_too_many_workers_lists_the_powers_that_are_rings() -> None:
+    (found,) = failures(converted(), dllama(40, annotations=annotated(compat="true")))
+    assert "32, 16, 8, 4, 2, 1 or 0" in found.hint
+    (found,) = failures(converted(), dllama(7))
+    assert "6 or less" in found.hint
 
 
 @pytest.mark.parametrize("power", [3, 5, 6, 7])
@@ -213,6 +221,48 @@ def test_annotations_start_a_ring_on_demand() -> None:
 def test_a_wrong_annotation_of_kaigen_is_an_error(directives: dict[str, str]) -> None:
     (found,) = errors(converted(), dllama(annotations=annotated(**directives)))
     assert found[0] == "KG0406"
+
+
+OPERATOR_LABELS = {
+    "koldun.gorizond.io/component": "root",
+    "koldun.gorizond.io/root": "chat",
+    "objectset.rio.cattle.io/hash": "abc",
+}
+
+
+def test_pods_have_no_labels_that_services_of_the_operator_select() -> None:
+    notes = {"objectset.rio.cattle.io/id": "a", "koldun.gorizond.io/unknown": "b"}
+    document = root(labels={**OPERATOR_LABELS, "team": "a"}, annotations=notes)
+    app = next(item for item in compiled(converted(), document).apps if item.app.name == "chat")
+    text = json.dumps([item.body for item in app.objects])
+    assert '"team": "a"' in text
+    assert "koldun.gorizond.io" not in text
+    assert "objectset.rio.cattle.io" not in text
+    assert sorted(warnings(converted(), document)) == sorted(
+        [
+            *(("KG0405", f'metadata.labels["{key}"]') for key in OPERATOR_LABELS),
+            *(("KG0405", f'metadata.annotations["{key}"]') for key in notes),
+        ]
+    )
+
+
+def test_compat_keeps_labels_of_koldun_and_none_of_its_framework() -> None:
+    document = root(labels=OPERATOR_LABELS, annotations=annotated(compat="true"))
+    assert warnings(converted(), document) == [("KG0405", 'metadata.labels["objectset.rio.cattle.io/hash"]')]
+    app = next(item for item in compiled(converted(), document).apps if item.app.name == "chat")
+    text = json.dumps([item.body for item in app.objects])
+    assert '"koldun.gorizond.io/root": "chat"' in text
+    assert "objectset.rio.cattle.io" not in text
+
+
+def test_metadata_of_a_worker_that_is_not_that_of_the_root_is_a_warning() -> None:
+    own = {"labels": {"team": "a", "tier": "b"}, "annotations": {"note": "n", "kaigen.dev/version": "1.0.0"}}
+    documents = (converted(), root(labels={"team": "a"}), worker(0, **own))
+    assert sorted(warnings(*documents)) == [
+        ("KG0405", "metadata.annotations.note"),
+        ("KG0405", 'metadata.annotations["kaigen.dev/version"]'),
+        ("KG0405", "metadata.labels.tier"),
+    ]
 
 
 def test_root_and_workers_are_one_app() -> None:
@@ -436,6 +486,52 @@ def test_ingress_names_its_model_in_an_annotation() -> None:
     models = (converted(), converted({"localPath": "models/other"}, name="other"))
     assert errors(*models, ingress()) == [("KG0413", "metadata.name")]
     assert topology(*models, ingress(annotations=annotated(model="other"))).model.name == "other"
+
+
+@pytest.mark.parametrize(
+    "scaling",
+    [
+        {"minDllamas": 0},
+        {"maxDllamas": 2},
+        {"scaleUpBacklog": 5},
+        {"scaleDownIdleSeconds": 300},
+        {"minDllamas": 0, "maxDllamas": 1, "scaleUpBacklog": 5, "scaleDownIdleSeconds": 300},
+    ],
+    ids=str,
+)
+def test_scaling_without_a_query_is_a_warning(scaling: Object) -> None:
+    documents = (converted(), ingress({"backend": {"sessionScaling": scaling}}))
+    assert topology(*documents).shape.replicas == 1
+    assert warnings(*documents) == [("KG0414", "spec.backend.sessionScaling")]
+
+
+def test_a_fixed_number_of_rings_needs_no_query() -> None:
+    scaling = {"minDllamas": 2, "maxDllamas": 2}
+    documents = (converted(), ingress({"backend": {"sessionScaling": scaling}}))
+    assert topology(*documents).shape.replicas == 2
+    assert warnings(*documents) == []
+
+
+@pytest.mark.parametrize("name", ["query", "prometheus", "idle_after"])
+def test_half_of_what_scaling_needs_is_an_error_on_an_ingress_too(name: str) -> None:
+    value = {"query": "up", "prometheus": "http://prometheus:9090", "idle_after": "5m"}[name]
+    document = ingress(
+        {"backend": {"sessionScaling": {"minDllamas": 0, "maxDllamas": 3}}},
+        annotations=annotated(**{name: value}),
+    )
+    (found,) = errors(converted(), document)
+    assert found[0] == "KG0406"
+
+
+def test_scaling_that_an_annotation_replaces_is_a_warning() -> None:
+    scaling = {"minDllamas": 2, "maxDllamas": 2, "scaleDownIdleSeconds": 300}
+    document = ingress({"backend": {"sessionScaling": scaling}}, annotations=annotated(replicas="3"))
+    assert topology(converted(), document).shape.replicas == 3
+    assert warnings(converted(), document) == [("KG0405", "spec.backend.sessionScaling")]
+    notes = annotated(prometheus="http://prometheus:9090", query="up", idle_after="5m")
+    document = ingress({"backend": {"sessionScaling": scaling}}, annotations=notes)
+    assert topology(converted(), document).autoscale.idle_after == "5m"
+    assert warnings(converted(), document) == [("KG0405", "spec.backend.sessionScaling.scaleDownIdleSeconds")]
 
 
 def test_ingress_scales_with_the_backlog() -> None:
