@@ -167,9 +167,8 @@ def _ring(
     if found.failed:
         return None, diagnostics
     if plan.shape is None:
-        return NoPlan(
-            name, "kaigen does not know the shape of the model; set `facts` to its config.json"
-        ), diagnostics
+        hint = spec.hints.get("KG0394", "set `facts` of the Model to its config.json")
+        return NoPlan(name, f"kaigen does not know the shape of the model; {hint}"), diagnostics
     memory = own.resources.memory
     workers = memory or memory_request(plan.worker) if plan.nodes > 1 else ""
     return RingOfSpec(name, spec.source, plan, memory or memory_request(plan.root), workers), diagnostics

@@ -30,7 +30,7 @@ from kaigen.yaml.document import Document
 
 ENGINE = "distributedLlama"
 DIRECTIVES = (
-    *("compat", "context-length", "cpu", "engine-version", "idle-after", "memory"),
+    *("compat", "context-length", "cpu", "engine-version", "groups", "idle-after", "memory"),
     *("prometheus", "query", "replicas", "version"),
 )
 """Annotations, without `kaigen.dev/`, of resources that become rings."""
@@ -46,6 +46,9 @@ _OUTPUT_CLAIM = "-s3-output-pvc"
 
 _VERSIONS = {"ghcr.io/gorizond/koldun:v0.0.1": "0.16.2"}
 """Versions of distributed-llama in images of the operator (source: its Dockerfile at that tag)."""
+
+_GROUPS = ("leaderWorkerSet", "statefulSet")
+"""Workloads of a ring of several pods (source: `kinds.serving.Shape`)."""
 
 _PLAIN = re.compile(r"^[1-9][0-9]*$")
 
@@ -170,9 +173,10 @@ def lower_ring(draft: Draft, ring: Ring, lowering: KoldunLowering) -> LoweringRe
     _check_converted(ring.model, lowering)
     _put_options(draft, ring, lowering)
     _put_annotations(draft, lowering)
-    draft.hints["KG0394"] = (
-        "record the repository with `kaigen lock`, or set the annotation `kaigen.dev/memory`"
-    )
+    stored = "volume" in ring.model.block or ring.model.spec.get("preConverted")
+    record = "" if stored else "record the repository with `kaigen lock`, or "
+    draft.hints["KG0394"] = f"{record}set the annotation `kaigen.dev/memory`"
+    draft.hints["KG0353"] = 'set the annotation `kaigen.dev/groups: "leaderWorkerSet"`'
     if lowering.compat and draft.get(("spec", "service")) is None:
         draft.put(("spec", "service", "port"), _OPERATOR_PORT, lowering.directive_at("compat"))
     topology = draft.finish(Topology, lowering) if not lowering.failed else None
@@ -280,6 +284,11 @@ def _put_annotations(draft: Draft, lowering: KoldunLowering) -> None:
             _put_annotation(draft, ("spec", "resources", name), text, name, lowering)
         elif text is not None:
             _reject(name, "a quantity such as `4` or `8Gi`", lowering)
+    groups = lowering.given.get("groups")
+    if groups in _GROUPS:
+        draft.put(("spec", "shape", "groups"), groups, lowering.directive_at("groups"))
+    elif groups is not None:
+        _reject("groups", " or ".join(f"`{name}`" for name in _GROUPS), lowering)
     _put_activation(draft, lowering)
 
 

@@ -126,6 +126,7 @@ RESOURCES = annotated(
     memory="9Gi",
     engine_version="0.16.2",
     version="1.2.3",
+    groups="statefulSet",
     replicas="2",
     compat="true",
 )

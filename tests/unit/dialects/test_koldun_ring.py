@@ -9,9 +9,14 @@ from typing import Any
 import pytest
 import yaml
 
+from kaigen.compile.context import SpecIndex
 from kaigen.config.settings import Config
+from kaigen.pipeline.compile_spec import make_context
 from kaigen.pipeline.load import load_specs
+from kaigen.pipeline.sources import spec_key
+from kaigen.plan.specs import plan_specs
 from tests.unit.dialects.koldun_case import (
+    DEFAULTS,
     IMAGE,
     STORAGE,
     Object,
@@ -221,6 +226,22 @@ def test_annotations_start_a_ring_on_demand() -> None:
 def test_a_wrong_annotation_of_kaigen_is_an_error(directives: dict[str, str]) -> None:
     (found,) = errors(converted(), dllama(annotations=annotated(**directives)))
     assert found[0] == "KG0406"
+
+
+@pytest.mark.parametrize("profile", ["k3s", "kind"])
+def test_a_ring_on_demand_is_a_group_that_scales_to_zero(profile: str) -> None:
+    config, notes = Config(profile=profile), {"prometheus": "http://prometheus:9090", "query": "up"}
+    (found,) = failures(converted(), dllama(annotations=annotated(**notes)), config=config)
+    assert found.code == "KG0353"
+    assert 'kaigen.dev/groups: "leaderWorkerSet"' in found.hint
+    document = dllama(annotations=annotated(**notes, groups="leaderWorkerSet"))
+    kinds = [
+        item.body["kind"]
+        for app in compiled(converted(), document, config=config).apps
+        for item in app.objects
+    ]
+    assert "LeaderWorkerSet" in kinds
+    assert "ScaledObject" in kinds
 
 
 OPERATOR_LABELS = {
@@ -604,3 +625,19 @@ def test_secret_of_the_namespace_of_kaigen_yaml_is_the_own_one() -> None:
     assert [item.code for item in loaded(document, config=Config(namespace="other")).diagnostics] == [
         "KG0414"
     ]
+
+
+def test_hints_name_fields_of_koldun() -> None:
+    found = {each.block.kind: each for each in loaded(converted(), dllama()).specs}
+    assert "download.huggingFaceTokenSecretRef" in found["Model"].hints["KG0355"]
+    blocks = {spec_key(spec, "default"): spec.block for spec in found.values()}
+    context = make_context(DEFAULTS, SpecIndex(blocks))
+    (planned,) = plan_specs(found.values(), context).without
+    assert "kaigen lock" in planned.why
+    assert "facts" not in planned.why
+
+
+def test_no_hint_locks_files_that_are_in_a_claim() -> None:
+    for documents in ((root({"modelRef": "weights"}),), (model(EXISTING), dllama())):
+        (spec,) = (each for each in loaded(*documents).specs if each.block.kind == "Topology")
+        assert spec.hints["KG0394"] == "set the annotation `kaigen.dev/memory`"
