@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kaigen.diff.formatting import listing, value
-from kaigen.diff.model import ABSENT
-from kaigen.diff.objects import Obj, get, get_text
+from kaigen.diff.model import ABSENT, Json
+from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_text
 from kaigen.diff.pods import PodTemplate, pod_templates
 from kaigen.diff.rules.case import Case, Finding
 from kaigen.diff.weaknesses import weaknesses
@@ -54,7 +54,7 @@ def _read_only(obj: Obj | None) -> dict[str, bool]:
 
 
 def token(case: Case) -> Iterator[Finding]:
-    """Pods get the API token of their service account."""
+    """Pods, or some of their containers, get the API token of their service account."""
     if case.obj.kind == "ServiceAccount":
         was = get(case.old.data if case.old else ABSENT, "automountServiceAccountToken")
         now = get(case.obj.data, "automountServiceAccountToken")
@@ -69,6 +69,30 @@ def token(case: Case) -> Iterator[Finding]:
         if was is False and (now is True or (old is not None and now is not False)):
             where = f" ({role})" if role else ""
             yield "notice", f"pods{where} get the API token of service account {_account(template)}"
+            continue
+        had = dict(old.containers()) if old is not None and was is not False else _token_mounts(old)
+        added = [name for name in _token_mounts(template) if name not in had]
+        if added:
+            who = f"container {added[0]} gets" if len(added) == 1 else f"containers {listing(added)} get"
+            yield "notice", f"{who} the API token of service account {_account(template)}"
+
+
+def _token_mounts(template: PodTemplate | None) -> dict[str, JsonMap]:
+    """Return the containers that mount a projected token for the API server, by their names."""
+    if template is None:
+        return {}
+    volumes = {get_text(each, "name") for each in get_list(template.spec, "volumes") if _is_token(each)}
+    return {
+        name: container
+        for name, container in template.containers()
+        if any(get_text(mount, "name") in volumes for mount in get_list(container, "volumeMounts"))
+    }
+
+
+def _is_token(volume: Json) -> bool:
+    """Return whether a volume has a token for the API server. One with an audience is for another server."""
+    tokens = [get(source, "serviceAccountToken") for source in get_list(volume, "projected", "sources")]
+    return any(isinstance(token, dict) and not get_text(token, "audience") for token in tokens)
 
 
 def account(case: Case) -> Iterator[Finding]:

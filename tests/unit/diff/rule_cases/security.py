@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from tests.unit.diff.diff_cases import deployment, obj, template, with_
+from tests.unit.diff.diff_cases import Obj, container, deployment, obj, template, with_
 from tests.unit.diff.rule_cases.objects import Case, binding, grant, namespace, role
 
 WEB = deployment(replicas=2)
 RUN = "spec/template/spec/containers/0"
+
+
+def projected_token(token: Obj, *names: str) -> Obj:
+    """A pod template with a volume that has a token, which only these containers mount."""
+    mounts = [{"name": "token", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}]
+    containers = [container(name, volumeMounts=mounts) for name in names]
+    volume = {
+        "name": "token",
+        "projected": {"sources": [{"serviceAccountToken": {"path": "token", **token}}]},
+    }
+    return template(*containers, container("other"), serviceAccountName="sa", volumes=[volume])
+
 
 CASES: list[Case] = [
     Case(
@@ -63,6 +75,34 @@ CASES: list[Case] = [
         None,
         deployment(pod=template(automountServiceAccountToken=True, serviceAccountName="sa")),
         [("notice", "pods get the API token of service account sa")],
+    ),
+    Case(
+        "token",
+        "a container that mounts it",
+        deployment(pod=projected_token({})),
+        deployment(pod=projected_token({}, "run")),
+        [("notice", "container run gets the API token of service account sa")],
+    ),
+    Case(
+        "token",
+        "new containers that mount it",
+        None,
+        deployment(pod=projected_token({}, "gate", "run")),
+        [("notice", "containers gate and run get the API token of service account sa")],
+    ),
+    Case(
+        "token",
+        "a container that had it from its pod",
+        deployment(pod=template(automountServiceAccountToken=True, serviceAccountName="sa")),
+        deployment(pod=projected_token({}, "run")),
+        [],
+    ),
+    Case(
+        "token",
+        "a token for another server",
+        None,
+        deployment(pod=projected_token({"audience": "vault"}, "run")),
+        [],
     ),
     Case(
         "token",
