@@ -103,7 +103,7 @@ def test_a_model_of_a_bucket_is_converted_on_the_disk_of_the_node(
         name = job_name(app)
         node.client.wait(JOB, name, node_namespace, partial(is_true, condition="Complete"), "complete")
         (job,) = [body for body in bodies if body["kind"] == "Job"]
-        volumes = {each["name"]: each["emptyDir"] for each in job["spec"]["template"]["spec"]["volumes"]}
+        volumes = {each["name"]: each.get("emptyDir") for each in job["spec"]["template"]["spec"]["volumes"]}
         assert volumes["converted"]["sizeLimit"]
         with node.network.entered():
             keys = storage.everything()

@@ -119,11 +119,11 @@ def test_what_is_needed_can_be_followed(chrome: Chrome, demo_page: Path) -> None
     open_page(chrome, demo_page, "#object%20ml-dev%2Ffinetune%2Fjob")
     assert texts(chrome, "#details h2") == ["Job finetune-94f0238f"]
     lines = texts(chrome, "#details .relations li")
-    assert "waits for Job qwen-625fcbb5 (ml-dev/qwen)" in lines
+    assert "waits for Job qwen-426e92c0 (ml-dev/qwen)" in lines
     assert len(chrome.find_elements("css selector", "#drawing .edge.lit")) == 4
     links = chrome.find_elements("css selector", "#details .relations button")
-    next(link for link in links if "qwen-625fcbb5" in link.text).click()
-    assert texts(chrome, "#details h2") == ["Job qwen-625fcbb5"]
+    next(link for link in links if "qwen-426e92c0" in link.text).click()
+    assert texts(chrome, "#details h2") == ["Job qwen-426e92c0"]
     assert "#object%20ml-dev%2Fqwen%2Fjob" in chrome.current_url
 
 

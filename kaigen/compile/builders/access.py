@@ -13,6 +13,9 @@ from kaigen.kinds.pod import PodFields, ServiceAccount
 
 _ORIGIN: SpecPath = ("spec", "serviceAccount")
 _DOWNLOAD = "download"
+_TOKEN = "gate-token"
+"""Name of the volume. Jobs are named by a hash of their pods, so another name would run finished Jobs again."""
+_TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def account_of(spec: PodFields) -> ServiceAccount | None:
@@ -32,6 +35,29 @@ def account_fields(spec: PodFields) -> dict[str, Tree]:
         else Fallback(account_name(), Release()),
         "automountServiceAccountToken": account.automount_token,
     }
+
+
+def token_volume() -> dict[str, Tree]:
+    """Return the volume with a token for the API server: what the kubelet mounts by default into every container.
+
+    Only the containers with `token_mount` have it.
+    """
+    namespace: Tree = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
+    return {
+        "name": _TOKEN,
+        "projected": {
+            "sources": [
+                {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}},
+                {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+                {"downwardAPI": {"items": [namespace]}},
+            ]
+        },
+    }
+
+
+def token_mount() -> dict[str, Tree]:
+    """Return the mount of `token_volume` in a container that calls the API server."""
+    return {"name": _TOKEN, "mountPath": _TOKEN_FOLDER, "readOnly": True}
 
 
 def account_name() -> Setting:

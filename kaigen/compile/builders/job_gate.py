@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from kaigen.compile.app import Object
-from kaigen.compile.builders.access import account_fields, account_name, account_of, granted, service_account
+from kaigen.compile.builders.access import (
+    account_fields,
+    account_name,
+    account_of,
+    granted,
+    service_account,
+    token_mount,
+)
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import container_security
 from kaigen.compile.builders.weights import SMALL_RESOURCES, WAIT_TIMEOUT, downloader_image
@@ -17,8 +24,6 @@ from kaigen.compile.setting_expressions import Fallback
 from kaigen.kinds.blocks import Transfer
 from kaigen.kinds.pod import PodFields
 
-_TOKEN = "gate-token"
-_TOKEN_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount"
 _COMPONENT = "gate"
 _SUFFIX = f"-{_COMPONENT}"
 
@@ -46,7 +51,7 @@ def job_gate(
     prefix: str = "download",
     origin: SpecPath = ("spec", "transfer"),
 ) -> dict[str, Tree]:
-    """Return the init container that waits until a Job has completed.
+    """Return the init container that waits until a Job has completed. Its pod needs `token_volume`.
 
     Args:
         run: the Job.
@@ -68,22 +73,7 @@ def job_gate(
         "resources": dict(SMALL_RESOURCES),
         "securityContext": container_security(read_only=True),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": _TOKEN, "mountPath": _TOKEN_FOLDER, "readOnly": True}],
-    }
-
-
-def gate_token() -> dict[str, Tree]:
-    """Return the volume with the token of `job_gate`: what the kubelet mounts by default into every container."""
-    namespace: Tree = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
-    return {
-        "name": _TOKEN,
-        "projected": {
-            "sources": [
-                {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}},
-                {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
-                {"downwardAPI": {"items": [namespace]}},
-            ]
-        },
+        "volumeMounts": [token_mount()],
     }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.access import account_fields
+from kaigen.compile.builders.access import account_fields, token_volume
 from kaigen.compile.builders.image_build import build_gate
-from kaigen.compile.builders.job_gate import gate_account, gate_token
+from kaigen.compile.builders.job_gate import gate_account
 from kaigen.compile.builders.params import ParamsOf
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
@@ -109,7 +109,7 @@ def _volumes(resolution: JobResolution) -> list[Tree]:
         volumes.append({"name": naming.volume, "persistentVolumeClaim": {"claimName": claim}})
     volumes += params_of(resolution).volumes()
     if resolution.build is not None:
-        volumes.append(gate_token())
+        volumes.append(token_volume())
     inputs = own_volume(resolution)
     if inputs:
         volumes.append(scratch_volume(resources.scratch_limit, inputs))

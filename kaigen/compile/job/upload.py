@@ -8,12 +8,12 @@ from msgspec import Struct
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.access import granted
+from kaigen.compile.builders.access import granted, token_volume
 from kaigen.compile.builders.buckets import check_access, location, transfer_arguments
 from kaigen.compile.builders.egress import bucket_server, check_egress, egress_policy
 from kaigen.compile.builders.frame import LOCATION
 from kaigen.compile.builders.image_build import FAILED
-from kaigen.compile.builders.job_gate import AwaitedRun, gate_token, job_gate, run_rule
+from kaigen.compile.builders.job_gate import AwaitedRun, job_gate, run_rule
 from kaigen.compile.builders.job_output import UPLOAD
 from kaigen.compile.builders.jobs import Run, job
 from kaigen.compile.builders.pods import pull_secrets
@@ -161,7 +161,7 @@ def _pod(resolution: JobResolution, bucket: OutputBucket, run: AwaitedRun) -> di
             job_gate(run, context, name=_GATE, transfer=bucket.transfer, prefix=UPLOAD, origin=_TRANSFER)
         ],
         "containers": [container],
-        "volumes": [{"name": volume, "persistentVolumeClaim": claim}, gate_token()],
+        "volumes": [{"name": volume, "persistentVolumeClaim": claim}, token_volume()],
     }
 
 

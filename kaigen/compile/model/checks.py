@@ -26,9 +26,7 @@ from kaigen.compile.model.servers import download_servers
 from kaigen.compile.model.store import STORE
 from kaigen.compile.problems import Problems
 from kaigen.kinds.base import AUTO
-from kaigen.kinds.block import set_fields
 from kaigen.kinds.model import DownloadSpec, ModelSpec
-from kaigen.kinds.pod import ServiceAccount
 from kaigen.kinds.store import ModelVolume
 from kaigen.kubernetes.quantities import units
 from kaigen.sizing.conversion import converted_bytes
@@ -99,12 +97,6 @@ def _check_variables(env: Sequence[Mapping[str, Tree]], spec: DownloadSpec, prob
 
 def _check_account(spec: DownloadSpec, problems: Problems) -> None:
     """Report fields about the ServiceAccount that the downloader ignores."""
-    account = spec.service_account
-    block = account if isinstance(account, ServiceAccount) else None
-    if block and not block.automount_token and "automount_token" in set_fields(block):
-        path, hint = ("spec", "serviceAccount", "automountToken"), "leave it out"
-        where = "on the downloader, which always writes its measurements through the API"
-        report_ignored_field(problems, "automountToken", path, where, hint)
     keys = spec.store.bucket.credentials if spec.store.bucket else None
     existing = account_of(spec)
     if keys and keys.service_account and existing and existing.name:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from kaigen.compile.builders import settings
 from kaigen.compile.builders.buckets import destination, transfer_arguments
-from kaigen.compile.builders.job_gate import gate_token, job_gate
+from kaigen.compile.builders.job_gate import job_gate
 from kaigen.compile.builders.job_output import BrokenJobError, Output, job_output
 from kaigen.compile.builders.sources import JOB_OUTPUT, globs, job_files, job_folder
 from kaigen.compile.builders.volumes import read_only_mount
@@ -101,11 +101,11 @@ def output_mounts(output: Output | None) -> list[Tree]:
 
 
 def output_volumes(output: Output) -> list[Tree]:
-    """Return the volumes of a pod that waits for the run and reads its output."""
+    """Return the volumes of a pod that reads the output of the run."""
     if output.claim is None:
-        return [gate_token()]
+        return []
     claim: Tree = {"claimName": output.claim, "readOnly": True}
-    return [gate_token(), {"name": _VOLUME, "persistentVolumeClaim": claim}]
+    return [{"name": _VOLUME, "persistentVolumeClaim": claim}]
 
 
 def bucket_command(source: FileSource, output: Output | None) -> list[Tree] | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.access import download_account
+from kaigen.compile.builders.access import account_fields, download_account, token_mount, token_volume
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import pull_secrets
 from kaigen.compile.builders.sources import identity
@@ -52,20 +52,21 @@ def own_pod(resolution: ModelResolution) -> dict[str, Tree]:
     """Return the spec of that pod without what the fields about pods add."""
     convert = resolution.conversion
     output = resolution.output
-    volumes = [*resolution.store.volumes, *(convert.volumes if convert else [])]
-    init: list[Tree] = []
-    if output:
-        init.append(wait_for_job(resolution.spec, output, resolution.context))
-        volumes += output_volumes(output)
+    volumes = [
+        *resolution.store.volumes,
+        *(convert.volumes if convert else []),
+        *(output_volumes(output) if output else []),
+    ]
+    init = [wait_for_job(resolution.spec, output, resolution.context)] if output else []
     return {
         "restartPolicy": "Never",
+        **account_fields(resolution.spec),
         "serviceAccountName": download_account(resolution.spec),
-        "automountServiceAccountToken": True,
         "enableServiceLinks": False,
         **_common_fields(resolution),
         **({"initContainers": init} if init else {}),
         "containers": [_fetch(resolution)],
-        **({"volumes": volumes} if volumes else {}),
+        "volumes": [*volumes, token_volume()],
     }
 
 
@@ -120,7 +121,8 @@ def _upload(resolution: ModelResolution, convert: Conversion, arguments: Sequenc
         arguments=[*arguments, Joined(("--keep-revisions=", _kept(resolution)))],
         name=UPLOAD,
         env=[*convert.env, {"name": "KAIGEN_APP", "value": Release()}, *variables_of(spec.env)],
-        mounts=_mounted(convert, convert.folder),
+        # Before it removes old revisions, it asks the API server which of them pods read.
+        mounts=[*_mounted(convert, convert.folder), token_mount()],
     )
 
 
@@ -183,6 +185,7 @@ def _fetch(resolution: ModelResolution) -> dict[str, Tree]:
         mounts=[
             *(convert.mounts if convert is not None and in_volume else store.mounts),
             *output_mounts(resolution.output),
+            token_mount(),
         ],
         origin=("spec", "source"),
         transfer_origin=("spec", "transfer"),

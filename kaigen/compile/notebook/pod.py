@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.access import account_fields
+from kaigen.compile.builders.access import account_fields, token_volume
 from kaigen.compile.builders.image_build import build_gate
-from kaigen.compile.builders.job_gate import gate_account, gate_token
+from kaigen.compile.builders.job_gate import gate_account
 from kaigen.compile.builders.jobs import seconds
 from kaigen.compile.builders.params import ParamsOf
 from kaigen.compile.builders.pod_options import extended_pod
@@ -129,7 +129,7 @@ def _volumes(resolution: NotebookResolution) -> list[Tree]:
         scratch_volume(resources.scratch_limit),
     ]
     if resolution.build is not None:
-        volumes.append(gate_token())
+        volumes.append(token_volume())
     if resources.shared_memory:
         volumes.append(shared_memory_volume(resources.shared_memory))
     return volumes

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from kaigen.compile.builders import settings
-from kaigen.compile.builders.access import account_fields
+from kaigen.compile.builders.access import account_fields, token_volume
 from kaigen.compile.builders.image_build import awaited_builds, build_gate
-from kaigen.compile.builders.job_gate import AwaitedRun, gate_account, gate_token
+from kaigen.compile.builders.job_gate import AwaitedRun, gate_account
 from kaigen.compile.builders.params import FOLDER, KEY, ParamsOf
 from kaigen.compile.builders.pod_options import extended_pod
 from kaigen.compile.builders.pods import (
@@ -150,7 +150,7 @@ def _volumes(resolution: TopologyResolution, member: Member) -> list[Tree]:
     resources = resolution.resources
     volumes: list[Tree] = [volume for each in _own_weights(resolution, member) for volume in each.volumes]
     if awaited_runs(resolution):
-        volumes.append(gate_token())
+        volumes.append(token_volume())
     volumes += params_of(resolution).volumes()
     if resolution.spec.storage is None:
         volumes.append(scratch_volume(resources.scratch_limit, CACHE_VOLUME))

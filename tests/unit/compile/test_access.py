@@ -65,7 +65,67 @@ def test_the_downloader_writes_its_measurements_under_an_existing_account() -> N
     assert made["RoleBinding"]["roleRef"]["name"] == made["Role"]["metadata"]["name"] == "m-download"
     assert [subject["name"] for subject in made["RoleBinding"]["subjects"]] == ["fetcher"]
     spec = made["Job"]["spec"]["template"]["spec"]
-    assert (spec["serviceAccountName"], spec["automountServiceAccountToken"]) == ("fetcher", True)
+    assert (spec["serviceAccountName"], spec["automountServiceAccountToken"]) == ("fetcher", False)
+
+
+TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
+BUCKET = {"uri": "s3://acme/m", "credentials": {"secret": {"name": "keys"}}}
+CONVERT = {"distributedLlama": {"weights": "q40"}}
+
+
+def token_mounts(found: Object) -> dict[str, str]:
+    """Return which volume each container of a pod has at the folder of the API token; empty for none."""
+    containers = [*found.get("initContainers", []), *found["containers"]]
+    return {
+        container["name"]: next(
+            (m["name"] for m in container.get("volumeMounts", []) if m["mountPath"] == TOKEN), ""
+        )
+        for container in containers
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "callers", "others"),
+    [
+        ({}, {"fetch"}, set()),
+        ({"convert": CONVERT}, {"fetch"}, {"convert"}),
+        ({"store": {"bucket": BUCKET}}, {"fetch"}, set()),
+        (
+            {"convert": CONVERT, "store": {"bucket": BUCKET}},
+            # The upload asks which revisions pods read, as the download does.
+            {"fetch", "upload"},
+            {"stage", "convert"},
+        ),
+        (
+            {
+                "sidecars": {"proxy": {"image": "proxy:1", "cpu": "1", "memory": "1Gi"}},
+                "initContainers": {"check": {"image": "check:1", "cpu": "1", "memory": "1Gi"}},
+            },
+            {"fetch"},
+            {"proxy", "check"},
+        ),
+    ],
+)
+def test_only_containers_that_call_the_api_server_have_a_token(
+    fields: dict[str, Any], callers: set[str], others: set[str]
+) -> None:
+    found = objects(model(**fields))["Job"]["spec"]["template"]["spec"]
+    assert found["automountServiceAccountToken"] is False
+    mounts = token_mounts(found)
+    assert {name for name, volume in mounts.items() if volume} == callers
+    assert {name for name, volume in mounts.items() if not volume} == others
+    (volume,) = {volume for volume in mounts.values() if volume}
+    (source,) = [each["projected"]["sources"] for each in found["volumes"] if each["name"] == volume]
+    assert source == [
+        {"serviceAccountToken": {"path": "token", "expirationSeconds": 3600}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}]}},
+    ]
+
+
+def test_a_spec_can_ask_for_the_token_in_all_containers_of_a_download() -> None:
+    found = objects(model(serviceAccount={"name": "fetcher", "automountToken": True}))["Job"]
+    assert found["spec"]["template"]["spec"]["automountServiceAccountToken"] is True
 
 
 def test_the_downloaders_own_account_has_the_annotations_of_spec_and_bucket() -> None:
@@ -79,7 +139,6 @@ def test_fields_that_the_downloader_ignores_are_reported() -> None:
     bucket = {"uri": "s3://acme/m", "credentials": {"serviceAccount": {"annotations": {"a/b": "c"}}}}
     account = {"name": "fetcher", "automountToken": False}
     assert problem_paths(model(store={"bucket": bucket}, serviceAccount=account)) == [
-        ("KG0340", "spec.serviceAccount.automountToken"),
         ("KG0340", "spec.store.bucket.credentials.serviceAccount.annotations"),
     ]
 

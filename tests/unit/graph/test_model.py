@@ -25,7 +25,7 @@ def test_objects_of_an_app_are_ordered_by_wave(demo: Graph) -> None:
         (0, "Role", "qwen-download"),
         (0, "RoleBinding", "qwen-download"),
         (0, "ServiceAccount", "qwen-download"),
-        (1, "Job", "qwen-625fcbb5"),
+        (1, "Job", "qwen-426e92c0"),
         (1, "PersistentVolumeClaim", "qwen-weights"),
     ]
 
