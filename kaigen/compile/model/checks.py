@@ -10,7 +10,7 @@ from kaigen.compile.builders.buckets import check_bucket, check_grant
 from kaigen.compile.builders.egress import check_egress
 from kaigen.compile.builders.pod_option_checks import check_pod_options
 from kaigen.compile.builders.pod_options import Pod
-from kaigen.compile.builders.source_checks import check_read_access, check_reference
+from kaigen.compile.builders.source_checks import check_read_access, check_reference, check_store_outside
 from kaigen.compile.builders.sources import job_files
 from kaigen.compile.builders.storage import check_access_modes, check_room
 from kaigen.compile.builders.weights import check_paths
@@ -80,6 +80,8 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
     _check_variables(pod["containers"][0]["env"], spec, problems)
     if spec.source.s3:
         check_read_access(spec.source.s3, ("spec", "source", "s3"), problems)
+        if spec.store.bucket:
+            check_store_outside(spec.source.s3, spec.store.bucket, (*STORE, "bucket"), problems)
     if spec.source.oci:
         check_reference(spec.source.oci, ("spec", "source", "oci"), problems)
     if spec.source.http:

@@ -17,6 +17,7 @@ from kaigen.compile.builders.buckets import (
 )
 from kaigen.compile.builders.frame import Frame
 from kaigen.compile.builders.pods import container_security, image_fields
+from kaigen.compile.builders.source_checks import check_store_outside
 from kaigen.compile.builders.sources import identity
 from kaigen.compile.builders.storage import check_access_modes, claim
 from kaigen.compile.context import Context
@@ -205,6 +206,8 @@ def check_conversion(
         place = (*AT, "store", "bucket")
         check_bucket(own, place, problems)
         check_grant(own, namespace, context.allow, place, problems, mount=(*place, "mount"))
+        if spec.source.s3 is not None:
+            check_store_outside(spec.source.s3, own, place, problems)
         if spec.store.bucket is not None and location(own) == location(spec.store.bucket):
             message = "the converted files are stored in the folder of the downloaded ones"
             problems.error("KG0392", message, place, "leave `store` out, or set another prefix")

@@ -9,9 +9,21 @@ from msgspec.structs import replace
 
 from kaigen.compile.builders.sources import identity
 from kaigen.compile.expressions import Scope, resolve
+from kaigen.compile.problems import Problems
 from kaigen.config.block_settings import Allowed, VolumeGrant
 from kaigen.kinds.model import Model
-from tests.unit.compile.specs import Object, app, context, job, model, objects, pod, problem_paths, topology
+from tests.unit.compile.specs import (
+    Object,
+    app,
+    compiled,
+    context,
+    job,
+    model,
+    objects,
+    pod,
+    problem_paths,
+    topology,
+)
 
 KEYS: Object = {"secret": {"name": "keys"}}
 S3: Object = {"uri": "s3://models/qwen"}
@@ -210,3 +222,81 @@ def test_impossible_mount_is_reported(bucket: Object, expected: list[tuple[str, 
 def test_memory_of_the_downloader_covers_the_parts_in_flight(transfer: Object, memory: str) -> None:
     found = pod(model(store={"bucket": S3}, transfer=transfer))["containers"][0]["resources"]
     assert found["limits"]["memory"] == found["requests"]["memory"] == memory
+
+
+def copied(source: Object, store: Object, **fields: Any) -> Model:
+    """Return a Model whose files are copied from one folder to another."""
+    fixed = {"revision": f"1:1:{'0' * 64}", **source}
+    return model(source={"s3": fixed}, store={"bucket": store}, **fields)
+
+
+INSIDE = [("KG0400", "spec.store.bucket.uri")]
+
+
+@pytest.mark.parametrize(
+    ("source", "store"),
+    [
+        ({"uri": "s3://models"}, {"uri": "s3://models/copy"}),
+        ({"uri": "s3://models/a"}, {"uri": "s3://models/a/"}),
+        ({"uri": "s3://models/a/"}, {"uri": "s3://models/a/b/c"}),
+        ({"uri": "s3://models/a"}, {"uri": "s3://models/a/b"} | {"region": "eu-central-1"}),
+        (
+            {
+                "uri": "s3://models/a",
+                "endpoint": "https://s3.eu-central-1.amazonaws.com",
+                "credentials": KEYS,
+            },
+            {"uri": "s3://models/a"},
+        ),
+        (
+            {"uri": "s3://models/a", "endpoint": "https://storage.googleapis.com", "credentials": KEYS},
+            {"uri": "gs://models/a", "credentials": KEYS},
+        ),
+        (
+            {"uri": "s3://models/a", "endpoint": "http://MinIO.svc:9000/", "credentials": KEYS},
+            {"uri": "s3://models/a", "endpoint": "https://minio.svc:9000", "credentials": KEYS},
+        ),
+        ({"uri": "s3://models/a", "exclude": ["b/*.bin", "bc/"]}, {"uri": "s3://models/a/b"}),
+        ({"uri": "s3://models/a", "include": ["*.safetensors"]}, {"uri": "s3://models/a/b"}),
+        ({"uri": "s3://models/a", "include": ["b/c*"]}, {"uri": "s3://models/a/b"}),
+    ],
+)
+def test_a_store_inside_of_its_source_is_an_error(source: Object, store: Object) -> None:
+    assert problem_paths(copied(source, store)) == INSIDE
+
+
+@pytest.mark.parametrize(
+    ("source", "store"),
+    [
+        ({"uri": "s3://models/a"}, {"uri": "s3://models/ab"}),
+        ({"uri": "s3://models/a/b"}, {"uri": "s3://models/a"}),
+        ({"uri": "s3://models/a"}, {"uri": "s3://others/a"}),
+        (
+            {"uri": "s3://models/a", "endpoint": "https://one.example", "credentials": KEYS},
+            {"uri": "s3://models/a", "endpoint": "https://other.example", "credentials": KEYS},
+        ),
+        ({"uri": "s3://models/a", "exclude": ["b/"]}, {"uri": "s3://models/a/b"}),
+        ({"uri": "s3://models/a", "exclude": ["b/*"]}, {"uri": "s3://models/a/b/c"}),
+        ({"uri": "s3://models/a", "include": ["q4/*", "config.json"]}, {"uri": "s3://models/a/copy"}),
+    ],
+)
+def test_a_store_next_to_its_source_is_not(source: Object, store: Object) -> None:
+    assert problem_paths(copied(source, store)) == []
+
+
+def test_converted_files_inside_of_the_source_are_an_error() -> None:
+    own = {"bucket": {"uri": "s3://raw/qwen/q40"}}
+    block = copied(
+        {"uri": "s3://raw/qwen"}, S3, convert={"distributedLlama": {"weights": "q40", "store": own}}
+    )
+    assert problem_paths(block) == [("KG0400", "spec.convert.distributedLlama.store.bucket.uri")]
+
+
+def test_the_hint_about_a_store_inside_of_its_source_is_a_solution() -> None:
+    source: Object = {"uri": "s3://models/a"}
+    hints = []
+    for store in ("s3://models/a/b", "s3://models/a"):
+        problems = Problems()
+        compiled(copied(source, {"uri": store}), context(), problems)
+        hints += [found.hint for found in problems.items]
+    assert hints == ["set another prefix, or set `exclude: [b/]` in `source.s3`", "set another prefix"]
