@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,8 @@ BASE_URL = "https://kaigen.dev/schemas"
 def document_schema(entry: KindEntry) -> dict[str, Any]:
     """Return the closed JSON Schema (2020-12) of a kind's documents."""
     schema = block_schema(entry.model())
+    for path in entry.empty:
+        schema = _with_null(schema, path)
     spec = entry.spec_schema()
     if spec is None:
         return schema
@@ -26,6 +29,18 @@ def document_schema(entry: KindEntry) -> dict[str, Any]:
     }
     summary = entry.summary[:1].upper() + entry.summary[1:].rstrip(".") + "."
     return {**schema, "description": summary, "properties": {**fields, **own}}
+
+
+def _with_null(schema: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """Return a schema that also allows null in one field."""
+    root = deepcopy(schema)
+    node = root
+    for name in path[:-1]:
+        node = deref(root, node["properties"][name])
+    value = dict(node["properties"][path[-1]])
+    described = {"description": value.pop("description")} if "description" in value else {}
+    node["properties"][path[-1]] = {"anyOf": [value, {"type": "null"}], **described}
+    return root
 
 
 @cache

@@ -215,6 +215,16 @@ def test_both_accept_the_null_timestamp_of_clusters() -> None:
     assert schema_accepts(entry, document)
 
 
+@pytest.mark.parametrize("entry", [each for each in KINDS if each.empty], ids=lambda entry: entry.key)
+def test_both_accept_a_block_that_a_system_writes_without_a_value(entry: KindEntry) -> None:
+    (path,) = entry.empty
+    document = deepcopy(next(each for each in documents(entry) if path[-1] not in each["spec"]))
+    assert path == ("spec", path[-1])
+    document["spec"][path[-1]] = None
+    assert kaigen_accepts(entry, document)
+    assert schema_accepts(entry, document)
+
+
 @kinds
 @given(data=st.data())
 def test_both_agree_on_mutated_documents(entry: KindEntry, data: st.DataObject) -> None:
