@@ -16,6 +16,11 @@ TENANT: Body = {
     "storageClasses": ["standard"],
     "priorityClasses": ["a-*"],
     "references": ["gateways/public"],
+    "annotations": [
+        "alb.ingress.kubernetes.io/scheme",
+        "haproxy.org/*",
+        "eks.amazonaws.com/role-arn=arn:aws:iam::111122223333:role/a-*",
+    ],
 }
 OTHER: Body = {"folders": ["specs/b"], "namespaces": ["team-b"], "images": ["*"]}
 
@@ -144,6 +149,54 @@ def _inline(options: str, **attributes: str) -> Body:
     return {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {**known, **attributes}}
 
 
+def _annotated(body: Body, key: str, value: str = "x") -> Body:
+    return _at(body, annotations={key: value})
+
+
+def _labelled(body: Body, key: str) -> Body:
+    return _at(body, labels={key: "x"})
+
+
+def _account(role: str) -> Body:
+    return _annotated(_object("v1", "ServiceAccount"), "eks.amazonaws.com/role-arn", f"{_ROLES}{role}")
+
+
+def _template(body: Body, key: str, value: str = "x") -> Body:
+    """Return a workload whose pods have a label and an annotation of a key."""
+    known = body["spec"]["template"]
+    labels = {**known.get("metadata", {}).get("labels", {}), "a.example.com/b": "c"}
+    template = {**known, "metadata": {"labels": labels, "annotations": {key: value}}}
+    return {**body, "spec": {**body["spec"], "template": template}}
+
+
+def _ephemeral_claim(key: str) -> Body:
+    claim = {"metadata": {"annotations": {key: "x"}}, "spec": _claim("standard")["spec"]}
+    return _with_volume(ephemeral={"volumeClaimTemplate": claim})
+
+
+def _cron_job(key: str) -> Body:
+    """Return a CronJob whose Jobs have a label."""
+    spec = {**pod()["spec"], "restartPolicy": "Never"}
+    job = {"metadata": {"labels": {key: "x"}}, "spec": {"template": {"spec": spec}}}
+    return _object("batch/v1", "CronJob", spec={"schedule": "@daily", "jobTemplate": job})
+
+
+def _stateful_claim(key: str) -> Body:
+    """Return a StatefulSet whose claims have an annotation."""
+    body = _stateful("standard")
+    (template,) = body["spec"]["volumeClaimTemplates"]
+    claim = {**template, "metadata": {**template["metadata"], "annotations": {key: "x"}}}
+    return {**body, "spec": {**body["spec"], "volumeClaimTemplates": [claim]}}
+
+
+def _infrastructure(key: str, value: str = "x") -> Body:
+    """Return a Gateway whose objects have an annotation."""
+    body = _gateway()
+    return {**body, "spec": {**body["spec"], "infrastructure": {"annotations": {key: value}}}}
+
+
+_ROLES = "arn:aws:iam::111122223333:role/"
+_ALIAS = "nginx.ingress.kubernetes.io/server-alias"
 _SNIPPET = {"nginx.ingress.kubernetes.io/configuration-snippet": "x"}
 _DNS = "external-dns.alpha.kubernetes.io/hostname"
 
@@ -236,7 +289,91 @@ DENIED: dict[str, tuple[Body, str]] = {
     "snippet": (_at(ingress(), annotations=_SNIPPET), "nginx.ingress.kubernetes.io/configuration-snippet"),
     "DNS record": (
         _at(_service(), annotations={_DNS: "b.example.com,x.a.example.com"}),
-        "the host `b.example.com,x.a.example.com`",
+        "the host `b.example.com`",
+    ),
+    "internal DNS record": (
+        _annotated(_service(), "external-dns.alpha.kubernetes.io/internal-hostname", "b.example.com"),
+        "the host `b.example.com`",
+    ),
+    "DNS record of a Gateway's Service": (_infrastructure(_DNS, "b.example.com"), "the host `b.example.com`"),
+    "alias": (_annotated(ingress(), _ALIAS, "x.a.example.com, b.example.com"), "the host `b.example.com`"),
+    "alias after a blank": (
+        _annotated(ingress(), _ALIAS, "b.example.com x.a.example.com"),
+        "the host `b.example.com x.a.example.com`",
+    ),
+    "alias as a pattern": (
+        _annotated(ingress(), _ALIAS, "~^b[.]example[.]com$|x.a.example.com"),
+        "the host `~^b[.]example[.]com$|x.a.example.com`",
+    ),
+    "name of a certificate": (
+        _annotated(ingress(), "cert-manager.io/alt-names", "b.example.com"),
+        "the host `b.example.com`",
+    ),
+    **{
+        f"annotation {key.replace('/', ' ')}": (
+            _annotated(ingress(), key),
+            f"the annotation `{key}`",
+        )
+        for key in (
+            "nginx.ingress.kubernetes.io/auth-secret",
+            "nginx.ingress.kubernetes.io/auth-tls-secret",
+            "nginx.ingress.kubernetes.io/proxy-ssl-secret",
+            "alb.ingress.kubernetes.io/group.name",
+            "alb.ingress.kubernetes.io/load-balancer-attributes",
+            "traefik.ingress.kubernetes.io/router.middlewares",
+            "haproxy-ingress.github.io/auth-url",
+            "kubernetes.io/ingress.global-static-ip-name",
+        )
+    },
+    "configuration of HAProxy": (
+        _annotated(ingress(), "haproxy.org/backend-config-snippet"),
+        "the annotation `haproxy.org/backend-config-snippet`",
+    ),
+    "configuration of HAProxy Ingress": (
+        _annotated(ingress(), "haproxy-ingress.github.io/config-backend"),
+        "the annotation `haproxy-ingress.github.io/config-backend`",
+    ),
+    "annotation of a load balancer": (
+        _annotated(_service(), "service.beta.kubernetes.io/aws-load-balancer-scheme"),
+        "the annotation `service.beta.kubernetes.io/aws-load-balancer-scheme`",
+    ),
+    "annotation of a Gateway's Service": (
+        _infrastructure("networking.gke.io/load-balancer-type"),
+        "the annotation `networking.gke.io/load-balancer-type`",
+    ),
+    "role of another team": (_account("b-reader"), "the annotation `eks.amazonaws.com/role-arn`"),
+    "label of a pod": (
+        _labelled(pod(), "azure.workload.identity/use"),
+        "the label `azure.workload.identity/use`",
+    ),
+    **{
+        f"annotation {key.replace('/', ' ')} of pods": (
+            _template(_deployment(), key),
+            f"the annotation `{key}`",
+        )
+        for key in (
+            "iam.amazonaws.com/role",
+            "k8s.v1.cni.cncf.io/networks",
+            "sidecar.istio.io/proxyImage",
+            "cdi.k8s.io/device",
+            "io.katacontainers.config.hypervisor.path",
+        )
+    },
+    "label of the Jobs of a CronJob": (
+        _cron_job("aadpodidbinding"),
+        "the label `aadpodidbinding`",
+    ),
+    "annotation of the claims of a StatefulSet": (
+        _stateful_claim("cdi.kubevirt.io/storage.import.endpoint"),
+        "the annotation `cdi.kubevirt.io/storage.import.endpoint`",
+    ),
+    "annotation of an ephemeral volume": (
+        _ephemeral_claim("k8s.io/CloneRequest"),
+        "the annotation `k8s.io/CloneRequest`",
+    ),
+    "Secret that is copied": (
+        _annotated(_object("v1", "Secret"), "replicator.v1.mittwald.de/replicate-from", "team-b/x"),
+        "the annotation `replicator.v1.mittwald.de/replicate-from`",
     ),
     "host of a route": (_route(hostnames=["b.example.com"]), "the host `b.example.com`"),
     "any host of a route": (_route(hostnames=[]), "the host `*`"),
@@ -274,6 +411,26 @@ ALLOWED: dict[str, Body] = {
     "bucket in a pod": _with_volume(csi=_inline("implicit-dirs,only-dir=a")),
     "Ingress": ingress(),
     "DNS record": _at(_service(), annotations={_DNS: "x.a.example.com"}),
+    "alias": _annotated(ingress(), _ALIAS, "x.a.example.com, y.a.example.com"),
+    "annotation of the tenant": _annotated(ingress(), "alb.ingress.kubernetes.io/scheme"),
+    "annotation that kaigen sets": _at(
+        ingress(),
+        annotations={
+            "nginx.ingress.kubernetes.io/proxy-read-timeout": "3600",
+            "alb.ingress.kubernetes.io/load-balancer-attributes": "idle_timeout.timeout_seconds=3600",
+            "cert-manager.io/cluster-issuer": "public",
+        },
+    ),
+    "annotation that GKE sets": _annotated(_service(), "cloud.google.com/neg", '{"ingress":true}'),
+    "annotation of no controller": _at(
+        pod(), annotations={"example.com/ingress.kubernetes.io": "x"}, labels={"myistio.io/x": "x"}
+    ),
+    "role": _account("a-reader"),
+    "annotation of pods": _template(_deployment(), "prometheus.io/scrape", "true"),
+    "annotation of a Gateway's Service": _infrastructure(_DNS, "x.a.example.com"),
+    "annotation of the claims of a StatefulSet": _stateful_claim("example.com/a"),
+    "ephemeral volume": _ephemeral_claim("example.com/a"),
+    "CronJob": _cron_job("example.com/a"),
     "route": _route(parentRefs=[{"name": "public", "namespace": "gateways"}]),
     "Gateway": _secret_of("team-a"),
     "Service": _service(),

@@ -8,13 +8,25 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from kaigen.check import codes
+from kaigen.check.tenant_metadata import metadata_violations
 from kaigen.config.globs import is_bucket_granted, is_granted
 from kaigen.config.tenant_settings import Tenant, tenant_of_file, tenant_of_namespace
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.claim_jobs import created_volume
 from kaigen.kubernetes.manifest import Object, Path, mapping, text, type_of
 from kaigen.kubernetes.pods import pod_templates
-from kaigen.kubernetes.reach import OPTION, PODS, REACHES, URI, Reach, Test, location, values_at
+from kaigen.kubernetes.reach import (
+    OPTION,
+    PODS,
+    REACHES,
+    TEMPLATE_PATHS,
+    TEMPLATES,
+    URI,
+    Reach,
+    Test,
+    location,
+    values_at,
+)
 from kaigen.kubernetes.schemas import is_cluster_scoped
 
 
@@ -47,6 +59,8 @@ def violations(obj: Object, namespace: str, tenant: Tenant) -> Iterator[Problem]
         yield _problem(tenant, f"the namespace {place}", path, "namespaces")
     for reach in REACHES:
         for path, value in _values(reach, obj, kind):
+            for found, what in metadata_violations(reach, mapping(value), path, tenant):
+                yield _problem(tenant, what, found, reach.grant)
             if (shown := _violated(reach, value, tenant)) is not None:
                 yield _problem(tenant, f"{reach.what} {shown}".strip(), path, reach.grant)
     created = created_volume(obj)
@@ -74,6 +88,9 @@ def _values(reach: Reach, obj: Object, kind: str) -> Iterator[tuple[Path, object
         starts: list[tuple[object, Path]] = [
             (template.spec, (*template.path, "spec")) for template in pod_templates(obj)
         ]
+    elif reach.types == (TEMPLATES,):
+        paths = TEMPLATE_PATHS.get(kind, ())
+        starts = [(found, path) for steps in paths for path, found in values_at(obj, steps)]
     else:
         starts = [(obj, ())] if not reach.types or kind in reach.types else []
     for start, at in starts:
@@ -117,6 +134,8 @@ def _violated(reach: Reach, value: object, tenant: Tenant) -> str | None:
             bucket = location(mapping(value), inline=reach.test is Test.INLINE_LOCATION)
             is_allowed = not bucket or is_bucket_granted(bucket, tenant.granted(reach.grant))
             return None if is_allowed else f"`{bucket}`"
+        case Test.CONTROLLER_KEYS | Test.RAW_KEYS | Test.HOSTS:
+            return None
 
 
 def _is_refused(key: str, reach: Reach, tenant: Tenant) -> bool:

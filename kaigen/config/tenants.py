@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
+from kaigen.config.controller_keys import common_entries
 from kaigen.config.tenant_settings import Tenant, contains
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
@@ -89,19 +90,36 @@ class TenantBlock(Block):
         list[_Glob],
         Meta(description="Types of Services besides `ClusterIP`.", examples=[["LoadBalancer"]]),
     ] = field(default_factory=list)
+    annotations: Annotated[
+        list[_Glob],
+        Meta(
+            description="Labels and annotations of controllers for ingresses, DNS, certificates, load balancers, "
+            "networks, sidecars and cloud identities, `KEY` or `KEY=VALUE`.",
+            examples=[
+                [
+                    "nginx.ingress.kubernetes.io/limit-*",
+                    "eks.amazonaws.com/role-arn=arn:aws:iam::111122223333:role/team-a-*",
+                ]
+            ],
+        ),
+    ] = field(default_factory=list)
     gpus: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(description="GPUs that all its apps together may request. Default: any number."),
     ] = None
 
 
-def tenant_settings(blocks: Mapping[str, TenantBlock], images: Mapping[str, str]) -> tuple[Tenant, ...]:
+def tenant_settings(
+    blocks: Mapping[str, TenantBlock], images: Mapping[str, str], *common: Mapping[str, str]
+) -> tuple[Tenant, ...]:
     """Return the tenants of kaigen.yaml.
 
     Args:
         blocks: by name.
         images: kaigen's own images by name.
+        common: the labels and the annotations that kaigen.yaml gives to every object.
     """
+    own = common_entries(*common) if blocks else ()
     return tuple(
         Tenant(
             name,
@@ -119,6 +137,7 @@ def tenant_settings(blocks: Mapping[str, TenantBlock], images: Mapping[str, str]
                 "images": (*block.images, *sorted(images.values())),
                 "references": tuple(block.references),
                 "services": tuple(block.services),
+                "annotations": (*block.annotations, *own),
             },
             block.gpus,
         )

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from kaigen.config.globs import bucket_pattern, glob_pattern
+from kaigen.catalog.controllers import host_keys, raw_keys
+from kaigen.config.controller_keys import HOST_PATTERN, allowed_entries, key_pattern
+from kaigen.config.globs import bucket_pattern, entry_pattern, glob_pattern
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.reach import (
@@ -18,6 +20,8 @@ from kaigen.kubernetes.reach import (
     OPTION,
     PODS,
     REACHES,
+    TEMPLATE_PATHS,
+    TEMPLATES,
     URI,
     Reach,
     Test,
@@ -25,6 +29,9 @@ from kaigen.kubernetes.reach import (
 
 OBJECT = "object"
 TYPE = "variables.type"
+
+FREE = r"^((app|apps|batch)\.kubernetes\.io|(argocd\.argoproj|kueue\.x-k8s)\.io|kaigen\.dev)/"
+"""The beginning of the most frequent keys, for which no policy searches the table of controllers."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -44,16 +51,32 @@ class Rule(Struct, frozen=True):
 
 
 def variables() -> dict[str, str]:
-    """Return the expressions that rules use, by name: the type of the object, and the `spec` of its pods."""
+    """Return the expressions that rules use, by name.
+
+    They are the type of the object, the `spec` of its pods, the metadata of its templates, and its labels and
+    annotations before an update.
+    """
     type_ = (
         "object.apiVersion.contains('/') ? object.kind + '.' + object.apiVersion.split('/')[0] : object.kind"
     )
     pods = "[]"
     for row in KINDS.values():
-        lists = [_pod_list(place.path) for place in row.pods]
+        lists = [_mappings([*_steps(place.path), "spec"]) for place in row.pods]
         if lists:
             pods = f"{TYPE} == {text(row.type)} ? {' + '.join(lists)} : {pods}"
-    return {"type": type_, "pods": pods}
+    templates = "[]"
+    for kind, paths in TEMPLATE_PATHS.items():
+        templates = f"{TYPE} == {text(kind)} ? {' + '.join(map(_mappings, paths))} : {templates}"
+    entries = (
+        f"{_at('oldObject', ('metadata', field))}.orValue({{}})" for field in ("annotations", "labels")
+    )
+    kept = " + ".join(f"{each}.map(key, key + '=' + {each}[key])" for each in entries)
+    return {
+        "type": type_,
+        "pods": pods,
+        "templates": templates,
+        "kept": f"request.operation == 'UPDATE' ? {kept} : []",
+    }
 
 
 def namespace() -> str:
@@ -96,6 +119,8 @@ def _expression(reach: Reach, tenant: Tenant) -> str:
         if reach.created:
             found = f"({TYPE} == 'Pod' && request.operation == 'UPDATE') || {found}"
         return found
+    if reach.types == (TEMPLATES,):
+        return f"variables.templates.all(template, {tests('template')})"
     if not reach.types:
         return tests(OBJECT)
     return f"!({TYPE} in [{', '.join(map(text, reach.types))}]) || ({tests(OBJECT)})"
@@ -153,9 +178,37 @@ def _passes(value: str, reach: Reach, tenant: Tenant) -> str:
         case Test.LOCATION:
             options = f"{_at(value, ('mountOptions',))}.orValue([])"
             return _location(value, options, bucket_pattern(granted))
+        case Test.RAW_KEYS:
+            notes = f"{_at(value, ('annotations',))}.orValue({{}})"
+            return f"!{notes}.exists(key, {_matches('key', glob_pattern(raw_keys()))})"
+        case Test.HOSTS:
+            note = f"{_at(value, ('annotations',))}[?key]"
+            host = f"{_matches('h', HOST_PATTERN)} && {_matches('h', glob_pattern(granted))}"
+            hosts = f"{note}.value().replace(', ', ',').split(',')"
+            keys = ", ".join(map(text, host_keys()))
+            return f"[{keys}].all(key, !{note}.hasValue() || {hosts}.all(h, {host}))"
+        case Test.CONTROLLER_KEYS:
+            return _controller_keys(value, (*granted, *allowed_entries()), keeps=not reach.types)
         case Test.INLINE_LOCATION:
             options = f"{_at(value, INLINE_OPTIONS)}.orValue('').split(',')"
             return _location(value, options, bucket_pattern(granted), inline=True)
+
+
+def _controller_keys(metadata: str, granted: Iterable[str], *, keeps: bool) -> str:
+    """Return the expression that metadata have only granted labels and annotations of controllers.
+
+    Args:
+        metadata: expression of the metadata.
+        granted: globs of what is granted, `KEY` or `KEY=VALUE`.
+        keeps: whether an update may keep what the object had before, because controllers set annotations too.
+    """
+    both = ", ".join(f"{_at(metadata, (field,))}.orValue({{}})" for field in ("annotations", "labels"))
+    entry = "(key + '=' + m[key])"
+    tests = [f"key.matches({text(FREE)})", f"!{_matches('key', key_pattern())}"]
+    tests.append(_matches(entry, entry_pattern(granted)))
+    if keeps:
+        tests.append(f"{entry} in variables.kept")
+    return f"[{both}].all(m, m.all(key, {' || '.join(tests)}))"
 
 
 def _location(spec: str, options: str, pattern: str, *, inline: bool = False) -> str:
@@ -180,14 +233,17 @@ def _location(spec: str, options: str, pattern: str, *, inline: bool = False) ->
     return found
 
 
-def _pod_list(path: str) -> str:
-    """Return the expression of the list with the `spec` of each pod at a path."""
-    steps = [step for step in path.replace("[]", ".[]").split(".") if step]
+def _steps(path: str) -> list[str]:
+    return [step for step in path.replace("[]", ".[]").split(".") if step]
+
+
+def _mappings(steps: Sequence[str]) -> str:
+    """Return the expression of the list with each mapping at a path."""
     if ALL not in steps:
-        return f"[{_at(OBJECT, (*steps, 'spec'))}.orValue({{}})]"
+        return f"[{_at(OBJECT, steps)}.orValue({{}})]"
     place = steps.index(ALL)
     items = f"{_at(OBJECT, steps[:place])}.orValue([])"
-    return f"{items}.map(item, {_at('item', (*steps[place + 1 :], 'spec'))}.orValue({{}}))"
+    return f"{items}.map(item, {_at('item', steps[place + 1 :])}.orValue({{}}))"
 
 
 def _at(base: str, steps: Iterable[str]) -> str:

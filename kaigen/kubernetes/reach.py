@@ -5,10 +5,11 @@ The check of specs and the admission policies are both made from this table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
+from kaigen.catalog import controllers
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import Object, Path, mapping, type_of
 from kaigen.kubernetes.schemas import is_cluster_type
@@ -18,6 +19,9 @@ ALL = "[]"
 
 PODS = "pods"
 """In place of a type: the pods of every kind; paths start at their `spec`."""
+
+TEMPLATES = "templates"
+"""In place of a type: the metadata of objects that are made of an object, at `TEMPLATE_PATHS`."""
 
 ROUTES = ("HTTPRoute.gateway.networking.k8s.io", "GRPCRoute.gateway.networking.k8s.io")
 OPTION = r"(--[a-z0-9-]+=)?"
@@ -104,6 +108,16 @@ class Test(Enum):
     """The same for a volume of a pod."""
     LIST = auto()
     """A text with commas between texts that the tenant is granted."""
+    CONTROLLER_KEYS = auto()
+    """Metadata whose labels and annotations are granted to the tenant where controllers obey them."""
+    RAW_KEYS = auto()
+    """Metadata without annotations that controllers insert into their configuration."""
+    HOSTS = auto()
+    """Metadata whose annotations name only hosts that the tenant is granted."""
+
+
+METADATA_TESTS = (Test.CONTROLLER_KEYS, Test.RAW_KEYS, Test.HOSTS)
+"""The tests of metadata."""
 
 
 Step = tuple[str, ...]
@@ -115,8 +129,8 @@ class Reach(NamedTuple):
     Attributes:
         name: of the rule; unique.
         what: the value in messages, as in `the image`.
-        types: kinds with their groups, or `PODS`; empty for any.
-        paths: steps from the root of the object, or from the `spec` of a pod.
+        types: kinds with their groups, `PODS` or `TEMPLATES`; empty for any.
+        paths: steps from the root of the object, from the `spec` of a pod, or from the metadata of a template.
         test: what the value must be.
         grant: field of a tenant that lists what is granted; empty where nothing can be.
         default: what a missing value means; None for nothing.
@@ -334,21 +348,6 @@ _NETWORK_REACHES = (
         "references",
     ),
     Reach(
-        "dns",
-        "the host",
-        (),
-        (("metadata", "annotations", "external-dns.alpha.kubernetes.io/hostname"),),
-        grant="hosts",
-    ),
-    Reach(
-        "snippet",
-        "the annotation",
-        (),
-        (("metadata", "annotations"),),
-        Test.NO_KEYS,
-        pattern=r"nginx\.(ingress\.kubernetes\.io|org)/.*-snippets?",
-    ),
-    Reach(
         "service",
         "a Service of type",
         ("Service",),
@@ -380,6 +379,55 @@ _NETWORK_REACHES = (
     ),
 )
 
+_METADATA = (("metadata",),)
+_METADATA_REACHES = (
+    Reach("annotated-host", "the host", (), _METADATA, Test.HOSTS, "hosts"),
+    Reach("template-host", "the host", (TEMPLATES,), ((),), Test.HOSTS, "hosts"),
+    Reach("snippet", "the annotation", (), _METADATA, Test.RAW_KEYS),
+    Reach("annotation", "the label or annotation", (), _METADATA, Test.CONTROLLER_KEYS, "annotations"),
+    Reach(
+        "template-annotation",
+        "the label or annotation",
+        (TEMPLATES,),
+        ((),),
+        Test.CONTROLLER_KEYS,
+        "annotations",
+    ),
+    Reach(
+        "claim-annotation",
+        "the label or annotation",
+        (PODS,),
+        (("volumes", ALL, "ephemeral", "volumeClaimTemplate", "metadata"),),
+        Test.CONTROLLER_KEYS,
+        "annotations",
+    ),
+)
+
+
+_OF_JOB = ".spec.template"
+
+
+def _template_paths() -> dict[str, tuple[Step, ...]]:
+    """Return where the metadata of templates are, by type; that of an object itself is left out."""
+    found: dict[str, list[Step]] = {
+        "Certificate.cert-manager.io": [("spec", "secretTemplate")],
+        "ExternalSecret.external-secrets.io": [("spec", "target", "template", "metadata")],
+        _GATEWAY[0]: [("spec", "infrastructure")],
+    }
+    for row in KINDS.values():
+        pods = [place.path for place in row.pods if place.path]
+        # The template of a Job around the template of its pods.
+        jobs = [path.removesuffix(_OF_JOB) for path in pods if path.endswith(_OF_JOB)]
+        claims = [f"{path}[]" for path in row.claim_templates]
+        paths = [(*path.replace("[]", ".[]").split("."), "metadata") for path in (*pods, *jobs, *claims)]
+        if paths:
+            found.setdefault(row.type, []).extend(paths)
+    return {type_: tuple(paths) for type_, paths in found.items()}
+
+
+TEMPLATE_PATHS = _template_paths()
+"""Where an object has the metadata of objects that are made of it, by type."""
+
 
 def values_at(
     node: object, steps: Sequence[str], default: str | None = None, at: Path = ()
@@ -409,12 +457,21 @@ def values_at(
 
 
 def hosts_of(obj: Object) -> Iterator[str]:
-    """Yield the hosts of an Ingress or a route."""
+    """Yield the hosts of an Ingress or a route, and those that annotations of any object name."""
+    yield from annotated_hosts(mapping(mapping(obj.get("metadata")).get("annotations")))
     kind = type_of(obj)
     for reach in _HOSTS:
         if kind in reach.types:
             for steps in reach.paths:
                 yield from (str(value) for _, value in values_at(obj, steps))
+
+
+def annotated_hosts(annotations: Mapping[str, object]) -> Iterator[str]:
+    """Yield the hosts of annotations by which controllers serve or register hosts."""
+    for key in controllers.host_keys():
+        value = annotations.get(key)
+        if isinstance(value, str):
+            yield from value.replace(",", " ").split()
 
 
 def location(spec: Object, *, inline: bool = False) -> str:
@@ -447,7 +504,12 @@ def mount_options(spec: Object, *, inline: bool) -> list[object]:
     return list(options) if isinstance(options, list) else []
 
 
-REACHES: tuple[Reach, ...] = (*_POD_REACHES, *_STORAGE_REACHES, *_NETWORK_REACHES)
+REACHES: tuple[Reach, ...] = (
+    *_POD_REACHES,
+    *_STORAGE_REACHES,
+    *_NETWORK_REACHES,
+    *_METADATA_REACHES,
+)
 """Every rule."""
 
 _HOSTS = tuple(reach for reach in REACHES if reach.name in ("ingress-host", "route-host"))

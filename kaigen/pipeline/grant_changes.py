@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import structs
 
 from kaigen.catalog.images import default_images
+from kaigen.config.controller_keys import common_entries
 from kaigen.config.settings import Config
 from kaigen.config.tenant_settings import Tenant, tenant_of_file
 from kaigen.git.repository import read_file_at, read_tree_at
@@ -100,10 +101,10 @@ def _tenant_grants(before: Config, now: Config) -> Iterator[str]:
 
 
 def _wider(was: Tenant, tenant: Tenant, config: Config) -> Iterator[str]:
-    """Return what a tenant is granted and was not, less kaigen's own images."""
-    own = config.images.values()
+    """Return what a tenant is granted and was not, less kaigen's own images and what every object has."""
+    own = {"images": config.images.values(), "annotations": common_entries(config.labels, config.annotations)}
     for field, values in {"namespaces": tenant.namespaces, **tenant.grants}.items():
         old = was.namespaces if field == "namespaces" else was.granted(field)
-        new = [value for value in values if value not in old and not (field == "images" and value in own)]
+        new = [value for value in values if value not in old and value not in own.get(field, ())]
         if new:
             yield f"{field} {', '.join(new)} as tenant {tenant.name}"

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from kaigen.config.load import load_config
@@ -75,8 +76,27 @@ def check_policies(plane: Plane, root: Path, engine: Engine) -> None:
         assert shown == known - {"volume"}, f"of the rules {known}, objects show {shown}"
         # The rules are those of the namespace too, for everyone but controllers.
         assert refusal(plane.client, _FOREIGN_IMAGE, engine) == "image"
+        _check_annotations_of_controllers(plane, client, engine)
         # Other namespaces are not limited.
         plane.client.create(_FOREIGN_IMAGE, "default", dry_run=True)
+
+
+def _check_annotations_of_controllers(plane: Plane, client: Client, engine: Engine) -> None:
+    """Check that an update may keep an annotation that a controller set, and not change it."""
+    key = "metallb.io/ip-allocated-from-pool"
+    service: Object = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "kept", "annotations": {key: "public"}},
+        "spec": {"ports": [{"port": 80}], "selector": {"app": "x"}},
+    }
+    plane.as_admin("system:kube-test").create(service, "team-a")
+    client.patch("v1/Service", "kept", "team-a", {"spec": {"selector": {"app": "y"}}})
+    with pytest.raises(ApiError) as refused:
+        client.patch("v1/Service", "kept", "team-a", {"metadata": {"annotations": {key: "private"}}})
+    found = _REFUSES[engine].search(refused.value.message)
+    assert found is not None, refused.value
+    assert found[1] == "annotation"
 
 
 @contextmanager

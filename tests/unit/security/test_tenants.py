@@ -98,6 +98,68 @@ def test_one_host_in_two_namespaces_is_reported(team: Repository, granted: bool)
     assert ("KG0384" in done.err, done.code) == (not granted, 0), done.text
 
 
+def test_a_host_that_an_annotation_names_is_compared_too(team: Repository) -> None:
+    team.write({"kaigen.yaml": CONFIG + "passthrough: true\n"})
+    key = "nginx.ingress.kubernetes.io/server-alias"
+    for place, host, alias in (("team-a", "x.example.com", ""), ("team-b", "y.example.com", "x.example.com")):
+        body = ingress(host)
+        body["metadata"] = {"name": "i", "namespace": place, "annotations": {key: alias}}
+        team.write({f"specs/{place}.yaml": yaml.safe_dump(body)})
+    done = team.kaigen("validate")
+    assert "the host `x.example.com` is also that of app" in done.err, done.text
+
+
+ROUTE = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Topology
+metadata: {name: chat}
+spec:
+  model: qwen
+  resources: {gpuType: L4}
+  route:
+    host: x.a.example.com
+    tls: {secretName: chat-tls, clusterIssuer: public}
+    ingress:
+      className: CLASS
+      annotations: {NOTES}
+---
+apiVersion: kaigen.dev/v1alpha1
+kind: Model
+metadata: {name: qwen}
+spec:
+  source:
+    huggingFace: {repo: Qwen/Qwen2.5-0.5B-Instruct, revision: 7ae557604adf67be50417f59c2c2f167def9a775}
+  store:
+    volume: {size: 5Gi, storageClassName: standard}
+"""
+
+
+@pytest.mark.parametrize("name", ["nginx", "alb", "azure-application-gateway", "gce"])
+def test_annotations_that_kaigen_sets_need_no_grant(team: Repository, name: str) -> None:
+    spec = ROUTE.replace("CLASS", name).replace("NOTES", "")
+    team.write({"specs/a/chat.yaml": spec})
+    done = team.kaigen("validate")
+    assert done.code == 0, done.text
+
+
+def test_an_annotation_of_a_controller_is_reported_at_its_line(team: Repository) -> None:
+    notes = "nginx.ingress.kubernetes.io/server-alias: victim.b.example.com"
+    team.write({"specs/a/chat.yaml": ROUTE.replace("CLASS", "nginx").replace("NOTES", notes)})
+    done = team.kaigen("validate")
+    assert done.code == 2, done.text
+    assert "specs/a/chat.yaml:12:" in done.err, done.text
+    assert "not granted the host `victim.b.example.com`" in done.err, done.text
+
+
+def test_labels_and_annotations_of_kaigen_yaml_need_no_grant(team: Repository) -> None:
+    common = "labels: {istio.io/rev: stable}\nannotations: {sidecar.istio.io/proxyCPU: '1'}\n"
+    team.write({"kaigen.yaml": config() + common, "specs/a/x.yaml": JOB})
+    assert "KG0582" not in team.kaigen("validate").err
+    job = JOB.replace("{name: evaluate}", "{name: evaluate, annotations: {sidecar.istio.io/proxyCPU: '9'}}")
+    team.write({"specs/a/x.yaml": job})
+    assert "KG0582" in team.kaigen("validate").err
+
+
 def test_gpus_of_all_apps_of_a_tenant_are_counted(team: Repository) -> None:
     team.write({"kaigen.yaml": config(gpus=3)})
     for name in ("x", "y"):
@@ -116,6 +178,7 @@ def test_gpus_of_all_apps_of_a_tenant_are_counted(team: Repository) -> None:
         ({"gpus": 8}, "8 GPUs as tenant a"),
         ({"namespaces": ["team-a", "c"]}, "namespaces c as tenant a"),
         ({"folders": ["specs/c"]}, "everything in folder specs/a"),
+        ({"annotations": [*TENANT["annotations"], "*"]}, "annotations * as tenant a"),
         ({"images": []}, ""),
     ],
 )
