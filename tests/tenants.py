@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kaigen.kubernetes.reach import USUAL_KINDS
+
 Body = dict[str, Any]
 
 TENANT: Body = {
@@ -16,6 +18,9 @@ TENANT: Body = {
     "storageClasses": ["standard"],
     "priorityClasses": ["a-*"],
     "references": ["gateways/public"],
+    "kinds": [*USUAL_KINDS, "TriggerAuthentication.keda.sh"],
+    "servers": ["prometheus.monitoring", "*.metrics.example.com"],
+    "volumes": ["shared-*"],
     "annotations": [
         "alb.ingress.kubernetes.io/scheme",
         "haproxy.org/*",
@@ -49,9 +54,9 @@ def _deployment(**spec: object) -> Body:
     )
 
 
-def _stateful(storage: str) -> Body:
+def _stateful(storage: str, **more: object) -> Body:
     body = _deployment()
-    template = {"metadata": {"name": "data"}, "spec": _claim(storage)["spec"]}
+    template = {"metadata": {"name": "data"}, "spec": _claim(storage, **more)["spec"]}
     return {**body, "kind": "StatefulSet", "spec": {**body["spec"], "volumeClaimTemplates": [template]}}
 
 
@@ -61,11 +66,11 @@ def _group(storage: str) -> Body:
     return _object("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec={"leaderWorkerTemplate": spec})
 
 
-def _claim(storage: str | None) -> Body:
+def _claim(storage: str | None, **more: object) -> Body:
     spec: Body = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     if storage is not None:
         spec["storageClassName"] = storage
-    return _object("v1", "PersistentVolumeClaim", spec=spec)
+    return _object("v1", "PersistentVolumeClaim", spec={**spec, **more})
 
 
 def _volume(spec: Body | None = None, **csi: object) -> Body:
@@ -109,15 +114,25 @@ def _service(**spec: object) -> Body:
     return _object("v1", "Service", spec={"ports": [{"port": 80}], "selector": {"app": "x"}, **spec})
 
 
-def _monitor(**namespaces: object) -> Body:
-    spec = {"selector": {}, "podMetricsEndpoints": [{"port": "web"}], "namespaceSelector": namespaces}
+def _monitor(endpoint: Body | None = None, **namespaces: object) -> Body:
+    endpoints = [{"port": "web", **(endpoint or {})}]
+    spec = {"selector": {}, "podMetricsEndpoints": endpoints, "namespaceSelector": namespaces}
     return _object("monitoring.coreos.com/v1", "PodMonitor", spec=spec)
 
 
-def _scaler(kind: str) -> Body:
+def _relabelled(**rule: object) -> Body:
+    return _monitor({"relabelings": [{"sourceLabels": ["pod"], **rule}]})
+
+
+def _authentication(**spec: object) -> Body:
+    return _object("keda.sh/v1alpha1", "TriggerAuthentication", spec=spec)
+
+
+def _scaler(kind: str = "TriggerAuthentication", **metadata: str) -> Body:
+    known = {"query": "x", "threshold": "1", "serverAddress": "http://p.team-a.svc:9090"}
     trigger = {
         "type": "prometheus",
-        "metadata": {"query": "x", "threshold": "1", "serverAddress": "http://p:9090"},
+        "metadata": {**known, **metadata},
         "authenticationRef": {"name": "x", "kind": kind},
     }
     spec = {"scaleTargetRef": {"name": "x"}, "triggers": [trigger]}
@@ -132,13 +147,30 @@ def _with_volume(**source: object) -> Body:
     return pod(volumes=[{"name": "v", **source}])
 
 
-def _ephemeral(storage: str) -> Body:
-    return _with_volume(ephemeral={"volumeClaimTemplate": {"spec": _claim(storage)["spec"]}})
+def _ephemeral(storage: str, **more: object) -> Body:
+    return _with_volume(ephemeral={"volumeClaimTemplate": {"spec": _claim(storage, **more)["spec"]}})
 
 
 def _secret_of(namespace: str) -> Body:
     certificate = {"certificateRefs": [{"name": "c", "namespace": namespace}]}
     return _gateway(port=443, protocol="HTTPS", tls=certificate)
+
+
+def restored_claim(namespace: str) -> Body:
+    """Return a claim with the data of a claim in a namespace."""
+    return _claim("standard", **_restored(namespace))
+
+
+def _restored(namespace: str) -> Body:
+    """Return the source of a claim's data in a namespace."""
+    return {"dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "x", "namespace": namespace}}
+
+
+def _build(where: str) -> Body:
+    """Return a Pod that builds an image with a cache in a repository."""
+    options = [f"--{way}-cache=type=registry,ref={where}:buildcache" for way in ("import", "export")]
+    output = "--output=type=image,name=example.com/a:1,push=true"
+    return pod(containers=[_container(args=["build", output, *options])])
 
 
 _MOUNTPOINT: Body = {"driver": "s3.csi.aws.com", "volumeAttributes": {"bucketName": "shared"}}
@@ -161,10 +193,10 @@ def _account(role: str) -> Body:
     return _annotated(_object("v1", "ServiceAccount"), "eks.amazonaws.com/role-arn", f"{_ROLES}{role}")
 
 
-def _template(body: Body, key: str, value: str = "x") -> Body:
-    """Return a workload whose pods have a label and an annotation of a key."""
+def _template(body: Body, key: str, value: str = "x", label: str = "a.example.com/b") -> Body:
+    """Return a workload whose pods have an annotation, and a label with the value `c`."""
     known = body["spec"]["template"]
-    labels = {**known.get("metadata", {}).get("labels", {}), "a.example.com/b": "c"}
+    labels = {**known.get("metadata", {}).get("labels", {}), label: "c"}
     template = {**known, "metadata": {"labels": labels, "annotations": {key: value}}}
     return {**body, "spec": {**body["spec"], "template": template}}
 
@@ -197,6 +229,10 @@ def _infrastructure(key: str, value: str = "x") -> Body:
 
 _ROLES = "arn:aws:iam::111122223333:role/"
 _ALIAS = "nginx.ingress.kubernetes.io/server-alias"
+_MIRROR: Body = {
+    "type": "RequestMirror",
+    "requestMirror": {"backendRef": {"name": "s", "namespace": "team-b", "port": 80}},
+}
 _SNIPPET = {"nginx.ingress.kubernetes.io/configuration-snippet": "x"}
 _DNS = "external-dns.alpha.kubernetes.io/hostname"
 
@@ -267,6 +303,29 @@ DENIED: dict[str, tuple[Body, str]] = {
     "class of a claim": (_claim("gp3"), "the storage class `gp3`"),
     "class of a StatefulSet": (_stateful("gp3"), "the storage class `gp3`"),
     "class of a LeaderWorkerSet": (_group("gp3"), "the storage class `gp3`"),
+    "class of a claim by its annotation": (
+        _annotated(_claim("standard"), "volume.beta.kubernetes.io/storage-class", "gp3"),
+        "the storage class `gp3`",
+    ),
+    # Of a claim itself, the API server drops the namespace unless CrossNamespaceVolumeDataSource is on.
+    "data of the claims of a StatefulSet": (
+        _stateful("standard", **_restored("team-b")),
+        "the data of `team-b/x`",
+    ),
+    "data of an ephemeral volume": (_ephemeral("standard", **_restored("team-b")), "the data of `team-b/x`"),
+    "volume of another team": (_claim("standard", volumeName="team-b-x"), "the volume `team-b-x`"),
+    "image of another team's cache": (
+        _build("registry.corp/team-b/cache"),
+        "the image `registry.corp/team-b/cache:buildcache`",
+    ),
+    "image in quotes": (
+        pod(containers=[_container(args=['--export-cache=type=registry,"ref=x/y"'])]),
+        'the image `x/y"`',
+    ),
+    "output of a build": (
+        pod(containers=[_container(args=["--output=type=image,name=x/y:1,push=true"])]),
+        "the image `x/y:1`",
+    ),
     "volume for any claim": (_volume({"claimRef": None}), "a volume for a claim in namespace"),
     "driver of a volume": (_volume(driver="nfs.csi.k8s.io"), "the driver `nfs.csi.k8s.io`"),
     "Secret of a volume": (
@@ -385,12 +444,72 @@ DENIED: dict[str, tuple[Body, str]] = {
         _route(rules=[{"backendRefs": [{"name": "s", "namespace": "team-b", "port": 80}]}]),
         "the reference `team-b/s`",
     ),
+    **{
+        f"mirror of {place}": (_route(rules=[rule]), "the reference `team-b/s`")
+        for place, rule in (
+            ("a route", {"filters": [_MIRROR]}),
+            ("a backend", {"backendRefs": [{"name": "s", "port": 80, "filters": [_MIRROR]}]}),
+        )
+    },
     "any host of a Gateway": (_gateway(hostname=None), "the host `*`"),
     "certificate of another namespace": (_secret_of("team-b"), "the Secret `team-b/c`"),
     "type of a Service": (_service(type="LoadBalancer"), "a Service of type `LoadBalancer`"),
     "address": (_service(externalIPs=["192.0.2.1"]), "external addresses"),
     "monitor of everything": (_monitor(any=True), "Pods of every namespace"),
     "monitor of another namespace": (_monitor(matchNames=["team-b"]), "Pods of namespace `team-b`"),
+    "proxy of a monitor": (
+        _monitor({"proxyUrl": "http://p.team-b.svc:80"}),
+        "the server `http://p.team-b.svc:80`",
+    ),
+    "address of a monitor": (
+        _relabelled(targetLabel="__address__", replacement="x.team-b:80"),
+        "relabelling to `__address__`",
+    ),
+    "address of a monitor by a group": (
+        _relabelled(targetLabel="__addre${1}"),
+        "relabelling to `__addre${1}`",
+    ),
+    "labels of a monitor": (_relabelled(action="LabelMap", regex="a(.*)"), "relabelling by `LabelMap`"),
+    **{
+        f"server {number} of a scaler": (_scaler(serverAddress=url), f"the server `{url}`")
+        for number, url in enumerate(
+            (
+                "http://p.team-b.svc:9090",
+                "http://p.team-a:9090",
+                "http://p:9090",
+                "http://p.team-a.svc@p.team-b.svc",
+                "http://p.team-b#.team-a.svc",
+                "http://evil.example.org/x.metrics.example.com",
+            )
+        )
+    },
+    "identity of a scaler": (_scaler(identityOwner="operator"), "the identity of `operator`"),
+    "identity of KEDA": (
+        _authentication(podIdentity={"provider": "gcp"}),
+        "the identity of KEDA by the provider `gcp`",
+    ),
+    "identity of KEDA by its owner": (
+        _authentication(podIdentity={"provider": "aws", "identityOwner": "keda"}),
+        "the identity of KEDA by the provider `aws`",
+    ),
+    "server of an authentication": (
+        _authentication(
+            hashiCorpVault={
+                "address": "http://vault.team-b.svc",
+                "authentication": "token",
+                "secrets": [{"key": "k", "parameter": "p", "path": "s"}],
+            }
+        ),
+        "the server `http://vault.team-b.svc`",
+    ),
+    "priority in a queue": (
+        _at(_deployment(), labels={"kueue.x-k8s.io/priority-class": "high"}),
+        "the priority class `high`",
+    ),
+    "priority of pods in a queue": (
+        _template(_deployment(), "a", label="kueue.x-k8s.io/priority-class"),
+        "the priority class `c`",
+    ),
     "authentication of the cluster": (
         _scaler("ClusterTriggerAuthentication"),
         "authentication of kind `ClusterTriggerAuthentication`",
@@ -404,6 +523,9 @@ ALLOWED: dict[str, Body] = {
     "StatefulSet": _stateful("standard"),
     "bucket in an argument": pod(containers=[_container(args=["--to=s3://shared/a/x", "s3"])]),
     "claim": _claim("standard"),
+    "claim of a volume": _claim("", volumeName="team-a-x", **_restored("team-a")),
+    "claim of a shared volume": _claim("", volumeName="shared-x"),
+    "build": _build("example.com/cache"),
     "claim of the default class": _claim(None),
     "claim without a class": _claim(""),
     "volume": _volume(),
@@ -435,7 +557,12 @@ ALLOWED: dict[str, Body] = {
     "Gateway": _secret_of("team-a"),
     "Service": _service(),
     "monitor": _monitor(matchNames=["team-a"]),
-    "scaler": _scaler("TriggerAuthentication"),
+    "scaler": _scaler(identityOwner="pod"),
+    "scaler of a server": _scaler(serverAddress="https://a.metrics.example.com/x?y"),
+    "relabelled monitor": _relabelled(targetLabel="zone", action="replace"),
+    "proxied monitor": _monitor({"proxyUrl": "http://prometheus.monitoring:80"}),
+    "authentication": _authentication(podIdentity={"provider": "aws", "identityOwner": "workload"}),
+    "priority in a queue": _at(_deployment(), labels={"kueue.x-k8s.io/priority-class": "a-low"}),
     "Role": _role("Role"),
     "ConfigMap": _object("v1", "ConfigMap", data={"a": "b"}),
 }

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from kaigen.catalog.controllers import host_keys
-from kaigen.config.controller_keys import HOST_PATTERN, allowed_entries, is_controller_key, is_raw_key
-from kaigen.config.globs import is_entry_granted, is_granted
+from kaigen.config.controller_keys import allowed_entries, is_controller_key, is_raw_key
+from kaigen.config.globs import is_entry_granted, is_host_granted
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.manifest import Object, Path, mapping
 from kaigen.kubernetes.reach import Reach, Test
@@ -36,7 +35,7 @@ def metadata_violations(
                     yield place, f"{noun} `{key}`"
                 case Test.HOSTS if is_annotation and key in host_keys():
                     for host in _hosts(value):
-                        if not _is_granted_host(host, granted):
+                        if not is_host_granted(host, granted):
                             yield place, f"the host `{host}`"
 
 
@@ -47,7 +46,3 @@ def _is_refused(key: str, value: object, granted: Sequence[str]) -> bool:
 def _hosts(value: object) -> list[str]:
     """Return the hosts of an annotation; what is not separated by commas is one host, which no tenant has."""
     return str(value).replace(", ", ",").split(",")
-
-
-def _is_granted_host(host: str, granted: Sequence[str]) -> bool:
-    return re.fullmatch(HOST_PATTERN, host) is not None and is_granted(host, granted)

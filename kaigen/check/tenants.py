@@ -9,19 +9,24 @@ from msgspec.structs import replace
 
 from kaigen.check import codes
 from kaigen.check.tenant_metadata import metadata_violations
-from kaigen.config.globs import is_bucket_granted, is_granted
+from kaigen.config.globs import is_bucket_granted, is_granted, is_host_granted
 from kaigen.config.tenant_settings import Tenant, tenant_of_file, tenant_of_namespace
 from kaigen.diagnostics.problem import Problem
 from kaigen.kubernetes.claim_jobs import created_volume
 from kaigen.kubernetes.manifest import Object, Path, mapping, text, type_of
 from kaigen.kubernetes.pods import pod_templates
 from kaigen.kubernetes.reach import (
+    BUILD_IMAGE,
+    BUILD_OPTION,
     OPTION,
     PODS,
     REACHES,
     TEMPLATE_PATHS,
     TEMPLATES,
     URI,
+    URL_REST,
+    URL_SCHEME,
+    WORKLOAD_IDENTITIES,
     Reach,
     Test,
     location,
@@ -134,8 +139,36 @@ def _violated(reach: Reach, value: object, tenant: Tenant) -> str | None:
             bucket = location(mapping(value), inline=reach.test is Test.INLINE_LOCATION)
             is_allowed = not bucket or is_bucket_granted(bucket, tenant.granted(reach.grant))
             return None if is_allowed else f"`{bucket}`"
+        case Test.MATCHES:
+            return None if re.fullmatch(reach.pattern, str(value)) else f"`{value}`"
+        case Test.BUILD:
+            granted = tenant.granted(reach.grant)
+            return next(
+                (f"`{image}`" for image in _build_images(value) if not is_granted(image, granted)), None
+            )
+        case Test.SERVER:
+            if not isinstance(value, str) or "://" not in value:
+                return None
+            url = re.fullmatch(f"{URL_SCHEME}([^/?:]*){URL_REST}", value)
+            return None if url and is_host_granted(url[1], tenant.servers()) else f"`{value}`"
+        case Test.VOLUME:
+            return None if is_granted(str(value), tenant.volumes()) else f"`{value}`"
+        case Test.IDENTITY:
+            provider = mapping(value).get("provider")
+            owner = mapping(value).get("identityOwner")
+            is_own = provider in WORKLOAD_IDENTITIES or (provider, owner) == ("aws", "workload")
+            return None if is_own else f"`{provider}`"
         case Test.CONTROLLER_KEYS | Test.RAW_KEYS | Test.HOSTS:
             return None
+
+
+def _build_images(argument: object) -> Iterator[str]:
+    """Yield the images of an argument by which BuildKit reads or writes images."""
+    if isinstance(argument, str) and re.match(BUILD_OPTION, argument):
+        for field in argument.split(","):
+            found = re.match(BUILD_IMAGE, field)
+            if found:
+                yield field[found.end() :]
 
 
 def _is_refused(key: str, reach: Reach, tenant: Tenant) -> bool:

@@ -9,9 +9,6 @@ from functools import cache
 from kaigen.catalog import controllers
 from kaigen.config.globs import glob_pattern, is_granted
 
-HOST_PATTERN = r"[A-Za-z0-9*._-]+"
-"""A pattern of RE2 and Python for one host; some controllers accept regular expressions in place of hosts."""
-
 
 @cache
 def key_pattern() -> str:

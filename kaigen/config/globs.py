@@ -13,6 +13,7 @@ _NOTHING = r"[^\s\S]"
 _ANY = r"[\s\S]*"
 _TEXT = r"[^\t\n\r ,]"
 _KEY = r"[^\t\n\r ,=]"
+_HOST = r"[A-Za-z0-9*._-]"
 _SCHEME = re.compile(r"(?:s3|gs)://")
 
 
@@ -20,6 +21,17 @@ def glob_pattern(globs: Iterable[str]) -> str:
     """Return a pattern of RE2 for the whole of a text that one of the globs matches."""
     patterns = {_pattern(glob) for glob in globs}
     return "|".join(sorted(patterns)) if patterns else _NOTHING
+
+
+def host_pattern(globs: Iterable[str]) -> str:
+    """Return a pattern of RE2 for the whole of a host that one of the globs matches."""
+    patterns = {_pattern(glob, _HOST) for glob in globs if re.fullmatch(rf"({_HOST}|\?)+", glob)}
+    return "|".join(sorted(patterns)) if patterns else _NOTHING
+
+
+def is_host_granted(host: str, globs: Iterable[str]) -> bool:
+    """Return whether one of the globs matches a host, in linear time; a regular expression is no host."""
+    return re.fullmatch(f"{_HOST}+", host) is not None and is_granted(host, globs)
 
 
 def entry_pattern(globs: Iterable[str]) -> str:

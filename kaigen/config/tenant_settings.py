@@ -28,6 +28,15 @@ class Tenant(Struct, frozen=True):
         """Return the globs of a field."""
         return self.grants.get(field, ())
 
+    def servers(self) -> tuple[str, ...]:
+        """Return globs of the hosts of servers that it may name: those in its namespaces, and those it is granted."""
+        own = (f"*.{place}.svc{domain}" for place in self.namespaces for domain in ("", ".cluster.local"))
+        return (*own, *self.granted("servers"))
+
+    def volumes(self) -> tuple[str, ...]:
+        """Return globs of the volumes that its claims may name: those of its namespaces, and those it is granted."""
+        return (*(f"{place}-*" for place in self.namespaces), *self.granted("volumes"))
+
     def owns(self, source: str) -> bool:
         """Return whether a file is in one of the folders."""
         return any(contains(folder, source) for folder in self.folders)

@@ -20,6 +20,7 @@ _Folder = Annotated[str, text(RELATIVE_PATH, min_length=1)]
 _Kind = Annotated[str, text(r"^[A-Z*][A-Za-z0-9*]*(\.[a-z0-9.*-]+)?$", max_length=253)]
 _Bucket = Annotated[str, text(r"^(s3|gs)://[^\s,\[\]]+$", max_length=1024)]
 _Option = Annotated[str, text(r"^[^\t\n\r,\[\]]+$", max_length=512)]
+_Host = Annotated[str, text(r"^[A-Za-z0-9*?._-]+$", max_length=253)]
 _Reference = Annotated[str, text(r"^[a-z0-9*?.-]+/[a-z0-9*?.-]+$", max_length=317)]
 
 
@@ -90,6 +91,21 @@ class TenantBlock(Block):
         list[_Glob],
         Meta(description="Types of Services besides `ClusterIP`.", examples=[["LoadBalancer"]]),
     ] = field(default_factory=list)
+    servers: Annotated[
+        list[_Host],
+        Meta(
+            description="Hosts of servers outside its namespaces that KEDA and Prometheus connect to for it.",
+            examples=[["prometheus.monitoring", "*.example.com"]],
+        ),
+    ] = field(default_factory=list)
+    volumes: Annotated[
+        list[_Glob],
+        Meta(
+            description="PersistentVolumes that its claims may name, besides those whose names begin with one of its "
+            "namespaces.",
+            examples=[["team-a-*", "shared-models"]],
+        ),
+    ] = field(default_factory=list)
     annotations: Annotated[
         list[_Glob],
         Meta(
@@ -137,6 +153,8 @@ def tenant_settings(
                 "images": (*block.images, *sorted(images.values())),
                 "references": tuple(block.references),
                 "services": tuple(block.services),
+                "servers": tuple(block.servers),
+                "volumes": tuple(block.volumes),
                 "annotations": (*block.annotations, *own),
             },
             block.gpus,

@@ -9,13 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from kaigen.catalog.controllers import host_keys, raw_keys
-from kaigen.config.controller_keys import HOST_PATTERN, allowed_entries, key_pattern
-from kaigen.config.globs import bucket_pattern, entry_pattern, glob_pattern
+from kaigen.config.controller_keys import allowed_entries, key_pattern
+from kaigen.config.globs import bucket_pattern, entry_pattern, glob_pattern, host_pattern
 from kaigen.config.tenant_settings import Tenant
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.reach import (
     ALL,
     BUCKET_DRIVERS,
+    BUILD_IMAGE,
+    BUILD_OPTION,
     INLINE_OPTIONS,
     OPTION,
     PODS,
@@ -23,6 +25,10 @@ from kaigen.kubernetes.reach import (
     TEMPLATE_PATHS,
     TEMPLATES,
     URI,
+    URL_REST,
+    URL_SCHEME,
+    VALUES,
+    WORKLOAD_IDENTITIES,
     Reach,
     Test,
 )
@@ -112,7 +118,10 @@ def _message(tenant: Tenant, what: str, grant: str) -> str:
 
 def _expression(reach: Reach, tenant: Tenant) -> str:
     def tests(base: str) -> str:
-        return " && ".join(f"({_all(base, steps, reach, tenant)})" for steps in reach.paths)
+        return " && ".join(
+            f"({_all(base, steps, reach, tenant)}{_kept(steps) if reach.kept else ''})"
+            for steps in reach.paths
+        )
 
     if reach.types == (PODS,):
         found = f"variables.pods.all(pod, {tests('pod')})"
@@ -126,24 +135,35 @@ def _expression(reach: Reach, tenant: Tenant) -> str:
     return f"!({TYPE} in [{', '.join(map(text, reach.types))}]) || ({tests(OBJECT)})"
 
 
+def _kept(steps: Sequence[str]) -> str:
+    """Return the end of an expression that an update may keep a value; empty for a path through a list."""
+    if ALL in steps:
+        return ""
+    return f" || (request.operation == 'UPDATE' && {_at(OBJECT, steps)} == {_at('oldObject', steps)})"
+
+
 def _all(base: str, steps: Sequence[str], reach: Reach, tenant: Tenant, depth: int = 0) -> str:
     """Return the expression that every value at the end of a path passes the test."""
-    if ALL in steps:
-        before, rest = steps[: steps.index(ALL)], steps[steps.index(ALL) + 1 :]
-        items = f"{_at(base, before)}.orValue([])" if before else base
+    place = next((number for number, step in enumerate(steps) if step in (ALL, VALUES)), None)
+    if place is not None:
+        before, rest = steps[:place], steps[place + 1 :]
         item = f"x{depth}"
+        if steps[place] == VALUES:
+            values = f"{_at(base, before)}.orValue({{}})" if before else base
+            return f"{values}.all({item}, {_all(f'{values}[{item}]', rest, reach, tenant, depth + 1)})"
+        items = f"{_at(base, before)}.orValue([])" if before else base
         found = f"{items}.all({item}, {_all(item, rest, reach, tenant, depth + 1)})"
         if not rest and reach.default is not None:
             return f"({items}.size() == 0 ? {_passes(text(reach.default), reach, tenant)} : {found})"
         return found
     if not steps:
         return _passes(base, reach, tenant)
-    place = _at(base, steps)
+    found = _at(base, steps)
     if reach.test is Test.MISSING:
-        return f"!{place}.hasValue()"
+        return f"!{found}.hasValue()"
     if reach.default is not None:
-        return _passes(f"{place}.orValue({text(reach.default)})", reach, tenant)
-    return f"!{place}.hasValue() || {_passes(f'{place}.value()', reach, tenant)}"
+        return _passes(f"{found}.orValue({text(reach.default)})", reach, tenant)
+    return f"!{found}.hasValue() || {_passes(f'{found}.value()', reach, tenant)}"
 
 
 def _passes(value: str, reach: Reach, tenant: Tenant) -> str:
@@ -178,15 +198,31 @@ def _passes(value: str, reach: Reach, tenant: Tenant) -> str:
         case Test.LOCATION:
             options = f"{_at(value, ('mountOptions',))}.orValue([])"
             return _location(value, options, bucket_pattern(granted))
+        case Test.MATCHES:
+            return _matches(value, reach.pattern)
+        case Test.BUILD:
+            image = f"o.matches({text(f'^{BUILD_IMAGE}')})"
+            is_granted = _matches("o", f"{BUILD_IMAGE}({glob_pattern(granted)})")
+            fields = f"{value}.split(',').all(o, !{image} || {is_granted})"
+            return f"(!{value}.matches({text(f'^{BUILD_OPTION}')}) || {fields})"
+        case Test.SERVER:
+            url = f"{URL_SCHEME}({host_pattern(tenant.servers())}){URL_REST}"
+            return f"(!{value}.contains('://') || {_matches(value, url)})"
+        case Test.VOLUME:
+            return _matches(value, glob_pattern(tenant.volumes()))
+        case Test.IDENTITY:
+            provider = f"{_at(value, ('provider',))}.orValue('')"
+            owner = f"{_at(value, ('identityOwner',))}.orValue('')"
+            own = ", ".join(map(text, WORKLOAD_IDENTITIES))
+            return f"({provider} in [{own}] || ({provider} == 'aws' && {owner} == 'workload'))"
         case Test.RAW_KEYS:
             notes = f"{_at(value, ('annotations',))}.orValue({{}})"
             return f"!{notes}.exists(key, {_matches('key', glob_pattern(raw_keys()))})"
         case Test.HOSTS:
             note = f"{_at(value, ('annotations',))}[?key]"
-            host = f"{_matches('h', HOST_PATTERN)} && {_matches('h', glob_pattern(granted))}"
             hosts = f"{note}.value().replace(', ', ',').split(',')"
             keys = ", ".join(map(text, host_keys()))
-            return f"[{keys}].all(key, !{note}.hasValue() || {hosts}.all(h, {host}))"
+            return f"[{keys}].all(key, !{note}.hasValue() || {hosts}.all(h, {_matches('h', host_pattern(granted))}))"
         case Test.CONTROLLER_KEYS:
             return _controller_keys(value, (*granted, *allowed_entries()), keeps=not reach.types)
         case Test.INLINE_LOCATION:

@@ -12,10 +12,15 @@ from typing import NamedTuple
 from kaigen.catalog import controllers
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import Object, Path, mapping, type_of
+from kaigen.kubernetes.object_kind import ObjectKind
+from kaigen.kubernetes.queues import PRIORITY_LABEL
 from kaigen.kubernetes.schemas import is_cluster_type
 
 ALL = "[]"
 """A step of a path: every item of a list."""
+
+VALUES = "{}"
+"""A step of a path: every value of a mapping."""
 
 PODS = "pods"
 """In place of a type: the pods of every kind; paths start at their `spec`."""
@@ -32,6 +37,23 @@ URI = rf"{OPTION}(s3|gs)://"
 
 
 _BUCKET_NAME = ("volumeAttributes", "bucketName")
+
+
+BUILD_OPTION = r"--(output|import-cache|export-cache)="
+"""The beginning of an argument by which BuildKit reads or writes images, as a pattern of RE2 and Python."""
+
+BUILD_IMAGE = r'(--[a-z-]+=)?"? *(ref|name)='
+"""What precedes the image in a field of such an argument, as a pattern of RE2 and Python."""
+
+URL_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*://"
+URL_REST = r"(:[0-9]+)?([/?][\s\S]*)?"
+"""What precedes and follows the host of a URL, as patterns of RE2 and Python."""
+
+WORKLOAD_IDENTITIES = ("none", "aws-eks")
+"""Providers of KEDA's pod identities that are never the identity of KEDA itself (source: KEDA's documentation)."""
+
+_STORAGE_ANNOTATION = ("metadata", "annotations", "volume.beta.kubernetes.io/storage-class")
+"""The annotation that overrides the storage class of a claim (source: Kubernetes, well-known annotations)."""
 
 
 class BucketDriver(NamedTuple):
@@ -108,6 +130,16 @@ class Test(Enum):
     """The same for a volume of a pod."""
     LIST = auto()
     """A text with commas between texts that the tenant is granted."""
+    MATCHES = auto()
+    """A text that `pattern` matches."""
+    BUILD = auto()
+    """A text without an image that BuildKit reads or writes, or with one that the tenant is granted."""
+    SERVER = auto()
+    """A text that is no URL, or that of a server in one of the tenant's namespaces or that the tenant is granted."""
+    VOLUME = auto()
+    """A text that begins with one of the tenant's namespaces and a hyphen, or that the tenant is granted."""
+    IDENTITY = auto()
+    """A pod identity of KEDA that is not that of KEDA itself."""
     CONTROLLER_KEYS = auto()
     """Metadata whose labels and annotations are granted to the tenant where controllers obey them."""
     RAW_KEYS = auto()
@@ -135,8 +167,9 @@ class Reach(NamedTuple):
         grant: field of a tenant that lists what is granted; empty where nothing can be.
         default: what a missing value means; None for nothing.
         always: values that need no grant.
-        pattern: of keys, for `Test.NO_KEYS`.
+        pattern: of keys, for `Test.NO_KEYS`, or of texts, for `Test.MATCHES`.
         created: of Pods only those that are created, because the scheduler sets the field later.
+        kept: an update may keep the value at a path through no list, because a controller may have set it.
     """
 
     name: str
@@ -149,6 +182,7 @@ class Reach(NamedTuple):
     always: tuple[str, ...] = ()
     pattern: str = ""
     created: bool = False
+    kept: bool = False
 
 
 def _in_containers(*path: str) -> tuple[Step, ...]:
@@ -161,7 +195,22 @@ _GATEWAY = ("Gateway.gateway.networking.k8s.io",)
 _SCALERS = ("ScaledObject.keda.sh", "ScaledJob.keda.sh")
 _MONITORS = ("PodMonitor.monitoring.coreos.com", "ServiceMonitor.monitoring.coreos.com")
 _RULES = ("spec", "rules", ALL)
+_MIRROR = ("requestMirror", "backendRef")
+_ENDPOINTS = (("spec", "podMetricsEndpoints", ALL), ("spec", "endpoints", ALL))
+_TRIGGER = ("spec", "triggers", ALL, "metadata")
+_AUTHENTICATION = ("TriggerAuthentication.keda.sh",)
+_TARGET_LABEL = (
+    "_?[A-Za-z][A-Za-z0-9_]*|__(metrics_path|scheme|scrape_(interval|timeout))__|__(param|tmp)_[A-Za-z0-9_]*"
+)
+"""Labels that relabelling may set. Others, such as `__address__`, decide which server Prometheus asks (source: the
+documentation of Prometheus, relabel_config)."""
+_RELABEL_ACTIONS = (
+    "(?i:replace|keep|drop|hashmod|labeldrop|labelkeep|lowercase|uppercase|keepequal|dropequal)"
+)
+"""All but labelmap, which may set any label."""
 _CLAIM = ("spec", "storageClassName")
+_SOURCE = ("spec", "dataSourceRef")
+_EPHEMERAL = ("volumes", ALL, "ephemeral", "volumeClaimTemplate")
 _ANY = r"[\s\S]*"
 _IN_TREE = (
     "awsElasticBlockStore|azureDisk|azureFile|cephfs|cinder|fc|flexVolume|flocker|gcePersistentDisk|glusterfs|hostPath"
@@ -191,6 +240,14 @@ _POD_REACHES = (
         (*_in_containers("command", ALL), *_in_containers("args", ALL), *_in_containers("env", ALL, "value")),
         Test.BUCKET,
         "buckets",
+    ),
+    Reach(
+        "build",
+        "the image",
+        (PODS,),
+        (*_in_containers("command", ALL), *_in_containers("args", ALL)),
+        Test.BUILD,
+        "images",
     ),
     Reach("priority", "the priority class", (PODS,), (("priorityClassName",),), grant="priorityClasses"),
     Reach("node", "a node by its name", (PODS,), (("nodeName",),), Test.MISSING, created=True),
@@ -235,18 +292,28 @@ _POD_REACHES = (
         "pod-storage",
         "the storage class",
         (PODS,),
-        (("volumes", ALL, "ephemeral", "volumeClaimTemplate", *_CLAIM),),
+        ((*_EPHEMERAL, *_CLAIM), (*_EPHEMERAL, *_STORAGE_ANNOTATION)),
         grant="storageClasses",
         always=("",),
     ),
+    Reach("pod-source", "the data of", (PODS,), ((*_EPHEMERAL, *_SOURCE),), Test.REFERENCE, "references"),
 )
 
+
+def _in_claims(row: ObjectKind, *paths: Step) -> tuple[Step, ...]:
+    """Return the paths in the claims that a kind makes."""
+    places = (place.replace("[]", ".[]").split(".") for place in row.claim_templates)
+    return tuple((*place, ALL, *path) for place in places for path in paths)
+
+
+_VOLUME_NAME = ("spec", "volumeName")
+_WITH_CLAIMS = ("PersistentVolumeClaim", *(row.type for row in KINDS.values() if row.claim_templates))
 _STORAGE_REACHES = (
     Reach(
         "storage",
         "the storage class",
         ("PersistentVolumeClaim",),
-        (_CLAIM,),
+        (_CLAIM, _STORAGE_ANNOTATION),
         grant="storageClasses",
         always=("",),
     ),
@@ -255,12 +322,29 @@ _STORAGE_REACHES = (
             f"{row.kind.lower()}-storage",
             "the storage class",
             (row.type,),
-            tuple((*path.replace("[]", ".[]").split("."), ALL, *_CLAIM) for path in row.claim_templates),
+            _in_claims(row, _CLAIM, _STORAGE_ANNOTATION),
             grant="storageClasses",
             always=("",),
         )
         for row in KINDS.values()
         if row.claim_templates
+    ),
+    Reach(
+        "claim-source",
+        "the data of",
+        _WITH_CLAIMS,
+        (_SOURCE, *(path for row in KINDS.values() for path in _in_claims(row, _SOURCE))),
+        Test.REFERENCE,
+        "references",
+    ),
+    Reach(
+        "claim-volume",
+        "the volume",
+        _WITH_CLAIMS,
+        (_VOLUME_NAME, *(path for row in KINDS.values() for path in _in_claims(row, _VOLUME_NAME))),
+        Test.VOLUME,
+        "volumes",
+        kept=True,
     ),
     Reach(
         "volume-claim",
@@ -342,7 +426,8 @@ _NETWORK_REACHES = (
         (
             ("spec", "parentRefs", ALL),
             (*_RULES, "backendRefs", ALL),
-            (*_RULES, "filters", ALL, "requestMirror", "backendRef"),
+            (*_RULES, "filters", ALL, *_MIRROR),
+            (*_RULES, "backendRefs", ALL, "filters", ALL, *_MIRROR),
         ),
         Test.REFERENCE,
         "references",
@@ -371,6 +456,56 @@ _NETWORK_REACHES = (
         Test.NAMESPACE,
     ),
     Reach(
+        "monitor-server",
+        "the server",
+        _MONITORS,
+        tuple((*place, *path) for place in _ENDPOINTS for path in (("proxyUrl",), ("oauth2", "tokenUrl"))),
+        Test.SERVER,
+        "servers",
+    ),
+    Reach(
+        "monitor-label",
+        "relabelling to",
+        _MONITORS,
+        tuple((*place, "relabelings", ALL, "targetLabel") for place in _ENDPOINTS),
+        Test.MATCHES,
+        pattern=_TARGET_LABEL,
+    ),
+    Reach(
+        "monitor-action",
+        "relabelling by",
+        _MONITORS,
+        tuple((*place, "relabelings", ALL, "action") for place in _ENDPOINTS),
+        Test.MATCHES,
+        pattern=_RELABEL_ACTIONS,
+    ),
+    Reach("scaler-server", "the server", _SCALERS, ((*_TRIGGER, VALUES),), Test.SERVER, "servers"),
+    Reach(
+        "scaler-identity",
+        "the identity of",
+        _SCALERS,
+        ((*_TRIGGER, "identityOwner"),),
+        always=("pod",),
+    ),
+    Reach(
+        "authentication-identity",
+        "the identity of KEDA by the provider",
+        _AUTHENTICATION,
+        tuple(
+            ("spec", *place, "podIdentity")
+            for place in ((), ("awsSecretManager",), ("azureKeyVault",), ("gcpSecretManager",))
+        ),
+        Test.IDENTITY,
+    ),
+    Reach(
+        "authentication-server",
+        "the server",
+        _AUTHENTICATION,
+        (("spec", "hashiCorpVault", "address"), ("spec", "azureKeyVault", "vaultUri")),
+        Test.SERVER,
+        "servers",
+    ),
+    Reach(
         "scaler",
         "authentication of kind",
         _SCALERS,
@@ -381,6 +516,20 @@ _NETWORK_REACHES = (
 
 _METADATA = (("metadata",),)
 _METADATA_REACHES = (
+    Reach(
+        "queue-priority",
+        "the priority class",
+        (),
+        (("metadata", "labels", PRIORITY_LABEL),),
+        grant="priorityClasses",
+    ),
+    Reach(
+        "template-queue-priority",
+        "the priority class",
+        (TEMPLATES,),
+        (("labels", PRIORITY_LABEL),),
+        grant="priorityClasses",
+    ),
     Reach("annotated-host", "the host", (), _METADATA, Test.HOSTS, "hosts"),
     Reach("template-host", "the host", (TEMPLATES,), ((),), Test.HOSTS, "hosts"),
     Reach("snippet", "the annotation", (), _METADATA, Test.RAW_KEYS),
@@ -450,6 +599,9 @@ def values_at(
             yield at, default
         for number, item in enumerate(items):
             yield from values_at(item, rest, default, (*at, number))
+    elif step == VALUES:
+        for key, item in mapping(node).items():
+            yield from values_at(item, rest, default, (*at, str(key)))
     elif isinstance(node, dict) and node.get(step) is not None:
         yield from values_at(node[step], rest, default, (*at, step))
     elif default is not None and ALL not in rest[:-1]:

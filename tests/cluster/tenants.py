@@ -76,13 +76,13 @@ def check_policies(plane: Plane, root: Path, engine: Engine) -> None:
         assert shown == known - {"volume"}, f"of the rules {known}, objects show {shown}"
         # The rules are those of the namespace too, for everyone but controllers.
         assert refusal(plane.client, _FOREIGN_IMAGE, engine) == "image"
-        _check_annotations_of_controllers(plane, client, engine)
+        _check_updates(plane, client, engine)
         # Other namespaces are not limited.
         plane.client.create(_FOREIGN_IMAGE, "default", dry_run=True)
 
 
-def _check_annotations_of_controllers(plane: Plane, client: Client, engine: Engine) -> None:
-    """Check that an update may keep an annotation that a controller set, and not change it."""
+def _check_updates(plane: Plane, client: Client, engine: Engine) -> None:
+    """Check that an update may keep what a controller set, and not change it."""
     key = "metallb.io/ip-allocated-from-pool"
     service: Object = {
         "apiVersion": "v1",
@@ -90,7 +90,12 @@ def _check_annotations_of_controllers(plane: Plane, client: Client, engine: Engi
         "metadata": {"name": "kept", "annotations": {key: "public"}},
         "spec": {"ports": [{"port": 80}], "selector": {"app": "x"}},
     }
-    plane.as_admin("system:kube-test").create(service, "team-a")
+    claim: Object = ALLOWED["claim"]
+    bound: Object = {"spec": {**claim["spec"], "volumeName": "pvc-1"}, "metadata": {"name": "kept"}}
+    controller = plane.as_admin("system:kube-test")
+    controller.create(service, "team-a")
+    controller.create({**claim, **bound}, "team-a")
+    client.patch("v1/PersistentVolumeClaim", "kept", "team-a", {"metadata": {"labels": {"a": "b"}}})
     client.patch("v1/Service", "kept", "team-a", {"spec": {"selector": {"app": "y"}}})
     with pytest.raises(ApiError) as refused:
         client.patch("v1/Service", "kept", "team-a", {"metadata": {"annotations": {key: "private"}}})

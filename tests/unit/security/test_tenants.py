@@ -10,7 +10,7 @@ import yaml
 
 from kaigen.config.load import load_config
 from kaigen.pipeline.run import start_run
-from tests.tenants import ALLOWED, DENIED, OTHER, TENANT, ingress
+from tests.tenants import ALLOWED, DENIED, OTHER, TENANT, ingress, restored_claim
 from tests.unit.security.hostile import CONFIG, JOB, Repository
 
 
@@ -52,6 +52,12 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize("case", DENIED)
 def test_what_a_tenant_reaches_must_be_granted(found: dict[str, str], case: str) -> None:
     assert DENIED[case][1] in found[file_name(case)]
+
+
+@pytest.mark.parametrize(("namespace", "granted"), [("team-a", True), ("team-b", False)])
+def test_a_claim_has_data_of_its_own_namespace(team: Repository, namespace: str, granted: bool) -> None:
+    team.write({"specs/a/claim.yaml": yaml.safe_dump(restored_claim(namespace))})
+    assert ("the data of `team-b/x`" not in team.kaigen("validate").err) is granted
 
 
 def test_what_is_granted_is_allowed(team: Repository) -> None:
@@ -149,6 +155,73 @@ def test_an_annotation_of_a_controller_is_reported_at_its_line(team: Repository)
     assert done.code == 2, done.text
     assert "specs/a/chat.yaml:12:" in done.err, done.text
     assert "not granted the host `victim.b.example.com`" in done.err, done.text
+
+
+SCALED = """\
+  monitoring: {}
+  autoscale:
+    min: 1
+    max: 2
+    metric: waiting
+    prometheus: {address: "ADDRESS"}
+"""
+BUCKET = """\
+  store:
+    bucket:
+      uri: s3://shared/a
+      mount: {driver: mountpoint-s3}
+"""
+BUILD = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Job
+metadata: {name: train}
+spec:
+  build:
+    git: {url: https://git.example.com/a.git, commit: 7ae557604adf67be50417f59c2c2f167def9a775}
+    repository: example.com/train
+    cache: CACHE
+  command: [train]
+  resources: {cpu: 1, memory: 1Gi}
+"""
+
+
+def test_an_autoscaler_asks_only_servers_that_are_granted(team: Repository) -> None:
+    spec = (
+        ROUTE.replace("  model: qwen\n", f"  model: qwen\n{SCALED}")
+        .replace("CLASS", "gce")
+        .replace("NOTES", "")
+    )
+    team.write({"specs/a/chat.yaml": spec.replace("ADDRESS", "http://prometheus.team-b.svc:9090")})
+    done = team.kaigen("validate")
+    assert "specs/a/chat.yaml:11:27: error[KG0582]" in done.err, done.text
+    team.write({"specs/a/chat.yaml": spec.replace("ADDRESS", "http://prometheus.monitoring:9090")})
+    assert "KG0582" not in team.kaigen("validate").err
+
+
+def test_a_build_uses_only_a_cache_in_registries_that_are_granted(team: Repository) -> None:
+    team.write({"specs/a/train.yaml": BUILD.replace("CACHE", "registry.corp/team-b/cache")})
+    done = team.kaigen("validate")
+    assert "not granted the image `registry.corp/team-b/cache:buildcache`" in done.err, done.text
+    team.write({"specs/a/train.yaml": BUILD.replace("CACHE", "example.com/cache")})
+    assert "KG0582" not in team.kaigen("validate").err
+
+
+def test_a_bucket_of_the_tenant_is_a_volume_of_its_namespace(team: Repository) -> None:
+    volume = "  store:\n    volume: {size: 5Gi, storageClassName: standard}\n"
+    spec = ROUTE.replace(volume, BUCKET).replace("CLASS", "gce").replace("NOTES", "")
+    team.write({"specs/a/chat.yaml": spec})
+    done = team.kaigen("validate")
+    assert done.code == 0, done.text
+
+
+def test_a_role_of_a_cloud_needs_a_grant(team: Repository) -> None:
+    account = "  serviceAccount: {create: {annotations: {eks.amazonaws.com/role-arn: ROLE}}}\n"
+    role = "arn:aws:iam::111122223333:role/"
+    team.write({"specs/a/x.yaml": JOB + account.replace("ROLE", f"'{role}b-reader'")})
+    done = team.kaigen("validate")
+    assert "specs/a/x.yaml:8:71: error[KG0582]" in done.err, done.text
+    team.write({"specs/a/x.yaml": JOB + account.replace("ROLE", f"'{role}a-reader'")})
+    assert "KG0582" not in team.kaigen("validate").err
 
 
 def test_labels_and_annotations_of_kaigen_yaml_need_no_grant(team: Repository) -> None:
