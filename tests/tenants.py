@@ -279,11 +279,11 @@ DENIED: dict[str, tuple[Body, str]] = {
         _with_volume(
             csi={"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "theirs"}}
         ),
-        "the bucket `s3://theirs/`",
+        "the bucket `gs://theirs/`",
     ),
     "folder in a pod": (
         _with_volume(csi=_inline("implicit-dirs,only-dir=b")),
-        "the bucket `s3://shared/b`",
+        "the bucket `gs://shared/b`",
     ),
     "attribute in a pod": (
         _with_volume(csi=_inline("only-dir=a", server="10.0.0.1")),

@@ -264,7 +264,7 @@ def _location(spec: str, options: str, pattern: str, *, inline: bool = False) ->
         if row.word:
             chosen = f"{options}.filter(o, o.contains({text(row.word)}))"
             folders = f"{chosen}.map(o, o.replace({text(row.option)}, '')).join(' ')"
-        place = f"('s3://' + {name} + '/' + {folders})"
+        place = f"('{row.scheme}://' + {name} + '/' + {folders})"
         found = f"({driver} == {text(row.driver)} ? {_matches(place, pattern)} : {found})"
     return found
 

@@ -61,6 +61,7 @@ class BucketDriver(NamedTuple):
 
     Attributes:
         driver: name of the CSI driver.
+        scheme: of the URI of its buckets.
         path: steps from the `csi` of a PersistentVolume to the name of the bucket, which a colon ends; a folder may
             follow a slash.
         inline: the same steps from the `csi` of a pod's volume.
@@ -69,6 +70,7 @@ class BucketDriver(NamedTuple):
     """
 
     driver: str
+    scheme: str
     path: tuple[str, ...]
     inline: tuple[str, ...]
     option: str = ""
@@ -76,9 +78,11 @@ class BucketDriver(NamedTuple):
 
 
 BUCKET_DRIVERS = (
-    BucketDriver("ru.yandex.s3.csi", ("volumeHandle",), ("volumeHandle",)),
-    BucketDriver("s3.csi.aws.com", _BUCKET_NAME, _BUCKET_NAME, "prefix ", "prefix"),
-    BucketDriver("gcsfuse.csi.storage.gke.io", ("volumeHandle",), _BUCKET_NAME, "only-dir=", "only-dir"),
+    BucketDriver("ru.yandex.s3.csi", "s3", ("volumeHandle",), ("volumeHandle",)),
+    BucketDriver("s3.csi.aws.com", "s3", _BUCKET_NAME, _BUCKET_NAME, "prefix ", "prefix"),
+    BucketDriver(
+        "gcsfuse.csi.storage.gke.io", "gs", ("volumeHandle",), _BUCKET_NAME, "only-dir=", "only-dir"
+    ),
 )
 """The drivers that mount buckets (sources: k8s-csi-s3, Mountpoint for S3, Cloud Storage FUSE)."""
 
@@ -645,7 +649,7 @@ def location(spec: Object, *, inline: bool = False) -> str:
         for option in mount_options(spec, inline=inline)
         if row.word and isinstance(option, str) and row.word in option
     ]
-    return f"s3://{name}/{' '.join(folders)}"
+    return f"{row.scheme}://{name}/{' '.join(folders)}"
 
 
 def mount_options(spec: Object, *, inline: bool) -> list[object]:
