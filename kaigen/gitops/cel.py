@@ -10,10 +10,12 @@ from msgspec import Struct
 
 from kaigen.config.globs import bucket_pattern, glob_pattern
 from kaigen.config.tenant_settings import Tenant
+from kaigen.gitops.pod_security_cel import security_rules
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.reach import (
     ALL,
     BUCKET_DRIVERS,
+    EXCLUDES,
     INLINE_OPTIONS,
     OPTION,
     PODS,
@@ -44,16 +46,21 @@ class Rule(Struct, frozen=True):
 
 
 def variables() -> dict[str, str]:
-    """Return the expressions that rules use, by name: the type of the object, and the `spec` of its pods."""
+    """Return the expressions that rules use, by name: the type of the object, `spec` and annotations of its pods."""
     type_ = (
         "object.apiVersion.contains('/') ? object.kind + '.' + object.apiVersion.split('/')[0] : object.kind"
     )
-    pods = "[]"
+    return {"type": type_, "pods": _of_pods("spec"), "annotations": _of_pods("metadata", "annotations")}
+
+
+def _of_pods(*steps: str) -> str:
+    """Return the expression of the list with a field of each pod of the object."""
+    found = "[]"
     for row in KINDS.values():
-        lists = [_pod_list(place.path) for place in row.pods]
+        lists = [_pod_list(place.path, steps) for place in row.pods]
         if lists:
-            pods = f"{TYPE} == {text(row.type)} ? {' + '.join(lists)} : {pods}"
-    return {"type": type_, "pods": pods}
+            found = f"{TYPE} == {text(row.type)} ? {' + '.join(lists)} : {found}"
+    return found
 
 
 def namespace() -> str:
@@ -73,6 +80,10 @@ def rules_of(tenant: Tenant) -> Iterator[Rule]:
     yield Rule("kind", _matches(TYPE, kinds), _message(tenant, "the kind", "kinds"))
     own = f"{among('variables.place', tenant)} || (variables.place == '' && object.kind != 'Namespace')"
     yield Rule("namespace", own, _message(tenant, "the namespace", "namespaces"))
+    for control in security_rules(tenant.pod_security):
+        granted = f"; granted: Pod Security {tenant.pod_security}"
+        message = f"tenant {tenant.name} is not granted {control.what}{granted}"
+        yield Rule(control.name, control.expression, message)
     for reach in REACHES:
         yield Rule(reach.name, _expression(reach, tenant), _message(tenant, reach.what, reach.grant))
 
@@ -139,9 +150,11 @@ def _passes(value: str, reach: Reach, tenant: Tenant) -> str:
             return f"{value}.split(',').all(o, {_matches('o', glob_pattern((*granted, *reach.always)))})"
         case Test.NAMESPACE:
             return among(value, tenant)
-        case Test.TOLERATION:
-            operator, key = _at(value, ("operator",)), _at(value, ("key",))
-            return f"!({operator}.orValue('') == 'Exists' && {key}.orValue('') == '')"
+        case Test.KEY:
+            key = f"{_at(value, ('key',))}.orValue('')"
+            excludes = f"{_at(value, ('operator',))}.orValue('') in [{', '.join(map(text, EXCLUDES))}]"
+            exempt = f" || {_matches(key, glob_pattern(granted))}" if granted else ""
+            return f"({excludes} || !{_matches(key, reach.pattern)}{exempt})"
         case Test.REFERENCE:
             place = _at(value, ("namespace",))
             shown = f"({place}.value() + '/' + {_at(value, ('name',))}.orValue(''))"
@@ -180,14 +193,14 @@ def _location(spec: str, options: str, pattern: str, *, inline: bool = False) ->
     return found
 
 
-def _pod_list(path: str) -> str:
-    """Return the expression of the list with the `spec` of each pod at a path."""
+def _pod_list(path: str, field: Sequence[str]) -> str:
+    """Return the expression of the list with a field of each pod at a path."""
     steps = [step for step in path.replace("[]", ".[]").split(".") if step]
     if ALL not in steps:
-        return f"[{_at(OBJECT, (*steps, 'spec'))}.orValue({{}})]"
+        return f"[{_at(OBJECT, (*steps, *field))}.orValue({{}})]"
     place = steps.index(ALL)
     items = f"{_at(OBJECT, steps[:place])}.orValue([])"
-    return f"{items}.map(item, {_at('item', (*steps[place + 1 :], 'spec'))}.orValue({{}}))"
+    return f"{items}.map(item, {_at('item', (*steps[place + 1 :], *field))}.orValue({{}}))"
 
 
 def _at(base: str, steps: Iterable[str]) -> str:

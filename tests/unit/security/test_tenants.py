@@ -116,6 +116,8 @@ def test_gpus_of_all_apps_of_a_tenant_are_counted(team: Repository) -> None:
         ({"gpus": 8}, "8 GPUs as tenant a"),
         ({"namespaces": ["team-a", "c"]}, "namespaces c as tenant a"),
         ({"folders": ["specs/c"]}, "everything in folder specs/a"),
+        ({"podSecurity": "baseline"}, "Pod Security baseline as tenant a"),
+        ({"nodes": ["*"]}, "nodes * as tenant a"),
         ({"images": []}, ""),
     ],
 )
@@ -127,6 +129,95 @@ def test_diff_shows_wider_grants_as_dangers(team: Repository, change: dict[str, 
     done = team.kaigen("diff", "--base", "HEAD")
     assert what in done.out, done.text
     assert ("danger" in done.out) is bool(what), done.text
+
+
+def test_diff_shows_the_pod_security_of_a_new_tenant_as_a_danger(team: Repository) -> None:
+    team.write({"kaigen.yaml": CONFIG})
+    team.commit()
+    team.write({"kaigen.yaml": config(podSecurity="privileged"), "specs/a/x.yaml": JOB})
+    done = team.kaigen("diff", "--base", "HEAD")
+    assert "Pod Security privileged as tenant a" in " ".join(done.out.split()), done.text
+
+
+@pytest.mark.parametrize(
+    ("level", "security"),
+    [
+        ("privileged", "{podSecurity: privileged, runAsUser: 0, capabilities: [SYS_ADMIN]}"),
+        ("baseline", "{podSecurity: baseline, runAsUser: 0}"),
+        ("baseline", "{podSecurity: baseline, runAsUser: 1000}"),
+    ],
+)
+def test_a_looser_pod_security_level_than_granted_is_refused_where_it_is_set(
+    team: Repository, level: str, security: str
+) -> None:
+    team.write({"specs/a/x.yaml": f"{JOB}  security: {security}\n"})
+    done = team.kaigen("validate")
+    assert (done.code, done.err.count("KG0582")) == (2, 1), done.text
+    assert "specs/a/x.yaml:8:27: error[KG0582]" in done.err
+    assert f"`tenants.a.podSecurity: {level}`" in done.err
+    team.write({"kaigen.yaml": config(podSecurity=level)})
+    assert team.kaigen("validate").code == 0
+
+
+@pytest.mark.parametrize("kind", ["Model", "Notebook", "Topology"])
+def test_every_kind_with_pods_is_limited_to_the_level_of_its_tenant(team: Repository, kind: str) -> None:
+    body = {
+        "Model": f"  source: {{huggingFace: {{repo: owner/name, revision: {'a' * 40}}}}}\n"
+        "  store: {volume: {size: 1Gi}}\n",
+        "Notebook": "  image: example.com/notebook:1.0\n",
+        "Topology": "  engine: container\n  image: example.com/serve:1.0\n",
+    }[kind]
+    head = f"apiVersion: kaigen.dev/v1alpha1\nkind: {kind}\nmetadata: {{name: x}}\nspec:\n"
+    team.write({"specs/a/x.yaml": f"{head}{body}  security: {{podSecurity: baseline}}\n"})
+    done = team.kaigen("validate")
+    assert "its spec needs Pod Security `baseline`" in done.err, done.text
+
+
+BUILD = """\
+apiVersion: kaigen.dev/v1alpha1
+kind: Job
+metadata: {name: built}
+spec:
+  build: {repository: example.com/built, git: {url: https://git.example.com/x.git, commit: %s}}
+  resources: {cpu: 1, memory: 1Gi}
+""" % ("a" * 40)
+
+
+def test_a_tenant_that_builds_images_needs_the_level_of_builds(team: Repository) -> None:
+    team.write({"specs/a/x.yaml": BUILD})
+    done = team.kaigen("validate")
+    assert (done.code, done.err.count("KG0582")) == (2, 1), done.text
+    assert "specs/a/x.yaml:5:10: error[KG0582]" in done.err
+    assert "set `tenants.a.podSecurity: privileged` in kaigen.yaml" in done.err
+    team.write({"kaigen.yaml": config(podSecurity="privileged")})
+    assert team.kaigen("validate").code == 0
+
+
+def test_privileged_containers_are_denied_at_every_level(team: Repository) -> None:
+    team.write({"kaigen.yaml": config(podSecurity="privileged", nodes=["*"])})
+    cases = ("privileged", "host network", "host path", "Git as a volume")
+    team.write({file_name(case): yaml.safe_dump(DENIED[case][0]) for case in cases})
+    done = team.kaigen("validate")
+    for case in cases:
+        assert DENIED[case][1] in done.err, done.text
+
+
+def test_placement_on_a_node_or_the_control_plane_must_be_granted(team: Repository) -> None:
+    placement = (
+        "  placement:\n"
+        "    nodeSelector: {pool: gpu, kubernetes.io/hostname: gpu-1}\n"
+        "    tolerations:\n"
+        "    - {key: node-role.kubernetes.io/control-plane, operator: Exists}\n"
+        "    - {key: gpu, operator: Exists}\n"
+    )
+    team.write({"specs/a/x.yaml": JOB + placement})
+    done = team.kaigen("validate")
+    assert (done.code, done.err.count("KG0582")) == (2, 2), done.text
+    for place in ("9:55", "11:7"):
+        assert f"specs/a/x.yaml:{place}: error[KG0582]" in done.err, done.text
+    grants = ["kubernetes.io/hostname", "node-role.kubernetes.io/control-plane"]
+    team.write({"kaigen.yaml": config(nodes=grants)})
+    assert team.kaigen("validate").code == 0
 
 
 FORBIDDEN = JOB.replace("example.com", "example.org")
