@@ -10,7 +10,7 @@ import yaml
 
 from kaigen.config.load import load_config
 from kaigen.pipeline.run import start_run
-from tests.tenants import ALLOWED, DENIED, OTHER, TENANT, ingress
+from tests.tenants import ALLOWED, DENIED, OTHER, TENANT, Body, ingress, pod
 from tests.unit.security.hostile import CONFIG, JOB, Repository
 
 
@@ -107,6 +107,149 @@ def test_gpus_of_all_apps_of_a_tenant_are_counted(team: Repository) -> None:
     assert (done.code, "request 4 GPUs, and it has 3" in done.err) == (2, True), done.text
     team.write({"kaigen.yaml": config(gpus=4)})
     assert team.kaigen("validate").code == 0
+
+
+GPU_LIMIT = "cannot limit them"
+
+
+def with_gpus(kind: str, resource: str = "nvidia.com/gpu", count: int = 2, **spec: object) -> Body:
+    """Return a workload with one pod template, whose container requests GPUs."""
+    container = {"name": "x", "image": "example.com/x:1", "resources": {"limits": {resource: count}}}
+    template = {"metadata": {"labels": {"app": "x"}}, "spec": {**pod()["spec"], "containers": [container]}}
+    container["securityContext"] = pod()["spec"]["containers"][0]["securityContext"]
+    made = {"selector": {"matchLabels": {"app": "x"}}, "template": template, **spec}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": "x"}, "spec": made}
+
+
+def scaler(kind: str, api: str, annotations: Body | None = None, **spec: object) -> Body:
+    """Return an autoscaler of that workload."""
+    target = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}}
+    metadata = {"name": "x", "annotations": annotations or {}}
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": {**target, **spec}}
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        "nvidia.com/gpu",
+        "nvidia.com/gpu.shared",
+        "nvidia.com/mig-1g.10gb",
+        "nvidia.com/mig-1g.10gb.shared",
+        "amd.com/gpu",
+        "amd.com/cpx_nps4",
+        "gpu.intel.com/i915",
+        "gpu.intel.com/xe",
+        "habana.ai/gaudi",
+        "google.com/tpu",
+        "aws.amazon.com/neuron",
+        "aws.amazon.com/neuroncore",
+        "huawei.com/Ascend910B",
+        "cambricon.com/mlu370",
+    ],
+)
+def test_accelerators_of_every_vendor_count_as_gpus(team: Repository, resource: str) -> None:
+    team.write({"kaigen.yaml": config(gpus=4)})
+    team.write({"specs/a/x.yaml": yaml.safe_dump(with_gpus("Deployment", resource, 8))})
+    done = team.kaigen("validate")
+    assert (done.code, "request 8 GPUs, and it has 4" in done.err) == (2, True), done.text
+
+
+@pytest.mark.parametrize("resource", ["cpu", "nvidia.com/gpumem", "rdma/hca", "huawei.com/Ascend910B-memory"])
+def test_other_resources_do_not_count_as_gpus(team: Repository, resource: str) -> None:
+    team.write({"kaigen.yaml": config(gpus=0)})
+    team.write({"specs/a/x.yaml": yaml.safe_dump(with_gpus("Deployment", resource, 8))})
+    assert "KG0385" not in team.kaigen("validate").err
+
+
+def test_gpus_of_the_repositorys_own_catalogue_count(team: Repository) -> None:
+    row = "{name: X1, vendor: nvidia, memoryGiB: 24, usableGiB: 22, resource: example.com/x1, labels: {}}"
+    head = "apiVersion: kaigen.dev/v1alpha1\nkind: Catalog\n"
+    team.write({"catalog/gpus.yaml": f"{head}gpus: [{row}]\n"})
+    team.write({"kaigen.yaml": config(gpus=1)})
+    team.write({"specs/a/x.yaml": yaml.safe_dump(with_gpus("Deployment", "example.com/x1"))})
+    done = team.kaigen("validate")
+    assert "request 2 GPUs, and it has 1" in done.err, done.text
+
+
+def test_gpus_of_a_whole_pod_count(team: Repository) -> None:
+    body = with_gpus("Deployment", "cpu", 1)
+    body["spec"]["template"]["spec"]["resources"] = {"limits": {"nvidia.com/gpu": 3}}
+    team.write({"kaigen.yaml": config(gpus=2), "specs/a/x.yaml": yaml.safe_dump(body)})
+    done = team.kaigen("validate")
+    assert "request 3 GPUs, and it has 2" in done.err, done.text
+
+
+@pytest.mark.parametrize(
+    ("body", "most"),
+    [
+        (scaler("HorizontalPodAutoscaler", "autoscaling/v2", maxReplicas=5), 10),
+        (scaler("HorizontalPodAutoscaler", "autoscaling/v2", maxReplicas=1), 4),
+        (scaler("ScaledObject", "keda.sh/v1alpha1", maxReplicaCount=6, triggers=[]), 12),
+        (scaler("ScaledObject", "keda.sh/v1alpha1", triggers=[]), 200),
+        (
+            scaler(
+                "ScaledObject",
+                "keda.sh/v1alpha1",
+                {"autoscaling.keda.sh/paused-replicas": "30"},
+                maxReplicaCount=6,
+                triggers=[],
+            ),
+            60,
+        ),
+    ],
+)
+def test_an_autoscaler_in_another_file_counts_at_its_maximum(team: Repository, body: Body, most: int) -> None:
+    team.write({"kaigen.yaml": config(gpus=3), "specs/a/scaler.yaml": yaml.safe_dump(body)})
+    team.write({"specs/a/x.yaml": yaml.safe_dump(with_gpus("Deployment", replicas=2))})
+    for _ in range(2):  # The second run reads what the first one stored.
+        done = team.kaigen("validate")
+        assert f"request {most} GPUs, and it has 3" in done.err, done.text
+    other = {**body, "metadata": {**body["metadata"], "namespace": "team-b"}}
+    team.write({"specs/a/scaler.yaml": "", "specs/b/scaler.yaml": yaml.safe_dump(other)})
+    done = team.kaigen("validate")
+    assert "request 4 GPUs, and it has 3" in done.err, done.text
+
+
+CRON = {
+    "schedule": "* * * * *",
+    "jobTemplate": {"spec": {"template": with_gpus("Job")["spec"]["template"]}},
+}
+RAY: Body = {
+    "headGroupSpec": {"template": {"spec": pod()["spec"]}},
+    "workerGroupSpecs": [{"groupName": "w", "template": with_gpus("Deployment")["spec"]["template"]}],
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "limited"),
+    [
+        (with_gpus("DaemonSet"), False),
+        (with_gpus("DaemonSet", "cpu"), True),
+        ({"apiVersion": "batch/v1", "kind": "CronJob", "spec": CRON}, False),
+        (
+            {"apiVersion": "batch/v1", "kind": "CronJob", "spec": {**CRON, "concurrencyPolicy": "Forbid"}},
+            True,
+        ),
+        (
+            {
+                "apiVersion": "ray.io/v1",
+                "kind": "RayCluster",
+                "spec": {**RAY, "enableInTreeAutoscaling": True},
+            },
+            False,
+        ),
+        ({"apiVersion": "ray.io/v1", "kind": "RayCluster", "spec": RAY}, True),
+    ],
+)
+def test_an_object_with_gpus_and_any_number_of_pods_is_refused(
+    team: Repository, body: Body, limited: bool
+) -> None:
+    file = {"specs/a/x.yaml": yaml.safe_dump({**body, "metadata": {"name": "x"}})}
+    team.write({"kaigen.yaml": config(gpus=8), **file})
+    done = team.kaigen("validate")
+    assert (GPU_LIMIT in done.err) is not limited, done.text
+    team.write({"kaigen.yaml": config()})
+    assert "KG0385" not in team.kaigen("validate").err
 
 
 @pytest.mark.parametrize(
