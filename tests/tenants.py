@@ -188,7 +188,7 @@ _HOST_PROCESS: Body = pod(
 )
 
 
-def _annotated(annotations: Body) -> Body:
+def _pod_annotated(annotations: Body) -> Body:
     body = _deployment()
     body["spec"]["template"]["metadata"]["annotations"] = annotations
     return body
@@ -288,7 +288,7 @@ DENIED: dict[str, tuple[Body, str]] = {
     "no seccomp profile": (_pod_context(seccompProfile=None), "does not set a seccomp profile"),
     "AppArmor profile": (_secure(appArmorProfile={"type": "Unconfined"}), "the AppArmor profile Unconfined"),
     "AppArmor annotation": (
-        _annotated({"container.apparmor.security.beta.kubernetes.io/main": "unconfined"}),
+        _pod_annotated({"container.apparmor.security.beta.kubernetes.io/main": "unconfined"}),
         "the AppArmor profile unconfined",
     ),
     "SELinux": (_pod_context(seLinuxOptions={"type": "spc_t"}), "the SELinux type spc_t"),

@@ -316,7 +316,7 @@ def test_every_kind_with_pods_is_limited_to_the_level_of_its_tenant(team: Reposi
     assert "its spec needs Pod Security `baseline`" in done.err, done.text
 
 
-BUILD = """\
+IMAGE_BUILD = """\
 apiVersion: kaigen.dev/v1alpha1
 kind: Job
 metadata: {name: built}
@@ -327,7 +327,7 @@ spec:
 
 
 def test_a_tenant_that_builds_images_needs_the_level_of_builds(team: Repository) -> None:
-    team.write({"specs/a/x.yaml": BUILD})
+    team.write({"specs/a/x.yaml": IMAGE_BUILD})
     done = team.kaigen("validate")
     assert (done.code, done.err.count("KG0582")) == (2, 1), done.text
     assert "specs/a/x.yaml:5:10: error[KG0582]" in done.err
