@@ -27,7 +27,13 @@ TENANT: Body = {
         "eks.amazonaws.com/role-arn=arn:aws:iam::111122223333:role/a-*",
     ],
 }
-OTHER: Body = {"folders": ["specs/b"], "namespaces": ["team-b"], "images": ["*"]}
+OTHER: Body = {
+    "folders": ["specs/b"],
+    "namespaces": ["team-b"],
+    "images": ["*"],
+    "nodes": ["kubernetes.io/hostname", "node-role.kubernetes.io/*"],
+    "podSecurity": "baseline",
+}
 
 
 def _object(api: str, kind: str, /, **fields: object) -> Body:
@@ -39,12 +45,39 @@ def _at(body: Body, **metadata: object) -> Body:
 
 
 def _container(**fields: object) -> Body:
-    return {"name": "main", "image": "example.com/main:1", **fields}
+    return {"name": "main", "image": "example.com/main:1", "securityContext": _context(), **fields}
+
+
+def _context(**fields: object) -> Body:
+    context = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, **fields}
+    return {key: value for key, value in context.items() if value is not None}
 
 
 def pod(**spec: object) -> Body:
     """Return a Pod that the tenant may have, with changes of its `spec`."""
-    return _object("v1", "Pod", spec={"containers": [_container()], **spec})
+    context = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    return _object("v1", "Pod", spec={"securityContext": context, "containers": [_container()], **spec})
+
+
+def _secure(**fields: object) -> Body:
+    """Return the same with changes of its container's security context; None removes a field."""
+    return pod(containers=[_container(securityContext=_context(**fields))])
+
+
+def _pod_context(**fields: object) -> Body:
+    """Return the same with changes of its own security context; None removes a field."""
+    context = {**pod()["spec"]["securityContext"], **fields}
+    return pod(securityContext={key: value for key, value in context.items() if value is not None})
+
+
+def _affinity(**requirement: object) -> Body:
+    term = {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}
+
+
+def _preferred(**requirement: object) -> Body:
+    term = {"weight": 1, "preference": {"matchFields": [requirement]}}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def _deployment(**spec: object) -> Body:
@@ -233,6 +266,23 @@ _MIRROR: Body = {
     "type": "RequestMirror",
     "requestMirror": {"backendRef": {"name": "s", "namespace": "team-b", "port": 80}},
 }
+_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+_ON_NODE = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["gpu-1"]}
+_EVERY = {"drop": ["ALL"], "add": ["ALL"]}
+_HOST_PROCESS: Body = pod(
+    os={"name": "windows"},
+    hostNetwork=True,
+    securityContext={"runAsNonRoot": True, "windowsOptions": {"hostProcess": True}},
+    containers=[{"name": "main", "image": "example.com/main:1"}],
+)
+
+
+def _pod_annotated(annotations: Body) -> Body:
+    body = _deployment()
+    body["spec"]["template"]["metadata"]["annotations"] = annotations
+    return body
+
+
 _SNIPPET = {"nginx.ingress.kubernetes.io/configuration-snippet": "x"}
 _DNS = "external-dns.alpha.kubernetes.io/hostname"
 
@@ -267,12 +317,87 @@ DENIED: dict[str, tuple[Body, str]] = {
         _deployment(priorityClassName="system-node-critical"),
         "the priority class `system-node-critical`",
     ),
-    "node": (pod(nodeName="control-plane"), "a node by its name `control-plane`"),
-    "tolerations": (pod(tolerations=[{"operator": "Exists"}]), "a toleration of all taints"),
+    "node": (pod(nodeName="control-plane"), "a node by the field `nodeName`"),
+    "label of a node": (
+        pod(nodeSelector={"pool": "gpu", "kubernetes.io/hostname": "gpu-1"}),
+        "nodes by the label `kubernetes.io/hostname`",
+    ),
+    "label of the control plane": (
+        _deployment(nodeSelector={_CONTROL_PLANE: ""}),
+        f"nodes by the label `{_CONTROL_PLANE}`",
+    ),
+    "name of a node in an affinity": (
+        pod(affinity=_preferred(key="metadata.name", operator="In", values=["gpu-1"])),
+        "nodes by the key `metadata.name`",
+    ),
+    "control plane in an affinity": (
+        pod(affinity=_affinity(key=_CONTROL_PLANE, operator="Exists")),
+        f"nodes by the key `{_CONTROL_PLANE}`",
+    ),
+    "node of a volume": (
+        _volume({"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [_ON_NODE]}]}}}),
+        "nodes by the key `kubernetes.io/hostname`",
+    ),
+    "tolerations": (pod(tolerations=[{"operator": "Exists"}]), "the toleration of all taints"),
+    "toleration of the control plane": (
+        _deployment(tolerations=[{"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"}]),
+        "the toleration `node-role.kubernetes.io/master`",
+    ),
     "host network": (pod(hostNetwork=True), "a namespace of the node"),
     "privileged": (
-        pod(containers=[_container(securityContext={"privileged": True})]),
+        _secure(privileged=True, allowPrivilegeEscalation=None),
         "a privileged container",
+    ),
+    "port of a node": (
+        pod(containers=[_container(ports=[{"containerPort": 10250, "hostPort": 10250}])]),
+        "opens port 10250 of the node",
+    ),
+    "probe of another host": (
+        pod(containers=[_container(livenessProbe={"httpGet": {"port": 80, "host": "10.0.0.1"}})]),
+        "call another host (10.0.0.1)",
+    ),
+    "capability": (
+        _secure(capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]}),
+        "adds the capability SYS_ADMIN",
+    ),
+    "capability of baseline": (
+        _secure(capabilities={"drop": ["ALL"], "add": ["CHOWN"]}),
+        "adds the capability CHOWN",
+    ),
+    "capability of an init container": (
+        pod(initContainers=[_container(name="i", securityContext=_context(capabilities=_EVERY))]),
+        "adds the capability ALL",
+    ),
+    "capabilities kept": (_secure(capabilities=None), "does not drop all capabilities"),
+    "no security context": (
+        _deployment(containers=[_container(securityContext=None)]),
+        "may gain privileges",
+    ),
+    "seccomp profile": (_secure(seccompProfile={"type": "Unconfined"}), "the seccomp profile Unconfined"),
+    "no seccomp profile": (_pod_context(seccompProfile=None), "does not set a seccomp profile"),
+    "AppArmor profile": (_secure(appArmorProfile={"type": "Unconfined"}), "the AppArmor profile Unconfined"),
+    "AppArmor annotation": (
+        _pod_annotated({"container.apparmor.security.beta.kubernetes.io/main": "unconfined"}),
+        "the AppArmor profile unconfined",
+    ),
+    "SELinux": (_pod_context(seLinuxOptions={"type": "spc_t"}), "the SELinux type spc_t"),
+    "Windows HostProcess": (_HOST_PROCESS, "runs as a Windows HostProcess"),
+    "unmasked proc": (
+        {
+            **_secure(procMount="Unmasked"),
+            "spec": {**_secure(procMount="Unmasked")["spec"], "hostUsers": False},
+        },
+        "unmasks /proc",
+    ),
+    "sysctl": (
+        _pod_context(sysctls=[{"name": "kernel.msgmax", "value": "1"}]),
+        "the unsafe sysctl kernel.msgmax",
+    ),
+    "root": (_pod_context(runAsNonRoot=None), "may run as root"),
+    "root by its id": (_secure(runAsUser=0, runAsNonRoot=True), "runs as root (runAsUser: 0)"),
+    "Git as a volume": (
+        _with_volume(gitRepo={"repository": "https://example.com/x.git"}),
+        "a volume of type `gitRepo`",
     ),
     "driver in a pod": (_with_volume(csi={"driver": "nfs.csi.k8s.io"}), "the driver `nfs.csi.k8s.io`"),
     "bucket in a pod": (
@@ -518,7 +643,30 @@ DENIED: dict[str, tuple[Body, str]] = {
 """Objects with what the finding names, by what is wrong with them."""
 
 ALLOWED: dict[str, Body] = {
-    "pod": pod(tolerations=[{"key": "gpu", "operator": "Exists"}]),
+    "pod": pod(tolerations=[{"key": "gpu", "operator": "Exists"}], nodeSelector={"pool": "gpu"}),
+    "affinity": pod(affinity=_affinity(key="pool", operator="In", values=["gpu"])),
+    "affinity without the control plane": pod(
+        affinity=_affinity(key=_CONTROL_PLANE, operator="DoesNotExist")
+    ),
+    "capability": _secure(capabilities={"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}),
+    "settings of each container": pod(
+        securityContext={},
+        containers=[
+            _container(
+                securityContext=_context(runAsNonRoot=True, seccompProfile={"type": "RuntimeDefault"}),
+                ports=[{"containerPort": 80}],
+                readinessProbe={"httpGet": {"port": 80}},
+            )
+        ],
+    ),
+    "root in a user namespace": pod(
+        hostUsers=False, containers=[_container(securityContext=_context(runAsUser=0, runAsNonRoot=False))]
+    ),
+    "Windows": pod(
+        os={"name": "windows"},
+        securityContext={"runAsNonRoot": True},
+        containers=[{"name": "main", "image": "example.com/main:1"}],
+    ),
     "Deployment": _deployment(),
     "StatefulSet": _stateful("standard"),
     "bucket in an argument": pod(containers=[_container(args=["--to=s3://shared/a/x", "s3"])]),

@@ -16,6 +16,7 @@ class Tenant(Struct, frozen=True):
         namespaces: that only it uses.
         grants: globs of what it may reach, by field of kaigen.yaml.
         gpus: GPUs that its apps may request in all; None for any number.
+        pod_security: the loosest level of the Pod Security Standards that its pods may need.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Tenant(Struct, frozen=True):
     namespaces: tuple[str, ...]
     grants: dict[str, tuple[str, ...]]
     gpus: int | None = None
+    pod_security: str = "restricted"
 
     def granted(self, field: str) -> tuple[str, ...]:
         """Return the globs of a field."""

@@ -2,7 +2,7 @@
 
 import posixpath
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
@@ -119,6 +119,21 @@ class TenantBlock(Block):
             ],
         ),
     ] = field(default_factory=list)
+    nodes: Annotated[
+        list[_Glob],
+        Meta(
+            description="Keys by which pods and volumes may choose a node by its name, or nodes of the control plane: "
+            "labels, taints, and the fields `nodeName` and `metadata.name`. `*` allows tolerations of all taints, too.",
+            examples=[["kubernetes.io/hostname", "node-role.kubernetes.io/control-plane"]],
+        ),
+    ] = field(default_factory=list)
+    pod_security: Annotated[
+        Literal["restricted", "baseline", "privileged"],
+        Meta(
+            description="The loosest Pod Security level that its pods may need. Builds of images need `privileged`. "
+            "Privileged containers, host paths and namespaces of the node are denied at every level."
+        ),
+    ] = "restricted"
     gpus: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(description="GPUs that all its apps together may request. Default: any number."),
@@ -156,8 +171,10 @@ def tenant_settings(
                 "servers": tuple(block.servers),
                 "volumes": tuple(block.volumes),
                 "annotations": (*block.annotations, *own),
+                "nodes": tuple(block.nodes),
             },
             block.gpus,
+            block.pod_security,
         )
         for name, block in blocks.items()
     )

@@ -12,12 +12,14 @@ from kaigen.catalog.controllers import host_keys, raw_keys
 from kaigen.config.controller_keys import allowed_entries, key_pattern
 from kaigen.config.globs import bucket_pattern, entry_pattern, glob_pattern, host_pattern
 from kaigen.config.tenant_settings import Tenant
+from kaigen.gitops.pod_security_cel import security_rules
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.reach import (
     ALL,
     BUCKET_DRIVERS,
     BUILD_IMAGE,
     BUILD_OPTION,
+    EXCLUDES,
     INLINE_OPTIONS,
     OPTION,
     PODS,
@@ -59,17 +61,12 @@ class Rule(Struct, frozen=True):
 def variables() -> dict[str, str]:
     """Return the expressions that rules use, by name.
 
-    They are the type of the object, the `spec` of its pods, the metadata of its templates, and its labels and
-    annotations before an update.
+    They are the type of the object, the `spec` and the annotations of its pods, the metadata of its templates, and its
+    labels and annotations before an update.
     """
     type_ = (
         "object.apiVersion.contains('/') ? object.kind + '.' + object.apiVersion.split('/')[0] : object.kind"
     )
-    pods = "[]"
-    for row in KINDS.values():
-        lists = [_mappings([*_steps(place.path), "spec"]) for place in row.pods]
-        if lists:
-            pods = f"{TYPE} == {text(row.type)} ? {' + '.join(lists)} : {pods}"
     templates = "[]"
     for kind, paths in TEMPLATE_PATHS.items():
         templates = f"{TYPE} == {text(kind)} ? {' + '.join(map(_mappings, paths))} : {templates}"
@@ -79,10 +76,21 @@ def variables() -> dict[str, str]:
     kept = " + ".join(f"{each}.map(key, key + '=' + {each}[key])" for each in entries)
     return {
         "type": type_,
-        "pods": pods,
+        "pods": _of_pods("spec"),
+        "annotations": _of_pods("metadata", "annotations"),
         "templates": templates,
         "kept": f"request.operation == 'UPDATE' ? {kept} : []",
     }
+
+
+def _of_pods(*steps: str) -> str:
+    """Return the expression of the list with a field of each pod of the object."""
+    found = "[]"
+    for row in KINDS.values():
+        lists = [_mappings([*_steps(place.path), *steps]) for place in row.pods]
+        if lists:
+            found = f"{TYPE} == {text(row.type)} ? {' + '.join(lists)} : {found}"
+    return found
 
 
 def namespace() -> str:
@@ -102,6 +110,10 @@ def rules_of(tenant: Tenant) -> Iterator[Rule]:
     yield Rule("kind", _matches(TYPE, kinds), _message(tenant, "the kind", "kinds"))
     own = f"{among('variables.place', tenant)} || (variables.place == '' && object.kind != 'Namespace')"
     yield Rule("namespace", own, _message(tenant, "the namespace", "namespaces"))
+    for control in security_rules(tenant.pod_security):
+        granted = f"; granted: Pod Security {tenant.pod_security}"
+        message = f"tenant {tenant.name} is not granted {control.what}{granted}"
+        yield Rule(control.name, control.expression, message)
     for reach in REACHES:
         yield Rule(reach.name, _expression(reach, tenant), _message(tenant, reach.what, reach.grant))
 
@@ -184,9 +196,11 @@ def _passes(value: str, reach: Reach, tenant: Tenant) -> str:
             return f"{value}.split(',').all(o, {_matches('o', glob_pattern((*granted, *reach.always)))})"
         case Test.NAMESPACE:
             return among(value, tenant)
-        case Test.TOLERATION:
-            operator, key = _at(value, ("operator",)), _at(value, ("key",))
-            return f"!({operator}.orValue('') == 'Exists' && {key}.orValue('') == '')"
+        case Test.KEY:
+            key = f"{_at(value, ('key',))}.orValue('')"
+            excludes = f"{_at(value, ('operator',))}.orValue('') in [{', '.join(map(text, EXCLUDES))}]"
+            exempt = f" || {_matches(key, glob_pattern(granted))}" if granted else ""
+            return f"({excludes} || !{_matches(key, reach.pattern)}{exempt})"
         case Test.REFERENCE:
             place = _at(value, ("namespace",))
             shown = f"({place}.value() + '/' + {_at(value, ('name',))}.orValue(''))"

@@ -13,6 +13,7 @@ from kaigen.catalog import controllers
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import Object, Path, mapping, type_of
 from kaigen.kubernetes.object_kind import ObjectKind
+from kaigen.kubernetes.pod_security import Control
 from kaigen.kubernetes.queues import PRIORITY_LABEL
 from kaigen.kubernetes.schemas import is_cluster_type
 
@@ -37,6 +38,9 @@ URI = rf"{OPTION}(s3|gs)://"
 
 
 _BUCKET_NAME = ("volumeAttributes", "bucketName")
+
+EXCLUDES = ("NotIn", "DoesNotExist")
+"""Operators by which a node affinity avoids nodes."""
 
 
 BUILD_OPTION = r"--(output|import-cache|export-cache)="
@@ -124,8 +128,9 @@ class Test(Enum):
     """One of the tenant's namespaces."""
     REFERENCE = auto()
     """A mapping with `name` whose `namespace` is missing, one of the tenant's, or granted with the name."""
-    TOLERATION = auto()
-    """A toleration of certain taints."""
+    KEY = auto()
+    """A toleration, or a requirement of a node affinity, with another `key` than those that match `pattern`, or one
+    that the tenant is granted; or a requirement that excludes nodes."""
     BUCKET = auto()
     """A text that is no URI of a bucket, or one that the tenant is granted."""
     LOCATION = auto()
@@ -171,7 +176,7 @@ class Reach(NamedTuple):
         grant: field of a tenant that lists what is granted; empty where nothing can be.
         default: what a missing value means; None for nothing.
         always: values that need no grant.
-        pattern: of keys, for `Test.NO_KEYS`, or of texts, for `Test.MATCHES`.
+        pattern: of keys, for `Test.NO_KEYS` and `Test.KEY`, or of texts, for `Test.MATCHES`.
         created: of Pods only those that are created, because the scheduler sets the field later.
         kept: an update may keep the value at a path through no list, because a controller may have set it.
     """
@@ -229,6 +234,25 @@ _CSI_SECRETS = (
     "nodeStageSecretRef",
 )
 
+_NODE_KEYS = (
+    r"kubernetes\.io/hostname|metadata\.name|node-role\.kubernetes\.io/(control-?plane|etcd|master)"
+    "|CriticalAddonsOnly"
+)
+"""Labels and fields with the name of a node, and labels and taints of nodes with the control plane (source: kubeadm,
+RKE; CriticalAddonsOnly: AKS, K3s)."""
+
+
+def _in_node_selector(*path: str) -> tuple[Step, ...]:
+    return tuple((*path, field, ALL) for field in ("matchExpressions", "matchFields"))
+
+
+_NODE_AFFINITY = ("affinity", "nodeAffinity")
+
+COVERED_CONTROLS = frozenset(
+    [Control.HOST_NAMESPACES, Control.HOST_PATH, Control.PRIVILEGED, Control.VOLUME_TYPE]
+)
+"""The controls of the Pod Security Standards that rows of this table cover at every level."""
+
 _POD_REACHES = (
     Reach(
         "image",
@@ -254,8 +278,50 @@ _POD_REACHES = (
         "images",
     ),
     Reach("priority", "the priority class", (PODS,), (("priorityClassName",),), grant="priorityClasses"),
-    Reach("node", "a node by its name", (PODS,), (("nodeName",),), Test.MISSING, created=True),
-    Reach("toleration", "a toleration of all taints", (PODS,), (("tolerations", ALL),), Test.TOLERATION),
+    Reach(
+        "node",
+        "a node by the field",
+        (PODS,),
+        ((),),
+        Test.NO_KEYS,
+        "nodes",
+        pattern="nodeName",
+        created=True,
+    ),
+    Reach(
+        "node-label",
+        "nodes by the label",
+        (PODS,),
+        (("nodeSelector",),),
+        Test.NO_KEYS,
+        "nodes",
+        pattern=_NODE_KEYS,
+    ),
+    Reach(
+        "node-affinity",
+        "nodes by the key",
+        (PODS,),
+        (
+            *_in_node_selector(
+                *_NODE_AFFINITY, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", ALL
+            ),
+            *_in_node_selector(
+                *_NODE_AFFINITY, "preferredDuringSchedulingIgnoredDuringExecution", ALL, "preference"
+            ),
+        ),
+        Test.KEY,
+        "nodes",
+        pattern=_NODE_KEYS,
+    ),
+    Reach(
+        "toleration",
+        "the toleration",
+        (PODS,),
+        (("tolerations", ALL),),
+        Test.KEY,
+        "nodes",
+        pattern=f"|{_NODE_KEYS}",
+    ),
     Reach(
         "host-namespace",
         "a namespace of the node",
@@ -362,6 +428,15 @@ _STORAGE_REACHES = (
         "volume-driver", "the driver", (_VOLUME,), (("spec", "csi", "driver"),), grant="drivers", default=""
     ),
     Reach("volume", "a volume of type", (_VOLUME,), (("spec",),), Test.NO_KEYS, pattern=_IN_TREE),
+    Reach(
+        "volume-node",
+        "nodes by the key",
+        (_VOLUME,),
+        _in_node_selector("spec", "nodeAffinity", "required", "nodeSelectorTerms", ALL),
+        Test.KEY,
+        "nodes",
+        pattern=_NODE_KEYS,
+    ),
     Reach(
         "volume-secret",
         "the Secret",

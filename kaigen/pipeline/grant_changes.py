@@ -13,6 +13,7 @@ from kaigen.config.settings import Config
 from kaigen.config.tenant_settings import Tenant, tenant_of_file
 from kaigen.git.repository import read_file_at, read_tree_at
 from kaigen.git.submodules import read_submodules_at
+from kaigen.kubernetes.pod_security import LEVELS
 from kaigen.kubernetes.reach import USUAL_KINDS
 from kaigen.pipeline.license_changes import wider_licenses
 from kaigen.pipeline.sources import read_named, relative_path
@@ -94,6 +95,9 @@ def _tenant_grants(before: Config, now: Config) -> Iterator[str]:
         if was is not None and was.gpus is not None and (tenant.gpus is None or tenant.gpus > was.gpus):
             amount = "any number of" if tenant.gpus is None else tenant.gpus
             yield f"{amount} GPUs as tenant {tenant.name}"
+        level = "restricted" if was is None else was.pod_security
+        if LEVELS.index(tenant.pod_security) < LEVELS.index(level):
+            yield f"Pod Security {tenant.pod_security} as tenant {tenant.name}"
     for was in before.tenants:
         for folder in was.folders:
             if not any(tenant.owns(folder) for tenant in now.tenants):
