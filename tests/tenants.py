@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from kaigen.kubernetes.reach import USUAL_KINDS
+
 Body = dict[str, Any]
 
 TENANT: Body = {
@@ -16,8 +18,22 @@ TENANT: Body = {
     "storageClasses": ["standard"],
     "priorityClasses": ["a-*"],
     "references": ["gateways/public"],
+    "kinds": [*USUAL_KINDS, "TriggerAuthentication.keda.sh"],
+    "servers": ["prometheus.monitoring", "*.metrics.example.com"],
+    "volumes": ["shared-*"],
+    "annotations": [
+        "alb.ingress.kubernetes.io/scheme",
+        "haproxy.org/*",
+        "eks.amazonaws.com/role-arn=arn:aws:iam::111122223333:role/a-*",
+    ],
 }
-OTHER: Body = {"folders": ["specs/b"], "namespaces": ["team-b"], "images": ["*"]}
+OTHER: Body = {
+    "folders": ["specs/b"],
+    "namespaces": ["team-b"],
+    "images": ["*"],
+    "nodes": ["kubernetes.io/hostname", "node-role.kubernetes.io/*"],
+    "podSecurity": "baseline",
+}
 
 
 def _object(api: str, kind: str, /, **fields: object) -> Body:
@@ -29,12 +45,39 @@ def _at(body: Body, **metadata: object) -> Body:
 
 
 def _container(**fields: object) -> Body:
-    return {"name": "main", "image": "example.com/main:1", **fields}
+    return {"name": "main", "image": "example.com/main:1", "securityContext": _context(), **fields}
+
+
+def _context(**fields: object) -> Body:
+    context = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, **fields}
+    return {key: value for key, value in context.items() if value is not None}
 
 
 def pod(**spec: object) -> Body:
     """Return a Pod that the tenant may have, with changes of its `spec`."""
-    return _object("v1", "Pod", spec={"containers": [_container()], **spec})
+    context = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    return _object("v1", "Pod", spec={"securityContext": context, "containers": [_container()], **spec})
+
+
+def _secure(**fields: object) -> Body:
+    """Return the same with changes of its container's security context; None removes a field."""
+    return pod(containers=[_container(securityContext=_context(**fields))])
+
+
+def _pod_context(**fields: object) -> Body:
+    """Return the same with changes of its own security context; None removes a field."""
+    context = {**pod()["spec"]["securityContext"], **fields}
+    return pod(securityContext={key: value for key, value in context.items() if value is not None})
+
+
+def _affinity(**requirement: object) -> Body:
+    term = {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}
+
+
+def _preferred(**requirement: object) -> Body:
+    term = {"weight": 1, "preference": {"matchFields": [requirement]}}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
 def _deployment(**spec: object) -> Body:
@@ -44,9 +87,9 @@ def _deployment(**spec: object) -> Body:
     )
 
 
-def _stateful(storage: str) -> Body:
+def _stateful(storage: str, **more: object) -> Body:
     body = _deployment()
-    template = {"metadata": {"name": "data"}, "spec": _claim(storage)["spec"]}
+    template = {"metadata": {"name": "data"}, "spec": _claim(storage, **more)["spec"]}
     return {**body, "kind": "StatefulSet", "spec": {**body["spec"], "volumeClaimTemplates": [template]}}
 
 
@@ -56,11 +99,11 @@ def _group(storage: str) -> Body:
     return _object("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec={"leaderWorkerTemplate": spec})
 
 
-def _claim(storage: str | None) -> Body:
+def _claim(storage: str | None, **more: object) -> Body:
     spec: Body = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     if storage is not None:
         spec["storageClassName"] = storage
-    return _object("v1", "PersistentVolumeClaim", spec=spec)
+    return _object("v1", "PersistentVolumeClaim", spec={**spec, **more})
 
 
 def _volume(spec: Body | None = None, **csi: object) -> Body:
@@ -104,15 +147,25 @@ def _service(**spec: object) -> Body:
     return _object("v1", "Service", spec={"ports": [{"port": 80}], "selector": {"app": "x"}, **spec})
 
 
-def _monitor(**namespaces: object) -> Body:
-    spec = {"selector": {}, "podMetricsEndpoints": [{"port": "web"}], "namespaceSelector": namespaces}
+def _monitor(endpoint: Body | None = None, **namespaces: object) -> Body:
+    endpoints = [{"port": "web", **(endpoint or {})}]
+    spec = {"selector": {}, "podMetricsEndpoints": endpoints, "namespaceSelector": namespaces}
     return _object("monitoring.coreos.com/v1", "PodMonitor", spec=spec)
 
 
-def _scaler(kind: str) -> Body:
+def _relabelled(**rule: object) -> Body:
+    return _monitor({"relabelings": [{"sourceLabels": ["pod"], **rule}]})
+
+
+def _authentication(**spec: object) -> Body:
+    return _object("keda.sh/v1alpha1", "TriggerAuthentication", spec=spec)
+
+
+def _scaler(kind: str = "TriggerAuthentication", **metadata: str) -> Body:
+    known = {"query": "x", "threshold": "1", "serverAddress": "http://p.team-a.svc:9090"}
     trigger = {
         "type": "prometheus",
-        "metadata": {"query": "x", "threshold": "1", "serverAddress": "http://p:9090"},
+        "metadata": {**known, **metadata},
         "authenticationRef": {"name": "x", "kind": kind},
     }
     spec = {"scaleTargetRef": {"name": "x"}, "triggers": [trigger]}
@@ -127,13 +180,30 @@ def _with_volume(**source: object) -> Body:
     return pod(volumes=[{"name": "v", **source}])
 
 
-def _ephemeral(storage: str) -> Body:
-    return _with_volume(ephemeral={"volumeClaimTemplate": {"spec": _claim(storage)["spec"]}})
+def _ephemeral(storage: str, **more: object) -> Body:
+    return _with_volume(ephemeral={"volumeClaimTemplate": {"spec": _claim(storage, **more)["spec"]}})
 
 
 def _secret_of(namespace: str) -> Body:
     certificate = {"certificateRefs": [{"name": "c", "namespace": namespace}]}
     return _gateway(port=443, protocol="HTTPS", tls=certificate)
+
+
+def restored_claim(namespace: str) -> Body:
+    """Return a claim with the data of a claim in a namespace."""
+    return _claim("standard", **_restored(namespace))
+
+
+def _restored(namespace: str) -> Body:
+    """Return the source of a claim's data in a namespace."""
+    return {"dataSourceRef": {"kind": "PersistentVolumeClaim", "name": "x", "namespace": namespace}}
+
+
+def _build(where: str) -> Body:
+    """Return a Pod that builds an image with a cache in a repository."""
+    options = [f"--{way}-cache=type=registry,ref={where}:buildcache" for way in ("import", "export")]
+    output = "--output=type=image,name=example.com/a:1,push=true"
+    return pod(containers=[_container(args=["build", output, *options])])
 
 
 _MOUNTPOINT: Body = {"driver": "s3.csi.aws.com", "volumeAttributes": {"bucketName": "shared"}}
@@ -142,6 +212,75 @@ _MOUNTPOINT: Body = {"driver": "s3.csi.aws.com", "volumeAttributes": {"bucketNam
 def _inline(options: str, **attributes: str) -> Body:
     known = {"bucketName": "shared", "mountOptions": options}
     return {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {**known, **attributes}}
+
+
+def _annotated(body: Body, key: str, value: str = "x") -> Body:
+    return _at(body, annotations={key: value})
+
+
+def _labelled(body: Body, key: str) -> Body:
+    return _at(body, labels={key: "x"})
+
+
+def _account(role: str) -> Body:
+    return _annotated(_object("v1", "ServiceAccount"), "eks.amazonaws.com/role-arn", f"{_ROLES}{role}")
+
+
+def _template(body: Body, key: str, value: str = "x", label: str = "a.example.com/b") -> Body:
+    """Return a workload whose pods have an annotation, and a label with the value `c`."""
+    known = body["spec"]["template"]
+    labels = {**known.get("metadata", {}).get("labels", {}), label: "c"}
+    template = {**known, "metadata": {"labels": labels, "annotations": {key: value}}}
+    return {**body, "spec": {**body["spec"], "template": template}}
+
+
+def _ephemeral_claim(key: str) -> Body:
+    claim = {"metadata": {"annotations": {key: "x"}}, "spec": _claim("standard")["spec"]}
+    return _with_volume(ephemeral={"volumeClaimTemplate": claim})
+
+
+def _cron_job(key: str) -> Body:
+    """Return a CronJob whose Jobs have a label."""
+    spec = {**pod()["spec"], "restartPolicy": "Never"}
+    job = {"metadata": {"labels": {key: "x"}}, "spec": {"template": {"spec": spec}}}
+    return _object("batch/v1", "CronJob", spec={"schedule": "@daily", "jobTemplate": job})
+
+
+def _stateful_claim(key: str) -> Body:
+    """Return a StatefulSet whose claims have an annotation."""
+    body = _stateful("standard")
+    (template,) = body["spec"]["volumeClaimTemplates"]
+    claim = {**template, "metadata": {**template["metadata"], "annotations": {key: "x"}}}
+    return {**body, "spec": {**body["spec"], "volumeClaimTemplates": [claim]}}
+
+
+def _infrastructure(key: str, value: str = "x") -> Body:
+    """Return a Gateway whose objects have an annotation."""
+    body = _gateway()
+    return {**body, "spec": {**body["spec"], "infrastructure": {"annotations": {key: value}}}}
+
+
+_ROLES = "arn:aws:iam::111122223333:role/"
+_ALIAS = "nginx.ingress.kubernetes.io/server-alias"
+_MIRROR: Body = {
+    "type": "RequestMirror",
+    "requestMirror": {"backendRef": {"name": "s", "namespace": "team-b", "port": 80}},
+}
+_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+_ON_NODE = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["gpu-1"]}
+_EVERY = {"drop": ["ALL"], "add": ["ALL"]}
+_HOST_PROCESS: Body = pod(
+    os={"name": "windows"},
+    hostNetwork=True,
+    securityContext={"runAsNonRoot": True, "windowsOptions": {"hostProcess": True}},
+    containers=[{"name": "main", "image": "example.com/main:1"}],
+)
+
+
+def _pod_annotated(annotations: Body) -> Body:
+    body = _deployment()
+    body["spec"]["template"]["metadata"]["annotations"] = annotations
+    return body
 
 
 _SNIPPET = {"nginx.ingress.kubernetes.io/configuration-snippet": "x"}
@@ -178,23 +317,98 @@ DENIED: dict[str, tuple[Body, str]] = {
         _deployment(priorityClassName="system-node-critical"),
         "the priority class `system-node-critical`",
     ),
-    "node": (pod(nodeName="control-plane"), "a node by its name `control-plane`"),
-    "tolerations": (pod(tolerations=[{"operator": "Exists"}]), "a toleration of all taints"),
+    "node": (pod(nodeName="control-plane"), "a node by the field `nodeName`"),
+    "label of a node": (
+        pod(nodeSelector={"pool": "gpu", "kubernetes.io/hostname": "gpu-1"}),
+        "nodes by the label `kubernetes.io/hostname`",
+    ),
+    "label of the control plane": (
+        _deployment(nodeSelector={_CONTROL_PLANE: ""}),
+        f"nodes by the label `{_CONTROL_PLANE}`",
+    ),
+    "name of a node in an affinity": (
+        pod(affinity=_preferred(key="metadata.name", operator="In", values=["gpu-1"])),
+        "nodes by the key `metadata.name`",
+    ),
+    "control plane in an affinity": (
+        pod(affinity=_affinity(key=_CONTROL_PLANE, operator="Exists")),
+        f"nodes by the key `{_CONTROL_PLANE}`",
+    ),
+    "node of a volume": (
+        _volume({"nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [_ON_NODE]}]}}}),
+        "nodes by the key `kubernetes.io/hostname`",
+    ),
+    "tolerations": (pod(tolerations=[{"operator": "Exists"}]), "the toleration of all taints"),
+    "toleration of the control plane": (
+        _deployment(tolerations=[{"key": "node-role.kubernetes.io/master", "effect": "NoSchedule"}]),
+        "the toleration `node-role.kubernetes.io/master`",
+    ),
     "host network": (pod(hostNetwork=True), "a namespace of the node"),
     "privileged": (
-        pod(containers=[_container(securityContext={"privileged": True})]),
+        _secure(privileged=True, allowPrivilegeEscalation=None),
         "a privileged container",
+    ),
+    "port of a node": (
+        pod(containers=[_container(ports=[{"containerPort": 10250, "hostPort": 10250}])]),
+        "opens port 10250 of the node",
+    ),
+    "probe of another host": (
+        pod(containers=[_container(livenessProbe={"httpGet": {"port": 80, "host": "10.0.0.1"}})]),
+        "call another host (10.0.0.1)",
+    ),
+    "capability": (
+        _secure(capabilities={"drop": ["ALL"], "add": ["SYS_ADMIN"]}),
+        "adds the capability SYS_ADMIN",
+    ),
+    "capability of baseline": (
+        _secure(capabilities={"drop": ["ALL"], "add": ["CHOWN"]}),
+        "adds the capability CHOWN",
+    ),
+    "capability of an init container": (
+        pod(initContainers=[_container(name="i", securityContext=_context(capabilities=_EVERY))]),
+        "adds the capability ALL",
+    ),
+    "capabilities kept": (_secure(capabilities=None), "does not drop all capabilities"),
+    "no security context": (
+        _deployment(containers=[_container(securityContext=None)]),
+        "may gain privileges",
+    ),
+    "seccomp profile": (_secure(seccompProfile={"type": "Unconfined"}), "the seccomp profile Unconfined"),
+    "no seccomp profile": (_pod_context(seccompProfile=None), "does not set a seccomp profile"),
+    "AppArmor profile": (_secure(appArmorProfile={"type": "Unconfined"}), "the AppArmor profile Unconfined"),
+    "AppArmor annotation": (
+        _pod_annotated({"container.apparmor.security.beta.kubernetes.io/main": "unconfined"}),
+        "the AppArmor profile unconfined",
+    ),
+    "SELinux": (_pod_context(seLinuxOptions={"type": "spc_t"}), "the SELinux type spc_t"),
+    "Windows HostProcess": (_HOST_PROCESS, "runs as a Windows HostProcess"),
+    "unmasked proc": (
+        {
+            **_secure(procMount="Unmasked"),
+            "spec": {**_secure(procMount="Unmasked")["spec"], "hostUsers": False},
+        },
+        "unmasks /proc",
+    ),
+    "sysctl": (
+        _pod_context(sysctls=[{"name": "kernel.msgmax", "value": "1"}]),
+        "the unsafe sysctl kernel.msgmax",
+    ),
+    "root": (_pod_context(runAsNonRoot=None), "may run as root"),
+    "root by its id": (_secure(runAsUser=0, runAsNonRoot=True), "runs as root (runAsUser: 0)"),
+    "Git as a volume": (
+        _with_volume(gitRepo={"repository": "https://example.com/x.git"}),
+        "a volume of type `gitRepo`",
     ),
     "driver in a pod": (_with_volume(csi={"driver": "nfs.csi.k8s.io"}), "the driver `nfs.csi.k8s.io`"),
     "bucket in a pod": (
         _with_volume(
             csi={"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": {"bucketName": "theirs"}}
         ),
-        "the bucket `s3://theirs/`",
+        "the bucket `gs://theirs/`",
     ),
     "folder in a pod": (
         _with_volume(csi=_inline("implicit-dirs,only-dir=b")),
-        "the bucket `s3://shared/b`",
+        "the bucket `gs://shared/b`",
     ),
     "attribute in a pod": (
         _with_volume(csi=_inline("only-dir=a", server="10.0.0.1")),
@@ -214,6 +428,29 @@ DENIED: dict[str, tuple[Body, str]] = {
     "class of a claim": (_claim("gp3"), "the storage class `gp3`"),
     "class of a StatefulSet": (_stateful("gp3"), "the storage class `gp3`"),
     "class of a LeaderWorkerSet": (_group("gp3"), "the storage class `gp3`"),
+    "class of a claim by its annotation": (
+        _annotated(_claim("standard"), "volume.beta.kubernetes.io/storage-class", "gp3"),
+        "the storage class `gp3`",
+    ),
+    # Of a claim itself, the API server drops the namespace unless CrossNamespaceVolumeDataSource is on.
+    "data of the claims of a StatefulSet": (
+        _stateful("standard", **_restored("team-b")),
+        "the data of `team-b/x`",
+    ),
+    "data of an ephemeral volume": (_ephemeral("standard", **_restored("team-b")), "the data of `team-b/x`"),
+    "volume of another team": (_claim("standard", volumeName="team-b-x"), "the volume `team-b-x`"),
+    "image of another team's cache": (
+        _build("registry.corp/team-b/cache"),
+        "the image `registry.corp/team-b/cache:buildcache`",
+    ),
+    "image in quotes": (
+        pod(containers=[_container(args=['--export-cache=type=registry,"ref=x/y"'])]),
+        'the image `x/y"`',
+    ),
+    "output of a build": (
+        pod(containers=[_container(args=["--output=type=image,name=x/y:1,push=true"])]),
+        "the image `x/y:1`",
+    ),
     "volume for any claim": (_volume({"claimRef": None}), "a volume for a claim in namespace"),
     "driver of a volume": (_volume(driver="nfs.csi.k8s.io"), "the driver `nfs.csi.k8s.io`"),
     "Secret of a volume": (
@@ -236,7 +473,91 @@ DENIED: dict[str, tuple[Body, str]] = {
     "snippet": (_at(ingress(), annotations=_SNIPPET), "nginx.ingress.kubernetes.io/configuration-snippet"),
     "DNS record": (
         _at(_service(), annotations={_DNS: "b.example.com,x.a.example.com"}),
-        "the host `b.example.com,x.a.example.com`",
+        "the host `b.example.com`",
+    ),
+    "internal DNS record": (
+        _annotated(_service(), "external-dns.alpha.kubernetes.io/internal-hostname", "b.example.com"),
+        "the host `b.example.com`",
+    ),
+    "DNS record of a Gateway's Service": (_infrastructure(_DNS, "b.example.com"), "the host `b.example.com`"),
+    "alias": (_annotated(ingress(), _ALIAS, "x.a.example.com, b.example.com"), "the host `b.example.com`"),
+    "alias after a blank": (
+        _annotated(ingress(), _ALIAS, "b.example.com x.a.example.com"),
+        "the host `b.example.com x.a.example.com`",
+    ),
+    "alias as a pattern": (
+        _annotated(ingress(), _ALIAS, "~^b[.]example[.]com$|x.a.example.com"),
+        "the host `~^b[.]example[.]com$|x.a.example.com`",
+    ),
+    "name of a certificate": (
+        _annotated(ingress(), "cert-manager.io/alt-names", "b.example.com"),
+        "the host `b.example.com`",
+    ),
+    **{
+        f"annotation {key.replace('/', ' ')}": (
+            _annotated(ingress(), key),
+            f"the annotation `{key}`",
+        )
+        for key in (
+            "nginx.ingress.kubernetes.io/auth-secret",
+            "nginx.ingress.kubernetes.io/auth-tls-secret",
+            "nginx.ingress.kubernetes.io/proxy-ssl-secret",
+            "alb.ingress.kubernetes.io/group.name",
+            "alb.ingress.kubernetes.io/load-balancer-attributes",
+            "traefik.ingress.kubernetes.io/router.middlewares",
+            "haproxy-ingress.github.io/auth-url",
+            "kubernetes.io/ingress.global-static-ip-name",
+        )
+    },
+    "configuration of HAProxy": (
+        _annotated(ingress(), "haproxy.org/backend-config-snippet"),
+        "the annotation `haproxy.org/backend-config-snippet`",
+    ),
+    "configuration of HAProxy Ingress": (
+        _annotated(ingress(), "haproxy-ingress.github.io/config-backend"),
+        "the annotation `haproxy-ingress.github.io/config-backend`",
+    ),
+    "annotation of a load balancer": (
+        _annotated(_service(), "service.beta.kubernetes.io/aws-load-balancer-scheme"),
+        "the annotation `service.beta.kubernetes.io/aws-load-balancer-scheme`",
+    ),
+    "annotation of a Gateway's Service": (
+        _infrastructure("networking.gke.io/load-balancer-type"),
+        "the annotation `networking.gke.io/load-balancer-type`",
+    ),
+    "role of another team": (_account("b-reader"), "the annotation `eks.amazonaws.com/role-arn`"),
+    "label of a pod": (
+        _labelled(pod(), "azure.workload.identity/use"),
+        "the label `azure.workload.identity/use`",
+    ),
+    **{
+        f"annotation {key.replace('/', ' ')} of pods": (
+            _template(_deployment(), key),
+            f"the annotation `{key}`",
+        )
+        for key in (
+            "iam.amazonaws.com/role",
+            "k8s.v1.cni.cncf.io/networks",
+            "sidecar.istio.io/proxyImage",
+            "cdi.k8s.io/device",
+            "io.katacontainers.config.hypervisor.path",
+        )
+    },
+    "label of the Jobs of a CronJob": (
+        _cron_job("aadpodidbinding"),
+        "the label `aadpodidbinding`",
+    ),
+    "annotation of the claims of a StatefulSet": (
+        _stateful_claim("cdi.kubevirt.io/storage.import.endpoint"),
+        "the annotation `cdi.kubevirt.io/storage.import.endpoint`",
+    ),
+    "annotation of an ephemeral volume": (
+        _ephemeral_claim("k8s.io/CloneRequest"),
+        "the annotation `k8s.io/CloneRequest`",
+    ),
+    "Secret that is copied": (
+        _annotated(_object("v1", "Secret"), "replicator.v1.mittwald.de/replicate-from", "team-b/x"),
+        "the annotation `replicator.v1.mittwald.de/replicate-from`",
     ),
     "host of a route": (_route(hostnames=["b.example.com"]), "the host `b.example.com`"),
     "any host of a route": (_route(hostnames=[]), "the host `*`"),
@@ -248,12 +569,72 @@ DENIED: dict[str, tuple[Body, str]] = {
         _route(rules=[{"backendRefs": [{"name": "s", "namespace": "team-b", "port": 80}]}]),
         "the reference `team-b/s`",
     ),
+    **{
+        f"mirror of {place}": (_route(rules=[rule]), "the reference `team-b/s`")
+        for place, rule in (
+            ("a route", {"filters": [_MIRROR]}),
+            ("a backend", {"backendRefs": [{"name": "s", "port": 80, "filters": [_MIRROR]}]}),
+        )
+    },
     "any host of a Gateway": (_gateway(hostname=None), "the host `*`"),
     "certificate of another namespace": (_secret_of("team-b"), "the Secret `team-b/c`"),
     "type of a Service": (_service(type="LoadBalancer"), "a Service of type `LoadBalancer`"),
     "address": (_service(externalIPs=["192.0.2.1"]), "external addresses"),
     "monitor of everything": (_monitor(any=True), "Pods of every namespace"),
     "monitor of another namespace": (_monitor(matchNames=["team-b"]), "Pods of namespace `team-b`"),
+    "proxy of a monitor": (
+        _monitor({"proxyUrl": "http://p.team-b.svc:80"}),
+        "the server `http://p.team-b.svc:80`",
+    ),
+    "address of a monitor": (
+        _relabelled(targetLabel="__address__", replacement="x.team-b:80"),
+        "relabelling to `__address__`",
+    ),
+    "address of a monitor by a group": (
+        _relabelled(targetLabel="__addre${1}"),
+        "relabelling to `__addre${1}`",
+    ),
+    "labels of a monitor": (_relabelled(action="LabelMap", regex="a(.*)"), "relabelling by `LabelMap`"),
+    **{
+        f"server {number} of a scaler": (_scaler(serverAddress=url), f"the server `{url}`")
+        for number, url in enumerate(
+            (
+                "http://p.team-b.svc:9090",
+                "http://p.team-a:9090",
+                "http://p:9090",
+                "http://p.team-a.svc@p.team-b.svc",
+                "http://p.team-b#.team-a.svc",
+                "http://evil.example.org/x.metrics.example.com",
+            )
+        )
+    },
+    "identity of a scaler": (_scaler(identityOwner="operator"), "the identity of `operator`"),
+    "identity of KEDA": (
+        _authentication(podIdentity={"provider": "gcp"}),
+        "the identity of KEDA by the provider `gcp`",
+    ),
+    "identity of KEDA by its owner": (
+        _authentication(podIdentity={"provider": "aws", "identityOwner": "keda"}),
+        "the identity of KEDA by the provider `aws`",
+    ),
+    "server of an authentication": (
+        _authentication(
+            hashiCorpVault={
+                "address": "http://vault.team-b.svc",
+                "authentication": "token",
+                "secrets": [{"key": "k", "parameter": "p", "path": "s"}],
+            }
+        ),
+        "the server `http://vault.team-b.svc`",
+    ),
+    "priority in a queue": (
+        _at(_deployment(), labels={"kueue.x-k8s.io/priority-class": "high"}),
+        "the priority class `high`",
+    ),
+    "priority of pods in a queue": (
+        _template(_deployment(), "a", label="kueue.x-k8s.io/priority-class"),
+        "the priority class `c`",
+    ),
     "authentication of the cluster": (
         _scaler("ClusterTriggerAuthentication"),
         "authentication of kind `ClusterTriggerAuthentication`",
@@ -262,11 +643,37 @@ DENIED: dict[str, tuple[Body, str]] = {
 """Objects with what the finding names, by what is wrong with them."""
 
 ALLOWED: dict[str, Body] = {
-    "pod": pod(tolerations=[{"key": "gpu", "operator": "Exists"}]),
+    "pod": pod(tolerations=[{"key": "gpu", "operator": "Exists"}], nodeSelector={"pool": "gpu"}),
+    "affinity": pod(affinity=_affinity(key="pool", operator="In", values=["gpu"])),
+    "affinity without the control plane": pod(
+        affinity=_affinity(key=_CONTROL_PLANE, operator="DoesNotExist")
+    ),
+    "capability": _secure(capabilities={"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}),
+    "settings of each container": pod(
+        securityContext={},
+        containers=[
+            _container(
+                securityContext=_context(runAsNonRoot=True, seccompProfile={"type": "RuntimeDefault"}),
+                ports=[{"containerPort": 80}],
+                readinessProbe={"httpGet": {"port": 80}},
+            )
+        ],
+    ),
+    "root in a user namespace": pod(
+        hostUsers=False, containers=[_container(securityContext=_context(runAsUser=0, runAsNonRoot=False))]
+    ),
+    "Windows": pod(
+        os={"name": "windows"},
+        securityContext={"runAsNonRoot": True},
+        containers=[{"name": "main", "image": "example.com/main:1"}],
+    ),
     "Deployment": _deployment(),
     "StatefulSet": _stateful("standard"),
     "bucket in an argument": pod(containers=[_container(args=["--to=s3://shared/a/x", "s3"])]),
     "claim": _claim("standard"),
+    "claim of a volume": _claim("", volumeName="team-a-x", **_restored("team-a")),
+    "claim of a shared volume": _claim("", volumeName="shared-x"),
+    "build": _build("example.com/cache"),
     "claim of the default class": _claim(None),
     "claim without a class": _claim(""),
     "volume": _volume(),
@@ -274,11 +681,36 @@ ALLOWED: dict[str, Body] = {
     "bucket in a pod": _with_volume(csi=_inline("implicit-dirs,only-dir=a")),
     "Ingress": ingress(),
     "DNS record": _at(_service(), annotations={_DNS: "x.a.example.com"}),
+    "alias": _annotated(ingress(), _ALIAS, "x.a.example.com, y.a.example.com"),
+    "annotation of the tenant": _annotated(ingress(), "alb.ingress.kubernetes.io/scheme"),
+    "annotation that kaigen sets": _at(
+        ingress(),
+        annotations={
+            "nginx.ingress.kubernetes.io/proxy-read-timeout": "3600",
+            "alb.ingress.kubernetes.io/load-balancer-attributes": "idle_timeout.timeout_seconds=3600",
+            "cert-manager.io/cluster-issuer": "public",
+        },
+    ),
+    "annotation that GKE sets": _annotated(_service(), "cloud.google.com/neg", '{"ingress":true}'),
+    "annotation of no controller": _at(
+        pod(), annotations={"example.com/ingress.kubernetes.io": "x"}, labels={"myistio.io/x": "x"}
+    ),
+    "role": _account("a-reader"),
+    "annotation of pods": _template(_deployment(), "prometheus.io/scrape", "true"),
+    "annotation of a Gateway's Service": _infrastructure(_DNS, "x.a.example.com"),
+    "annotation of the claims of a StatefulSet": _stateful_claim("example.com/a"),
+    "ephemeral volume": _ephemeral_claim("example.com/a"),
+    "CronJob": _cron_job("example.com/a"),
     "route": _route(parentRefs=[{"name": "public", "namespace": "gateways"}]),
     "Gateway": _secret_of("team-a"),
     "Service": _service(),
     "monitor": _monitor(matchNames=["team-a"]),
-    "scaler": _scaler("TriggerAuthentication"),
+    "scaler": _scaler(identityOwner="pod"),
+    "scaler of a server": _scaler(serverAddress="https://a.metrics.example.com/x?y"),
+    "relabelled monitor": _relabelled(targetLabel="zone", action="replace"),
+    "proxied monitor": _monitor({"proxyUrl": "http://prometheus.monitoring:80"}),
+    "authentication": _authentication(podIdentity={"provider": "aws", "identityOwner": "workload"}),
+    "priority in a queue": _at(_deployment(), labels={"kueue.x-k8s.io/priority-class": "a-low"}),
     "Role": _role("Role"),
     "ConfigMap": _object("v1", "ConfigMap", data={"a": "b"}),
 }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from msgspec import Struct
 
 from kaigen.catalog import own_rows
+from kaigen.catalog.json_tables import load_table
 from kaigen.catalog.own_rows import Row
 from kaigen.diagnostics.suggest import nearest
 
@@ -52,8 +53,14 @@ def gpu_names() -> tuple[str, ...]:
 
 
 def is_gpu_resource(name: str) -> bool:
-    """Return whether a device is a GPU of the catalogue, or a slice of one."""
-    return name.startswith("nvidia.com/mig-") or name in {row["resource"] for row in own_rows.rows("gpus")}
+    """Return whether an extended resource is a GPU or another accelerator, a share or a slice of one."""
+    known = _resources().fullmatch(name) is not None
+    return known or name in {row["resource"] for row in own_rows.rows("gpus")}
+
+
+@cache
+def _resources() -> re.Pattern[str]:
+    return re.compile("|".join(load_table("gpus")["resources"]))
 
 
 def similar_gpus(name: str) -> list[str]:

@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 _NOTHING = r"[^\s\S]"
+_ANY = r"[\s\S]*"
 _TEXT = r"[^\t\n\r ,]"
+_KEY = r"[^\t\n\r ,=]"
+_HOST = r"[A-Za-z0-9*._-]"
 _SCHEME = re.compile(r"(?:s3|gs)://")
 
 
@@ -18,6 +21,38 @@ def glob_pattern(globs: Iterable[str]) -> str:
     """Return a pattern of RE2 for the whole of a text that one of the globs matches."""
     patterns = {_pattern(glob) for glob in globs}
     return "|".join(sorted(patterns)) if patterns else _NOTHING
+
+
+def host_pattern(globs: Iterable[str]) -> str:
+    """Return a pattern of RE2 for the whole of a host that one of the globs matches."""
+    patterns = {_pattern(glob, _HOST) for glob in globs if re.fullmatch(rf"({_HOST}|\?)+", glob)}
+    return "|".join(sorted(patterns)) if patterns else _NOTHING
+
+
+def is_host_granted(host: str, globs: Iterable[str]) -> bool:
+    """Return whether one of the globs matches a host, in linear time; a regular expression is no host."""
+    return re.fullmatch(f"{_HOST}+", host) is not None and is_granted(host, globs)
+
+
+def entry_pattern(globs: Iterable[str]) -> str:
+    """Return a pattern of RE2 for `KEY=VALUE` of the labels and annotations that one of the globs matches.
+
+    A glob is `KEY`, for any value, or `KEY=VALUE`.
+    """
+    patterns = set()
+    for glob in globs:
+        key, sign, value = glob.partition("=")
+        patterns.add(f"{_pattern(key, _KEY)}={_pattern(value) if sign else _ANY}")
+    return "|".join(sorted(patterns)) if patterns else _NOTHING
+
+
+def is_entry_granted(key: str, value: object, globs: Iterable[str]) -> bool:
+    """Return whether one of the globs, `KEY` or `KEY=VALUE`, matches a label or an annotation, in linear time."""
+    for glob in globs:
+        name, sign, content = glob.partition("=")
+        if is_granted(key, [name]) and (not sign or is_granted(str(value), [content])):
+            return True
+    return False
 
 
 def bucket_pattern(globs: Iterable[str]) -> str:
@@ -44,8 +79,8 @@ def _place(glob: str) -> str:
     return glob.partition("://")[2].removesuffix("*").rstrip("/")
 
 
-def _pattern(text: str) -> str:
-    steps = {"*": f"{_TEXT}*", "?": _TEXT}
+def _pattern(text: str, character: str = _TEXT) -> str:
+    steps = {"*": f"{character}*", "?": character}
     return "".join(steps.get(each) or re.escape(each) for each in text)
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from msgspec import Struct
 
 from kaigen.config.block_settings import Allowed, VolumeGrant, matches_glob
+from kaigen.config.globs import is_granted
+from kaigen.kubernetes.manifest import Object, mapping
+from kaigen.kubernetes.reach import ATTRIBUTES, BUCKET_DRIVERS, OPTIONS, S3_OPTIONS, location, mount_options
+
+_DRIVERS = frozenset(row.driver for row in BUCKET_DRIVERS)
+_ENDPOINT = "endpoint-url "
 
 
 class WantedVolume(Struct, frozen=True):
@@ -44,6 +51,46 @@ class Ungranted(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.what} {self.name}"
+
+
+def wanted_volume(spec: Object, namespace: str, *, inline: bool = False) -> WantedVolume:
+    """Return what a CSI volume asks for, without what kaigen sets itself.
+
+    Args:
+        spec: of a PersistentVolume, or the volume of a pod.
+        namespace: of the pods that mount it.
+        inline: whether it is the volume of a pod; its Secret is one of the pod's namespace.
+    """
+    csi = mapping(spec.get("csi"))
+    secrets = dict.fromkeys(
+        f"{place}/{reference.get('name')}"
+        for key, value in csi.items()
+        if str(key).endswith("SecretRef") and not inline
+        for reference in [mapping(value)]
+        for place in [reference.get("namespace")]
+        if place != namespace
+    )
+    driver = str(csi.get("driver") or "")
+    given = mapping(csi.get("volumeAttributes"))
+    attributes = [str(key) for key in given if key not in ATTRIBUTES]
+    options = [str(each) for each in mount_options(spec, inline=inline)]
+    if not inline and "mountOptions" in given:
+        attributes.append("mountOptions")
+    written = str(given.get("options") or S3_OPTIONS)
+    if not written.startswith(S3_OPTIONS):
+        attributes.append("options")
+    else:
+        options += re.split(r"\s+(?=-)", written.removeprefix(S3_OPTIONS).strip())
+    servers = [each.removeprefix(_ENDPOINT) for each in options if each.startswith(_ENDPOINT)]
+    uri = location(spec, inline=inline).removesuffix("/")
+    return WantedVolume(
+        namespace,
+        " at ".join([uri, *(each.rstrip("/").partition("://")[2] for each in servers)]) if uri else "",
+        "" if driver in _DRIVERS else driver,
+        tuple(secrets),
+        tuple(attributes),
+        tuple(each for each in options if each and not is_granted(each, (*OPTIONS, f"{_ENDPOINT}*"))),
+    )
 
 
 def ungranted(wanted: WantedVolume, allow: Allowed) -> tuple[Ungranted, ...]:

@@ -102,6 +102,8 @@ def _merge(
     images, plain = own_images(named, own_registry(registries), pinned)
     output = f"{file.output}/{environment}" if environment else file.output
     clusters = {name: file.clusters[name] for name in own.clusters} if own else {}
+    labels = {key: value for layer, _ in layers for key, value in layer.labels.items()}
+    annotations = {key: value for layer, _ in layers for key, value in layer.annotations.items()}
     has_places = bool(overrides or pins or any(layer.patches for layer, _ in layers))
     return Config(
         root=root,
@@ -128,8 +130,8 @@ def _merge(
         catalog=file.catalog,
         rows=rows,
         patches=patch_settings([(layer.patches, place) for layer, place in layers]),
-        labels={key: value for layer, _ in layers for key, value in layer.labels.items()},
-        annotations={key: value for layer, _ in layers for key, value in layer.annotations.items()},
+        labels=labels,
+        annotations=annotations,
         external=external_objects(layer.external for layer, _ in layers),
         dialects=dialect_settings([place for _, place in layers], document),
         mirror=image_mirror(registries),
@@ -140,7 +142,7 @@ def _merge(
         licenses=license_policy(file.licenses),
         build_registry=_build_registry(layers),
         allow=allowed(file.allow),
-        tenants=tenant_settings(file.tenants, images),
+        tenants=tenant_settings(file.tenants, images, labels, annotations),
     )
 
 

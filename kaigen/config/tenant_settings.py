@@ -16,6 +16,7 @@ class Tenant(Struct, frozen=True):
         namespaces: that only it uses.
         grants: globs of what it may reach, by field of kaigen.yaml.
         gpus: GPUs that its apps may request in all; None for any number.
+        pod_security: the loosest level of the Pod Security Standards that its pods may need.
     """
 
     name: str
@@ -23,10 +24,20 @@ class Tenant(Struct, frozen=True):
     namespaces: tuple[str, ...]
     grants: dict[str, tuple[str, ...]]
     gpus: int | None = None
+    pod_security: str = "restricted"
 
     def granted(self, field: str) -> tuple[str, ...]:
         """Return the globs of a field."""
         return self.grants.get(field, ())
+
+    def servers(self) -> tuple[str, ...]:
+        """Return globs of the hosts of servers that it may name: those in its namespaces, and those it is granted."""
+        own = (f"*.{place}.svc{domain}" for place in self.namespaces for domain in ("", ".cluster.local"))
+        return (*own, *self.granted("servers"))
+
+    def volumes(self) -> tuple[str, ...]:
+        """Return globs of the volumes that its claims may name: those of its namespaces, and those it is granted."""
+        return (*(f"{place}-*" for place in self.namespaces), *self.granted("volumes"))
 
     def owns(self, source: str) -> bool:
         """Return whether a file is in one of the folders."""

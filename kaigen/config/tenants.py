@@ -2,10 +2,11 @@
 
 import posixpath
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from kaigen.config.controller_keys import common_entries
 from kaigen.config.tenant_settings import Tenant, contains
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
@@ -19,6 +20,7 @@ _Folder = Annotated[str, text(RELATIVE_PATH, min_length=1)]
 _Kind = Annotated[str, text(r"^[A-Z*][A-Za-z0-9*]*(\.[a-z0-9.*-]+)?$", max_length=253)]
 _Bucket = Annotated[str, text(r"^(s3|gs)://[^\s,\[\]]+$", max_length=1024)]
 _Option = Annotated[str, text(r"^[^\t\n\r,\[\]]+$", max_length=512)]
+_Host = Annotated[str, text(r"^[A-Za-z0-9*?._-]+$", max_length=253)]
 _Reference = Annotated[str, text(r"^[a-z0-9*?.-]+/[a-z0-9*?.-]+$", max_length=317)]
 
 
@@ -89,19 +91,66 @@ class TenantBlock(Block):
         list[_Glob],
         Meta(description="Types of Services besides `ClusterIP`.", examples=[["LoadBalancer"]]),
     ] = field(default_factory=list)
+    servers: Annotated[
+        list[_Host],
+        Meta(
+            description="Hosts of servers outside its namespaces that KEDA and Prometheus connect to for it.",
+            examples=[["prometheus.monitoring", "*.example.com"]],
+        ),
+    ] = field(default_factory=list)
+    volumes: Annotated[
+        list[_Glob],
+        Meta(
+            description="PersistentVolumes that its claims may name, besides those whose names begin with one of its "
+            "namespaces.",
+            examples=[["team-a-*", "shared-models"]],
+        ),
+    ] = field(default_factory=list)
+    annotations: Annotated[
+        list[_Glob],
+        Meta(
+            description="Labels and annotations of controllers for ingresses, DNS, certificates, load balancers, "
+            "networks, sidecars and cloud identities, `KEY` or `KEY=VALUE`.",
+            examples=[
+                [
+                    "nginx.ingress.kubernetes.io/limit-*",
+                    "eks.amazonaws.com/role-arn=arn:aws:iam::111122223333:role/team-a-*",
+                ]
+            ],
+        ),
+    ] = field(default_factory=list)
+    nodes: Annotated[
+        list[_Glob],
+        Meta(
+            description="Keys by which pods and volumes may choose a node by its name, or nodes of the control plane: "
+            "labels, taints, and the fields `nodeName` and `metadata.name`. `*` allows tolerations of all taints, too.",
+            examples=[["kubernetes.io/hostname", "node-role.kubernetes.io/control-plane"]],
+        ),
+    ] = field(default_factory=list)
+    pod_security: Annotated[
+        Literal["restricted", "baseline", "privileged"],
+        Meta(
+            description="The loosest Pod Security level that its pods may need. Builds of images need `privileged`. "
+            "Privileged containers, host paths and namespaces of the node are denied at every level."
+        ),
+    ] = "restricted"
     gpus: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(description="GPUs that all its apps together may request. Default: any number."),
     ] = None
 
 
-def tenant_settings(blocks: Mapping[str, TenantBlock], images: Mapping[str, str]) -> tuple[Tenant, ...]:
+def tenant_settings(
+    blocks: Mapping[str, TenantBlock], images: Mapping[str, str], *common: Mapping[str, str]
+) -> tuple[Tenant, ...]:
     """Return the tenants of kaigen.yaml.
 
     Args:
         blocks: by name.
         images: kaigen's own images by name.
+        common: the labels and the annotations that kaigen.yaml gives to every object.
     """
+    own = common_entries(*common) if blocks else ()
     return tuple(
         Tenant(
             name,
@@ -119,8 +168,13 @@ def tenant_settings(blocks: Mapping[str, TenantBlock], images: Mapping[str, str]
                 "images": (*block.images, *sorted(images.values())),
                 "references": tuple(block.references),
                 "services": tuple(block.services),
+                "servers": tuple(block.servers),
+                "volumes": tuple(block.volumes),
+                "annotations": (*block.annotations, *own),
+                "nodes": tuple(block.nodes),
             },
             block.gpus,
+            block.pod_security,
         )
         for name, block in blocks.items()
     )

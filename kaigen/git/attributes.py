@@ -12,6 +12,26 @@ from kaigen.git.runner import run_git
 CONVERSIONS = ("filter", "ident", "working-tree-encoding")
 """Attributes that replace text at checkout. Those of line ends only add carriage returns, which kaigen never writes."""
 _NONE = (b"unspecified", b"unset")
+ATTRIBUTES_NAME = ".gitattributes"
+
+
+def index_has_attributes(top: Path) -> bool:
+    """Return whether the index of a working tree has a `.gitattributes` file, without running Git.
+
+    Source: gitformat-index. An index whose paths are compressed or in another file counts as one that has.
+
+    Args:
+        top: the top of the working tree.
+    """
+    git = top / ".git"
+    try:
+        if git.is_file():
+            git = top / git.read_text(encoding="utf-8").removeprefix("gitdir:").strip()
+        index = (git / "index").read_bytes()
+    except FileNotFoundError:
+        return False
+    is_compressed = int.from_bytes(index[4:8], "big") > 3
+    return is_compressed or f"{ATTRIBUTES_NAME}\0".encode() in index or any(git.glob("sharedindex.*"))
 
 
 def conversions(folder: Path, paths: Sequence[str]) -> dict[str, str]:

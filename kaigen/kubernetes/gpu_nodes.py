@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from kaigen.catalog.gpus import is_gpu_resource
 from kaigen.kubernetes.manifest import Object, mapping, text
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.kubernetes.quantities import units
-
-_RESOURCES = ("nvidia.com/", "amd.com/gpu", "gpu.intel.com/", "habana.ai/gaudi")
-"""Beginnings of the resources that GPUs are offered as."""
 
 _MODEL_LABELS = ("nvidia.com/gpu.product", "amd.com/gpu.product-name", "cloud.google.com/gke-accelerator")
 _GPU_LABELS = (
@@ -24,7 +22,7 @@ _PLUGINS = ("device-plugin", "deviceplugin", "gpu-plugin")
 def gpus_of(node: Object) -> dict[str, int]:
     """Return how many GPUs a node offers, by resource; nothing for a node without GPUs."""
     offered = mapping(mapping(node.get("status")).get("allocatable"))
-    amounts = {name: int(units(value) or 0) for name, value in offered.items() if name.startswith(_RESOURCES)}
+    amounts = {name: int(units(value) or 0) for name, value in offered.items() if is_gpu_resource(name)}
     return {name: amount for name, amount in amounts.items() if amount}
 
 

@@ -31,8 +31,8 @@ BASELINE_CAPABILITIES = frozenset(
         "SYS_CHROOT",
     ]
 )
-_RESTRICTED_CAPABILITIES = frozenset({"NET_BIND_SERVICE"})
-_SAFE_SYSCTLS = frozenset(
+RESTRICTED_CAPABILITIES = frozenset({"NET_BIND_SERVICE"})
+SAFE_SYSCTLS = frozenset(
     [
         "kernel.shm_rmid_forced",
         "net.ipv4.ip_local_port_range",
@@ -48,7 +48,7 @@ _SAFE_SYSCTLS = frozenset(
         "net.ipv4.tcp_wmem",
     ]
 )
-_SELINUX_TYPES = frozenset({"", "container_engine_t", "container_init_t", "container_kvm_t", "container_t"})
+SELINUX_TYPES = frozenset({"", "container_engine_t", "container_init_t", "container_kvm_t", "container_t"})
 _RESTRICTED_VOLUMES = frozenset(
     [
         "configMap",
@@ -62,8 +62,8 @@ _RESTRICTED_VOLUMES = frozenset(
         "secret",
     ]
 )
-_PROFILES = ("RuntimeDefault", "Localhost")
-_APPARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
+PROFILES = ("RuntimeDefault", "Localhost")
+APPARMOR_ANNOTATION = "container.apparmor.security.beta.kubernetes.io/"
 
 
 class Control(Enum):
@@ -152,13 +152,13 @@ class _Pod:
         for number, volume in entries(self.spec.get("volumes")):
             yield from self._volume(volume, (*self.path, "volumes", number))
         for number, sysctl in entries(self.context.get("sysctls")):
-            if str(sysctl.get("name")) not in _SAFE_SYSCTLS:
+            if str(sysctl.get("name")) not in SAFE_SYSCTLS:
                 path = (*self.path, "securityContext", "sysctls", number)
                 yield Violation(Control.SYSCTL, path, f"sets the unsafe sysctl {sysctl.get('name')}")
         for key, value in mapping(self.template.metadata.get("annotations")).items():
-            if str(key).startswith(_APPARMOR_ANNOTATION) and not _is_safe_profile(value):
+            if str(key).startswith(APPARMOR_ANNOTATION) and not _is_safe_profile(value):
                 path = (*self.template.path, "metadata", "annotations", key)
-                container = str(key).removeprefix(_APPARMOR_ANNOTATION)
+                container = str(key).removeprefix(APPARMOR_ANNOTATION)
                 yield Violation(Control.APPARMOR, path, f"uses the AppArmor profile {value}", container)
         if self.context:
             path = (*self.path, "securityContext")
@@ -229,7 +229,7 @@ def _privileged(pod: _Pod, value: object, path: Path, container: str) -> Iterato
 def _capabilities(pod: _Pod, value: object, path: Path, container: str) -> Iterator[Violation]:
     added = mapping(value).get("add")
     exempt = pod.restricted and pod.windows
-    allowed = _RESTRICTED_CAPABILITIES if pod.restricted else BASELINE_CAPABILITIES
+    allowed = RESTRICTED_CAPABILITIES if pod.restricted else BASELINE_CAPABILITIES
     for number, capability in enumerate(added if isinstance(added, list) and not exempt else ()):
         if str(capability) not in allowed:
             problem = f"adds the capability {capability}"
@@ -246,14 +246,14 @@ def _apparmor(pod: _Pod, value: object, path: Path, container: str) -> Iterator[
 
 
 def _profile(control: Control, what: str, value: object, path: Path, container: str) -> Iterator[Violation]:
-    if isinstance(value, dict) and value.get("type") not in _PROFILES:
+    if isinstance(value, dict) and value.get("type") not in PROFILES:
         problem = f"uses the {what} profile {value.get('type')}"
-        yield Violation(control, path, problem, container, f"set {path[-1]}.type: {_PROFILES[0]}")
+        yield Violation(control, path, problem, container, f"set {path[-1]}.type: {PROFILES[0]}")
 
 
 def _selinux(pod: _Pod, value: object, path: Path, container: str) -> Iterator[Violation]:
     options = mapping(value)
-    if str(options.get("type") or "") not in _SELINUX_TYPES:
+    if str(options.get("type") or "") not in SELINUX_TYPES:
         problem = f"sets the SELinux type {options['type']}"
         yield Violation(Control.SELINUX, (*path, "type"), problem, container)
     for field in ("user", "role"):

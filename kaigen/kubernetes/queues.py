@@ -8,6 +8,9 @@ from kaigen.kubernetes.runs import run_seconds
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 """Label with the name of the LocalQueue. https://kueue.sigs.k8s.io/docs/concepts/workload/, 2026-11-01"""
 
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+"""Label with the name of the WorkloadPriorityClass. https://kueue.sigs.k8s.io/docs/concepts/workload_priority_class/"""
+
 POD_ANNOTATIONS = "kueue.x-k8s.io/podset-"
 """Beginning of annotations that Kueue reads from pod templates, such as its requests for a topology."""
 

@@ -5,19 +5,29 @@ The check of specs and the admission policies are both made from this table.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
+from kaigen.catalog import controllers
 from kaigen.kubernetes.kind_table import KINDS
 from kaigen.kubernetes.manifest import Object, Path, mapping, type_of
+from kaigen.kubernetes.object_kind import ObjectKind
+from kaigen.kubernetes.pod_security import Control
+from kaigen.kubernetes.queues import PRIORITY_LABEL
 from kaigen.kubernetes.schemas import is_cluster_type
 
 ALL = "[]"
 """A step of a path: every item of a list."""
 
+VALUES = "{}"
+"""A step of a path: every value of a mapping."""
+
 PODS = "pods"
 """In place of a type: the pods of every kind; paths start at their `spec`."""
+
+TEMPLATES = "templates"
+"""In place of a type: the metadata of objects that are made of an object, at `TEMPLATE_PATHS`."""
 
 ROUTES = ("HTTPRoute.gateway.networking.k8s.io", "GRPCRoute.gateway.networking.k8s.io")
 OPTION = r"(--[a-z0-9-]+=)?"
@@ -29,12 +39,33 @@ URI = rf"{OPTION}(s3|gs)://"
 
 _BUCKET_NAME = ("volumeAttributes", "bucketName")
 
+EXCLUDES = ("NotIn", "DoesNotExist")
+"""Operators by which a node affinity avoids nodes."""
+
+
+BUILD_OPTION = r"--(output|import-cache|export-cache)="
+"""The beginning of an argument by which BuildKit reads or writes images, as a pattern of RE2 and Python."""
+
+BUILD_IMAGE = r'(--[a-z-]+=)?"? *(ref|name)='
+"""What precedes the image in a field of such an argument, as a pattern of RE2 and Python."""
+
+URL_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*://"
+URL_REST = r"(:[0-9]+)?([/?][\s\S]*)?"
+"""What precedes and follows the host of a URL, as patterns of RE2 and Python."""
+
+WORKLOAD_IDENTITIES = ("none", "aws-eks")
+"""Providers of KEDA's pod identities that are never the identity of KEDA itself (source: KEDA's documentation)."""
+
+_STORAGE_ANNOTATION = ("metadata", "annotations", "volume.beta.kubernetes.io/storage-class")
+"""The annotation that overrides the storage class of a claim (source: Kubernetes, well-known annotations)."""
+
 
 class BucketDriver(NamedTuple):
     """Where a volume names the bucket that a CSI driver mounts.
 
     Attributes:
         driver: name of the CSI driver.
+        scheme: of the URI of its buckets.
         path: steps from the `csi` of a PersistentVolume to the name of the bucket, which a colon ends; a folder may
             follow a slash.
         inline: the same steps from the `csi` of a pod's volume.
@@ -43,6 +74,7 @@ class BucketDriver(NamedTuple):
     """
 
     driver: str
+    scheme: str
     path: tuple[str, ...]
     inline: tuple[str, ...]
     option: str = ""
@@ -50,9 +82,11 @@ class BucketDriver(NamedTuple):
 
 
 BUCKET_DRIVERS = (
-    BucketDriver("ru.yandex.s3.csi", ("volumeHandle",), ("volumeHandle",)),
-    BucketDriver("s3.csi.aws.com", _BUCKET_NAME, _BUCKET_NAME, "prefix ", "prefix"),
-    BucketDriver("gcsfuse.csi.storage.gke.io", ("volumeHandle",), _BUCKET_NAME, "only-dir=", "only-dir"),
+    BucketDriver("ru.yandex.s3.csi", "s3", ("volumeHandle",), ("volumeHandle",)),
+    BucketDriver("s3.csi.aws.com", "s3", _BUCKET_NAME, _BUCKET_NAME, "prefix ", "prefix"),
+    BucketDriver(
+        "gcsfuse.csi.storage.gke.io", "gs", ("volumeHandle",), _BUCKET_NAME, "only-dir=", "only-dir"
+    ),
 )
 """The drivers that mount buckets (sources: k8s-csi-s3, Mountpoint for S3, Cloud Storage FUSE)."""
 
@@ -94,8 +128,9 @@ class Test(Enum):
     """One of the tenant's namespaces."""
     REFERENCE = auto()
     """A mapping with `name` whose `namespace` is missing, one of the tenant's, or granted with the name."""
-    TOLERATION = auto()
-    """A toleration of certain taints."""
+    KEY = auto()
+    """A toleration, or a requirement of a node affinity, with another `key` than those that match `pattern`, or one
+    that the tenant is granted; or a requirement that excludes nodes."""
     BUCKET = auto()
     """A text that is no URI of a bucket, or one that the tenant is granted."""
     LOCATION = auto()
@@ -104,6 +139,26 @@ class Test(Enum):
     """The same for a volume of a pod."""
     LIST = auto()
     """A text with commas between texts that the tenant is granted."""
+    MATCHES = auto()
+    """A text that `pattern` matches."""
+    BUILD = auto()
+    """A text without an image that BuildKit reads or writes, or with one that the tenant is granted."""
+    SERVER = auto()
+    """A text that is no URL, or that of a server in one of the tenant's namespaces or that the tenant is granted."""
+    VOLUME = auto()
+    """A text that begins with one of the tenant's namespaces and a hyphen, or that the tenant is granted."""
+    IDENTITY = auto()
+    """A pod identity of KEDA that is not that of KEDA itself."""
+    CONTROLLER_KEYS = auto()
+    """Metadata whose labels and annotations are granted to the tenant where controllers obey them."""
+    RAW_KEYS = auto()
+    """Metadata without annotations that controllers insert into their configuration."""
+    HOSTS = auto()
+    """Metadata whose annotations name only hosts that the tenant is granted."""
+
+
+METADATA_TESTS = (Test.CONTROLLER_KEYS, Test.RAW_KEYS, Test.HOSTS)
+"""The tests of metadata."""
 
 
 Step = tuple[str, ...]
@@ -115,14 +170,15 @@ class Reach(NamedTuple):
     Attributes:
         name: of the rule; unique.
         what: the value in messages, as in `the image`.
-        types: kinds with their groups, or `PODS`; empty for any.
-        paths: steps from the root of the object, or from the `spec` of a pod.
+        types: kinds with their groups, `PODS` or `TEMPLATES`; empty for any.
+        paths: steps from the root of the object, from the `spec` of a pod, or from the metadata of a template.
         test: what the value must be.
         grant: field of a tenant that lists what is granted; empty where nothing can be.
         default: what a missing value means; None for nothing.
         always: values that need no grant.
-        pattern: of keys, for `Test.NO_KEYS`.
+        pattern: of keys, for `Test.NO_KEYS` and `Test.KEY`, or of texts, for `Test.MATCHES`.
         created: of Pods only those that are created, because the scheduler sets the field later.
+        kept: an update may keep the value at a path through no list, because a controller may have set it.
     """
 
     name: str
@@ -135,6 +191,7 @@ class Reach(NamedTuple):
     always: tuple[str, ...] = ()
     pattern: str = ""
     created: bool = False
+    kept: bool = False
 
 
 def _in_containers(*path: str) -> tuple[Step, ...]:
@@ -147,7 +204,22 @@ _GATEWAY = ("Gateway.gateway.networking.k8s.io",)
 _SCALERS = ("ScaledObject.keda.sh", "ScaledJob.keda.sh")
 _MONITORS = ("PodMonitor.monitoring.coreos.com", "ServiceMonitor.monitoring.coreos.com")
 _RULES = ("spec", "rules", ALL)
+_MIRROR = ("requestMirror", "backendRef")
+_ENDPOINTS = (("spec", "podMetricsEndpoints", ALL), ("spec", "endpoints", ALL))
+_TRIGGER = ("spec", "triggers", ALL, "metadata")
+_AUTHENTICATION = ("TriggerAuthentication.keda.sh",)
+_TARGET_LABEL = (
+    "_?[A-Za-z][A-Za-z0-9_]*|__(metrics_path|scheme|scrape_(interval|timeout))__|__(param|tmp)_[A-Za-z0-9_]*"
+)
+"""Labels that relabelling may set. Others, such as `__address__`, decide which server Prometheus asks (source: the
+documentation of Prometheus, relabel_config)."""
+_RELABEL_ACTIONS = (
+    "(?i:replace|keep|drop|hashmod|labeldrop|labelkeep|lowercase|uppercase|keepequal|dropequal)"
+)
+"""All but labelmap, which may set any label."""
 _CLAIM = ("spec", "storageClassName")
+_SOURCE = ("spec", "dataSourceRef")
+_EPHEMERAL = ("volumes", ALL, "ephemeral", "volumeClaimTemplate")
 _ANY = r"[\s\S]*"
 _IN_TREE = (
     "awsElasticBlockStore|azureDisk|azureFile|cephfs|cinder|fc|flexVolume|flocker|gcePersistentDisk|glusterfs|hostPath"
@@ -161,6 +233,25 @@ _CSI_SECRETS = (
     "nodePublishSecretRef",
     "nodeStageSecretRef",
 )
+
+_NODE_KEYS = (
+    r"kubernetes\.io/hostname|metadata\.name|node-role\.kubernetes\.io/(control-?plane|etcd|master)"
+    "|CriticalAddonsOnly"
+)
+"""Labels and fields with the name of a node, and labels and taints of nodes with the control plane (source: kubeadm,
+RKE; CriticalAddonsOnly: AKS, K3s)."""
+
+
+def _in_node_selector(*path: str) -> tuple[Step, ...]:
+    return tuple((*path, field, ALL) for field in ("matchExpressions", "matchFields"))
+
+
+_NODE_AFFINITY = ("affinity", "nodeAffinity")
+
+COVERED_CONTROLS = frozenset(
+    [Control.HOST_NAMESPACES, Control.HOST_PATH, Control.PRIVILEGED, Control.VOLUME_TYPE]
+)
+"""The controls of the Pod Security Standards that rows of this table cover at every level."""
 
 _POD_REACHES = (
     Reach(
@@ -178,9 +269,59 @@ _POD_REACHES = (
         Test.BUCKET,
         "buckets",
     ),
+    Reach(
+        "build",
+        "the image",
+        (PODS,),
+        (*_in_containers("command", ALL), *_in_containers("args", ALL)),
+        Test.BUILD,
+        "images",
+    ),
     Reach("priority", "the priority class", (PODS,), (("priorityClassName",),), grant="priorityClasses"),
-    Reach("node", "a node by its name", (PODS,), (("nodeName",),), Test.MISSING, created=True),
-    Reach("toleration", "a toleration of all taints", (PODS,), (("tolerations", ALL),), Test.TOLERATION),
+    Reach(
+        "node",
+        "a node by the field",
+        (PODS,),
+        ((),),
+        Test.NO_KEYS,
+        "nodes",
+        pattern="nodeName",
+        created=True,
+    ),
+    Reach(
+        "node-label",
+        "nodes by the label",
+        (PODS,),
+        (("nodeSelector",),),
+        Test.NO_KEYS,
+        "nodes",
+        pattern=_NODE_KEYS,
+    ),
+    Reach(
+        "node-affinity",
+        "nodes by the key",
+        (PODS,),
+        (
+            *_in_node_selector(
+                *_NODE_AFFINITY, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", ALL
+            ),
+            *_in_node_selector(
+                *_NODE_AFFINITY, "preferredDuringSchedulingIgnoredDuringExecution", ALL, "preference"
+            ),
+        ),
+        Test.KEY,
+        "nodes",
+        pattern=_NODE_KEYS,
+    ),
+    Reach(
+        "toleration",
+        "the toleration",
+        (PODS,),
+        (("tolerations", ALL),),
+        Test.KEY,
+        "nodes",
+        pattern=f"|{_NODE_KEYS}",
+    ),
     Reach(
         "host-namespace",
         "a namespace of the node",
@@ -221,18 +362,28 @@ _POD_REACHES = (
         "pod-storage",
         "the storage class",
         (PODS,),
-        (("volumes", ALL, "ephemeral", "volumeClaimTemplate", *_CLAIM),),
+        ((*_EPHEMERAL, *_CLAIM), (*_EPHEMERAL, *_STORAGE_ANNOTATION)),
         grant="storageClasses",
         always=("",),
     ),
+    Reach("pod-source", "the data of", (PODS,), ((*_EPHEMERAL, *_SOURCE),), Test.REFERENCE, "references"),
 )
 
+
+def _in_claims(row: ObjectKind, *paths: Step) -> tuple[Step, ...]:
+    """Return the paths in the claims that a kind makes."""
+    places = (place.replace("[]", ".[]").split(".") for place in row.claim_templates)
+    return tuple((*place, ALL, *path) for place in places for path in paths)
+
+
+_VOLUME_NAME = ("spec", "volumeName")
+_WITH_CLAIMS = ("PersistentVolumeClaim", *(row.type for row in KINDS.values() if row.claim_templates))
 _STORAGE_REACHES = (
     Reach(
         "storage",
         "the storage class",
         ("PersistentVolumeClaim",),
-        (_CLAIM,),
+        (_CLAIM, _STORAGE_ANNOTATION),
         grant="storageClasses",
         always=("",),
     ),
@@ -241,12 +392,29 @@ _STORAGE_REACHES = (
             f"{row.kind.lower()}-storage",
             "the storage class",
             (row.type,),
-            tuple((*path.replace("[]", ".[]").split("."), ALL, *_CLAIM) for path in row.claim_templates),
+            _in_claims(row, _CLAIM, _STORAGE_ANNOTATION),
             grant="storageClasses",
             always=("",),
         )
         for row in KINDS.values()
         if row.claim_templates
+    ),
+    Reach(
+        "claim-source",
+        "the data of",
+        _WITH_CLAIMS,
+        (_SOURCE, *(path for row in KINDS.values() for path in _in_claims(row, _SOURCE))),
+        Test.REFERENCE,
+        "references",
+    ),
+    Reach(
+        "claim-volume",
+        "the volume",
+        _WITH_CLAIMS,
+        (_VOLUME_NAME, *(path for row in KINDS.values() for path in _in_claims(row, _VOLUME_NAME))),
+        Test.VOLUME,
+        "volumes",
+        kept=True,
     ),
     Reach(
         "volume-claim",
@@ -260,6 +428,15 @@ _STORAGE_REACHES = (
         "volume-driver", "the driver", (_VOLUME,), (("spec", "csi", "driver"),), grant="drivers", default=""
     ),
     Reach("volume", "a volume of type", (_VOLUME,), (("spec",),), Test.NO_KEYS, pattern=_IN_TREE),
+    Reach(
+        "volume-node",
+        "nodes by the key",
+        (_VOLUME,),
+        _in_node_selector("spec", "nodeAffinity", "required", "nodeSelectorTerms", ALL),
+        Test.KEY,
+        "nodes",
+        pattern=_NODE_KEYS,
+    ),
     Reach(
         "volume-secret",
         "the Secret",
@@ -328,25 +505,11 @@ _NETWORK_REACHES = (
         (
             ("spec", "parentRefs", ALL),
             (*_RULES, "backendRefs", ALL),
-            (*_RULES, "filters", ALL, "requestMirror", "backendRef"),
+            (*_RULES, "filters", ALL, *_MIRROR),
+            (*_RULES, "backendRefs", ALL, "filters", ALL, *_MIRROR),
         ),
         Test.REFERENCE,
         "references",
-    ),
-    Reach(
-        "dns",
-        "the host",
-        (),
-        (("metadata", "annotations", "external-dns.alpha.kubernetes.io/hostname"),),
-        grant="hosts",
-    ),
-    Reach(
-        "snippet",
-        "the annotation",
-        (),
-        (("metadata", "annotations"),),
-        Test.NO_KEYS,
-        pattern=r"nginx\.(ingress\.kubernetes\.io|org)/.*-snippets?",
     ),
     Reach(
         "service",
@@ -372,6 +535,56 @@ _NETWORK_REACHES = (
         Test.NAMESPACE,
     ),
     Reach(
+        "monitor-server",
+        "the server",
+        _MONITORS,
+        tuple((*place, *path) for place in _ENDPOINTS for path in (("proxyUrl",), ("oauth2", "tokenUrl"))),
+        Test.SERVER,
+        "servers",
+    ),
+    Reach(
+        "monitor-label",
+        "relabelling to",
+        _MONITORS,
+        tuple((*place, "relabelings", ALL, "targetLabel") for place in _ENDPOINTS),
+        Test.MATCHES,
+        pattern=_TARGET_LABEL,
+    ),
+    Reach(
+        "monitor-action",
+        "relabelling by",
+        _MONITORS,
+        tuple((*place, "relabelings", ALL, "action") for place in _ENDPOINTS),
+        Test.MATCHES,
+        pattern=_RELABEL_ACTIONS,
+    ),
+    Reach("scaler-server", "the server", _SCALERS, ((*_TRIGGER, VALUES),), Test.SERVER, "servers"),
+    Reach(
+        "scaler-identity",
+        "the identity of",
+        _SCALERS,
+        ((*_TRIGGER, "identityOwner"),),
+        always=("pod",),
+    ),
+    Reach(
+        "authentication-identity",
+        "the identity of KEDA by the provider",
+        _AUTHENTICATION,
+        tuple(
+            ("spec", *place, "podIdentity")
+            for place in ((), ("awsSecretManager",), ("azureKeyVault",), ("gcpSecretManager",))
+        ),
+        Test.IDENTITY,
+    ),
+    Reach(
+        "authentication-server",
+        "the server",
+        _AUTHENTICATION,
+        (("spec", "hashiCorpVault", "address"), ("spec", "azureKeyVault", "vaultUri")),
+        Test.SERVER,
+        "servers",
+    ),
+    Reach(
         "scaler",
         "authentication of kind",
         _SCALERS,
@@ -379,6 +592,69 @@ _NETWORK_REACHES = (
         always=("TriggerAuthentication",),
     ),
 )
+
+_METADATA = (("metadata",),)
+_METADATA_REACHES = (
+    Reach(
+        "queue-priority",
+        "the priority class",
+        (),
+        (("metadata", "labels", PRIORITY_LABEL),),
+        grant="priorityClasses",
+    ),
+    Reach(
+        "template-queue-priority",
+        "the priority class",
+        (TEMPLATES,),
+        (("labels", PRIORITY_LABEL),),
+        grant="priorityClasses",
+    ),
+    Reach("annotated-host", "the host", (), _METADATA, Test.HOSTS, "hosts"),
+    Reach("template-host", "the host", (TEMPLATES,), ((),), Test.HOSTS, "hosts"),
+    Reach("snippet", "the annotation", (), _METADATA, Test.RAW_KEYS),
+    Reach("annotation", "the label or annotation", (), _METADATA, Test.CONTROLLER_KEYS, "annotations"),
+    Reach(
+        "template-annotation",
+        "the label or annotation",
+        (TEMPLATES,),
+        ((),),
+        Test.CONTROLLER_KEYS,
+        "annotations",
+    ),
+    Reach(
+        "claim-annotation",
+        "the label or annotation",
+        (PODS,),
+        (("volumes", ALL, "ephemeral", "volumeClaimTemplate", "metadata"),),
+        Test.CONTROLLER_KEYS,
+        "annotations",
+    ),
+)
+
+
+_OF_JOB = ".spec.template"
+
+
+def _template_paths() -> dict[str, tuple[Step, ...]]:
+    """Return where the metadata of templates are, by type; that of an object itself is left out."""
+    found: dict[str, list[Step]] = {
+        "Certificate.cert-manager.io": [("spec", "secretTemplate")],
+        "ExternalSecret.external-secrets.io": [("spec", "target", "template", "metadata")],
+        _GATEWAY[0]: [("spec", "infrastructure")],
+    }
+    for row in KINDS.values():
+        pods = [place.path for place in row.pods if place.path]
+        # The template of a Job around the template of its pods.
+        jobs = [path.removesuffix(_OF_JOB) for path in pods if path.endswith(_OF_JOB)]
+        claims = [f"{path}[]" for path in row.claim_templates]
+        paths = [(*path.replace("[]", ".[]").split("."), "metadata") for path in (*pods, *jobs, *claims)]
+        if paths:
+            found.setdefault(row.type, []).extend(paths)
+    return {type_: tuple(paths) for type_, paths in found.items()}
+
+
+TEMPLATE_PATHS = _template_paths()
+"""Where an object has the metadata of objects that are made of it, by type."""
 
 
 def values_at(
@@ -402,6 +678,9 @@ def values_at(
             yield at, default
         for number, item in enumerate(items):
             yield from values_at(item, rest, default, (*at, number))
+    elif step == VALUES:
+        for key, item in mapping(node).items():
+            yield from values_at(item, rest, default, (*at, str(key)))
     elif isinstance(node, dict) and node.get(step) is not None:
         yield from values_at(node[step], rest, default, (*at, step))
     elif default is not None and ALL not in rest[:-1]:
@@ -409,12 +688,21 @@ def values_at(
 
 
 def hosts_of(obj: Object) -> Iterator[str]:
-    """Yield the hosts of an Ingress or a route."""
+    """Yield the hosts of an Ingress or a route, and those that annotations of any object name."""
+    yield from annotated_hosts(mapping(mapping(obj.get("metadata")).get("annotations")))
     kind = type_of(obj)
     for reach in _HOSTS:
         if kind in reach.types:
             for steps in reach.paths:
                 yield from (str(value) for _, value in values_at(obj, steps))
+
+
+def annotated_hosts(annotations: Mapping[str, object]) -> Iterator[str]:
+    """Yield the hosts of annotations by which controllers serve or register hosts."""
+    for key in controllers.host_keys():
+        value = annotations.get(key)
+        if isinstance(value, str):
+            yield from value.replace(",", " ").split()
 
 
 def location(spec: Object, *, inline: bool = False) -> str:
@@ -436,7 +724,7 @@ def location(spec: Object, *, inline: bool = False) -> str:
         for option in mount_options(spec, inline=inline)
         if row.word and isinstance(option, str) and row.word in option
     ]
-    return f"s3://{name}/{' '.join(folders)}"
+    return f"{row.scheme}://{name}/{' '.join(folders)}"
 
 
 def mount_options(spec: Object, *, inline: bool) -> list[object]:
@@ -447,7 +735,12 @@ def mount_options(spec: Object, *, inline: bool) -> list[object]:
     return list(options) if isinstance(options, list) else []
 
 
-REACHES: tuple[Reach, ...] = (*_POD_REACHES, *_STORAGE_REACHES, *_NETWORK_REACHES)
+REACHES: tuple[Reach, ...] = (
+    *_POD_REACHES,
+    *_STORAGE_REACHES,
+    *_NETWORK_REACHES,
+    *_METADATA_REACHES,
+)
 """Every rule."""
 
 _HOSTS = tuple(reach for reach in REACHES if reach.name in ("ingress-host", "route-host"))

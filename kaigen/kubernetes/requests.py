@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kaigen.kubernetes.claim_jobs import created_volume
 from kaigen.kubernetes.cluster_needs import claim_templates
-from kaigen.kubernetes.manifest import Object, entries, mapping, type_of
+from kaigen.kubernetes.manifest import Object, entries, mapping, text, type_of
 from kaigen.kubernetes.pods import PodTemplate, containers, pod_templates
 from kaigen.kubernetes.quantities import NANO, nano
 
 STORAGE = "storage"
 _SIDECAR = "Always"
+_KEDA_MOST = 100
+"""Replicas and Jobs that KEDA makes at most without `maxReplicaCount`."""
+
+_PAUSED = "autoscaling.keda.sh/paused-replicas"
+"""Annotation of a ScaledObject with the replicas that KEDA sets while it is paused, whatever its limits."""
+
 _BINARY = ((1024**4, "Ti"), (1024**3, "Gi"), (1024**2, "Mi"), (1024, "Ki"))
 
 
@@ -21,7 +28,7 @@ def requests_of(obj: Object, most: int | None = None) -> Counter[str]:
 
     Args:
         obj: the object.
-        most: replicas that an autoscaler may set; None without one.
+        most: replicas that an autoscaler may set, if they are more than the object's own; None without one.
     """
     total: Counter[str] = Counter()
     for template in pod_templates(obj):
@@ -42,15 +49,47 @@ def requests_of(obj: Object, most: int | None = None) -> Counter[str]:
 def scaled_replicas(obj: Object) -> tuple[str, str, int] | None:
     """Return kind and name of what an autoscaler scales, and the most replicas; None for any other object."""
     spec = mapping(obj.get("spec"))
-    field = {
-        "HorizontalPodAutoscaler.autoscaling": "maxReplicas",
-        "ScaledObject.keda.sh": "maxReplicaCount",
-    }.get(type_of(obj))
-    most = spec.get(field) if field else None
     target = mapping(spec.get("scaleTargetRef"))
-    if not isinstance(most, int):
-        return None
+    match type_of(obj):
+        case "HorizontalPodAutoscaler.autoscaling":
+            most = _count(spec, "maxReplicas")
+        case "ScaledObject.keda.sh":
+            paused = text(mapping(mapping(obj.get("metadata")).get("annotations")).get(_PAUSED))
+            most = _count(spec, "maxReplicaCount", _KEDA_MOST)
+            most = max(most, int(paused)) if re.fullmatch("[0-9]{1,9}", paused) else most
+        case _:
+            return None
     return str(target.get("kind") or "Deployment"), str(target.get("name")), most
+
+
+def most_replicas(objects: Iterable[tuple[str, Object]]) -> dict[tuple[str, str, str], int]:
+    """Return the most replicas that autoscalers set, by namespace, kind and name of what they scale.
+
+    Args:
+        objects: the objects, each with its namespace.
+    """
+    most: dict[tuple[str, str, str], int] = {}
+    for namespace, obj in objects:
+        if scaled := scaled_replicas(obj):
+            key = (namespace, *scaled[:2])
+            most[key] = max(most.get(key, 0), scaled[2])
+    return most
+
+
+def unlimited(obj: Object) -> str:
+    """Return why an object may make any number of pods, as a sentence; empty for one with a limit."""
+    spec = mapping(obj.get("spec"))
+    match type_of(obj):
+        case "DaemonSet.apps":
+            return "a DaemonSet runs a pod on every node"
+        case "CronJob.batch" if spec.get("concurrencyPolicy", "Allow") == "Allow":
+            return "a CronJob with `concurrencyPolicy: Allow` starts a run while others run"
+        case "RayCluster.ray.io" | "RayService.ray.io":
+            cluster = mapping(spec.get("rayClusterConfig")) or spec
+            groups = [group for _, group in entries(cluster.get("workerGroupSpecs"))]
+            if cluster.get("enableInTreeAutoscaling") and not all("maxReplicas" in group for group in groups):
+                return "a worker group of Ray that scales has no `maxReplicas`"
+    return ""
 
 
 def readable(resource: str, amount: int) -> str:
@@ -71,12 +110,14 @@ def readable(resource: str, amount: int) -> str:
 def _pods(obj: Object, template: PodTemplate, most: int | None) -> int:
     """Return how many pods an object makes from a template at most."""
     spec = mapping(obj.get("spec"))
-    replicas = _count(spec, "replicas") if most is None else most
+    replicas = max(_count(spec, "replicas"), most or 0)
     match type_of(obj):
         case "Job.batch":
             return _job(spec)
         case "CronJob.batch":
             return _job(mapping(mapping(spec.get("jobTemplate")).get("spec")))
+        case "ScaledJob.keda.sh":
+            return _count(spec, "maxReplicaCount", _KEDA_MOST) * _job(mapping(spec.get("jobTargetRef")))
         case "JobSet.jobset.x-k8s.io":
             return sum(
                 _count(job, "replicas") * _job(mapping(mapping(job.get("template")).get("spec")))
@@ -98,20 +139,22 @@ def _pods(obj: Object, template: PodTemplate, most: int | None) -> int:
 
 
 def _ray(group: Object) -> int:
-    return max(_count(group, "replicas"), _count(group, "maxReplicas")) * _count(group, "numOfHosts")
+    replicas = max(_count(group, "replicas"), _count(group, "minReplicas", 0), _count(group, "maxReplicas"))
+    return replicas * _count(group, "numOfHosts")
 
 
 def _job(spec: Object) -> int:
     return min(_count(spec, "parallelism"), _count(spec, "completions") if "completions" in spec else 10**9)
 
 
-def _count(holder: Object, field: str) -> int:
-    value = holder.get(field, 1)
-    return value if isinstance(value, int) and value >= 0 else 1
+def _count(holder: Object, field: str, default: int = 1) -> int:
+    value = holder.get(field, default)
+    return value if isinstance(value, int) and value >= 0 else default
 
 
 def _pod(template: PodTemplate) -> Counter[str]:
-    """Return the requests of a pod: of its containers together, or of an init container that requests more.
+    """Return the requests of a pod: of its containers together, of an init container or of the pod itself if these
+    request more.
 
     https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers
     """
@@ -123,7 +166,7 @@ def _pod(template: PodTemplate) -> Counter[str]:
             highest |= running + own
         else:
             running += own
-    return running | highest
+    return running | highest | _container(template.spec)
 
 
 def _container(body: Object) -> Counter[str]:

@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from kaigen.catalog.gpus import is_gpu_resource
-from kaigen.kubernetes.manifest import Object, mapping, text, type_of
+from kaigen.kubernetes.kind_table import kind_of
+from kaigen.kubernetes.manifest import Object, identity_of, mapping, text
 from kaigen.kubernetes.quantities import NANO
 from kaigen.kubernetes.reach import hosts_of
-from kaigen.kubernetes.requests import requests_of, scaled_replicas
+from kaigen.kubernetes.requests import most_replicas, requests_of, unlimited
 
 if TYPE_CHECKING:
     from kaigen.pipeline.result import Compiled
+
+ScaledKey = tuple[str, str, str]
+"""Namespace, kind and name of an object that an autoscaler may scale."""
+
+
+class GpuObject(Struct, frozen=True):
+    """An object whose pods request GPUs.
+
+    Attributes:
+        key: its namespace, kind and name.
+        gpus: what its pods request together, without an autoscaler.
+        each: what one replica requests; 0 for an object that no autoscaler scales.
+        unlimited: why it may make any number of pods; empty for one with a limit.
+    """
+
+    key: ScaledKey
+    gpus: int
+    each: int = 0
+    unlimited: str = ""
+
+    def most(self, replicas: int) -> int:
+        """Return what its pods request at most, if an autoscaler may set as many replicas."""
+        return max(self.gpus, self.each * replicas)
+
+
+class GpuFacts(Struct, frozen=True):
+    """The objects of an app that request GPUs, and its autoscalers.
+
+    Attributes:
+        objects: those that request GPUs.
+        replicas: the most replicas that its autoscalers set, each with what it scales.
+    """
+
+    objects: tuple[GpuObject, ...] = ()
+    replicas: tuple[tuple[ScaledKey, int], ...] = ()
 
 
 def app_hosts(item: Compiled) -> tuple[str, ...]:
@@ -20,12 +57,23 @@ def app_hosts(item: Compiled) -> tuple[str, ...]:
     return tuple(sorted({host for each in item.objects for host in hosts_of(each.body)}))
 
 
-def app_gpus(item: Compiled) -> int:
-    """Return how many GPUs an app requests at most, with its autoscalers at their maximum."""
-    bodies: list[Object] = [each.body for each in item.objects]
-    most = {scaled[:2]: scaled[2] for body in bodies if (scaled := scaled_replicas(body))}
-    total: Counter[str] = Counter()
-    for body in bodies:
-        name = text(mapping(body.get("metadata")).get("name"))
-        total += requests_of(body, most.get((type_of(body).partition(".")[0], name)))
-    return sum(amount // NANO for name, amount in total.items() if is_gpu_resource(name))
+def app_gpus(item: Compiled) -> GpuFacts:
+    """Return what an app requests of GPUs. Its autoscalers may scale objects of other apps."""
+    placed = [(_namespace(each.body, item), each.body) for each in item.objects]
+    objects = []
+    for namespace, body in placed:
+        own, each = _gpus(body), 0
+        if kind_of(body).scalable:
+            each = _gpus({**body, "spec": {**mapping(body.get("spec")), "replicas": 1}})
+        if own or each:
+            key = (namespace, text(body.get("kind")), identity_of(body).name)
+            objects.append(GpuObject(key, own, each, unlimited(body)))
+    return GpuFacts(tuple(objects), tuple(sorted(most_replicas(placed).items())))
+
+
+def _namespace(body: Object, item: Compiled) -> str:
+    return text(mapping(body.get("metadata")).get("namespace")) or item.app.namespace
+
+
+def _gpus(body: Object) -> int:
+    return sum(-(-amount // NANO) for name, amount in requests_of(body).items() if is_gpu_resource(name))

@@ -16,7 +16,7 @@ from kaigen.check.class_references import check_classes
 from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
-from kaigen.check.tenants import tenant_findings
+from kaigen.check.tenants import LooseLevel, tenant_findings
 from kaigen.compile.context import Context
 from kaigen.compile.network_access import with_network
 from kaigen.compile.pod_images import with_images
@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 
 with lazy_imports():
     from kaigen.emit import values as emit_values
+
+_LEVEL = ("spec", "security", "podSecurity")
+_BUILD = ("spec", "build")
+"""The fields that choose the Pod Security level of an app, and of the Job that builds its image."""
 
 
 def make_context(
@@ -191,6 +195,8 @@ def _check(
     missing = []
     for item, problem in _problems(objects, context, app):
         path = spec_path(item, problem.path, spec.document.data)
+        if isinstance(problem, LooseLevel):
+            path = _BUILD if item.object.pod_security else _LEVEL
         if isinstance(problem, MissingObject) and not path:
             path = find_text(problem.target.name, spec.document.data, (), "")
         written = item.object.place(problem.path) if item.object.place else None
@@ -239,6 +245,7 @@ def _extension_problem(
 
 
 def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterable[tuple[Rendered, Problem]]:
+    loose: list[Problem] = []
     for item in objects:
         for problem in check_object(item.body, target=context.target):
             yield item, problem
@@ -246,8 +253,13 @@ def _problems(objects: Sequence[Rendered], context: Context, app: App) -> Iterab
             yield item, problem
         for problem in grant_findings(item.body, app.namespace, context.allow):
             yield item, problem
-        for problem in tenant_findings(item.body, app.namespace, app.source, context.tenants):
-            yield item, problem
+        level = item.object.pod_security or app.pod_security
+        for problem in tenant_findings(item.body, app.namespace, app.source, context.tenants, level):
+            if not isinstance(problem, LooseLevel):
+                yield item, problem
+            elif problem not in loose:
+                loose.append(problem)
+                yield item, problem
     bodies = [item.body for item in objects]
     for index, problem in check_references(
         bodies, external=_External(app.external_objects, context.external)

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import structs
 
 from kaigen.catalog.images import default_images
+from kaigen.config.controller_keys import common_entries
 from kaigen.config.settings import Config
 from kaigen.config.tenant_settings import Tenant, tenant_of_file
 from kaigen.git.repository import read_file_at, read_tree_at
 from kaigen.git.submodules import read_submodules_at
+from kaigen.kubernetes.pod_security import LEVELS
 from kaigen.kubernetes.reach import USUAL_KINDS
 from kaigen.pipeline.license_changes import wider_licenses
 from kaigen.pipeline.sources import read_named, relative_path
@@ -93,6 +95,9 @@ def _tenant_grants(before: Config, now: Config) -> Iterator[str]:
         if was is not None and was.gpus is not None and (tenant.gpus is None or tenant.gpus > was.gpus):
             amount = "any number of" if tenant.gpus is None else tenant.gpus
             yield f"{amount} GPUs as tenant {tenant.name}"
+        level = "restricted" if was is None else was.pod_security
+        if LEVELS.index(tenant.pod_security) < LEVELS.index(level):
+            yield f"Pod Security {tenant.pod_security} as tenant {tenant.name}"
     for was in before.tenants:
         for folder in was.folders:
             if not any(tenant.owns(folder) for tenant in now.tenants):
@@ -100,10 +105,10 @@ def _tenant_grants(before: Config, now: Config) -> Iterator[str]:
 
 
 def _wider(was: Tenant, tenant: Tenant, config: Config) -> Iterator[str]:
-    """Return what a tenant is granted and was not, less kaigen's own images."""
-    own = config.images.values()
+    """Return what a tenant is granted and was not, less kaigen's own images and what every object has."""
+    own = {"images": config.images.values(), "annotations": common_entries(config.labels, config.annotations)}
     for field, values in {"namespaces": tenant.namespaces, **tenant.grants}.items():
         old = was.namespaces if field == "namespaces" else was.granted(field)
-        new = [value for value in values if value not in old and not (field == "images" and value in own)]
+        new = [value for value in values if value not in old and value not in own.get(field, ())]
         if new:
             yield f"{field} {', '.join(new)} as tenant {tenant.name}"

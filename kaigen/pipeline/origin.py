@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.git.attributes import conversions
+from kaigen.git.attributes import ATTRIBUTES_NAME, conversions, index_has_attributes
 from kaigen.output.foreign import MOST, checkout_top, foreign_diagnostics
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
-
-_ATTRIBUTES = ".gitattributes"
 
 
 def origin_diagnostics(
@@ -43,8 +41,10 @@ def _converted(root: Path, inside: Path) -> Iterator[Diagnostic]:
         for folder, _, names in os.walk(place)
         for name in names
     ]
-    has_attributes = any(os.path.lexists(folder / _ATTRIBUTES) for folder in above) or any(
-        os.path.basename(path) == _ATTRIBUTES for path in files
+    has_attributes = (
+        any(os.path.lexists(folder / ATTRIBUTES_NAME) for folder in above)
+        or any(os.path.basename(path) == ATTRIBUTES_NAME for path in files)
+        or index_has_attributes(top)
     )
     if not has_attributes or not os.path.lexists(top / ".git"):
         return
@@ -54,8 +54,8 @@ def _converted(root: Path, inside: Path) -> Iterator[Diagnostic]:
             "KG0608",
             f"Git converts this file at checkout (attribute `{converted[path]}`), so the commit has other bytes",
             Mark(f"{root}/{path}".encode(errors="replace").decode()),
-            f"remove the attribute from {_ATTRIBUTES} for the output folder",
+            f"remove the attribute from {ATTRIBUTES_NAME} for the output folder",
         )
     if len(converted) > MOST:
         message = f"Git converts {len(converted) - MOST} more files at checkout"
-        yield Diagnostic("KG0608", message, Mark(str(root)), f"remove the attributes from {_ATTRIBUTES}")
+        yield Diagnostic("KG0608", message, Mark(str(root)), f"remove the attributes from {ATTRIBUTES_NAME}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kaigen.compile.expressions import Expr, Tree
-from kaigen.compile.field_expressions import HashedName, Items
+from kaigen.compile.field_expressions import Entries, HashedName, Items, Labels
 
 if TYPE_CHECKING:
     from kaigen.compile.app import Rendered
@@ -34,6 +34,8 @@ def spec_path(item: Rendered, path: Sequence[str | int], document: Any) -> Path:
             if node is None:
                 return field_below(document, origin, value, path[depth + 1 :])
             node = dict.fromkeys(path[depth + 1 : depth + 2], node)
+        if isinstance(node, Entries | Labels) and (found := _entry(value, path[depth + 1 :], document)):
+            return found
         if isinstance(node, Expr) and not isinstance(node, HashedName):
             origins = [setting.origin for setting in node.settings() if setting.origin]
             return field_below(document, origins[0], value, path[depth + 1 :]) if origins else ()
@@ -51,6 +53,28 @@ def _item(items: Items, rest: Sequence[str | int]) -> tuple[Tree, Path]:
     before = len(items.before.default) if items.before is not None else 0
     setting = items.before if items.before is not None and index < before else items.after
     return None, setting.origin if setting is not None else ()
+
+
+def _entry(entries: Any, rest: Sequence[str | int], document: Any) -> Path:
+    """Return the spec's entry with the key and value of one of the entries of a map; empty when there is none.
+
+    Such a map has entries of several fields, which may have been added before the map was made.
+    """
+    if not rest or not isinstance(entries, dict) or rest[0] not in entries:
+        return ()
+    key, value = rest[0], entries[rest[0]]
+    found = [path for path, node in _below(document) if path[-1:] == (key,) and node == value]
+    return min(found, key=lambda path: (len(path), str(path)), default=())
+
+
+def _below(document: Any, start: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield a value of a document and everything below it, with their paths."""
+    waiting: list[tuple[Path, Any]] = [(start, document)]
+    while waiting:
+        path, node = waiting.pop()
+        yield path, node
+        below = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+        waiting += [((*path, key), value) for key, value in below]
 
 
 def field_below(document: Any, origin: Path, value: Any, rest: Sequence[str | int]) -> Path:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 with lazy_imports():
     from kaigen.extend import digest as extend_digest
     from kaigen.gitops import delivery
+    from kaigen.pipeline import app_reach
     from kaigen.secrets import expected
 
 
@@ -175,7 +176,15 @@ def _app(raw: Sequence[Any]) -> AppSummary:
         facts,
         None if secrets is None else _secrets(secrets),
         tuple(hosts),
-        gpus,
+        None if gpus is None else _gpus(gpus),
+    )
+
+
+def _gpus(raw: Sequence[Any]) -> app_reach.GpuFacts:
+    objects, replicas = raw
+    return app_reach.GpuFacts(
+        tuple(app_reach.GpuObject(_three(key), *others) for key, *others in objects),
+        tuple((_three(key), most) for key, most in replicas),
     )
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kaigen.config.settings import Format
     from kaigen.gitops.delivery import AppFacts
     from kaigen.kinds.input_documents import ObjectName
+    from kaigen.pipeline.app_reach import GpuFacts
     from kaigen.pipeline.result import Compiled
     from kaigen.secrets.expected import Facts
 
@@ -85,7 +86,7 @@ class AppSummary(Struct, frozen=True):
         facts: the facts for Argo CD and Flux; None when kaigen.yaml configures neither.
         secrets: the Secrets that it reads and creates; None when the run does not need them.
         hosts: of its Ingresses and routes.
-        gpus: GPUs that it requests at most; None when the run does not need them.
+        gpus: what it requests of GPUs; None when the run does not need them.
     """
 
     namespace: str
@@ -98,7 +99,7 @@ class AppSummary(Struct, frozen=True):
     facts: AppFacts | None = None
     secrets: Facts | None = None
     hosts: tuple[str, ...] = ()
-    gpus: int | None = None
+    gpus: GpuFacts | None = None
 
     @property
     def key(self) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
     from kaigen.config.tenant_settings import Tenant
+    from kaigen.pipeline.app_reach import ScaledKey
     from kaigen.pipeline.cross_checks import RunApp
 
 
@@ -56,23 +57,41 @@ def folders_without_files(config: Config) -> Iterator[Diagnostic]:
                 )
 
 
-def gpu_quotas(apps: Iterable[RunApp], config: Config) -> Iterator[Diagnostic]:
-    """Return an error for each tenant whose apps request more GPUs than it has."""
-    used: Counter[str] = Counter()
-    largest: dict[str, tuple[int, str]] = {}
+def gpu_quotas(apps: Sequence[RunApp], config: Config) -> Iterator[Diagnostic]:
+    """Return an error for each tenant whose apps may request more GPUs than it has."""
+    most: dict[ScaledKey, int] = {}
     for _, app in apps:
-        tenant = tenant_of_file(app.source, config.tenants) or tenant_of_namespace(
-            app.namespace, config.tenants
-        )
-        if tenant is not None and app.gpus:
-            used[tenant.name] += app.gpus
-            largest[tenant.name] = max(largest.get(tenant.name, (0, "")), (app.gpus, app.name))
+        for key, replicas in app.gpus.replicas if app.gpus is not None else ():
+            most[key] = max(most.get(key, 0), replicas)
+    used: Counter[str] = Counter()
+    by_app: Counter[tuple[str, str]] = Counter()
+    for unit, app in apps:
+        for each in app.gpus.objects if app.gpus is not None else ():
+            namespace, kind, name = each.key
+            tenant = tenant_of_file(app.source, config.tenants) or tenant_of_namespace(
+                namespace, config.tenants
+            )
+            if tenant is None or tenant.gpus is None:
+                continue
+            amount = each.most(most.get(each.key, 0))
+            used[tenant.name] += amount
+            by_app[tenant.name, app.name] += amount
+            if each.unlimited and unit is not None:
+                message = (
+                    f"{kind} {name} requests GPUs, and {each.unlimited}, so `gpus` of tenant `{tenant.name}` "
+                )
+                hint = "request none, set a limit, or use another kind"
+                yield unit.diagnostic(
+                    app, "KG0385", f"{message}cannot limit them", ("metadata", "name"), hint
+                )
     for tenant in config.tenants:
         if tenant.gpus is not None and used[tenant.name] > tenant.gpus:
-            amount, name = largest[tenant.name]
+            largest, name = max(
+                (number, app) for (owner, app), number in by_app.items() if owner == tenant.name
+            )
             yield Diagnostic(
                 "KG0385",
                 f"the apps of tenant `{tenant.name}` request {used[tenant.name]} GPUs, and it has {tenant.gpus}",
                 Mark(str(config.root / FILE_NAME)),
-                f"request fewer, or raise `tenants.{tenant.name}.gpus`; app `{name}` requests most: {amount}",
+                f"request fewer, or raise `tenants.{tenant.name}.gpus`; app `{name}` requests most: {largest}",
             )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from kaigen.catalog import own_rows
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.kinds.input_documents import ObjectName, object_name
@@ -233,6 +234,8 @@ class Unit:
         files = self._emit(detail.form) if detail.form else {}
         matched = [name for spec in self.loaded.specs for name in spec.matched]
         matched += [name for _, item in compiled.apps for name in item.patched]
+        with own_rows.using(self.compiler.config.rows):
+            apps = tuple(summarize(item, detail, position) for position, item in compiled.apps)
         summary = SourceSummary(
             digest=self.digest,
             defines=tuple(spec_key(spec, self.compiler.config.namespace) for spec in self.loaded.specs),
@@ -242,7 +245,7 @@ class Unit:
             references=tuple((key, self._digest_of(key)) for key in compiled.references),
             diagnostics=compiled.diagnostics,
             matched=tuple(matched),
-            apps=tuple(summarize(item, detail, position) for position, item in compiled.apps),
+            apps=apps,
             form=detail.form,
             files={path: digest(data) for path, data in files.items()},
             missing=compiled.missing,

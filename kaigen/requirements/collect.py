@@ -20,7 +20,7 @@ from kaigen.kubernetes.made_secrets import SECRET
 from kaigen.kubernetes.manifest import Identity, Object, identity_of, mapping, text
 from kaigen.kubernetes.object_kind import ObjectKind
 from kaigen.kubernetes.references import references_of
-from kaigen.kubernetes.requests import requests_of, scaled_replicas
+from kaigen.kubernetes.requests import most_replicas, requests_of
 from kaigen.kubernetes.schemas import is_cluster_type
 from kaigen.requirements.model import Requirement, Requirements, Total, Use
 from kaigen.secrets.expected import facts_of as secret_facts
@@ -56,7 +56,7 @@ def collect(compilation: Compilation, config: Config, apps: Sequence[str] = ()) 
     if not apps:
         _add_syncers(found, compilation, config)
         found.add("Kubernetes", config.kubernetes, Use("", _config_place(config, ("kubernetes",))))
-    return Requirements(config.environment, found.items(), tuple(_totals(chosen)))
+    return Requirements(config.environment, found.items(), tuple(_totals(chosen, compilation.apps)))
 
 
 class _Provided:
@@ -199,15 +199,17 @@ def _is_in_cluster(delivery: Delivery) -> bool:
     return any(each.get("server") in {IN_CLUSTER, "*"} for each in destinations_of(delivery).values())
 
 
-def _totals(items: Iterable[Compiled]) -> Iterator[Total]:
+def _totals(items: Iterable[Compiled], all_items: Iterable[Compiled]) -> Iterator[Total]:
+    most = most_replicas(
+        (_namespace_of(each.body, item), each.body) for item in all_items for each in item.objects
+    )
     amounts: dict[str, Counter[str]] = {}
     uses: dict[tuple[str, str], dict[Use, None]] = {}
     for item in items:
-        most = {scaled[:2]: scaled[2] for each in item.objects if (scaled := scaled_replicas(each.body))}
         for rendered in item.objects:
             body = rendered.body
-            namespace = text(mapping(body.get("metadata")).get("namespace")) or item.app.namespace
-            own = requests_of(body, most.get((text(body.get("kind")), identity_of(body).name)))
+            namespace = _namespace_of(body, item)
+            own = requests_of(body, most.get((namespace, text(body.get("kind")), identity_of(body).name)))
             amounts.setdefault(namespace, Counter()).update(own)
             for name, amount in own.items():
                 if amount:
@@ -217,6 +219,10 @@ def _totals(items: Iterable[Compiled]) -> Iterator[Total]:
         for name, amount in sorted(counter.items()):
             if amount:
                 yield Total(namespace, name, amount, tuple(uses[namespace, name]))
+
+
+def _namespace_of(body: Object, item: Compiled) -> str:
+    return text(mapping(body.get("metadata")).get("namespace")) or item.app.namespace
 
 
 def _key(item: Compiled) -> str:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from kaigen.config.load import load_config
@@ -22,6 +23,11 @@ from tests.tenants import ALLOWED, DENIED, OTHER, TENANT
 
 _OBJECTS: Mapping[str, Object] = {f"allowed: {case}": body for case, body in ALLOWED.items()} | {
     case: body for case, (body, _) in DENIED.items()
+}
+_PODS_OF_OTHER: Mapping[str, Object] = {
+    case: {**body, "metadata": {**body["metadata"], "namespace": "team-b"}}
+    for case, body in _OBJECTS.items()
+    if body["kind"] in ("Deployment", "Pod")
 }
 _FOREIGN_IMAGE: Object = DENIED["image"][0]
 """A Pod with an image that the tenant is not granted."""
@@ -65,18 +71,49 @@ def check_policies(plane: Plane, root: Path, engine: Engine) -> None:
     """
     with deployer(plane, root / "cluster", engine) as client:
         rules = {case: refusal(client, body, engine) for case, body in _OBJECTS.items()}
-        refused = _refused_by_kaigen(root / "repository")
+        refused = _refused_by_kaigen(root / "repository", "specs/a", _OBJECTS)
         different = [case for case, rule in rules.items() if bool(rule) != refused[case]]
         assert not different, f"kaigen and the policies judge these differently: {different}"
+        # The other tenant has a looser Pod Security level, and may name nodes.
+        looser = {case: refusal(plane.client, body, engine) for case, body in _PODS_OF_OTHER.items()}
+        refused = _refused_by_kaigen(root / "other", "specs/b", _PODS_OF_OTHER)
+        different = [case for case, rule in looser.items() if bool(rule) != refused[case]]
+        assert not different, f"kaigen and the policies judge these differently: {different}"
+        granted = {case for case, rule in looser.items() if rules[case] and not rule}
+        assert {"capability of baseline", "label of a node", "root", "unmasked proc"} <= granted, granted
         assert len(rules) >= 40
         # Objects show every rule but one: the API server accepts no volume of another type that has a driver too.
         known = {rule.name for rule in rules_of(tenants(root)[0])}
-        shown = set(rules.values()) - {""}
+        shown = {*rules.values(), *looser.values()} - {""}
         assert shown == known - {"volume"}, f"of the rules {known}, objects show {shown}"
         # The rules are those of the namespace too, for everyone but controllers.
         assert refusal(plane.client, _FOREIGN_IMAGE, engine) == "image"
+        _check_updates(plane, client, engine)
         # Other namespaces are not limited.
         plane.client.create(_FOREIGN_IMAGE, "default", dry_run=True)
+
+
+def _check_updates(plane: Plane, client: Client, engine: Engine) -> None:
+    """Check that an update may keep what a controller set, and not change it."""
+    key = "metallb.io/ip-allocated-from-pool"
+    service: Object = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "kept", "annotations": {key: "public"}},
+        "spec": {"ports": [{"port": 80}], "selector": {"app": "x"}},
+    }
+    claim: Object = ALLOWED["claim"]
+    bound: Object = {"spec": {**claim["spec"], "volumeName": "pvc-1"}, "metadata": {"name": "kept"}}
+    controller = plane.as_admin("system:kube-test")
+    controller.create(service, "team-a")
+    controller.create({**claim, **bound}, "team-a")
+    client.patch("v1/PersistentVolumeClaim", "kept", "team-a", {"metadata": {"labels": {"a": "b"}}})
+    client.patch("v1/Service", "kept", "team-a", {"spec": {"selector": {"app": "y"}}})
+    with pytest.raises(ApiError) as refused:
+        client.patch("v1/Service", "kept", "team-a", {"metadata": {"annotations": {key: "private"}}})
+    found = _REFUSES[engine].search(refused.value.message)
+    assert found is not None, refused.value
+    assert found[1] == "annotation"
 
 
 @contextmanager
@@ -123,15 +160,15 @@ def refusal(client: Client, body: Object, engine: Engine) -> str:
     return ""
 
 
-def _refused_by_kaigen(root: Path) -> dict[str, bool]:
-    """Return whether kaigen refuses each object in a file of the tenant's folder."""
+def _refused_by_kaigen(root: Path, folder: str, objects: Mapping[str, Object]) -> dict[str, bool]:
+    """Return whether kaigen refuses each object in a file of a tenant's folder."""
     tenants(root)
-    (root / "specs/a").mkdir(parents=True)
-    for number, body in enumerate(_OBJECTS.values()):
-        (root / f"specs/a/{number}.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")
+    (root / folder).mkdir(parents=True)
+    for number, body in enumerate(objects.values()):
+        (root / f"{folder}/{number}.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")
     refused = {
         int(Path(each.mark.file).stem)
         for each in start_run((), load_config(root)).diagnostics
         if each.code == "KG0582" and each.mark is not None
     }
-    return {case: number in refused for number, case in enumerate(_OBJECTS)}
+    return {case: number in refused for number, case in enumerate(objects)}

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kaigen.config.globs import bucket_pattern, glob_pattern, is_bucket_granted, is_granted
+from kaigen.config.globs import (
+    bucket_pattern,
+    entry_pattern,
+    glob_pattern,
+    host_pattern,
+    is_bucket_granted,
+    is_entry_granted,
+    is_granted,
+    is_host_granted,
+)
 
 GLOBS = st.lists(st.text("ab/*?, .", max_size=8), max_size=3)
 TEXTS = st.text("ab/, .\n", max_size=10)
@@ -29,6 +38,23 @@ def test_a_bucket_is_granted_if_its_pattern_matches(globs: list[str], scheme: st
     assert is_bucket_granted(scheme + text, uris) == expected
 
 
+@given(st.lists(st.text("ab/=*?, ", max_size=8), max_size=3), st.text("ab/", max_size=5), TEXTS)
+@example(["a*b"], "a", "=b")
+@example(["a*"], "a", "b, c")
+@example(["*=*"], "a", "a=b")
+@example(["a=?"], "a", "=")
+def test_an_entry_is_granted_if_its_pattern_matches(globs: list[str], key: str, value: str) -> None:
+    expected = re.fullmatch(entry_pattern(globs), f"{key}={value}") is not None
+    assert is_entry_granted(key, value, globs) == expected
+
+
+@given(st.lists(st.text("ab*?.~|", max_size=8), max_size=3), st.text("ab.~|/@ *", max_size=8))
+@example(["*.a"], "~b|c.a")
+@example(["*~a"], "~a")
+def test_a_host_is_granted_if_its_pattern_matches(globs: list[str], host: str) -> None:
+    assert is_host_granted(host, globs) == (re.fullmatch(host_pattern(globs), host) is not None)
+
+
 @pytest.mark.parametrize(
     ("glob", "text"),
     [
@@ -42,3 +68,4 @@ def test_many_stars_do_not_try_all_ways_to_split_a_text(glob: str, text: str) ->
     # A pattern that backtracks tries more than 10^20 ways.
     assert not is_granted(text, [glob])
     assert not is_bucket_granted(f"s3://{text} ", [f"s3://{glob}"])
+    assert not is_entry_granted(text, text, [f"{glob}={glob}"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from kaigen.compile.app import Object
 from kaigen.compile.builders import settings
@@ -17,7 +18,7 @@ from kaigen.compile.expressions import DIGEST_LENGTH, Expr, Joined, Namespace, R
 from kaigen.compile.go_json import go_json, sha256_hex
 from kaigen.compile.problems import Problems
 from kaigen.config.block_settings import Allowed
-from kaigen.config.grants import WantedVolume, ungranted
+from kaigen.config.grants import ungranted, wanted_volume
 from kaigen.kinds.bucket import Bucket, BucketPlace, FilledBucket, SecretPlace
 from kaigen.kubernetes.reach import S3_OPTIONS
 
@@ -161,22 +162,17 @@ def check_grant(
         mount: the field with the driver and its options; empty when another spec has it.
     """
     own = bucket.mount
-    name = own.driver_name or ""
-    wanted = WantedVolume(
-        namespace,
-        location(bucket),
-        "" if name in DRIVER_NAMES.values() else name,
-        attributes=tuple(key for key in own.attributes if key != "authenticationSource"),
-        options=tuple(own.options),
-    )
+    wanted = wanted_volume({**_source(bucket, _mount(bucket).before)}, namespace)
+    if not wanted.uri:  # The table of drivers does not have this one.
+        wanted = replace(wanted, uri=location(bucket))
     missing: dict[SpecPath, list[str]] = {}
     for item in ungranted(wanted, allow):
         place = origin
         if mount and item.field == "driver":
             place = (*mount, "driverName")
-        elif mount and item.field == "attributes":
+        elif mount and item.field == "attributes" and item.name in own.attributes:
             place = (*mount, "attributes", item.name)
-        elif mount and item.field == "options":
+        elif mount and item.field == "options" and item.name in own.options:
             place = (*mount, "options", own.options.index(item.name))
         missing.setdefault(place, []).append(str(item))
     for place, items in missing.items():
@@ -199,7 +195,6 @@ def bucket_volume(frame: Frame, bucket: Bucket, what: str = "", *, fills: bool =
     volume = Joined((Namespace(), "-", Release(suffix)))
     metadata = frame.metadata(suffix, "storage", annotations=annotations, name=volume)
     del metadata["namespace"]  # It belongs to the cluster, so its name begins with the namespace's.
-    mount = _mount(bucket)
     return [
         Object(
             role=f"persistentvolume{what}",
@@ -217,14 +212,7 @@ def bucket_volume(frame: Frame, bucket: Bucket, what: str = "", *, fills: bool =
                         "name": claim,
                         "namespace": Namespace(),
                     },
-                    **({"mountOptions": list(mount.options)} if mount.options else {}),
-                    "csi": {
-                        "driver": _name(bucket),
-                        "volumeHandle": mount.handle or Joined((mount.before, volume)),
-                        "readOnly": True,
-                        **({"volumeAttributes": dict(mount.attributes)} if mount.attributes else {}),
-                        **mount.secrets,
-                    },
+                    **_source(bucket, Joined((_mount(bucket).before, volume))),
                 },
             },
         ),
@@ -243,6 +231,26 @@ def bucket_volume(frame: Frame, bucket: Bucket, what: str = "", *, fills: bool =
             },
         ),
     ]
+
+
+def _source(bucket: Bucket, handle: Tree) -> dict[str, Tree]:
+    """Return the fields of a PersistentVolume that name the bucket.
+
+    Args:
+        bucket: the bucket.
+        handle: identifies the volume where the driver does not identify it by the bucket.
+    """
+    mount = _mount(bucket)
+    return {
+        **({"mountOptions": list(mount.options)} if mount.options else {}),
+        "csi": {
+            "driver": _name(bucket),
+            "volumeHandle": mount.handle or handle,
+            "readOnly": True,
+            **({"volumeAttributes": dict(mount.attributes)} if mount.attributes else {}),
+            **mount.secrets,
+        },
+    }
 
 
 def _mount(bucket: Bucket) -> _Mount:

@@ -9,6 +9,7 @@ from kaigen.diff.model import ABSENT, Absent, Json
 from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_map, get_text
 from kaigen.diff.pods import pod_templates
 from kaigen.diff.rules.case import Case, Finding
+from kaigen.kubernetes.reach import annotated_hosts
 
 ROUTES = frozenset(
     {
@@ -79,7 +80,7 @@ def _labels(labels: JsonMap) -> str:
 
 
 def route_hosts(case: Case) -> Iterator[Finding]:
-    """The host names of a route changed."""
+    """The host names of a route changed, or those that annotations name."""
     before, after = _hosts(case.old), _hosts(case.new)
     come = [host for host in after if host not in before]
     gone = [host for host in before if host not in after]
@@ -96,6 +97,7 @@ def _hosts(obj: Obj | None) -> list[str]:
     names = [str(host) for host in get_list(spec, "hostnames")]
     names += [get_text(rule, "host") for rule in get_list(spec, "rules")]
     names += [get_text(listener, "hostname") for listener in get_list(spec, "listeners")]
+    names += annotated_hosts(obj.annotations)
     return list(dict.fromkeys(name for name in names if name))
 
 

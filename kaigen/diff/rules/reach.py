@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kaigen.compile.builders.frame import KEEP
+from kaigen.config.controller_keys import is_raw_key
 from kaigen.diff.formatting import listing, value
 from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
 from kaigen.diff.pods import pod_templates
@@ -85,7 +86,7 @@ def snippets(case: Case) -> Iterator[Finding]:
     found = [
         key
         for key, item in case.obj.annotations.items()
-        if "snippet" in str(key).rpartition("/")[2] and old.get(key) != item
+        if ("snippet" in str(key).rpartition("/")[2] or is_raw_key(str(key))) and old.get(key) != item
     ]
     if found:
         yield "danger", f"raw configuration of the ingress controller: {listing(found)}"

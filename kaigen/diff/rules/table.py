@@ -106,7 +106,7 @@ RULES: tuple[Rule, ...] = (
     Rule("service-type", _NEW_SIDE, network.service_type, _SERVICE),
     Rule("service-ports", _BOTH_SIDES, network.service_ports, _SERVICE),
     Rule("service-selector", _BOTH_SIDES, network.service_selector, _SERVICE),
-    Rule("route-hosts", _ANY, network.route_hosts, network.ROUTES),
+    Rule("route-hosts", _ANY, network.route_hosts, network.ROUTES | _SERVICE),
     Rule("route-backends", _BOTH_SIDES, network.route_backends, network.ROUTES),
     Rule("policy-removed", _REMOVED, network.policy_removed, _POLICY),
     Rule("policy-changed", _BOTH_SIDES, network.policy_changed, _POLICY),

@@ -56,7 +56,8 @@ def test_gpus_of_a_node_are_what_its_device_plugin_offers() -> None:
         "metadata": {"labels": {"nvidia.com/gpu.product": "NVIDIA-L4", "nvidia.com/gpu.present": "true"}},
         "status": {"allocatable": {"cpu": "8", "nvidia.com/gpu": "2", "amd.com/gpu": "0"}},
     }
-    assert gpus_of(node) == {"nvidia.com/gpu": 2}
+    node["status"]["allocatable"] |= {"gpu.intel.com/xe": "1", "nvidia.com/hostdev": "8"}
+    assert gpus_of(node) == {"nvidia.com/gpu": 2, "gpu.intel.com/xe": 1}
     assert gpu_model(node) == "NVIDIA-L4"
     assert has_gpu_label(node)
     assert not has_gpu_label({"metadata": {}})

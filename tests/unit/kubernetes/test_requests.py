@@ -87,6 +87,36 @@ def lws(leader: bool) -> dict[str, Any]:
             None,
             {"cpu": "2", "memory": "2Gi", "nvidia.com/gpu": "6"},
         ),
+        (
+            made(
+                "ray.io/v1",
+                "RayCluster",
+                headGroupSpec={"template": {"spec": {}}},
+                workerGroupSpecs=[
+                    {"groupName": "w", "replicas": 0, "minReplicas": 4, "template": {"spec": GPU}}
+                ],
+            ),
+            None,
+            {"nvidia.com/gpu": "8"},
+        ),
+        (made("apps/v1", "Deployment", replicas=3, template={"spec": GPU}), 2, {"nvidia.com/gpu": "6"}),
+        (
+            made(
+                "keda.sh/v1alpha1", "ScaledJob", maxReplicaCount=5, jobTargetRef={"template": {"spec": GPU}}
+            ),
+            None,
+            {"nvidia.com/gpu": "10"},
+        ),
+        (
+            made("keda.sh/v1alpha1", "ScaledJob", jobTargetRef={"parallelism": 2, "template": {"spec": GPU}}),
+            None,
+            {"nvidia.com/gpu": "400"},
+        ),
+        (
+            made("v1", "Pod", **{**POD, "resources": {"requests": {"cpu": "1", "memory": "8Gi"}}}),
+            None,
+            {"cpu": "2", "memory": "8Gi"},
+        ),
         (made("v1", "PersistentVolumeClaim", **CLAIM), None, {"storage": "5Gi"}),
         (made("v1", "PersistentVolumeClaim", storageClassName="", **CLAIM), None, {}),
     ],

@@ -81,6 +81,32 @@ def test_attributes_that_a_conversion_hides_in_the_checkout_count(rendered: Repo
     assert_refused(rendered, "ident")
 
 
+@pytest.mark.parametrize("place", ["", "rendered/ml/"])
+@pytest.mark.parametrize("index", [[], ["--index-version=4"], ["--split-index"]])
+def test_attributes_that_only_the_index_has_count(rendered: Repository, place: str, index: list[str]) -> None:
+    config = (rendered.folder / "kaigen.yaml").read_text(encoding="utf-8")
+    rendered.write({"kaigen.yaml": config + "allow: {files: [ml/.gitattributes]}\n"})
+    rendered.write({f"{place}.gitattributes": "*.yaml ident\n"})
+    rendered.commit()
+    if index:
+        rendered.git("update-index", *index)
+    (rendered.folder / f"{place}.gitattributes").unlink()
+    assert_refused(rendered, "ident")
+
+
+def test_attributes_in_the_index_of_another_worktree_count(
+    rendered: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rendered.write({".gitattributes": "*.yaml ident\n"})
+    rendered.commit()
+    rendered.git("worktree", "add", "--quiet", "--detach", "other")
+    other = rendered.folder / "other"
+    (other / ".gitattributes").unlink()
+    monkeypatch.chdir(other)
+    done = rendered.kaigen("validate")
+    assert (done.code, "KG0608" in done.err) == (2, True), done.text
+
+
 def test_attributes_that_convert_nothing_of_the_output_are_allowed(rendered: Repository) -> None:
     rules = "* text=auto\n*.bin filter=lfs\nspecs/** ident\nrendered/** -diff linguist-generated -ident\n"
     rendered.write({".gitattributes": rules})

@@ -70,6 +70,22 @@ def test_buckets_are_limited_by_namespace_and_prefix(
     assert repository.kaigen("validate").code == code
 
 
+@pytest.mark.parametrize(("uris", "is_allowed"), [("gs://team-a/*", True), ("s3://team-a/*", False)])
+def test_a_bucket_of_google_is_allowed_by_its_uri(
+    repository: Repository, uris: str, is_allowed: bool
+) -> None:
+    grant = yaml.safe_dump({"allow": {"volumes": [{"uris": [uris]}]}})
+    model = MODEL.replace("s3://", "gs://").replace("      endpoint: https://minio.example.com\n", "")
+    topology = MODEL.partition("spec:")[0].replace("Model", "Topology").replace("qwen", "chat")
+    serves = f"{topology}spec: {{model: qwen, resources: {{gpuType: L4}}}}\n"
+    repository.write({"kaigen.yaml": CONFIG + grant})
+    repository.write({"specs/qwen.yaml": f"{model.replace('MOUNT', '{}')}---\n{serves}"})
+    done = repository.kaigen("validate")
+    assert ("KG0581" not in done.err, done.code == 0) == (is_allowed, is_allowed), done.text
+    if not is_allowed:
+        assert "specs/qwen.yaml:9:7: error[KG0581]" in done.err, done.text
+
+
 def test_listing_buckets_withdraws_the_shared_secret(repository: Repository) -> None:
     entry = {"uris": ["s3://team-a/*"]}
     repository.write(

@@ -73,6 +73,19 @@ CASES: list[Case] = [
         )
         for make in (route, ingress)
     ),
+    *(
+        Case(
+            "route-hosts",
+            f"another host of the annotation {key}",
+            None,
+            with_(body, "metadata/annotations", {key: "b.example, c.example"}),
+            [("notice", "reachable at b.example and c.example")],
+        )
+        for body, key in (
+            (service(), "external-dns.alpha.kubernetes.io/hostname"),
+            (ingress("", "web"), "nginx.ingress.kubernetes.io/server-alias"),
+        )
+    ),
     Case("route-hosts", "a new route", None, route("a.example", "w"), [("notice", "reachable at a.example")]),
     *(
         Case(

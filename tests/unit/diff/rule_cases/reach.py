@@ -28,10 +28,10 @@ def priority(default: bool) -> Obj:
     return obj("PriorityClass", "p", "scheduling.k8s.io/v1", value=1, globalDefault=default)
 
 
-def ingress(text: str) -> Obj:
-    """An Ingress with a snippet."""
+def ingress(text: str, key: str = "nginx.ingress.kubernetes.io/configuration-snippet") -> Obj:
+    """An Ingress with raw configuration."""
     found = obj("Ingress", "i", "networking.k8s.io/v1", spec={})
-    found["metadata"]["annotations"] = {"nginx.ingress.kubernetes.io/configuration-snippet": text}
+    found["metadata"]["annotations"] = {key: text}
     return found
 
 
@@ -56,6 +56,7 @@ def keys(text: str) -> list[tuple[str, str]]:
 
 FLUX = "kustomize.toolkit.fluxcd.io"
 ARGO = "argocd.argoproj.io"
+BACKEND = "haproxy-ingress.github.io/config-backend"
 
 CASES: list[Case] = [
     *(
@@ -138,6 +139,13 @@ CASES: list[Case] = [
                 "raw configuration of the ingress controller: nginx.ingress.kubernetes.io/configuration-snippet",
             )
         ],
+    ),
+    Case(
+        "snippet",
+        "raw configuration of another controller",
+        ingress("a", BACKEND),
+        ingress("b", BACKEND),
+        [("danger", f"raw configuration of the ingress controller: {BACKEND}")],
     ),
     Case(
         "scheduling-reach",
