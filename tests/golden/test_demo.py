@@ -133,7 +133,7 @@ def test_pods_are_hardened(app: str) -> None:
         assert container["securityContext"]["allowPrivilegeEscalation"] is False
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
         assert container["resources"]["limits"]["memory"]
-    assert pod(app)["automountServiceAccountToken"] is (app == "qwen")
+    assert pod(app)["automountServiceAccountToken"] is False
 
 
 def test_paths_of_the_operator_are_kept() -> None:

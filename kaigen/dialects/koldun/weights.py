@@ -260,7 +260,6 @@ def _put_mount(draft: Draft, path: Path, model: Model) -> None:
         ("driverName",): ("csiDriver", pv and pv.csi_driver),
         ("options",): ("csiOptions", pv and pv.csi_options),
         ("attributes",): ("volumeAttributes", pv and pv.volume_attributes),
-        ("attributes", "mounter"): ("csiMounter", pv and pv.csi_mounter),
         ("secret",): ("csiSecretName", pv and pv.csi_secret_name),
     }
     for name, (field, value) in fields.items():

@@ -240,7 +240,6 @@ def test_every_field_of_pv_has_its_effect_on_the_bucket() -> None:
     [
         ({"csiOptions": "--memory-limit 1000 --dir-mode 0777"}, "spec.pv.csiOptions"),
         ({"volumeAttributes": {"retries": "3"}}, "spec.pv.volumeAttributes.retries"),
-        ({"csiMounter": "rclone"}, "spec.pv.csiMounter"),
         ({"csiDriver": "s3.example.com"}, "spec.pv.csiDriver"),
     ],
 )
