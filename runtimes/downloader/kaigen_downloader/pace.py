@@ -1,4 +1,8 @@
-"""Answers that arrive too slowly: a server that sends a byte now and then never reaches the time limit of a read."""
+"""Answers that never end: their bytes come too slowly, or they are not those of the body.
+
+A server that sends a byte now and then never reaches the time limit of a read, and one that sends status lines or
+trailers without an end never reaches the limit of a body.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +41,55 @@ class Pace:
 DEFAULT = Pace()
 """The speed without options."""
 
+MOST_FRAMING = 256 << 10
+"""Bytes of an answer next to its body: status lines, headers, sizes of chunks and trailers.
+
+They take less than `--speed-time` at the lowest speed. Servers limit the headers that they accept to 8 to 32 KiB.
+"""
+
 
 class _Response(http.client.HTTPResponse):
-    """A response whose status line, headers and body have a lowest speed."""
+    """A response that has a lowest speed, and few bytes next to its body."""
 
     def __init__(self, pace: Pace, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        if pace.limit:
-            self.fp = io.BufferedReader(_Paced(self.fp.detach(), pace))
+        self.fp = _Framed(_Paced(self.fp.detach(), pace))
+
+
+class _Framed(io.BufferedReader):
+    """Bytes of an answer. Lines are its framing; all else is its body, which gives room for more lines."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        super().__init__(raw)
+        self._room = MOST_FRAMING
+
+    def readline(self, most: int | None = -1, /) -> bytes:
+        limit = self._room + 1
+        line = super().readline(limit if most is None or most < 0 else min(most, limit))
+        self._room -= len(line)
+        if self._room < 0:
+            raise Transient(
+                f"the answer has more than {size(MOST_FRAMING)} of headers, chunk sizes and trailers"
+            )
+        return line
+
+    def read(self, most: int | None = -1, /) -> bytes:
+        data = super().read(most)
+        self._add(len(data))
+        return data
+
+    def read1(self, most: int = -1, /) -> bytes:
+        data = super().read1(most)
+        self._add(len(data))
+        return data
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        count = super().readinto(buffer)
+        self._add(count)
+        return count
+
+    def _add(self, body: int) -> None:
+        self._room = min(MOST_FRAMING, self._room + body)
 
 
 class _Paced(io.RawIOBase):
