@@ -22,7 +22,7 @@ from kaigen_downloader.marker import StoredFile
 from kaigen_downloader.pace import DEFAULT, Pace
 from kaigen_downloader.remote import Layer, RemoteFile, Snapshot
 from kaigen_downloader.retry import Patience, Retry
-from kaigen_downloader.s3 import Address, Client, Reply, text
+from kaigen_downloader.s3 import Address, Client, text
 from kaigen_downloader.s3_errors import Absent, Conflict
 from kaigen_downloader.sending import PARAMETER, Sender
 from kaigen_downloader.store import OWNED, Files, Plan, Work
@@ -89,16 +89,10 @@ class Bucket:
             start = len(self._client.where.prefix)
             self._sizes = {
                 text(entry, "Key")[start:]: size
-                for entry in self._listed("ListObjectsV2", "Contents")
+                for entry in self._client.listed("ListObjectsV2")
                 if isinstance(size := entry.get("Size"), int)
             }
         return self._sizes.get(path)
-
-    def _listed(self, operation: str, what: str) -> Iterator[Reply]:
-        for page in self._client.pages(operation):
-            entries = page.get(what)
-            if isinstance(entries, list):
-                yield from entries
 
     def owned(self) -> set[str]:
         """Return the paths in the note that an unfinished run wrote before its first change."""
@@ -238,9 +232,7 @@ class Bucket:
         keys = {self._client.where.prefix + path for path in self._ours}
         try:
             found = [
-                entry
-                for entry in self._listed("ListMultipartUploads", "Uploads")
-                if text(entry, "Key") in keys
+                entry for entry in self._client.listed("ListMultipartUploads") if text(entry, "Key") in keys
             ]
         except Refused as error:
             if not self._warned:

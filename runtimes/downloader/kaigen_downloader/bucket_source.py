@@ -86,16 +86,14 @@ class BucketFiles:
             Unavailable: the server cannot be reached.
         """
         start, found, total = len(self.client.where.prefix), {}, 0
-        for page in self.client.pages("ListObjectsV2"):
-            entries = page.get("Contents")
-            for entry in entries if isinstance(entries, list) else ():
-                path, size = text(entry, "Key")[start:], entry.get("Size")
-                # A key that ends in a slash is what consoles show as a folder.
-                if not path or path.endswith("/") or path.split("/")[0] == STATE:
-                    continue
-                total += 1
-                if isinstance(size, int) and chosen(path, self.include, self.exclude):
-                    found[path] = (size, text(entry, "ETag").strip('"'))
+        for entry in self.client.listed("ListObjectsV2"):
+            path, size = text(entry, "Key")[start:], entry.get("Size")
+            # A key that ends in a slash is what consoles show as a folder.
+            if not path or path.endswith("/") or path.split("/")[0] == STATE:
+                continue
+            total += 1
+            if isinstance(size, int) and chosen(path, self.include, self.exclude):
+                found[path] = (size, text(entry, "ETag").strip('"'))
         if not found:
             what = f"the globs select none of its {plural(total, 'file')}" if total else "it has no files"
             raise BadInput(f"{self.name}: {what}")

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from kaigen_downloader.errors import BadInput, Corrupt, Refused, Transient, Unavailable
 from kaigen_downloader.globs import chosen, duplicates
+from kaigen_downloader.listing import LARGEST_ANSWER, Total
 from kaigen_downloader.net import Net, absolute
 from kaigen_downloader.ranges import Served
 from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
@@ -18,10 +19,6 @@ from kaigen_downloader.retry import Retry
 from kaigen_downloader.store import Work
 from kaigen_downloader.text import plural, say
 
-_MOST_PAGES = 2_000
-"""Requests for one listing; a page has up to 1,000 files."""
-_MOST_FILES = 1_000_000
-_LARGEST_PAGE = 16 << 20
 _DATASETS = "datasets/"
 _HEX = re.compile(r"[0-9a-f]+")
 _REPOSITORY = re.compile(r"(?:\b[\w.-]+\b/)?\b[\w.-]{1,96}\b", re.ASCII)
@@ -156,8 +153,8 @@ class _Api:
 
     def commit(self) -> str:
         """Return the commit of the revision."""
-        info, _ = self._get(f"{self._base}/revision/{quote(self._source.revision, safe='')}")
-        commit = info["sha"]
+        body, _ = self._get(f"{self._base}/revision/{quote(self._source.revision, safe='')}")
+        commit = json.loads(body)["sha"]
         if not isinstance(commit, str) or not _HEX.fullmatch(commit):
             raise Unavailable(f"{self._source.endpoint} returns no commit for {self._source.name}")
         return commit
@@ -166,16 +163,15 @@ class _Api:
         """Return all files of a commit."""
         found: list[RemoteFile] = []
         url = f"{self._base}/tree/{commit}?recursive=true&expand=false"
-        for _ in range(_MOST_PAGES):
-            page, url = self._get(url)
+        total = Total(self._source.endpoint, self._source.repo)
+        while url:
+            body, url = self._get(url)
+            page = json.loads(body)
             if not isinstance(page, list):
                 raise TypeError
+            total.add(len(page), len(body))
             found += [self._file(entry, commit) for entry in page if entry["type"] == "file"]
-            if not url:
-                return found
-            if len(found) > _MOST_FILES:
-                break
-        raise Unavailable(f"{self._source.endpoint} returns an endless listing of {self._source.repo}")
+        return found
 
     def _file(self, entry: Mapping[str, Any], commit: str) -> RemoteFile:
         path, lfs = entry["path"], entry.get("lfs")
@@ -190,17 +186,17 @@ class _Api:
             url=f"{self._files_url}/{commit}/{quote(path)}",
         )
 
-    def _get(self, url: str) -> tuple[Any, str]:
-        """Return a document of the Hub, and the URL of its next page; empty for none."""
+    def _get(self, url: str) -> tuple[bytes, str]:
+        """Return an answer of the Hub, and the URL of its next page; empty for none."""
         attempts = self._retry.attempts(f"listing {self._source.repo}")
         while True:
             try:
                 where, answer = self._net.follow(url, {"Accept": "application/json"})
                 with answer:
-                    body = answer.small_body(_LARGEST_PAGE)
+                    body = answer.small_body(LARGEST_ANSWER)
                 if answer.status == 200:
                     following = _NEXT.search(answer.headers.get("Link") or "")
-                    return json.loads(body), absolute(where, following[1]) if following else ""
+                    return body, absolute(where, following[1]) if following else ""
             except Transient as error:
                 attempts.failed(error)
             else:

@@ -24,7 +24,7 @@ from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 from kaigen_downloader import __version__
 from kaigen_downloader.errors import BadInput, Refused, Stopped, Transient, Unavailable
 from kaigen_downloader.pace import DEFAULT, Pace
-from kaigen_downloader.text import duration, whole_number
+from kaigen_downloader.text import duration, size, whole_number
 
 Origin = tuple[str, str, int]
 
@@ -116,7 +116,7 @@ class Answer:
         with self._net.guard("reading"):
             return self._response.readinto(view)
 
-    def small_body(self, limit: int = 64 << 20) -> bytes:
+    def small_body(self, limit: int) -> bytes:
         """The whole body.
 
         Raises:
@@ -125,7 +125,7 @@ class Answer:
         with self._net.guard("reading"):
             body = self._response.read(limit + 1)
         if len(body) > limit:
-            raise Transient("the answer is larger than expected")
+            raise Transient(f"the answer is larger than {size(limit)}")
         return body
 
 

@@ -15,6 +15,7 @@ from urllib.parse import urlencode, urljoin
 
 from kaigen_downloader.errors import BadInput, Corrupt, Failure, Refused, Transient, Unavailable
 from kaigen_downloader.globs import chosen
+from kaigen_downloader.listing import LARGEST_ANSWER
 from kaigen_downloader.net import Net
 from kaigen_downloader.ranges import Served
 from kaigen_downloader.remote import LAYERS, Layer, RemoteFile, Snapshot, check_names
@@ -42,7 +43,6 @@ _IMAGE_CONFIGS = {
 _NAMES = ("org.opencontainers.image.title", "org.cncf.model.filepath")
 """Annotations with the name of a layer's file (source: OCI image specification; CNCF model specification)."""
 _EMPTY = "application/vnd.oci.empty.v1+json"
-_LARGEST_MANIFEST = 16 << 20
 _CHALLENGE = re.compile(r'([a-z]+)="([^"]*)"')
 _DOCKER = {"docker.io": "registry-1.docker.io", "index.docker.io": "registry-1.docker.io"}
 _SOON = 30.0
@@ -317,7 +317,7 @@ class Registry:
         while True:
             try:
                 with self._net.get(url, {"Accept": accept}) as answer:
-                    body = answer.small_body(_LARGEST_MANIFEST)
+                    body = answer.small_body(LARGEST_ANSWER)
                 if answer.status == 200:
                     return body
                 if answer.status != 401 or not self._log_in(answer.headers.get("WWW-Authenticate", "")):

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from kaigen_downloader.errors import BadInput, Failure, Refused, Transient, Unavailable
 from kaigen_downloader.folder import split
+from kaigen_downloader.listing import Total
 from kaigen_downloader.pace import DEFAULT, Pace
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.s3_answers import send_bounded, set_up
@@ -357,20 +358,35 @@ class Client:
                     raise BadInput(f"{self.where.name}/{path}: larger than {size(limit)}")
                 return data
 
-    def pages(self, operation: str) -> Iterator[Reply]:
-        """Yield all pages of a listing below the prefix."""
-        tokens = {
-            "ListObjectsV2": {"ContinuationToken": "NextContinuationToken"},
-            "ListMultipartUploads": {"KeyMarker": "NextKeyMarker", "UploadIdMarker": "NextUploadIdMarker"},
+    def listed(self, operation: str) -> Iterator[Reply]:
+        """Yield all entries of a listing below the prefix.
+
+        Args:
+            operation: `ListObjectsV2` or `ListMultipartUploads`.
+
+        Raises:
+            Failure: as `call`, or the listing has no end.
+        """
+        what, tokens = {
+            "ListObjectsV2": ("Contents", {"ContinuationToken": "NextContinuationToken"}),
+            "ListMultipartUploads": (
+                "Uploads",
+                {"KeyMarker": "NextKeyMarker", "UploadIdMarker": "NextUploadIdMarker"},
+            ),
         }[operation]
         more: dict[str, object] = {}
         seen: set[tuple[object, ...]] = set()
+        total = Total(self.server, self.where.name)
         while True:
             reply = self._retried(operation, None, None, {"Prefix": self.where.prefix, **more})
             if operation == "ListObjectsV2" and not text(reply, "Name"):
                 # Such as a web page, which has no objects either.
                 raise Unavailable(f"{self.server} does not respond like an S3 server")
-            yield reply
+            entries = reply.get(what)
+            listed: list[Reply] = entries if isinstance(entries, list) else []
+            texts = (value for entry in listed for value in entry.values() if isinstance(value, str))
+            total.add(len(listed), sum(map(len, texts)))
+            yield from listed
             found = tuple(reply.get(name) for name in tokens.values())
             if not reply.get("IsTruncated"):
                 return

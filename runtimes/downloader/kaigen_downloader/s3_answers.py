@@ -5,15 +5,17 @@ Answers that are read whole are listings and errors, but not objects. botocore r
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
+
+from kaigen_downloader.listing import LARGEST_ANSWER
+from kaigen_downloader.text import size
 
 if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest, AWSResponse
 
     from kaigen_downloader.pace import Pace
 
-LARGEST = 64 << 20
-"""Bytes of an answer. A listing has at most 1,000 keys of 1 KiB."""
 PIECE = 256 << 10
 """Bytes of a body that are sent at once; http.client's 16 KiB need sixteen times as many turns of the interpreter."""
 _FIRST_ERROR = 300
@@ -62,8 +64,10 @@ def send_bounded(session: Any, request: AWSPreparedRequest, **_: object) -> AWSR
 
     Raises:
         HTTPClientError: the answer is larger, or it ended early.
+        ResponseParserError: it has a document type.
     """
     from botocore.exceptions import ConnectionClosedError, HTTPClientError, ReadTimeoutError
+    from botocore.parsers import ResponseParserError
     from urllib3.exceptions import HTTPError, ProtocolError
     from urllib3.exceptions import ReadTimeoutError as Silent
 
@@ -80,9 +84,9 @@ def send_bounded(session: Any, request: AWSPreparedRequest, **_: object) -> AWSR
     try:
         for piece in answer.raw.stream(65536):
             content += piece
-            if len(content) > LARGEST:
+            if len(content) > LARGEST_ANSWER:
                 answer.raw.close()
-                raise HTTPClientError(error=f"the answer is larger than {LARGEST} bytes")
+                raise HTTPClientError(error=f"the answer is larger than {size(LARGEST_ANSWER)}")
     except Silent as error:
         raise ReadTimeoutError(endpoint_url=request.url, error=error) from error
     except ProtocolError as error:
@@ -90,4 +94,37 @@ def send_bounded(session: Any, request: AWSPreparedRequest, **_: object) -> AWSR
     except HTTPError as error:
         raise HTTPClientError(error=error) from error
     answer._content = bytes(content)
+    if _has_document_type(answer._content):
+        if answer.status_code < _FIRST_ERROR:
+            raise ResponseParserError("the answer has a document type")
+        answer._content = b""  # such as the web page of a proxy: the status describes the error
     return answer
+
+
+class _Root(Exception):
+    """The root element begins, so the document has no type."""
+
+
+def _has_document_type(content: bytes) -> bool:
+    """Return whether an answer is XML with a document type, whose entities can stand for any number of bytes.
+
+    Answers of S3 have none. The document is read as botocore reads it.
+    """
+    from xml.parsers import expat
+
+    found = False
+
+    def find(*_: object) -> None:
+        nonlocal found
+        found = True
+        raise _Root
+
+    def end(*_: object) -> None:
+        raise _Root
+
+    parser = expat.ParserCreate("utf-8")
+    parser.StartDoctypeDeclHandler = find
+    parser.StartElementHandler = end
+    with contextlib.suppress(_Root, expat.ExpatError):
+        parser.Parse(content, True)
+    return found

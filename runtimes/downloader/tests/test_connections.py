@@ -49,7 +49,7 @@ def test_a_read_ends_when_the_work_ends(listener: socket.socket, header: str) ->
         with client.get(url(listener), {}) as answer:
             begun.set()
             with contextlib.suppress(Stopped, Transient):
-                answer.small_body()
+                answer.small_body(1000)
 
     with closing(Net("", None, timeout=SECONDS, stop=stop)) as client:
         thread = threading.Thread(target=read, daemon=True)

@@ -88,16 +88,15 @@ def net(pace: Pace) -> Net:
 
 def body(host: str, pace: Pace) -> bytes:
     with closing(net(pace)) as client, client.get(f"http://{host}/x", {}) as answer:
-        return answer.small_body()
+        return answer.small_body(1 << 20)
 
 
-def pages(host: str, pace: Pace) -> Iterator[Reply]:
-    """The pages of a listing."""
+def listed(host: str, pace: Pace) -> Iterator[Reply]:
+    """The objects of a bucket."""
     where = address("s3://models/a", f"http://{host}", "us-east-1")
     retry = Retry(Patience(attempts=1), threading.Event())
-    return Client(where, retry, timeout=30, connections=1, keys=("key", "s3_secret"), pace=pace).pages(
-        "ListObjectsV2"
-    )
+    client = Client(where, retry, timeout=30, connections=1, keys=("key", "s3_secret"), pace=pace)
+    return client.listed("ListObjectsV2")
 
 
 def test_a_body_that_drips_is_a_failure_that_may_pass() -> None:
@@ -123,7 +122,7 @@ def test_headers_that_drip_are_a_failure_that_may_pass() -> None:
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nX: ", HEAD, HEAD.replace(b"200 OK", b"403 No")])
 def test_an_s3_server_that_drips_is_a_failure_that_may_pass(head: bytes) -> None:
     with dripping(head) as host, pytest.raises(Failure, match="--speed-limit"):
-        next(pages(host, QUICK))
+        next(listed(host, QUICK))
 
 
 @pytest.mark.parametrize("pace", [QUICK, Pace(limit=0)])
@@ -136,7 +135,7 @@ def test_endless_bytes_next_to_a_body_are_a_failure_that_may_pass(kind: str, pac
 @pytest.mark.parametrize("kind", ENDLESS)
 def test_endless_bytes_of_an_s3_server_are_a_failure_that_may_pass(kind: str) -> None:
     with endless(*ENDLESS[kind]) as host, pytest.raises(Failure):
-        next(pages(host, QUICK))
+        next(listed(host, QUICK))
 
 
 def test_a_body_of_small_chunks_has_no_limit_of_framing() -> None:
