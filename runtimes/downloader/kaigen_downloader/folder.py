@@ -13,9 +13,14 @@ import stat
 from collections.abc import Iterator, Sequence
 
 from kaigen_downloader.errors import BadInput, Failure, NoSpace, Unavailable
-from kaigen_downloader.text import size
+from kaigen_downloader.text import shown, size
 
 STATE = ".kaigen"
+
+LONGEST_PATH = 1024
+"""Bytes of a path, as of a key of S3. Linux allows 4096, with the folder."""
+_LONGEST_PART = 255
+"""Bytes of a component, as file systems have it."""
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_WRITE = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -26,16 +31,20 @@ def split(path: str) -> tuple[str, ...]:
     """The components of a relative path.
 
     Raises:
-        BadInput: absolute, empty, with `.` or `..`, a control character or an over-long component.
+        BadInput: absolute, empty, with `.` or `..`, a control character, or too long.
     """
+    if len(path.encode(errors="replace")) > LONGEST_PATH:
+        raise BadInput(f"the file name {shown(path)} is longer than {LONGEST_PATH} bytes")
     parts = tuple(path.split("/"))
     for part in parts:
         if part in ("", ".", ".."):
-            raise BadInput(f"the file name {path!r} leads out of the folder or is not a plain relative path")
+            raise BadInput(
+                f"the file name {shown(path)} leads out of the folder or is not a plain relative path"
+            )
         if not part.isprintable() or "\\" in part:
-            raise BadInput(f"the file name {path!r} has a character that is not accepted")
-        if len(os.fsencode(part)) > 255:
-            raise BadInput(f"the file name {path[:80]!r}… has a component longer than 255 bytes")
+            raise BadInput(f"the file name {shown(path)} has a character that is not accepted")
+        if len(os.fsencode(part)) > _LONGEST_PART:
+            raise BadInput(f"the file name {shown(path)} has a component longer than {_LONGEST_PART} bytes")
     return parts
 
 

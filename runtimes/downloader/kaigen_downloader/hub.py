@@ -17,7 +17,7 @@ from kaigen_downloader.ranges import Served
 from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.store import Work
-from kaigen_downloader.text import plural, say
+from kaigen_downloader.text import plural, say, shown
 
 _DATASETS = "datasets/"
 _HEX = re.compile(r"[0-9a-f]+")
@@ -121,7 +121,7 @@ def snapshot(source: Repository, net: Net, retry: Retry, token: bool) -> Snapsho
     selected = _selected(source, [entry.path for entry in entries])
     files = [entry for entry in entries if entry.path in selected]
     if not files:
-        some = ", ".join(entry.path for entry in entries[:5])
+        some = ", ".join(shown(entry.path) for entry in entries[:5])
         raise BadInput(
             f"the globs select none of the {plural(len(entries), 'file')} of {source.name}"
             + (f", which has {some}, …" if some else "")
@@ -212,7 +212,7 @@ def _selected(source: Repository, paths: Sequence[str]) -> set[str]:
         return selected
     skipped = duplicates(selected)
     if skipped:
-        some = ", ".join(sorted(skipped)[:3])
+        some = ", ".join(map(shown, sorted(skipped)[:3]))
         say(
             f"{plural(len(skipped), 'file')} with the weights of safetensors files skipped: {some}"
             f"{', …' if len(skipped) > 3 else ''}"
@@ -231,4 +231,4 @@ def check(files: Sequence[RemoteFile]) -> None:
     for file in files:
         length = 64 if file.sha256 is not None else 40
         if len(file.oid) != length or not _HEX.fullmatch(file.oid) or file.size < 0:
-            raise Corrupt(f"the Hub has no usable checksum for {file.path!r}")
+            raise Corrupt(f"the Hub has no usable checksum for {shown(file.path)}")

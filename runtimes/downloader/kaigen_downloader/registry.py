@@ -21,7 +21,7 @@ from kaigen_downloader.ranges import Served
 from kaigen_downloader.remote import LAYERS, Layer, RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.store import Work
-from kaigen_downloader.text import hide
+from kaigen_downloader.text import hide, shown
 
 _REFERENCE = re.compile(
     r"(?P<host>[A-Za-z0-9.-]+(?::[0-9]+)?|\[[0-9a-f:]+\](?::[0-9]+)?)/(?P<repository>[a-z0-9]+(?:[._/-]+[a-z0-9]+)*)"
@@ -43,7 +43,7 @@ _IMAGE_CONFIGS = {
 _NAMES = ("org.opencontainers.image.title", "org.cncf.model.filepath")
 """Annotations with the name of a layer's file (source: OCI image specification; CNCF model specification)."""
 _EMPTY = "application/vnd.oci.empty.v1+json"
-_CHALLENGE = re.compile(r'([a-z]+)="([^"]*)"')
+_CHALLENGE = re.compile(r'\b([a-z]+)="([^"]*)"', re.IGNORECASE)
 _DOCKER = {"docker.io": "registry-1.docker.io", "index.docker.io": "registry-1.docker.io"}
 _SOON = 30.0
 """Seconds before its end at which a token is replaced."""
@@ -274,7 +274,7 @@ class Registry:
                 layers.append(Layer(path, kind.endswith("gzip"), root, self._chosen, self.is_context))
             elif name and self._chosen(name):
                 if name in files:
-                    raise BadInput(f"{self.name} has {name!r} twice")
+                    raise BadInput(f"{self.name} has {shown(name)} twice")
                 files[name] = self._remote(entry, name)
             elif not name:
                 raise BadInput(f"{self.name} has a layer of type {kind} without a name of its file")
@@ -331,7 +331,7 @@ class Registry:
             return False
         kind = challenge.partition(" ")[0].lower()
         if kind == "bearer":
-            self._challenge = dict(_CHALLENGE.findall(challenge))
+            self._challenge = {name.lower(): value for name, value in _CHALLENGE.findall(challenge)}
             self._token = self._issued()
         elif kind == "basic" and self.login:
             self._token = _Token(self.login)

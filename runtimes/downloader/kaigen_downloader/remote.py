@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -10,6 +11,7 @@ from kaigen_downloader.errors import BadInput, Failure
 from kaigen_downloader.folder import STATE, split
 from kaigen_downloader.net import Net
 from kaigen_downloader.retry import Retry
+from kaigen_downloader.text import shown
 
 if TYPE_CHECKING:
     from kaigen_downloader.ranges import Bytes
@@ -137,15 +139,13 @@ def check_names(listed: Sequence[str]) -> None:
     Raises:
         BadInput: a name is outside the folder, is reserved, is listed twice, or is both a file and a folder.
     """
-    paths: set[str] = set()
     for path in listed:
         if split(path)[0] == STATE:
-            raise BadInput(f"the source has a file {path!r}, which is a reserved name")
-        if path in paths:
-            raise BadInput(f"the source lists {path!r} twice")
-        paths.add(path)
-    for path in paths:
-        parts = split(path)
-        for end in range(1, len(parts)):
-            if "/".join(parts[:end]) in paths:
-                raise BadInput(f"the source has {'/'.join(parts[:end])!r} as a file and as a folder")
+            raise BadInput(f"the source has a file {shown(path)}, which is a reserved name")
+    # With the lowest character in place of each slash, what is in a folder follows the folder.
+    ordered = sorted(listed, key=lambda path: path.replace("/", "\0"))
+    for path, following in itertools.pairwise(ordered):
+        if path == following:
+            raise BadInput(f"the source lists {shown(path)} twice")
+        if following.startswith(f"{path}/"):
+            raise BadInput(f"the source has {shown(path)} as a file and as a folder")

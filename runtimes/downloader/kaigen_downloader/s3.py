@@ -23,7 +23,7 @@ from kaigen_downloader.retry import Retry
 from kaigen_downloader.s3_answers import send_bounded, set_up
 from kaigen_downloader.s3_errors import Absent, explain
 from kaigen_downloader.sending import sign_headers_only
-from kaigen_downloader.text import hide, size
+from kaigen_downloader.text import hide, shown, size
 
 SCHEME = "s3://"
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789.-_")
@@ -253,7 +253,7 @@ class Client:
         split(path)
         key = self.where.prefix + path
         if len(key.encode()) > 1024:
-            raise BadInput(f"the file name {path[:80]!r}… makes a key longer than 1024 bytes")
+            raise BadInput(f"the file name {shown(path)} makes a key longer than 1024 bytes")
         return key
 
     def call(

@@ -14,9 +14,13 @@ _secrets: set[str] = set()
 _printing = threading.Lock()
 _status = ""
 _CLEAR = "\r\x1b[K"
+_LONGEST_NAME = 100
+"""Characters of a file name in a message."""
+_LONGEST_LINE = 4000
+"""Characters of a message. Servers write parts of it."""
 
-_QUERY = re.compile(r"(https?://[^\s'\"<>?]*)\?[^\s'\"<>]*")
-_USERINFO = re.compile(r"(https?://)[^\s/@'\"<>]+@")
+_URL = re.compile(r"(?i)https?://[^\s'\"<>]+")
+_USERINFO = re.compile(r"(?i)(https?://)[^\s/?#'\"<>]*@")
 _TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{6,}")
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}")
 _SIZE = re.compile(r"(\d+)\s*([kKMGT]i?)?B?")
@@ -35,14 +39,25 @@ def redact(text: str) -> str:
     for secret in _secrets:
         text = text.replace(secret, "***")
     text = _USERINFO.sub(r"\1", text)
-    text = _QUERY.sub(r"\1?…", text)
+    text = _URL.sub(_without_query, text)
     text = _BEARER.sub(r"\1 ***", text)
     return _TOKEN.sub("***", text)
 
 
+def _without_query(url: re.Match[str]) -> str:
+    head, mark, _ = url[0].partition("?")
+    return f"{head}?…" if mark else head
+
+
+def shown(name: str) -> str:
+    """Return the name of a file in quotes for a message, and only the start of a long one."""
+    return repr(name) if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]!r}…"
+
+
 def say(message: str) -> None:
-    """Print one line on standard error."""
-    emit(" ".join(redact(message).split()))
+    """Print one line on standard error, and of a long one the start."""
+    line = " ".join(redact(message).split())
+    emit(line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…")
 
 
 def emit(line: str) -> None:

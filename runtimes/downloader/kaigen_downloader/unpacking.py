@@ -26,7 +26,7 @@ from kaigen_downloader.progress import Display, Meter
 from kaigen_downloader.ranges import BUFFER
 from kaigen_downloader.remote import Layer, check_names
 from kaigen_downloader.store import OWNED
-from kaigen_downloader.text import plural, say, size
+from kaigen_downloader.text import plural, say, shown, size
 
 _MOST_ENTRIES = 200_000
 _SPARE = 4 << 20
@@ -140,10 +140,10 @@ def _check_kind(layer: Layer, path: str, member: tarfile.TarInfo) -> None:
         target = member.linkname
         below = os.path.normpath(os.path.join(os.path.dirname(path), target))
         if target.startswith("/") or below.split("/")[0] == ".." or not target.isprintable():
-            raise BadInput(f"the layer has {member.name!r}, a link that leads out of the folder")
+            raise BadInput(f"the layer has {shown(member.name)}, a link that leads out of the folder")
     elif not member.isreg() or member.issparse():
         kind = "a link" if member.issym() or member.islnk() else "not a plain file"
-        raise BadInput(f"the layer has {member.name!r}, which is {kind}: only plain files are unpacked")
+        raise BadInput(f"the layer has {shown(member.name)}, which is {kind}: only plain files are unpacked")
 
 
 def _delete(final: dict[str, _Entry], prefix: str, keep: Collection[str]) -> None:
@@ -160,7 +160,7 @@ def _below(name: str, root: str) -> str | None:
     """
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts:
-        raise BadInput(f"the layer has the name {name!r}, which leads out of the folder")
+        raise BadInput(f"the layer has the name {shown(name)}, which leads out of the folder")
     path, top = "/".join(parts), f"{root}/" if root else ""
     return path.removeprefix(top) if path.startswith(top) and path != root and path else None
 
@@ -237,7 +237,7 @@ def _write(
             os.fchmod(fd, mode)
             sync(fd)
         if count != member.size:
-            raise BadInput(f"the layer ends inside {member.name!r}")
+            raise BadInput(f"the layer ends inside {shown(member.name)}")
         folder.move(_TEMPORARY, path)
     except OSError as error:
         raise explain(error, path) from error

@@ -48,6 +48,8 @@ def test_an_invalid_duration_is_rejected(written: str) -> None:
         ("Authorization: Bearer abcdefgh.1234", "Authorization: Bearer ***"),
         ("token hf_AbCdEf123456 here", "token *** here"),
         ("a file hf_x", "a file hf_x"),
+        ("HTTPS://user:p@ss@cdn.example/x?key=1", "HTTPS://cdn.example/x?…"),
+        ("http://a.example/?x=me@b", "http://a.example/?…"),
     ],
 )
 def test_secrets_are_not_shown(given: str, shown: str) -> None:
@@ -57,6 +59,18 @@ def test_secrets_are_not_shown(given: str, shown: str) -> None:
 def test_a_named_secret_is_hidden_in_any_text() -> None:
     text.hide("s3cr3t-of-this-test")
     assert text.redact("x=s3cr3t-of-this-test;") == "x=***;"
+
+
+@pytest.mark.parametrize("piece", ["http://", "http://a", "bearer ", "basic  ", "hf_", "http://@", "x@"])
+def test_secrets_of_a_long_text_are_found_in_linear_time(piece: str) -> None:
+    begin = time.process_time()
+    text.redact(piece * 200_000)
+    assert time.process_time() - begin < 2
+
+
+def test_only_the_start_of_a_long_message_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    text.say("a" * 100_000)
+    assert 1000 < len(capsys.readouterr().err) < 5000
 
 
 def test_numbers_for_people() -> None:
