@@ -12,7 +12,7 @@ from urllib.parse import quote
 from kaigen_downloader.errors import BadInput, Corrupt, Refused, Transient, Unavailable
 from kaigen_downloader.globs import chosen, duplicates
 from kaigen_downloader.listing import LARGEST_ANSWER, Total
-from kaigen_downloader.net import Net, absolute
+from kaigen_downloader.net import Net, referred
 from kaigen_downloader.ranges import Served
 from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
@@ -196,7 +196,7 @@ class _Api:
                     body = answer.small_body(LARGEST_ANSWER)
                 if answer.status == 200:
                     following = _NEXT.search(answer.headers.get("Link") or "")
-                    return body, absolute(where, following[1]) if following else ""
+                    return body, referred(where, following[1]) if following else ""
             except Transient as error:
                 attempts.failed(error)
             else:

@@ -34,6 +34,8 @@ _REDIRECTS = {301, 302, 303, 307, 308}
 _MOST_REDIRECTS = 8
 _LONGEST_PAUSE = 24 * 3600
 """Most seconds that a server may ask for; a larger number is no date that anybody waits for."""
+_NOT_IN_HOST = re.compile(r"[\x00-\x20\x7f]")
+"""Characters that http.client refuses in the name of a host."""
 _RESET = re.compile(r"\bt\s*=\s*(\d+)")
 
 
@@ -53,9 +55,14 @@ def _parse(url: str) -> SplitResult:
         _ = parts.port
     except ValueError:
         raise BadInput(f"not a URL: {url}") from None
-    if parts.scheme not in _PORTS or not parts.hostname:
+    if parts.scheme not in _PORTS or not parts.hostname or _NOT_IN_HOST.search(parts.hostname):
         raise BadInput(f"not an http or https URL: {url}")
     return parts
+
+
+def is_encrypted(url: str) -> bool:
+    """Return whether requests for a URL go over TLS; schemes may be in capitals."""
+    return urlsplit(url).scheme == "https"
 
 
 def retry_after(headers: HTTPMessage | Mapping[str, str], now: float) -> float | None:
@@ -72,18 +79,39 @@ def retry_after(headers: HTTPMessage | Mapping[str, str], now: float) -> float |
     return None if number is None else float(min(number, _LONGEST_PAUSE))
 
 
-def absolute(url: str, reference: str) -> str:
-    """Return the URL that a server refers to in its answer for another one.
+def referred(url: str, reference: str) -> str:
+    """Return the URL that a server refers to in its answer for another one: a redirect, a next page, a login.
 
     Raises:
-        Transient: that is not a URL.
+        Transient: that is not an http or https URL.
+        Refused: it leaves TLS.
     """
     try:
         target = urljoin(url, reference)
-        _ = urlsplit(target).port
-    except ValueError:
-        raise Transient(f"the server refers to {reference[:200]!r}, which is not a URL") from None
+        _parse(target)
+    except (ValueError, BadInput):
+        raise Transient(
+            f"the server refers to {reference[:200]!r}, which is not an http or https URL"
+        ) from None
+    if is_encrypted(url) and not is_encrypted(target):
+        raise Refused(f"{urlsplit(url).hostname} refers from https to http, which is not followed")
     return target
+
+
+def _proxy(text: str, scheme: str) -> SplitResult:
+    """Return the URL of the proxy for a scheme.
+
+    Raises:
+        BadInput: http.client cannot use it as the URL says: it has no TLS to a proxy, and no SOCKS.
+    """
+    try:
+        found = _parse(text if "://" in text else f"http://{text}")
+    except BadInput:
+        found = None
+    if found is None or found.scheme != "http":
+        # It may contain a password.
+        raise BadInput(f"the proxy in {scheme.upper()}_PROXY has no http URL: set it to http://HOST:PORT")
+    return found
 
 
 class Answer:
@@ -237,10 +265,8 @@ class Net:
             if answer.status not in _REDIRECTS:
                 return url, answer
             with answer:
-                target = absolute(url, answer.headers.get("Location", ""))
+                target = referred(url, answer.headers.get("Location", ""))
                 answer.small_body(1 << 20)
-            if url.startswith("https:") and not target.startswith("https:"):
-                raise Refused(f"{urlsplit(url).hostname} redirects from https to http")
             moved(url, target)
             url = target
         raise Refused(f"{urlsplit(url).hostname}: too many redirects")
@@ -296,8 +322,8 @@ class Net:
             via: dict[str, str] | None = None
             at = (host, port)
             if proxy and not urllib.request.proxy_bypass(f"{host}:{port}"):
-                found = urlsplit(proxy if "://" in proxy else f"http://{proxy}")
-                at, via = (found.hostname or "", found.port or 80), {}
+                found, via = _proxy(proxy, scheme), {}
+                at = (found.hostname or "", found.port or 80)
                 if found.username:
                     login = f"{unquote(found.username)}:{unquote(found.password or '')}"
                     via["Proxy-Authorization"] = "Basic " + base64.b64encode(login.encode()).decode()

@@ -11,12 +11,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlencode, urljoin
+from urllib.parse import urlencode, urlsplit
 
 from kaigen_downloader.errors import BadInput, Corrupt, Failure, Refused, Transient, Unavailable
 from kaigen_downloader.globs import chosen
 from kaigen_downloader.listing import LARGEST_ANSWER
-from kaigen_downloader.net import Net
+from kaigen_downloader.net import Net, referred
 from kaigen_downloader.ranges import Served
 from kaigen_downloader.remote import LAYERS, Layer, RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
@@ -200,12 +200,12 @@ class Registry:
         assert self._net is not None
         asked = {name: self._challenge[name] for name in ("service", "scope") if name in self._challenge}
         asked.setdefault("scope", f"repository:{self.reference.repository}:pull")
-        realm = urljoin(self.endpoint, self._challenge.get("realm", ""))
-        if realm.startswith("http:") and not self.plain:
-            raise Refused(f"{self.reference.host} sends its users to {realm}, without TLS")
-        with self._net.get(
-            f"{realm}?{urlencode(asked)}", {"Accept": "application/json"}, login=self.login
-        ) as answer:
+        realm = referred(self.endpoint, self._challenge.get("realm", ""))
+        parts = urlsplit(realm)
+        url = parts._replace(
+            query="&".join(filter(None, (parts.query, urlencode(asked)))), fragment=""
+        ).geturl()
+        with self._net.get(url, {"Accept": "application/json"}, login=self.login) as answer:
             body = answer.small_body(1 << 20)
         if answer.status != 200:
             raise self._refused(answer.status)

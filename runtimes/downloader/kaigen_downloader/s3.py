@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from kaigen_downloader.errors import BadInput, Failure, Refused, Transient, Unavailable
 from kaigen_downloader.folder import split
 from kaigen_downloader.listing import Total
+from kaigen_downloader.net import is_encrypted
 from kaigen_downloader.pace import DEFAULT, Pace
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.s3_answers import send_bounded, set_up
@@ -78,11 +79,12 @@ def address(
     if len(prefix.encode()) > 512:
         raise BadInput(f"{url}: a prefix longer than 512 bytes")
     if endpoint is not None:
-        _check_endpoint(endpoint)
+        endpoint = _checked(endpoint)
     return Address(bucket, prefix, endpoint, region, addressing)
 
 
-def _check_endpoint(url: str) -> None:
+def _checked(url: str) -> str:
+    """Return the URL of a server with its scheme in small letters, as botocore compares it."""
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -90,6 +92,7 @@ def _check_endpoint(url: str) -> None:
         good = False
     if not good or parts.username is not None or parts.query or parts.fragment:
         raise BadInput(f"--s3-endpoint: not the http or https URL of a server: {url}")
+    return parts.geturl()
 
 
 class _Body(io.RawIOBase):
@@ -242,7 +245,7 @@ class Client:
     def encrypted(self) -> bool:
         """Return whether requests go over TLS."""
         url: str = self._client.meta.endpoint_url
-        return url.startswith("https:")
+        return is_encrypted(url)
 
     def key(self, path: str) -> str:
         """Return the key of a file.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zlib_ng import zlib_ng
 
 from kaigen_downloader.errors import BadInput, Refused
+from kaigen_downloader.net import is_encrypted
 
 if TYPE_CHECKING:
     from kaigen_downloader.s3 import Client, Reply
@@ -40,7 +41,7 @@ def sign_headers_only(client: Any) -> None:
     unsigned = own.merge(Config(s3={**own.s3, "payload_signing_enabled": False}))
 
     def choose(params: dict[str, Any], **_: object) -> None:
-        if _HEADER in params["headers"] and params["url"].startswith("https:"):
+        if _HEADER in params["headers"] and is_encrypted(params["url"]):
             params["context"]["client_config"] = unsigned
 
     client.meta.events.register_last("before-call.s3", choose)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -44,7 +45,9 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(answer: Callable[[Request], None], address: str = "127.0.0.1") -> Iterator[str]:
+def serving(
+    answer: Callable[[Request], None], address: str = "127.0.0.1", tls: ssl.SSLContext | None = None
+) -> Iterator[str]:
     """A server that answers each request with a function; `HOST:PORT`."""
 
     class Handler(Request):
@@ -55,6 +58,8 @@ def serving(answer: Callable[[Request], None], address: str = "127.0.0.1") -> It
         do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = handle_request
 
     server = _Server((address, 0), Handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
     try:
         yield f"127.0.0.1:{server.server_port}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import ssl
 import subprocess
 import sys
 import time
@@ -12,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import trustme
 from hub import COMMIT, Handler, Hub, corrupt, cut, stall, status
 from runs import FAST, PACKAGE, Runner, arguments, holds, marker
 
@@ -292,44 +290,3 @@ def test_a_proxy_is_used(hub: Hub, run: Runner, dest: Path, monkeypatch: pytest.
     done = run.fetch(hub, dest, "--endpoint", "http://hub.invalid")
     assert done.code == 0, done.err
     assert holds(dest, hub)
-
-
-@pytest.fixture
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-def over_tls(authority: trustme.CA) -> Hub:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    return Hub(tls=context)
-
-
-def test_a_hub_with_an_own_authority_is_trusted_when_named(
-    authority: trustme.CA, run: Runner, dest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with over_tls(authority) as hub:
-        hub.add("config.json", b"{}")
-        done = run.fetch(hub, dest)
-        assert done.code == 20
-        assert "the certificate is not trusted" in done.err
-        assert "SSL_CERT_FILE" in done.err
-        assert not hub.seen
-        authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-        done = run.fetch(hub, dest)
-        assert done.code == 0, done.err
-        assert holds(dest, hub)
-
-
-def test_a_redirect_from_https_to_http_is_not_followed(
-    authority: trustme.CA, run: Runner, dest: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with over_tls(authority) as hub:
-        hub.add("model.bin", bytes(2000))
-        authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
-        done = run.fetch(hub, dest, KAIGEN_ATTEMPTS="2")
-        assert done.code == 10
-        assert "redirects from https to http" in done.err
-        assert not hub.requests("cdn")

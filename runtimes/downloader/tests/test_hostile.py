@@ -13,7 +13,7 @@ from hub import Handler, Hub, status
 from kaigen_downloader.disk import Disk
 from kaigen_downloader.errors import Transient
 from kaigen_downloader.folder import Folder
-from kaigen_downloader.net import absolute, retry_after
+from kaigen_downloader.net import referred, retry_after
 from kaigen_downloader.progress import Display
 from kaigen_downloader.text import whole_number
 from runs import ID, Runner
@@ -37,6 +37,8 @@ def replies(code: int, **headers: str) -> Callable[[Handler], None]:
         replies(302, Location="http://[::1"),
         replies(302, Location="http://a:99999999/"),
         replies(302, Location="\x00"),
+        replies(302, Location="http://a b/"),
+        replies(302, Location="ftp://127.0.0.1/"),
         status(503, Retry_After=SUPERSCRIPT),
     ],
 )
@@ -49,6 +51,15 @@ def test_odd_headers_are_an_error_in_one_line(
     assert "Traceback" not in done.err
 
 
+@pytest.mark.parametrize("location", ["http://[::1", "http://a b/", "ftp://127.0.0.1/", "file:///etc/passwd"])
+def test_a_redirect_that_leads_nowhere_is_a_failure_of_the_server(
+    hub: Hub, run: Runner, dest: Path, location: str
+) -> None:
+    hub.fail(1000, "hub", replies(302, Location=location))
+    done = run.fetch(hub, dest, KAIGEN_ATTEMPTS="2")
+    assert (done.code, "which is not an http or https URL" in done.err) == (20, True), done.err
+
+
 @pytest.mark.parametrize("value", [SUPERSCRIPT, "9" * 5000, "1e400", "-1", "\u0663"])
 def test_a_pause_is_a_number_with_a_limit(value: str) -> None:
     for headers in ({"Retry-After": value}, {"RateLimit": f"t={value}"}):
@@ -56,10 +67,16 @@ def test_a_pause_is_a_number_with_a_limit(value: str) -> None:
         assert pause is None or 0 <= pause <= 24 * 3600
 
 
-@pytest.mark.parametrize("value", ["http://[::1", "http://a:x/", "//[", "http://a:99999999/"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("http://[::1", "http://a:x/", "//[", "http://a:99999999/", "http://a b/", "http://a\x7f/"),
+        *("ftp://a/", "file:///etc/passwd", "javascript:1"),
+    ],
+)
 def test_a_redirect_to_no_url_passes_as_a_fault(value: str) -> None:
-    with pytest.raises(Transient, match="not a URL"):
-        absolute("http://a.example/", value)
+    with pytest.raises(Transient, match="not an http or https URL"):
+        referred("http://a.example/", value)
 
 
 def test_numbers_of_headers() -> None:
