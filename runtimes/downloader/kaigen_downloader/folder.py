@@ -224,7 +224,7 @@ class Folder:
 
     def make_link(self, path: str, target: str) -> None:
         """Makes a symbolic link, which replaces a file or a link of that name."""
-        temporary = path + ".new"
+        temporary = f"{STATE}/link"
         with self._parent(temporary, create=True) as (fd, name):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=fd)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -133,19 +133,25 @@ class Source(Protocol):
         """Return the permanent failure for a response about a file."""
 
 
-def check_names(listed: Sequence[str]) -> None:
+def check_names(files: Sequence[str], folders: Collection[str] = ()) -> None:
     """Reject a dangerous listing.
+
+    Args:
+        files: paths of files.
+        folders: paths of folders that are made too, each once.
 
     Raises:
         BadInput: a name is outside the folder, is reserved, is listed twice, or is both a file and a folder.
     """
-    for path in listed:
+    for path in (*files, *folders):
         if split(path)[0] == STATE:
             raise BadInput(f"the source has a file {shown(path)}, which is a reserved name")
     # With the lowest character in place of each slash, what is in a folder follows the folder.
-    ordered = sorted(listed, key=lambda path: path.replace("/", "\0"))
+    ordered = sorted(
+        (*files, *(f"{folder}/" for folder in folders)), key=lambda path: path.replace("/", "\0")
+    )
     for path, following in itertools.pairwise(ordered):
         if path == following:
             raise BadInput(f"the source lists {shown(path)} twice")
-        if following.startswith(f"{path}/"):
+        if not path.endswith("/") and following.startswith(f"{path}/"):
             raise BadInput(f"the source has {shown(path)} as a file and as a folder")

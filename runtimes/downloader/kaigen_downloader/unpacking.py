@@ -11,16 +11,17 @@ import gzip
 import hashlib
 import json
 import os
+import stat
 import tarfile
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedIOBase
 from typing import IO, Self, cast
 
 from kaigen_downloader.errors import BadInput, NoSpace
-from kaigen_downloader.folder import STATE, Folder, explain, sync
+from kaigen_downloader.folder import LONGEST_PATH, STATE, Folder, explain, sync
 from kaigen_downloader.marker import StoredFile
 from kaigen_downloader.progress import Display, Meter
 from kaigen_downloader.ranges import BUFFER
@@ -48,12 +49,13 @@ _DELETES_ALL = ".wh..wh..opq"
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """The final content of a path: an entry of a layer, by number."""
+    """The final content of a path: an entry of a layer, by number; a link with its target."""
 
     layer: int
     number: int
     size: int
     is_file: bool = True
+    target: str = ""
 
 
 def unpack(
@@ -75,7 +77,11 @@ def unpack(
     if not any(entry.is_file for entry in final.values()):
         roots = sorted({layer.root or "/" for layer in layers})
         raise BadInput(f"the layers have no file in {' or '.join(roots)} that the globs select")
-    check_names(list(final))
+    check_names(list(final), folders)
+    links = {path: entry.target for path, entry in final.items() if not entry.is_file}
+    for link, target in links.items():
+        if _leads_out(folder, link, target, links):
+            raise BadInput(f"the layer has {shown(link)}, a link that leads out of the folder")
     need, (free, _) = sum(entry.size for entry in final.values()) + _SPARE, folder.free()
     if need > free:
         raise NoSpace(
@@ -97,17 +103,17 @@ def unpack(
                 mode = 0o755 if layer.is_context and member.mode & 0o100 else 0o644
                 stored.append(_write(folder, path, mode, member, archive, meter))
                 meter.complete_file()
-    for path in folders:
+    for path in sorted(folders):
         folder.make_folder(path)
     meter.finish()
     say(f"unpacked {plural(len(stored), 'file')} of {plural(len(layers), 'layer')}")
     return stored
 
 
-def _final(folder: Folder, layers: Sequence[Layer]) -> tuple[dict[str, _Entry], list[str]]:
+def _final(folder: Folder, layers: Sequence[Layer]) -> tuple[dict[str, _Entry], set[str]]:
     """Return the final content of each chosen path, and the folders of build contexts."""
     final: dict[str, _Entry] = {}
-    folders: list[str] = []
+    folders: set[str] = set()
     for index, layer in enumerate(layers):
         mine: set[str] = set()
         for number, member, _ in _entries(folder, layer):
@@ -116,7 +122,7 @@ def _final(folder: Folder, layers: Sequence[Layer]) -> tuple[dict[str, _Entry], 
                 continue
             above, _, name = path.rpartition("/")
             if layer.is_context and member.isdir():
-                folders.append(path)
+                folders.add(path)
             elif name == _DELETES_ALL and not layer.is_context:
                 _delete(final, f"{above}/" if above else "", mine)
             elif name.startswith(_DELETION) and not layer.is_context:
@@ -126,7 +132,7 @@ def _final(folder: Folder, layers: Sequence[Layer]) -> tuple[dict[str, _Entry], 
             elif not member.isdir() and layer.chosen(path):
                 _check_kind(layer, path, member)
                 mine.add(path)
-                final[path] = _Entry(index, number, member.size, is_file=member.isreg())
+                final[path] = _Entry(index, number, member.size, member.isreg(), member.linkname)
     return final, folders
 
 
@@ -137,13 +143,46 @@ def _check_kind(layer: Layer, path: str, member: tarfile.TarInfo) -> None:
         BadInput: it is.
     """
     if layer.is_context and member.issym():
-        target = member.linkname
-        below = os.path.normpath(os.path.join(os.path.dirname(path), target))
-        if target.startswith("/") or below.split("/")[0] == ".." or not target.isprintable():
-            raise BadInput(f"the layer has {shown(member.name)}, a link that leads out of the folder")
-    elif not member.isreg() or member.issparse():
+        return
+    if not member.isreg() or member.issparse():
         kind = "a link" if member.issym() or member.islnk() else "not a plain file"
         raise BadInput(f"the layer has {shown(member.name)}, which is {kind}: only plain files are unpacked")
+
+
+def _leads_out(folder: Folder, path: str, target: str, links: Mapping[str, str]) -> bool:
+    """Return whether a link may lead out of the folder.
+
+    Each link stays inside. So a target that goes on below another link does, too, but after a link `..` is another
+    folder than its text says.
+
+    Args:
+        folder: may have links of an earlier run.
+        path: the link.
+        target: its target.
+        links: the links of the layers, with their targets.
+    """
+    if not target or not target.isprintable() or target.startswith("/") or len(target) > LONGEST_PATH:
+        return True
+    above = [""]
+    for part in path.split("/")[:-1]:
+        above.append(f"{above[-1]}{part}/")
+    after_link = False
+    for part in target.split("/"):
+        if part in ("", "."):
+            continue
+        if part == "..":
+            above.pop()
+            if after_link or not above:
+                return True
+        else:
+            after_link = after_link or _is_link(folder, above[-1] + part, links)
+            above.append(f"{above[-1]}{part}/")
+    return False
+
+
+def _is_link(folder: Folder, path: str, links: Mapping[str, str]) -> bool:
+    found = folder.stat(path) if path not in links else None
+    return path in links or (found is not None and stat.S_ISLNK(found.st_mode))
 
 
 def _delete(final: dict[str, _Entry], prefix: str, keep: Collection[str]) -> None:

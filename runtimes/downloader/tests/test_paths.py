@@ -67,6 +67,12 @@ def test_names_that_exclude_each_other_are_refused(names: list[str], problem: st
     check_names(sorted(set(names))[1:])
 
 
+def test_a_folder_may_have_files_and_be_empty() -> None:
+    check_names(["a/b", "c"], {"a", "d", "a/e"})
+    with pytest.raises(BadInput, match="'a/b' as a file and as a folder"):
+        check_names(["a/b"], {"a/b", "a"})
+
+
 def test_names_with_many_folders_are_checked_in_linear_time() -> None:
     names = [f"{number}/" + "a/" * 500 + "b" for number in range(4000)]
     begin = time.process_time()

@@ -126,8 +126,19 @@ def test_build_context_keeps_links_folders_and_what_can_be_run(folder: Folder) -
                 entry("context/a", kind=tarfile.SYMTYPE, target="b"),
                 entry("context/a/x", kind=tarfile.DIRTYPE),
             ],
-            "a link or a file where a folder is needed",
+            "as a file and as a folder",
         ),
+        ([entry("context/a", kind=tarfile.SYMTYPE)], "leads out"),
+        ([entry("context/a", kind=tarfile.SYMTYPE, target="b/../../../x")], "leads out"),
+        (
+            [
+                entry("context/d/m", kind=tarfile.SYMTYPE, target=".."),
+                entry("n", kind=tarfile.SYMTYPE, target="context/d/m/../../x"),
+            ],
+            "'n', a link that leads out",
+        ),
+        ([entry(".kaigen/model.json", kind=tarfile.DIRTYPE)], "reserved"),
+        ([entry("context/b/file", kind=tarfile.DIRTYPE)], "as a file and as a folder"),
         ([entry("context/a\nb", kind=tarfile.DIRTYPE)], "not accepted"),
         ([entry(".kaigen", kind=tarfile.SYMTYPE, target="context")], "reserved"),
         ([entry("context", kind=tarfile.DIRTYPE)], "no file"),
@@ -139,6 +150,33 @@ def test_hostile_build_context_is_refused(folder: Folder, hostile: list[bytes], 
         unpacked(folder, *good, *hostile, root="", is_context=True)
     outside = [path for path in Path(folder.path).parent.iterdir() if path != Path(folder.path)]
     assert outside == []
+    assert [path for path, _ in folder.files() if not path.startswith(".kaigen")] == []
+
+
+def test_link_of_an_earlier_run_leads_no_other_link_out(folder: Folder) -> None:
+    unpacked(
+        folder,
+        entry("d/file", b"1"),
+        entry("d/m", kind=tarfile.SYMTYPE, target=".."),
+        root="",
+        is_context=True,
+    )
+    link = entry("n", kind=tarfile.SYMTYPE, target="d/m/../x")
+    with pytest.raises(BadInput, match="'n', a link that leads out"):
+        unpacked(folder, entry("file", b"1"), link, root="", is_context=True)
+
+
+def test_links_may_lead_through_folders_and_links_of_the_context(folder: Folder) -> None:
+    targets = {"a/up": "..", "a/file": "../b/../b/file", "b/through": "../a/up/b/file"}
+    links = [entry(path, kind=tarfile.SYMTYPE, target=target) for path, target in targets.items()]
+    unpacked(folder, entry("b/file", b"1"), *links, root="", is_context=True)
+    assert [Path(folder.path, path).read_bytes() for path in ("a/file", "b/through")] == [b"1", b"1"]
+
+
+def test_a_link_leaves_a_file_with_a_similar_name(folder: Folder) -> None:
+    link = entry("a", kind=tarfile.SYMTYPE, target="b")
+    unpacked(folder, entry("a.new", b"mine"), entry("b", b"1"), link, root="", is_context=True)
+    assert folder.read("a.new") == b"mine"
 
 
 def test_link_of_an_earlier_run_is_replaced(folder: Folder) -> None:
