@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 from collections.abc import Iterable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
 from kaigen_downloader import __version__
@@ -17,7 +17,9 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Media type of Prometheus' text format."""
 
 _DEADLINE = 5.0
-"""Seconds that a client has for its request and for reading the answer. One is answered at a time."""
+"""Seconds that a client has for its request and for reading the answer."""
+_MOST_CLIENTS = 8
+"""Clients that are answered at a time. The oldest makes way for a new one."""
 
 
 class _Family(NamedTuple):
@@ -93,16 +95,31 @@ def served(port: int, shown: Display) -> Iterator[None]:
         server.server_close()
 
 
-class _Server(HTTPServer):
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
     def __init__(self, port: int, shown: Display) -> None:
         super().__init__(("", port), _Handler, bind_and_activate=False)
         self.socket.close()
         self.shown = shown
+        self._clients: list[socket.socket] = []
+        self._change = threading.Lock()
         both = socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if both else socket.AF_INET
         self.socket = socket.create_server(("", port), family=family, dualstack_ipv6=both)
 
+    def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
+        """Answer a client in a thread."""
+        with self._change:
+            self._clients.append(request)
+            late = self._clients.pop(0) if len(self._clients) > _MOST_CLIENTS else None
+        if late is not None:
+            _cut(late)
+        super().process_request(request, client_address)
+
     def finish_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
+        """Answer a client within the time for it."""
         # A client that sends a byte now and then would never reach a time limit of its reads.
         cut = threading.Timer(_DEADLINE, _cut, (request,))
         cut.daemon = True
@@ -111,6 +128,8 @@ class _Server(HTTPServer):
             super().finish_request(request, client_address)
         finally:
             cut.cancel()
+            with self._change, contextlib.suppress(ValueError):  # A newer client may have replaced it.
+                self._clients.remove(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore clients that are gone."""
@@ -131,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(404)
             return
         shown = self.server.shown
-        body = text(shown.source, shown.dest, shown.counts()).encode()
+        body = text(shown.source, shown.dest, shown.counts()).encode(errors="replace")
         self.send_response(200)
         self.send_header("Content-Type", CONTENT_TYPE)
         self.send_header("Content-Length", str(len(body)))

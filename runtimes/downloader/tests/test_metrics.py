@@ -210,6 +210,21 @@ def test_a_client_that_drips_is_cut_and_the_next_one_is_answered(
     thread.join()
 
 
+def test_idle_clients_delay_neither_a_scrape_nor_the_end(port: int) -> None:
+    with served(port, Display().between("owner/name@main", "/model")):
+        idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(20)]
+        begin = time.monotonic()
+        assert get(port).status == 200
+    assert time.monotonic() - begin < 3
+    for connection in idle:
+        connection.close()
+
+
+def test_a_folder_that_is_no_text_is_shown_as_far_as_it_is(port: int) -> None:
+    with served(port, Display().between("owner/name@main", "/mod\udcffel")):
+        assert b'dest="/mod?el"' in get(port).read()
+
+
 def test_clients_that_leave_are_no_lines_in_the_log(
     shown: Display, port: int, capfd: pytest.CaptureFixture[str]
 ) -> None:
