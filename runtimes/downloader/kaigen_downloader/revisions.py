@@ -14,7 +14,8 @@ from contextlib import AbstractContextManager
 
 from kaigen_downloader import marker as markers
 from kaigen_downloader.cluster import ApiUnavailable
-from kaigen_downloader.folder import STATE
+from kaigen_downloader.errors import BadInput
+from kaigen_downloader.folder import STATE, split
 from kaigen_downloader.marker import Marker
 from kaigen_downloader.remote import RemoteFile, Snapshot
 from kaigen_downloader.store import Files, Plan, Store
@@ -59,9 +60,9 @@ class Revisions:
         self._opened = opened
         self._current = current
         self._flat = markers.read(root)
-        self._names = [current, *(name for name in self._listed() if name != current)]
-        if self._flat is not None and self._flat.identity not in self._names:
-            self._names.append(self._flat.identity)
+        above = [self._flat.identity] if self._flat is not None else []
+        # The list and the marker are files of a volume that others may write to.
+        self._names = list(dict.fromkeys((current, *filter(_is_name, (*self._listed(), *above)))))
 
     def _listed(self) -> list[str]:
         try:
@@ -165,6 +166,14 @@ class Revisions:
     def take(self, store: Store, offers: Mapping[str, str]) -> set[str]:
         """Put files of other revisions into a store; return the paths of those that could be."""
         return store.take(self._root, offers)
+
+
+def _is_name(name: str) -> bool:
+    """Return whether this is the name of a folder of a revision, and not a path to another one."""
+    try:
+        return split(name) == (name,) and name != STATE
+    except BadInput:
+        return False
 
 
 def _plan_for(ours: Iterable[str], *, gone: bool = False) -> Plan:

@@ -69,6 +69,27 @@ def test_a_new_revision_changes_no_byte_of_the_old_one(hub: Hub, run: Runner, ro
     assert holds(root / B, hub)
 
 
+@pytest.mark.parametrize("where", ["list", "marker"])
+@pytest.mark.parametrize("name", ["../other/" + C, "/other", ".kaigen", "..", "", "a/b"])
+def test_a_name_that_is_a_path_removes_no_other_folder(
+    hub: Hub, run: Runner, api: Api, root: Path, name: str, where: str
+) -> None:
+    other = root.parent / "other"
+    assert keep(run, hub, other, C).code == 0
+    state = root / ".kaigen"
+    state.mkdir(parents=True)
+    if where == "list":
+        (state / "revisions.json").write_text(json.dumps([name, name]))
+    else:
+        text = (other / C / ".kaigen" / "model.json").read_text().replace(C, name)
+        (state / "model.json").write_text(json.dumps(json.loads(text) | {"files": []}))
+    before = contents(other / C)
+    done = keep(run, hub, root, A, count=0, env=api.env)
+    assert done.code == 0, done.err
+    assert contents(other / C) == before
+    assert json.loads((state / "revisions.json").read_text()) == [A]
+
+
 def test_a_rollback_asks_the_hub_nothing(hub: Hub, run: Runner, root: Path) -> None:
     assert keep(run, hub, root, A).code == 0
     change(hub, 7)
