@@ -115,9 +115,9 @@ def _signed(arguments: argparse.Namespace) -> Signed | None:
     """Return the signature that the files must have."""
     if not arguments.signed_by:
         return None
-    from kaigen_downloader.signature import Signed
+    from kaigen_downloader.signature import signed
 
-    return Signed(tuple(arguments.signed_by), arguments.signature)
+    return signed(arguments.signed_by, arguments.signature)
 
 
 def _stored(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kaigen_downloader.errors import BadInput, Refused
+from kaigen_downloader.folder import split
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -34,11 +35,11 @@ class Signed:
     """A signature that the files must have.
 
     Attributes:
-        keys: public keys in DER, in base64, of which one must have signed.
+        keys: public keys of which one must have signed.
         file: path of the signature among the files.
     """
 
-    keys: tuple[str, ...]
+    keys: tuple[EllipticCurvePublicKey, ...]
     file: str
 
     def check(self, files: Sequence[StoredFile], read: Callable[[str], bytes | None]) -> str:
@@ -53,9 +54,7 @@ class Signed:
 
         Raises:
             Refused: a file differs, or is not signed, or there is no signature of the keys.
-            BadInput: a key is not valid.
         """
-        keys = [_key(text) for text in self.keys]
         sums = {file.path: file.sha256 for file in files}
         size = next((file.size for file in files if file.path == self.file), None)
         content = read(self.file) if size is not None and size <= _LARGEST else None
@@ -63,7 +62,7 @@ class Signed:
             raise Refused(
                 f"the source has no signature {self.file}: sign the model, or add the file to `include`"
             )
-        resources = _resources(_verified(content, keys, self.file), self.file)
+        resources = _resources(_verified(content, self.keys, self.file), self.file)
         for path, digest in sums.items():
             if path == self.file or path in _IGNORED:
                 continue
@@ -76,14 +75,29 @@ class Signed:
         return f"signature {self.file} verified"
 
 
+def signed(keys: Sequence[str], file: str) -> Signed:
+    """Return a signature that files must have.
+
+    Args:
+        keys: public keys in DER, in base64.
+        file: path of the signature among the files.
+
+    Raises:
+        BadInput: a key or the path is not valid.
+    """
+    split(file)
+    return Signed(tuple(map(_key, keys)), file)
+
+
 def _key(text: str) -> EllipticCurvePublicKey:
     # A heavy import that most downloads do not need.
+    from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
     from cryptography.hazmat.primitives.serialization import load_der_public_key
 
     try:
         key = load_der_public_key(base64.b64decode(text, validate=True))
-    except ValueError as error:
+    except (ValueError, UnsupportedAlgorithm) as error:
         raise BadInput("--signed-by is not a public key in base64") from error
     if not isinstance(key, EllipticCurvePublicKey) or key.key_size not in (256, 384, 521):
         raise BadInput("--signed-by is not an ECDSA key on P-256, P-384 or P-521")

@@ -124,6 +124,15 @@ def test_a_signature_of_something_else_is_refused(
     assert (done.code, message in done.err) == (10, True), done.err
 
 
-def test_a_key_that_is_none_is_an_input_error(hub: Hub, serve: Serve, tmp_path: Path, run: Runner) -> None:
+UNKNOWN = base64.b64encode(bytes.fromhex("302a300506032b657f032100") + bytes(32)).decode()
+"""A key of an algorithm that does not exist."""
+
+
+@pytest.mark.parametrize("wrong", [["--signed-by=x"], [f"--signed-by={UNKNOWN}"], [KEY, "--signature=../x"]])
+def test_a_wrong_key_or_path_is_an_error_before_the_download(
+    hub: Hub, serve: Serve, tmp_path: Path, run: Runner, wrong: list[str]
+) -> None:
     serve({})
-    assert run.fetch(hub, tmp_path, "--signed-by=x").code == 13
+    done = run.fetch(hub, tmp_path, *wrong)
+    assert (done.code, "Traceback" not in done.err) == (13, True), done.err
+    assert hub.seen == []
