@@ -26,9 +26,11 @@ from kaigen_downloader.s3 import Address, Client, text
 from kaigen_downloader.s3_errors import Absent, Conflict
 from kaigen_downloader.sending import PARAMETER, Sender
 from kaigen_downloader.store import OWNED, Files, Plan, Work
-from kaigen_downloader.text import plural, say
+from kaigen_downloader.text import plural, say, size
 from kaigen_downloader.upload import Receipt, Upload
 
+_LARGEST_OBJECT = 5 << 40
+"""Bytes of an object of any server (source: Amazon S3, multipart upload limits)."""
 _LARGEST_COPY = 5 << 30
 """Bytes of an object that one request can copy (source: Amazon S3, CopyObject)."""
 
@@ -133,9 +135,14 @@ class Bucket:
         return sha256 if right and len(sha256) == 64 and head.get("ContentLength") == file.size else None
 
     def check_space(self, plan: Plan) -> None:
-        """A bucket is never full; but a name may not fit."""
+        """A bucket is never full; but a name or a file may not fit."""
         for file in plan.listing.files:
             self._client.key(file.path)
+            if file.size > _LARGEST_OBJECT:
+                raise BadInput(
+                    f"{file.path} has {size(file.size)}, and an object has at most {size(_LARGEST_OBJECT)}: "
+                    "store it in a volume"
+                )
 
     def clear(self, plan: Plan) -> None:
         """From here on this run is the writer."""

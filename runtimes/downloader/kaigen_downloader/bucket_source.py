@@ -22,7 +22,7 @@ from kaigen_downloader.retry import Retry
 from kaigen_downloader.s3 import Client, Reply, text
 from kaigen_downloader.s3_errors import Absent
 from kaigen_downloader.store import Work
-from kaigen_downloader.text import plural, say
+from kaigen_downloader.text import file_size, plural, say, shown
 
 _MD5 = re.compile(r"[0-9a-f]{32}(-[1-9][0-9]{0,4})?")
 _OWN_KEYS = {"aws:kms", "aws:kms:dsse"}
@@ -83,17 +83,21 @@ class BucketFiles:
         Raises:
             Refused: the bucket may not be listed, or its files are not those of the lock.
             BadInput: names that could do harm, or globs that choose nothing.
+            Corrupt: a file without a usable size.
             Unavailable: the server cannot be reached.
         """
         start, found, total = len(self.client.where.prefix), {}, 0
         for entry in self.client.listed("ListObjectsV2"):
-            path, size = text(entry, "Key")[start:], entry.get("Size")
+            path, size = text(entry, "Key")[start:], file_size(entry.get("Size"))
             # A key that ends in a slash is what consoles show as a folder.
             if not path or path.endswith("/") or path.split("/")[0] == STATE:
                 continue
             total += 1
-            if isinstance(size, int) and chosen(path, self.include, self.exclude):
-                found[path] = (size, text(entry, "ETag").strip('"'))
+            if not chosen(path, self.include, self.exclude):
+                continue
+            if size is None:
+                raise Corrupt(f"{self.client.server} lists {shown(path)} without a usable size")
+            found[path] = (size, text(entry, "ETag").strip('"'))
         if not found:
             what = f"the globs select none of its {plural(total, 'file')}" if total else "it has no files"
             raise BadInput(f"{self.name}: {what}")

@@ -23,7 +23,7 @@ from kaigen_downloader.origins import (
     setting,
     web_source,
 )
-from kaigen_downloader.text import has_status, redact, say
+from kaigen_downloader.text import has_status, printable, redact, say
 
 if TYPE_CHECKING:
     import argparse
@@ -217,7 +217,7 @@ def _verify(arguments: argparse.Namespace, env: Mapping[str, str]) -> int:
 
     report = verify(_folder(arguments), arguments.identity, full=arguments.full)
     for line in report.lines():
-        print(line)
+        print(printable(line))
     return 0 if report.good else 1
 
 

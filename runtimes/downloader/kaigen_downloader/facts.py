@@ -32,9 +32,20 @@ def _source(facts: Mapping[str, str]) -> str:
 
 
 def data(marker: Marker) -> dict[str, str]:
-    """Return the data of the ConfigMap, derived from the marker."""
-    started, finished = (datetime.datetime.fromisoformat(when) for when in (marker.started, marker.finished))
-    seconds = max((finished - started).total_seconds(), 0.001)
+    """Return the data of the ConfigMap, derived from the marker.
+
+    Raises:
+        FactsNotWritten: another program wrote times into the marker that are none.
+    """
+    try:
+        started, finished = (
+            datetime.datetime.fromisoformat(when) for when in (marker.started, marker.finished)
+        )
+        seconds = max((finished - started).total_seconds(), 0.001)
+    except (ValueError, TypeError):
+        raise FactsNotWritten(
+            f"the marker has no valid times: {marker.started!r}, {marker.finished!r}"
+        ) from None
     return {
         "source": _source(marker.source),
         "commit": marker.commit,

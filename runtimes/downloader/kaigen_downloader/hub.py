@@ -17,7 +17,7 @@ from kaigen_downloader.ranges import Served
 from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.store import Work
-from kaigen_downloader.text import plural, say, shown
+from kaigen_downloader.text import file_size, plural, say, shown
 
 _DATASETS = "datasets/"
 _HEX = re.compile(r"[0-9a-f]+")
@@ -176,7 +176,7 @@ class _Api:
     def _file(self, entry: Mapping[str, Any], commit: str) -> RemoteFile:
         path, lfs = entry["path"], entry.get("lfs")
         size, oid = (lfs or entry)["size"], (lfs or entry)["oid"]
-        if not (isinstance(path, str) and isinstance(size, int) and isinstance(oid, str)):
+        if not (isinstance(path, str) and type(size) is int and isinstance(oid, str)):
             raise TypeError
         return RemoteFile(
             path=path,
@@ -230,5 +230,5 @@ def check(files: Sequence[RemoteFile]) -> None:
     check_names([file.path for file in files])
     for file in files:
         length = 64 if file.sha256 is not None else 40
-        if len(file.oid) != length or not _HEX.fullmatch(file.oid) or file.size < 0:
-            raise Corrupt(f"the Hub has no usable checksum for {shown(file.path)}")
+        if len(file.oid) != length or not _HEX.fullmatch(file.oid) or file_size(file.size) is None:
+            raise Corrupt(f"the Hub has no usable checksum or size for {shown(file.path)}")

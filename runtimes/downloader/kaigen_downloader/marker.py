@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kaigen_downloader.folder import STATE
-from kaigen_downloader.text import plural, size
+from kaigen_downloader.text import file_size, plural, size
 
 if TYPE_CHECKING:
     from kaigen_downloader.store import Files
@@ -57,7 +57,7 @@ class Marker:
     def summary(self) -> str:
         """Return source, commit, files and size in one phrase, for logs."""
         names = (self.source.get(field) for field in ("repo", "uri", "ref", "type"))
-        name = next(name for name in names if name)
+        name = next((name for name in names if name), "files")
         return f"{name}@{self.commit[:12]}, {plural(len(self.files), 'file')}, {size(self.bytes)}"
 
 
@@ -77,15 +77,22 @@ def read(files: Files) -> Marker | None:
             | {name: str(value) for name, value in source.items() if name != "commit"},
             commit=str(source["commit"]),
             files=tuple(
-                StoredFile(str(file["path"]), int(file["size"]), str(file["sha256"]))
+                StoredFile(str(file["path"]), _bytes(file["size"]), str(file["sha256"]))
                 for file in found["files"]
             ),
             started=str(found["started"]),
             finished=str(found["finished"]),
-            fetched=int(found.get("fetched", found["bytes"])),
+            fetched=_bytes(found.get("fetched", found["bytes"])),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _bytes(value: object) -> int:
+    found = file_size(value)
+    if found is None:
+        raise ValueError
+    return found
 
 
 def write(files: Files, marker: Marker) -> None:

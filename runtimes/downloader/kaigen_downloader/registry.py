@@ -21,7 +21,7 @@ from kaigen_downloader.ranges import Served
 from kaigen_downloader.remote import LAYERS, Layer, RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.store import Work
-from kaigen_downloader.text import hide, shown
+from kaigen_downloader.text import file_size, hide, shown
 
 _REFERENCE = re.compile(
     r"(?P<host>[A-Za-z0-9.-]+(?::[0-9]+)?|\[[0-9a-f:]+\](?::[0-9]+)?)/(?P<repository>[a-z0-9]+(?:[._/-]+[a-z0-9]+)*)"
@@ -47,6 +47,9 @@ _CHALLENGE = re.compile(r'\b([a-z]+)="([^"]*)"', re.IGNORECASE)
 _DOCKER = {"docker.io": "registry-1.docker.io", "index.docker.io": "registry-1.docker.io"}
 _SOON = 30.0
 """Seconds before its end at which a token is replaced."""
+_USUAL_LIFE = 60.0
+"""Seconds of a token whose server does not say how long it is valid (source: Docker's token specification)."""
+_LONGEST_LIFE = 366 * 86400
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +215,13 @@ class Registry:
         try:
             found = json.loads(body)
             token = str(found.get("token") or found["access_token"])
-            lasts = float(found.get("expires_in") or 60)
-        except (ValueError, KeyError, TypeError, AttributeError):
+            lasts = found.get("expires_in")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Unavailable(f"{realm} does not respond like a server of tokens") from None
         hide(token)
         now = time.monotonic()
-        return _Token(f"Bearer {token}", now, now + max(lasts, _SOON + 1))
+        seconds = lasts if isinstance(lasts, int | float) and 0 < lasts < _LONGEST_LIFE else _USUAL_LIFE
+        return _Token(f"Bearer {token}", now, now + max(seconds, _SOON + 1))
 
     def snapshot(self, net: Net, retry: Retry, token: bool) -> Snapshot:
         """Ask for the manifest.
@@ -230,7 +234,7 @@ class Registry:
         """
         self._net = net
         digest, manifest = self._manifest(self.reference.version, retry)
-        if manifest.get("mediaType") in _INDEXES or "manifests" in manifest:
+        if str(manifest.get("mediaType")) in _INDEXES or "manifests" in manifest:
             digest, manifest = self._manifest(_platform(manifest, self.name), retry)
         try:
             files, layers = self._files(manifest)
@@ -255,7 +259,7 @@ class Registry:
             return "", str(error)
 
     def _files(self, manifest: Mapping[str, Any]) -> tuple[list[RemoteFile], list[Layer]]:
-        is_image = manifest["config"]["mediaType"] in _IMAGE_CONFIGS
+        is_image = str(manifest["config"]["mediaType"]) in _IMAGE_CONFIGS
         root = self.path if is_image else ""
         files: dict[str, RemoteFile] = {}
         layers = []
@@ -290,8 +294,8 @@ class Registry:
         return digest.removeprefix("sha256:")
 
     def _remote(self, entry: Mapping[str, Any], path: str) -> RemoteFile:
-        size, sha256 = int(entry["size"]), self._hex(entry)
-        if size < 0:
+        size, sha256 = file_size(entry["size"]), self._hex(entry)
+        if size is None:
             raise ValueError
         url = f"{self.endpoint}/v2/{self.reference.repository}/blobs/sha256:{sha256}"
         return RemoteFile(path, size, sha256, None, url)

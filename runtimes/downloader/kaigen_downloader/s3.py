@@ -329,9 +329,10 @@ class Client:
         try:
             reply: Reply = getattr(self._client, xform_name(operation))(**given)
             return reply
-        except ResponseParserError:
+        except (ResponseParserError, ValueError, ArithmeticError, RecursionError):
+            # All but the first: a value that is no number or no date, or elements below each other without end.
             raise Transient(f"{operation}: {self.server} sent an answer that is not one of S3") from None
-        except (BotoCoreError, ClientError, OSError, ValueError) as error:
+        except (BotoCoreError, ClientError, OSError) as error:
             raise explain(error, operation, self.where, self.server) from None
 
     def read(self, path: str, limit: int = 64 << 20) -> bytes | None:

@@ -151,7 +151,7 @@ def _skew(headers: dict[str, str]) -> str:
     try:
         there = email.utils.parsedate_to_datetime(headers["Date"])
         apart = abs((datetime.datetime.now(datetime.UTC) - there).total_seconds())
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, OverflowError):
         return ""
     return f", which is {duration(apart)} from its own"
 

@@ -10,10 +10,12 @@ import time
 OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 """Names that Kubernetes accepts for most kinds of objects."""
 
-_secrets: set[str] = set()
+_secrets: frozenset[str] = frozenset()
+_hiding = threading.Lock()
 _printing = threading.Lock()
 _status = ""
 _CLEAR = "\r\x1b[K"
+_CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)))
 _LONGEST_NAME = 100
 """Characters of a file name in a message."""
 _LONGEST_LINE = 4000
@@ -30,8 +32,10 @@ _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?")
 
 def hide(secret: str) -> None:
     """Make `redact` replace this text everywhere."""
+    global _secrets
     if secret:
-        _secrets.add(secret)
+        with _hiding:  # `redact` of another thread goes on with the old set.
+            _secrets |= {secret}
 
 
 def redact(text: str) -> str:
@@ -60,11 +64,16 @@ def say(message: str) -> None:
     emit(line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…")
 
 
+def printable(line: str) -> str:
+    """Return a line without characters that a terminal obeys or that no encoding has."""
+    return line.translate(_CONTROLS).encode(errors="replace").decode()
+
+
 def emit(line: str) -> None:
-    """Print a line without secrets as it is on standard error, in the place of the status line."""
+    """Print a line without secrets on standard error, in the place of the status line."""
     global _status
     with _printing:
-        sys.stderr.write(f"{_CLEAR if _status else ''}{line}\n")
+        sys.stderr.write(f"{_CLEAR if _status else ''}{printable(line)}\n")
         sys.stderr.flush()
         _status = ""
 
@@ -86,6 +95,11 @@ def has_status() -> bool:
 def whole_number(text: str) -> int | None:
     """Return the number that a header writes in at most 18 digits, or None: servers write anything."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
+
+def file_size(value: object) -> int | None:
+    """Return a number of bytes that a document has for a file, or None: no file system has larger ones."""
+    return value if type(value) is int and 0 <= value < 1 << 63 else None
 
 
 def parse_size(text: str) -> int:

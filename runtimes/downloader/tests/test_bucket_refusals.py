@@ -46,6 +46,12 @@ REGION = {"X_Amz_Bucket_Region": "eu-north-1"}
         ),
         (
             ".",
+            error(403, "RequestTimeTooSkewed", Date="Thu, 01 Jan 1970 00:00:00 +99999999999999999999"),
+            20,
+            "rejects the time of this node: fix its clock",
+        ),
+        (
+            ".",
             error(301, "PermanentRedirect", **REGION),
             13,
             "is in region eu-north-1: set --s3-region=eu-n",
@@ -196,6 +202,16 @@ def test_a_name_that_leads_out_is_refused_before_anything_changes(
     hub.add(name, b"evil")
     done = fill(run, hub, s3)
     assert done.code == 13, done.err
+    assert not s3.everything()
+
+
+@pytest.mark.parametrize(("size", "code"), [(10**13, 13), (10**27, 11), (10**400, 11)])
+def test_a_file_that_no_object_can_be_is_refused_before_anything_changes(
+    hub: Hub, s3: S3, run: Runner, size: int, code: int
+) -> None:
+    hub.files["config.json"].listed_size = size
+    done = fill(run, hub, s3)
+    assert (done.code, "config.json" in done.err) == (code, True), done.err
     assert not s3.everything()
 
 

@@ -154,7 +154,7 @@ def test_a_file_without_a_checksum_ends_with_11(hub: Hub, run: Runner, dest: Pat
     hub.files["config.json"].listed_oid = "none"
     done = run.fetch(hub, dest)
     assert done.code == 11
-    assert "no usable checksum for 'config.json'" in done.err
+    assert "no usable checksum or size for 'config.json'" in done.err
 
 
 def test_a_server_that_ignores_ranges_sends_each_file_whole(hub: Hub, run: Runner, dest: Path) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hub import Handler, Hub, status
+from kaigen_downloader import text as redaction
 from kaigen_downloader.disk import Disk
 from kaigen_downloader.errors import Transient
 from kaigen_downloader.folder import Folder
@@ -99,6 +103,71 @@ def test_an_odd_list_of_files_is_none(tmp_path: Path, text: str) -> None:
         assert Disk(folder, Display()).owned() == set()
     finally:
         folder.close()
+
+
+ENTRY = {"path": "a", "size": 1, "sha256": "0"}
+MARKER: dict[str, object] = {
+    "schema": 1,
+    "identity": ID,
+    "source": {"type": "x", "commit": "c"},
+    "files": [],
+    "started": "",
+    "finished": "",
+    "bytes": 0,
+}
+
+
+@pytest.mark.parametrize("size", ["1e999", "-1", "NaN", "true", '"1"', "1" + "0" * 400])
+def test_a_marker_with_an_odd_size_is_none(run: Runner, dest: Path, size: str) -> None:
+    (dest / ".kaigen").mkdir(parents=True)
+    text = json.dumps(MARKER | {"files": [ENTRY]}).replace('"size": 1', f'"size": {size}')
+    (dest / ".kaigen" / "model.json").write_text(text)
+    done = run("wait", "--dest", str(dest), "--identity", ID, "--timeout", "0.1s")
+    assert (done.code, "no marker" in done.err) == (20, True), done.err
+    assert run("verify", "--dest", str(dest)).code == 1
+
+
+def test_a_marker_without_names_and_times_is_read(hub: Hub, run: Runner, dest: Path) -> None:
+    (dest / ".kaigen").mkdir(parents=True)
+    text = json.dumps(MARKER | {"source": {"type": "", "commit": "c"}})
+    (dest / ".kaigen" / "model.json").write_text(text)
+    assert run("wait", "--dest", str(dest), "--identity", ID, "--timeout", "1s").code == 0
+    done = run.fetch(hub, dest, "--facts", "facts")
+    assert (done.code, "warning: facts not written" in done.err) == (0, True), done.err
+
+
+def test_control_characters_of_servers_and_markers_are_not_printed(hub: Hub, run: Runner, dest: Path) -> None:
+    hub.fail(1, "hub", status(403, X_Error_Message="\x1b]0;title\x07 \x9b2J done"))
+    done = run.fetch(hub, dest)
+    assert (done.code, "]0;title 2J done" in done.err) == (10, True), done.err
+    (dest / ".kaigen").mkdir(parents=True, exist_ok=True)
+    path = "a\x1b[2Jb\ud800"
+    (dest / ".kaigen" / "model.json").write_text(json.dumps(MARKER | {"files": [ENTRY | {"path": path}]}))
+    done = run("verify", "--dest", str(dest))
+    assert (done.code, "a[2Jb?" in done.out) == (1, True), done.out
+    assert not any((char < " " and char != "\n") or "\x7f" <= char < "\xa0" for char in done.err + done.out)
+
+
+def test_secrets_may_be_added_while_others_are_looked_for() -> None:
+    ended = threading.Event()
+
+    def hide() -> None:
+        numbers = itertools.count()
+        while not ended.is_set():
+            redaction.hide(f"a-secret-of-this-test-{next(numbers) % 2000}")
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = threading.Thread(target=hide, daemon=True)
+    thread.start()
+    try:
+        for _ in range(300):
+            redaction.redact("a message")
+    finally:
+        ended.set()
+        thread.join()
+        sys.setswitchinterval(before)
+        redaction._secrets = frozenset()
 
 
 @pytest.mark.parametrize("text", ["5", "null", "[]", DEEP, json.dumps({"schema": 1, "source": 5})])

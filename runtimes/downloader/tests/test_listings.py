@@ -135,6 +135,24 @@ def test_entities_of_a_listing_are_not_expanded(fetch_s3: Callable[[str], Done],
     assert peak < 60_000_000
 
 
+@pytest.mark.parametrize(
+    ("size", "code"), [("1e9", 20), ("x", 20), ("9" * 5000, 20), ("-5", 11), ("9" * 30, 11), ("", 20)]
+)
+def test_a_size_of_a_bucket_that_is_none_is_a_failure_of_the_server(
+    fetch_s3: Callable[[str], Done], size: str, code: int
+) -> None:
+    with serving(lambda request: request.reply(200, page(entry("file", size)))) as host:
+        done = fetch_s3(host)
+    assert (done.code, "Traceback" not in done.err) == (code, True), done.err
+
+
+def test_elements_below_each_other_are_a_failure_of_the_server(fetch_s3: Callable[[str], Done]) -> None:
+    deep = page("<x>" * 100_000 + "</x>" * 100_000)
+    with serving(lambda request: request.reply(200, deep)) as host:
+        done = fetch_s3(host)
+    assert (done.code != 0, "Traceback" not in done.err) == (True, True), done.err
+
+
 def test_the_web_page_of_a_proxy_is_an_error_by_its_status(fetch_s3: Callable[[str], Done]) -> None:
     text = b"<!DOCTYPE HTML PUBLIC '-//IETF//DTD HTML 2.0//EN'><html><body>Forbidden</body></html>"
     with serving(lambda request: request.reply(403, text)) as host:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
-from runs import ID, Done, Runner
+import pytest
+from runs import ID, Done, Runner, sha256
 from servers import Request, serving
 
 
@@ -39,3 +41,80 @@ def test_the_address_of_a_login_may_have_a_query(run: Runner, dest: Path) -> Non
     with serving(answer) as host:
         assert fetch(run, host, dest).code == 10
     assert seen == ["/token?account=a&service=s+s&scope=repository%3Amodel%3Apull"]
+
+
+MANIFEST: dict[str, object] = {
+    "config": {"mediaType": "application/vnd.oci.empty.v1+json"},
+    "layers": [
+        {
+            "mediaType": "x",
+            "digest": f"sha256:{'ab' * 32}",
+            "size": 1,
+            "annotations": {"org.opencontainers.image.title": "model"},
+        }
+    ],
+}
+TEXT = json.dumps(MANIFEST)
+ODD: tuple[object, ...] = ([], {}, 5)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        *(json.dumps(MANIFEST | {"mediaType": odd}) for odd in ODD),
+        *(json.dumps(MANIFEST | {"config": {"mediaType": odd}}) for odd in ODD),
+        *(TEXT.replace('"size": 1', f'"size": {size}') for size in ("1e999", "NaN", "-1", "true", "9" * 400)),
+        "[" * 100_000,
+        "[]",
+    ],
+    ids=lambda text: text[:40],
+)
+def test_an_odd_manifest_is_an_error_in_one_line(run: Runner, dest: Path, manifest: str) -> None:
+    def answer(request: Request) -> None:
+        is_manifest = "/manifests/" in request.path
+        request.reply(200 if is_manifest else 404, manifest.encode() if is_manifest else b"")
+
+    with serving(answer) as host:
+        done = fetch(run, host, dest)
+    assert done.code in (10, 11, 20), done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("realm", ["http://[::1", "http://a b/", "ftp://HOST/", "http://HOST:99999999/"])
+def test_a_login_that_leads_nowhere_is_a_failure_of_the_server(run: Runner, dest: Path, realm: str) -> None:
+    challenge = {"WWW-Authenticate": f'Bearer realm="{realm}"'}
+    with serving(lambda request: request.reply(401, b"", challenge)) as host:
+        done = fetch(run, host, dest)
+    assert (done.code, "which is not an http or https URL" in done.err) == (20, True), done.err
+
+
+@pytest.mark.parametrize(
+    ("token", "code"),
+    [
+        *(
+            (f'{{"token": "a-token", "expires_in": {lasts}}}', 0)
+            for lasts in ("1" + "0" * 400, "1e999", "NaN")
+        ),
+        *((f'{{"token": "a-token", "expires_in": {lasts}}}', 0) for lasts in ("-5", "null", '"x"', "0.1")),
+        ("[" * 100_000, 20),
+        ("5", 20),
+        ('{"token": "a\\nb"}', 20),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_an_odd_token_is_an_error_in_one_line(run: Runner, dest: Path, token: str, code: int) -> None:
+    data = b"weights"
+
+    def answer(request: Request) -> None:
+        if request.path.startswith("/token"):
+            return request.reply(200, token.encode())
+        if request.headers["Authorization"] is None:
+            realm = f'Bearer realm="http://{request.host}/token"'
+            return request.reply(401, b"", {"WWW-Authenticate": realm})
+        manifest = TEXT.replace("ab" * 32, sha256(data)).replace('"size": 1', f'"size": {len(data)}')
+        return request.reply(200, manifest.encode() if "/manifests/" in request.path else data)
+
+    with serving(answer) as host:
+        done = fetch(run, host, dest)
+    assert done.code == code, done.err
+    assert "Traceback" not in done.err
