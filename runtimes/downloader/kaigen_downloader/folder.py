@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from kaigen_downloader.errors import BadInput, Failure, NoSpace, Unavailable
 from kaigen_downloader.text import shown, size
@@ -255,13 +255,44 @@ class Folder:
         found = os.fstatvfs(self.fd)
         return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
 
-    def files(self) -> Iterator[tuple[str, os.stat_result]]:
-        """Every file below, our own state included; what vanishes meanwhile is left out."""
-        for where, _, names, fd in os.fwalk(".", dir_fd=self.fd, onerror=lambda _: None):
-            for name in names:
-                with contextlib.suppress(OSError):
-                    found = os.stat(name, dir_fd=fd, follow_symlinks=False)
-                    yield os.path.normpath(os.path.join(where, name)), found
+    def files(
+        self, failed: Callable[[str, OSError | BadInput], None] = lambda path, error: None
+    ) -> Iterator[tuple[str, os.stat_result]]:
+        """Every file and link below, our own state included; what vanishes meanwhile is left out.
+
+        Args:
+            failed: called with a folder that cannot be read, and why; what is in it is left out.
+        """
+        waiting = [""]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                entries = self._entries(folder)
+            except (OSError, BadInput) as error:
+                failed(folder.rstrip("/"), error)
+                continue
+            for name, found in entries:
+                if stat.S_ISDIR(found.st_mode):
+                    waiting.append(f"{folder}{name}/")
+                else:
+                    yield folder + name, found
+
+    def _entries(self, folder: str) -> list[tuple[str, os.stat_result]]:
+        """What is in a folder, which is empty or ends in a slash."""
+        found = []
+        with self._parent(f"{folder}x") as (fd, _):
+            for name in os.listdir(fd):
+                with contextlib.suppress(FileNotFoundError):
+                    found.append((name, os.stat(name, dir_fd=fd, follow_symlinks=False)))
+        return found
+
+    def is_folder(self, path: str) -> bool:
+        """Return whether there is a folder at the path, or a link to one."""
+        try:
+            with self._parent(path) as (fd, name):
+                return stat.S_ISDIR(os.stat(name, dir_fd=fd).st_mode)
+        except (OSError, BadInput):
+            return False
 
 
 def sync(fd: int) -> None:

@@ -19,6 +19,9 @@ from kaigen_downloader.remote import RemoteFile, Snapshot, check_names
 from kaigen_downloader.retry import Retry
 from kaigen_downloader.store import Work
 
+_LOST = "lost+found"
+"""A folder at the top of a volume with ext4, which only root may read."""
+
 
 @dataclass(frozen=True, slots=True)
 class Local:
@@ -59,11 +62,18 @@ class Local:
         """List the files and compute their checksums.
 
         Raises:
-            BadInput: the folder has no files, or a link or another object that is no file.
+            BadInput: the folder has no files, a link or another object that is no file, or what cannot be read.
         """
         sizes = {}
-        for path, found in sorted(self.folder.files()):
-            if path.split("/")[0] == STATE or not chosen(path, self.include, self.exclude):
+        for path, found in sorted(self.folder.files(self._failed)):
+            if path.split("/")[0] == STATE:
+                continue
+            if stat.S_ISLNK(found.st_mode) and self._is_wanted(path) and self.folder.is_folder(path):
+                raise BadInput(
+                    f"{self.folder.path}/{path}: a link to a folder: put the folder in its place, or exclude it with "
+                    f"--exclude={path}"
+                )
+            if not chosen(path, self.include, self.exclude):
                 continue
             if not stat.S_ISREG(found.st_mode):
                 raise BadInput(f"{self.folder.path}/{path}: not a regular file")
@@ -82,6 +92,23 @@ class Local:
         listing = "\n".join(f"{file.oid} {file.path}" for file in files)
         return Snapshot(hashlib.sha256(listing.encode()).hexdigest()[:40], files)
 
+    def _is_wanted(self, folder: str) -> bool:
+        """Return whether files of a folder may be stored: it is not excluded."""
+        return all(chosen(path, (), self.exclude) for path in (folder, f"{folder}/"))
+
+    def _failed(self, path: str, error: OSError | BadInput) -> None:
+        if path.split("/")[0] not in (STATE, _LOST) and self._is_wanted(path):
+            raise error if isinstance(error, BadInput) else self._unreadable(path, error)
+
+    def _unreadable(self, path: str, error: OSError) -> Failure:
+        """Return the failure for a file or a folder that cannot be read."""
+        if not isinstance(error, PermissionError):
+            return explain(error, f"{self.folder.path}/{path}")
+        return BadInput(
+            f"{self.folder.path}/{path}: {error.strerror}: uid {os.geteuid()} may not read it: change its mode, or "
+            f"exclude it with --exclude={path}"
+        )
+
     def _sha256(self, path: str, meter: Meter) -> str:
         digest, buffer = hashlib.sha256(), memoryview(bytearray(BUFFER))
         try:
@@ -91,7 +118,7 @@ class Local:
                     meter.add(count)
                     meter.update()
         except OSError as error:
-            raise explain(error, f"{self.folder.path}/{path}") from error
+            raise self._unreadable(path, error) from error
         meter.complete_file()
         return digest.hexdigest()
 

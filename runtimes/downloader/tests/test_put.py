@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,57 @@ def test_a_link_is_refused(folder: Path, dest: Path, run: Runner) -> None:
     done = run("put", str(folder), "--dest", str(dest), "--identity", ID)
     assert (done.code, marker(dest)) == (13, None)
     assert "link: not a regular file" in done.err
+
+
+def test_a_link_to_a_folder_is_refused_and_named_unless_it_is_excluded(
+    folder: Path, dest: Path, run: Runner
+) -> None:
+    (folder / "linked").symlink_to(folder / "sub")
+    argv = ("put", str(folder), "--dest", str(dest), "--identity", ID)
+    for more in ((), ("--include", "*.m"), ("--include", "linked/*")):
+        done = run(*argv, *more)
+        assert (done.code, "linked: a link to a folder: put" in done.err) == (13, True), done.err
+        assert marker(dest) is None
+    for exclude in ("linked", "linked/", "linked/*"):
+        assert run(*argv, "--exclude", exclude).code == 0
+    assert files(dest) == FILES.keys()
+
+
+@pytest.fixture
+def unprivileged(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Work as a user to whom modes apply, in the folder: those above it may be closed to this user."""
+    user = 65534 if os.geteuid() == 0 else os.geteuid()
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, user, -1)
+    monkeypatch.chdir(folder)
+    before = os.geteuid()
+    os.seteuid(user)
+    yield
+    os.seteuid(before)
+
+
+@pytest.mark.usefixtures("unprivileged")
+@pytest.mark.parametrize("name", ["sub", "model.m"])
+def test_what_cannot_be_read_is_refused_and_named_unless_it_is_excluded(
+    folder: Path, run: Runner, name: str
+) -> None:
+    mode = Path(name).stat().st_mode
+    Path(name).chmod(0)
+    argv = ("put", ".", "--dest", ".", "--identity", ID)
+    done = run(*argv)
+    assert (done.code, f"./{name}: Permission denied: uid" in done.err) == (13, True), done.err
+    assert marker(Path()) is None
+    assert run(*argv, "--exclude", name).code == 0
+    Path(name).chmod(mode)
+    found = marker(Path())
+    assert found is not None
+    assert {file["path"] for file in found["files"]} == {path for path in FILES if not path.startswith(name)}
+
+
+@pytest.mark.usefixtures("unprivileged")
+def test_what_the_file_system_itself_keeps_at_the_top_may_be_unreadable(run: Runner) -> None:
+    Path("lost+found").mkdir(0)
+    assert run("put", ".", "--dest", ".", "--identity", ID).code == 0
 
 
 def test_an_empty_folder_is_refused(tmp_path: Path, dest: Path, run: Runner) -> None:
