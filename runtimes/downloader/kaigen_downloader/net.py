@@ -32,6 +32,8 @@ _PORTS = {"http": 80, "https": 443}
 _PASSING = {408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524}
 _REDIRECTS = {301, 302, 303, 307, 308}
 _MOST_REDIRECTS = 8
+_MOST_ORIGINS = 4
+"""Origins to which one thread keeps its connections, such as a registry, its server of tokens and its CDN."""
 _LONGEST_PAUSE = 24 * 3600
 """Most seconds that a server may ask for; a larger number is no date that anybody waits for."""
 _NOT_IN_HOST = re.compile(r"[\x00-\x20\x7f]")
@@ -158,7 +160,7 @@ class Answer:
 
 
 class Net:
-    """The connections of all threads; each thread has its own connection to each origin."""
+    """The connections of all threads; each thread has its own connection to each of the last few origins."""
 
     def __init__(
         self,
@@ -316,7 +318,11 @@ class Net:
         """This thread's connection to an origin, and the headers for the proxy when one is used."""
         mine: dict[Origin, tuple[http.client.HTTPConnection, dict[str, str] | None]]
         mine = self._mine.__dict__.setdefault("connections", {})
-        if where not in mine:
+        if where in mine:
+            mine[where] = mine.pop(where)  # the last one
+        else:
+            if len(mine) == _MOST_ORIGINS:
+                self._forget(mine.pop(next(iter(mine)))[0])
             scheme, host, port = where
             proxy = self._proxies.get(scheme)
             via: dict[str, str] | None = None
@@ -339,6 +345,13 @@ class Net:
             with self._lock:
                 self._all.add(connection)
         return mine[where]
+
+    def _forget(self, connection: http.client.HTTPConnection) -> None:
+        """Close a connection that no answer uses any more."""
+        connection.close()
+        with self._lock:
+            self._all.discard(connection)
+            self._sockets.pop(connection, None)
 
     def _pause_origin(self, where: Origin, seconds: float) -> None:
         with self._lock:

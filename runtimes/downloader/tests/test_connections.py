@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from kaigen_downloader.progress import Display, Meter
 from kaigen_downloader.ranges import Served
 from kaigen_downloader.remote import RemoteFile
 from kaigen_downloader.retry import Patience, Retry
+from runs import until
+from servers import serving
 
 SECONDS = 30.0
 HEADERS = ("", "Connection: close\r\n")
@@ -77,6 +80,20 @@ def test_an_answer_that_nobody_reads_closes_its_connection(listener: socket.sock
             assert connection.recv(1) == b""
         thread.join(SECONDS)
     assert [answer.status for answer in answers] == [200]
+
+
+def test_connections_to_many_hosts_do_not_stay_open() -> None:
+    count = 30
+    with contextlib.ExitStack() as stack:
+        hosts = [stack.enter_context(serving(lambda request: request.reply(200, b"x"))) for _ in range(count)]
+        client = stack.enter_context(closing(Net("", None, timeout=SECONDS, stop=threading.Event())))
+        before = len(os.listdir("/proc/self/fd"))
+        for host in (*hosts, hosts[0]):
+            with client.get(f"http://{host}/x", {}) as answer:
+                assert answer.small_body(10) == b"x"
+        # Both ends of a connection are in this process; the other end closes a moment later.
+        until(lambda: len(os.listdir("/proc/self/fd")) < before + count)
+        assert len(client._all) == len(client._sockets) < count / 2
 
 
 def test_a_request_for_a_token_is_not_signed_with_one(listener: socket.socket) -> None:
