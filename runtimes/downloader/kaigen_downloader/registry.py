@@ -262,7 +262,7 @@ class Registry:
         is_image = str(manifest["config"]["mediaType"]) in _IMAGE_CONFIGS
         root = self.path if is_image else ""
         files: dict[str, RemoteFile] = {}
-        layers = []
+        layers: dict[str, Layer] = {}
         for entry in manifest["layers"]:
             kind, annotations = str(entry["mediaType"]), entry.get("annotations") or {}
             name = next((str(annotations[each]) for each in _NAMES if each in annotations), "")
@@ -275,14 +275,16 @@ class Registry:
                     )
                 path = f"{LAYERS}/{self._hex(entry)}"
                 files[path] = self._remote(entry, path)
-                layers.append(Layer(path, kind.endswith("gzip"), root, self._chosen, self.is_context))
+                # Of a layer that comes twice, the last one has the final content, and deletes what the first one did.
+                layers.pop(path, None)
+                layers[path] = Layer(path, kind.endswith("gzip"), root, self._chosen, self.is_context)
             elif name and self._chosen(name):
                 if name in files:
                     raise BadInput(f"{self.name} has {shown(name)} twice")
                 files[name] = self._remote(entry, name)
             elif not name:
                 raise BadInput(f"{self.name} has a layer of type {kind} without a name of its file")
-        return list(files.values()), layers
+        return list(files.values()), list(layers.values())
 
     def _chosen(self, path: str) -> bool:
         return chosen(path, self.include, self.exclude)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
+import tarfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from runs import ID, Done, Runner, sha256
+from runs import ID, Done, Runner, files, sha256
 from servers import Request, serving
 
 
@@ -118,3 +121,50 @@ def test_an_odd_token_is_an_error_in_one_line(run: Runner, dest: Path, token: st
         done = fetch(run, host, dest)
     assert done.code == code, done.err
     assert "Traceback" not in done.err
+
+
+def layer(path: str, data: bytes) -> bytes:
+    """An archive with one file."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        member = tarfile.TarInfo(path)
+        member.size = len(data)
+        archive.addfile(member, io.BytesIO(data))
+    return out.getvalue()
+
+
+def image(*blobs: bytes) -> Callable[[Request], None]:
+    """A registry with an image of these layers."""
+    layers = [
+        {
+            "mediaType": "application/vnd.oci.image.layer.v1.tar",
+            "digest": f"sha256:{sha256(blob)}",
+            "size": len(blob),
+        }
+        for blob in blobs
+    ]
+    config = {"mediaType": "application/vnd.oci.image.config.v1+json"}
+    manifest = json.dumps({"config": config, "layers": layers}).encode()
+    by_digest = {sha256(blob): blob for blob in blobs}
+
+    def answer(request: Request) -> None:
+        digest = request.path.rpartition("sha256:")[2]
+        request.reply(200, manifest if "/manifests/" in request.path else by_digest[digest])
+
+    return answer
+
+
+def test_the_last_of_equal_layers_has_the_final_content(run: Runner, dest: Path) -> None:
+    one, two, deletion = layer("a", b"1"), layer("a", b"2"), layer(".wh.b", b"")
+    with serving(image(one, deletion, two, layer("b", b"3"), one, deletion)) as host:
+        done = fetch(run, host, dest)
+    assert done.code == 0, done.err
+    assert files(dest) == {"a"}
+    assert (dest / "a").read_bytes() == b"1"
+
+
+def test_a_layer_that_comes_often_is_fetched_and_unpacked_once(run: Runner, dest: Path) -> None:
+    with serving(image(*[layer("a", b"1")] * 1000)) as host:
+        done = fetch(run, host, dest)
+    assert done.code == 0, done.err
+    assert "unpacked 1 file of 1 layer" in done.err
