@@ -93,6 +93,9 @@ class Server:
                 elif reply.ending == "endless":
                     while not self._ended.is_set():
                         connection.sendall(b"0" * 65536)
+                elif reply.ending == "continue":
+                    while not self._ended.is_set():
+                        connection.sendall(b"HTTP/1.1 100 Continue\r\nX: y\r\n\r\n" * 1000)
                 elif reply.ending == "drip":
                     while not self._ended.wait(0.05):
                         connection.sendall(b"0")
@@ -184,6 +187,9 @@ ODD = st.sampled_from(
             "Bearer",
             "Basic",
             'Bearer realm="',
+            'Bearer realm="HTTP://HOST/token?x=1#y"',
+            "http://a b/",
+            "\x1b[2J",
             "chunked",
             "gzip",
         ),
@@ -238,11 +244,15 @@ NAMES = st.sampled_from(
         "x\ny",
         ".kaigen/model.json",
         "a" * 5000,
+        "a/" * 5000 + "a",
+        "a\x1b[2J",
         "\ud800",
         "a//b",
     ]
 )
-NUMBERS: st.SearchStrategy[object] = st.sampled_from([0, 1, 16, -1, 10**30, 1.5, None, "16", True, [], {}])
+NUMBERS: st.SearchStrategy[object] = st.sampled_from(
+    [0, 1, 16, -1, 10**13, 10**30, 10**400, 1.5, float("inf"), None, "16", True, [], {}]
+)
 PLAIN = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), NAMES)
 JSON = st.recursive(
     PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=6
@@ -320,7 +330,8 @@ def replies(draw: st.DrawFn) -> Reply:
     """Draw a reply."""
     if draw(st.integers(0, 19)) == 0:
         return Reply(
-            draw(st.binary(max_size=64)), draw(st.sampled_from(["close", "reset", "endless", "drip"]))
+            draw(st.binary(max_size=64)),
+            draw(st.sampled_from(["close", "reset", "endless", "drip", "continue"])),
         )
     codes = [
         200,
@@ -389,6 +400,7 @@ SOURCES = {
 @example(given_replies=[Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "endless")])
 @example(given_replies=[Reply(b"HTTP/1.1 200 OK\r\n\r\n", "endless")])
 @example(given_replies=[Reply(b"", "drip")])
+@example(given_replies=[Reply(b"", "continue")])
 @example(given_replies=[Reply(b"HTTP/1.1 200 OK\r\nX: ", "drip")])
 @example(given_replies=[Reply(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n", "drip")])
 @example(given_replies=[Reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "drip")])
@@ -413,6 +425,7 @@ def test_any_server_ends_a_download_in_time_and_in_a_few_lines(
     assert code == 0 or code in ENDS, text
     assert "Traceback" not in text
     assert "_secret" not in text
+    assert "\x1b" not in text
     assert text.count("\n") < 60, text
     assert outside == []
     assert seconds < MOST_SECONDS, text

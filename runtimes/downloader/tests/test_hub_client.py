@@ -11,7 +11,7 @@ from hub import COMMIT, Handler, Hub
 from huggingface_hub import HfApi, RepoFile, hf_hub_url
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils._validators import validate_repo_id
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kaigen_downloader.errors import BadInput, Failure, Unavailable
 from kaigen_downloader.hub import Repository, check_repository
@@ -70,6 +70,7 @@ def test_names_are_those_that_huggingface_hub_allows(name: str) -> None:
 
 
 @pytest.mark.parametrize("repo", ["owner/name", "gpt2", "datasets/owner/name"])
+@settings(deadline=None)  # It starts a server.
 @given(paths=st.lists(PATHS, min_size=1, max_size=12, unique_by=str.casefold), page=st.integers(1, 5))
 def test_a_listing_is_that_of_huggingface_hub(repo: str, paths: list[str], page: int) -> None:
     with Hub(repo=repo, page=page) as hub:
