@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from kaigen.check import codes
 from kaigen.check.atoms import Check, describe
 from kaigen.check.object_rules import rule_findings
@@ -16,7 +18,11 @@ from kaigen.kubernetes.schemas import definition, index, kinds_of_group, may_be_
 from kaigen.kubernetes.versions import DEFAULT_VERSION, SUPPORTED_VERSIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from kaigen.kubernetes.schema_nodes import Kind
+
+_METADATA = "meta.v1/ObjectMeta"
 
 
 def check_object(obj: dict[str, object], *, target: str = DEFAULT_VERSION) -> list[Problem]:
@@ -38,18 +44,30 @@ def check_object(obj: dict[str, object], *, target: str = DEFAULT_VERSION) -> li
     else:
         check = _missing_type(api_version, kind)
     if isinstance(check, Problem):
-        return [check]
+        unknown = check.severity is Severity.ERROR
+        return [check] if unknown else [check, *_metadata_problems(obj, target)]
     findings: list[Problem] = []
     if "sops" in obj:  # SOPS adds this block next to the encrypted values and removes it when it decrypts
         obj = {key: value for key, value in obj.items() if key != "sops"}
-    problems = check(obj)
-    if problems is not None:
-        findings = [Problem(p.code, p.message, tuple(reversed(p.path)), p.hint) for p in problems]
+    findings += _problems(check, obj)
     findings += rule_findings(obj)
     entry = index()["kinds"][str(kind)][str(api_version)]
     if "deprecated" in entry:
         findings.append(_deprecated(str(kind), str(api_version), target))
     return findings
+
+
+def _metadata_problems(obj: dict[str, object], target: str) -> Iterator[Problem]:
+    """Return the problems of the metadata, which every kind has, also one without a schema."""
+    metadata = obj.get("metadata")
+    if metadata is not None:
+        for problem in _problems(_schemas(target).check_of(_METADATA), metadata):
+            yield replace(problem, path=("metadata", *problem.path))
+
+
+def _problems(check: Check, value: object) -> list[Problem]:
+    found = check(value) or ()
+    return [Problem(p.code, p.message, tuple(reversed(p.path)), p.hint) for p in found]
 
 
 def _missing_type(api_version: object, kind: object) -> Problem:

@@ -13,7 +13,7 @@ from msgspec import Struct, to_builtins
 from kaigen.compile.field_expressions import HashedName
 from kaigen.gitops.own_kinds import DATA_KINDS
 from kaigen.kubernetes.kind_table import find_kind
-from kaigen.kubernetes.manifest import mapping
+from kaigen.kubernetes.manifest import entries, mapping, text, type_of
 from kaigen.kubernetes.pods import containers, pod_templates
 from kaigen.kubernetes.queues import is_queued
 from kaigen.kubernetes.runs import run_seconds
@@ -126,7 +126,7 @@ def facts_of(
 
     Args:
         app: the app.
-        objects: its objects, as rendered.
+        objects: its objects, as rendered; values of the wrong type are ignored.
         needs: the apps that it waits for.
         chart_version: version of its chart; the app's own version when empty.
     """
@@ -140,10 +140,10 @@ def facts_of(
     fixed_jobs = False
     for item in objects:
         body = item.body
-        kind, version = body["kind"], body["apiVersion"]
+        kind, version = str(body["kind"]), str(body["apiVersion"])
         kinds.add((version, kind))
-        namespaces.add("" if _is_global(version, kind) else body["metadata"].get("namespace", app.namespace))
-        spec = body.get("spec") or {}
+        place = text(mapping(body.get("metadata")).get("namespace")) or app.namespace
+        namespaces.add("" if _is_global(version, kind) else place)
         if (limit := run_seconds(body)) is not None:
             deadlines.append(limit)
             metadata = item.object.body.get("metadata")
@@ -151,20 +151,20 @@ def facts_of(
             fixed_jobs |= not isinstance(name, HashedName)
         elif start := _start_seconds(body):
             starts.append(start)
-        elif kind == "HorizontalPodAutoscaler" or kind == "ScaledObject":
-            target = spec.get("scaleTargetRef") or {}
+        elif type_of(body) in {"HorizontalPodAutoscaler.autoscaling", "ScaledObject.keda.sh"}:
+            target = mapping(mapping(body.get("spec")).get("scaleTargetRef"))
             scaled.add(
                 (
-                    target.get("apiVersion", "apps/v1"),
-                    target.get("kind", "Deployment"),
-                    target.get("name", ""),
+                    text(target.get("apiVersion")) or "apps/v1",
+                    text(target.get("kind")) or "Deployment",
+                    text(target.get("name")),
                 )
             )
-        elif kind in {"Role", "ClusterRole"}:
-            rules += body.get("rules") or []
-        elif kind == "RoleBinding":
-            role = body.get("roleRef") or {}
-            binds.add((role.get("kind", ""), role.get("name", "")))
+        elif type_of(body) in {"Role.rbac.authorization.k8s.io", "ClusterRole.rbac.authorization.k8s.io"}:
+            rules += [rule for _, rule in entries(body.get("rules"))]
+        elif type_of(body) == "RoleBinding.rbac.authorization.k8s.io":
+            role = mapping(body.get("roleRef"))
+            binds.add((text(role.get("kind")), text(role.get("name"))))
     kind_names = {kind for _, kind in kinds}
     return AppFacts(
         namespace=app.namespace,
@@ -189,7 +189,7 @@ def facts_of(
 
 def _is_homeless(body: Mapping[str, Any]) -> bool:
     """Return whether an object is encrypted with SOPS and names no namespace."""
-    return "sops" in body and not body["metadata"].get("namespace")
+    return "sops" in body and not mapping(body.get("metadata")).get("namespace")
 
 
 _SCHEDULING_S = 600

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from kaigen.kubernetes.manifest import Object, Path, entries, mapping, type_of
+from kaigen.kubernetes.manifest import Object, Path, entries, mapping, text, type_of
 
 SECRET = "Secret"
 EXTERNAL_SECRET = "ExternalSecret.external-secrets.io"
@@ -55,10 +55,10 @@ def _external(obj: Object) -> MadeSecret | None:
         return None
     template = mapping(target.get("template"))
     templated = set(mapping(template.get("data")))
-    given = {item.get("secretKey") for _, item in entries(spec.get("data"))}
+    given = {text(item.get("secretKey")) for _, item in entries(spec.get("data"))} - {""}
     unknown = bool(spec.get("dataFrom") or template.get("templateFrom"))
     # Templated keys replace the keys that were read, unless they are merged.
     if templated and template.get("mergePolicy") != "Merge":
         given, unknown = set(), bool(template.get("templateFrom"))
-    keys = None if unknown else frozenset(str(key) for key in {*given, *templated} if key is not None)
+    keys = None if unknown else frozenset({*given, *map(str, templated)})
     return MadeSecret(name, keys, "ExternalSecret", ("spec", "data") if "data" in spec else ("spec",))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
+from kaigen.kubernetes.manifest import group_of, identity_of, mapping, text
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
@@ -210,9 +211,9 @@ def object_keys(item: Compiled) -> tuple[ObjectKey, ...]:
     keys = []
     for rendered in item.objects:
         body = rendered.body
-        metadata = body["metadata"]
-        group = body["apiVersion"].rpartition("/")[0]
-        keys.append(ObjectKey(group, body["kind"], metadata.get("namespace", ""), metadata["name"]))
-        if folder := (metadata.get("annotations") or {}).get(frame.LOCATION):
+        made = identity_of(body)
+        keys.append(ObjectKey(group_of(body), made.kind, made.namespace, made.name))
+        annotations = mapping(mapping(body.get("metadata")).get("annotations"))
+        if folder := text(annotations.get(frame.LOCATION)):
             keys.append(ObjectKey("", FOLDER, "", folder))
     return tuple(keys)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.field_path import dotted
 from kaigen.kubernetes.made_secrets import SECRET, MadeSecret, made_secret
+from kaigen.kubernetes.manifest import mapping, text
 from kaigen.kubernetes.references import Reference, references_of
 from kaigen.kubernetes.secret_types import OPAQUE
 from kaigen.secrets.purpose import purpose_of
@@ -122,8 +123,7 @@ def facts_of(items: Iterable[Compiled]) -> Facts:
         app = f"{item.app.namespace}/{item.app.name}"
         for index, rendered in enumerate(item.objects):
             body = rendered.body
-            metadata = body["metadata"]
-            namespace = metadata.get("namespace") or item.app.namespace
+            namespace = text(mapping(body.get("metadata")).get("namespace")) or item.app.namespace
             made = made_secret(body)
             if made is not None:
                 makes.append((namespace, made.name, _maker(item, index, made, app)))
