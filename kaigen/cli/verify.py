@@ -10,10 +10,12 @@ from kaigen.cli.console import Console
 from kaigen.cli.options import read_configs, require_repository
 from kaigen.cli.sign import artifact_of, output_folders
 from kaigen.diff.formatting import plural
+from kaigen.files.reading import read_file
 from kaigen.publish.signature import verify_artifact
 from kaigen.signing.bundle import SignatureInvalid
 from kaigen.signing.tree import FILE_NAME, check_tree, digests_of
 from kaigen.system.lazy_import import lazy_imports
+from kaigen.system.limits import GENERATED_FILE_BYTES
 
 with lazy_imports():
     from kaigen.signing import keys
@@ -50,9 +52,9 @@ def command(console: Console, artifacts: tuple[str, ...], paths: tuple[Path, ...
     configs = read_configs("")
     require_repository(configs[0])
     root, folders = configs[0].root, output_folders(configs)
-    path = root / FILE_NAME
-    if not path.is_file():
+    bundle = read_file(root / FILE_NAME, root, GENERATED_FILE_BYTES, "run `kaigen sign`")
+    if bundle is None:
         raise SignatureInvalid(f"there is no {FILE_NAME}", hint="run `kaigen sign`")
     digests = digests_of(root, folders)
-    check_tree(path.read_bytes(), public, digests, folders)
+    check_tree(bundle, public, digests, folders)
     console.say(f"verified {plural(len(digests), 'file')} of {', '.join(folders)}")

@@ -9,23 +9,25 @@ from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.kinds.block import Block
 from kaigen.kinds.entry import KindEntry
 from kaigen.kinds.validate import validate_document
+from kaigen.system.limits import FILE_BYTES
 from kaigen.yaml.document import Document, parse
 from kaigen.yaml.document_secrets import find_secrets, find_secrets_in_comments
-from kaigen.yaml.sources import read_sources
+from kaigen.yaml.sources import Limits, read_sources
 
 
-def read_document(path: Path, code: str, problems: Diagnostics) -> Document | None:
+def read_document(path: Path, code: str, problems: Diagnostics, most: int = FILE_BYTES) -> Document | None:
     """Return the mapping in a file of one document; None for an empty file, and when something is wrong.
 
     Args:
         path: the file.
         code: diagnostic code for a file that is not one mapping.
         problems: receives what is wrong.
+        most: most bytes of the file.
     """
     if path.is_dir():
         problems.add(Diagnostic(code, f"{path.name} is a folder; it must be a file", Mark(str(path))))
         return None
-    sources, unread = read_sources([str(path)], root=path.parent)
+    sources, unread = read_sources([str(path)], root=path.parent, limits=Limits(file_bytes=most))
     problems.extend(unread)
     documents = [document for source in sources for document in parse(source, problems)]
     for document in documents:

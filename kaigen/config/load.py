@@ -10,7 +10,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kaigen.catalog.images import default_images
-from kaigen.config.settings import FILE_NAME, LOCK_NAME, Config, LockRef, pins_path
+from kaigen.config.lock_content import read_lock
+from kaigen.config.settings import FILE_NAME, Config, LockRef, pins_path
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.errors import InputError
 from kaigen.system.cache import build_id, cache_folder, replace_file
@@ -40,7 +41,7 @@ def load_config(root: str | Path = ".", environment: str = "") -> Config:
         environment: name of one of the file's environments; empty for none.
 
     Raises:
-        InputError: the file is invalid, or has no such environment.
+        InputError: the file is invalid, or has no such environment; the lock cannot be read.
     """
     config = _load(Path(root), environment)
     lock = _lock_ref(config.root)
@@ -49,11 +50,8 @@ def load_config(root: str | Path = ".", environment: str = "") -> Config:
 
 def _lock_ref(root: Path) -> LockRef:
     """Return the digest of the lock, which an unchanged render needs of it."""
-    try:
-        with open(root / LOCK_NAME, "rb") as file:
-            return LockRef(sha256(file.read()).hexdigest())
-    except FileNotFoundError:
-        return LockRef()
+    content = read_lock(root)
+    return LockRef() if content is None else LockRef(sha256(content).hexdigest())
 
 
 def _load(root: Path, environment: str) -> Config:
@@ -85,6 +83,11 @@ def _is_catalog_unchanged(config: Config) -> bool:
     return not unread.has_errors and catalog_rows.catalog_digest(sources) == config.rows.digest
 
 
+def _size(path: Path) -> int:
+    """Return the size of a file in bytes; 0 without one."""
+    return path.stat().st_size if path.is_file() else 0
+
+
 class _Stored(msgspec.Struct, frozen=True):
     """The content of a file of the cache."""
 
@@ -97,8 +100,8 @@ class _SettingsCache:
     def __init__(self, path: Path, environment: str) -> None:
         folder = cache_folder()
         self._path: Path | None = None
-        if folder is not None and path.is_file() and path.stat().st_size < _MAX_CACHED_BYTES:
-            pins = pins_path(path.parent, environment)
+        pins = pins_path(path.parent, environment)
+        if folder is not None and path.is_file() and _size(path) + _size(pins) < _MAX_CACHED_BYTES:
             try:
                 pinned = pins.read_bytes() if environment and pins.is_file() else b""
                 parts = (build_id().encode(), environment.encode(), path.read_bytes(), pinned)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, field
 
+from kaigen.config.lock_content import RESTORE, read_lock
 from kaigen.config.settings import LOCK_NAME, LockRef
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
@@ -24,6 +25,7 @@ from kaigen.kinds.repositories import MovingSource
 from kaigen.kinds.serving import PulledModel
 from kaigen.kinds.sources import S3, Oci
 from kaigen.system.lazy_import import lazy_imports
+from kaigen.system.limits import GENERATED_FILE_BYTES
 
 with lazy_imports():
     from kaigen.config import document as config_document
@@ -220,7 +222,7 @@ def lock_of(root: Path, ref: LockRef) -> Lock:
 @lru_cache(maxsize=8)
 def _read(path: str, digest: str) -> Lock:
     """Return the lock of a file; the digest makes a changed file a new key."""
-    return _decoded(Path(path).read_bytes(), path)
+    return _decoded(read_lock(Path(path).parent) or b"", path)
 
 
 def _decoded(content: bytes, path: str) -> Lock:
@@ -270,18 +272,15 @@ _EMPTY = Lock()
 def _problems(path: Path) -> Diagnostics:
     """Return every problem of an invalid file, each at its line."""
     found = Diagnostics()
-    document = config_document.read_document(path, _CODE, found)
+    document = config_document.read_document(path, _CODE, found, GENERATED_FILE_BYTES)
     if document is not None:
         lock = config_document.validated(document, LOCK_ENTRY, found)
         for place, named in _mismatches(lock) if isinstance(lock, Lock) else ():
             message = f"the name of this entry has `{named}`, and the entry has another one"
-            found.add(Diagnostic(_CODE, message, document.mark(place), _RESTORE))
+            found.add(Diagnostic(_CODE, message, document.mark(place), RESTORE))
     if not found.has_errors:
-        found.extend(InputError.of(_CODE, f"{path.name} is not JSON", hint=_RESTORE).diagnostics)
+        found.extend(InputError.of(_CODE, f"{path.name} is not JSON", hint=RESTORE).diagnostics)
     return found
-
-
-_RESTORE = "restore it from Git, or delete it and run `kaigen lock`"
 
 
 def lock_text(lock: Lock) -> str:

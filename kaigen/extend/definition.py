@@ -14,6 +14,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
 from kaigen.extend.schemas import check_schema
 from kaigen.extend.templates import check_templates
+from kaigen.files.folders import walk
 from kaigen.kinds.base import text
 from kaigen.kinds.block import Block
 from kaigen.kinds.entry import API_VERSION, KindEntry
@@ -117,7 +118,7 @@ def files_of(root: Path, folders: tuple[str, ...]) -> list[Path]:
     """Return every file below some folders, sorted; links to folders are not followed."""
     found: list[Path] = []
     for folder in folders:
-        for base, inner, names in os.walk(root / folder):
+        for base, inner, names in walk(root / folder):
             inner[:] = sorted(name for name in inner if not name.startswith("."))
             found += [Path(base, name) for name in names if not name.startswith(".")]
     return sorted(set(found))

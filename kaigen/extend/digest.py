@@ -7,6 +7,8 @@ from hashlib import sha256
 from stat import S_ISREG
 from typing import TYPE_CHECKING
 
+from kaigen.files.folders import walk
+
 LARGEST_FILE = 16 << 20
 """Bytes of a file that are read; links, devices and pipes are not read at all."""
 
@@ -23,7 +25,7 @@ def extension_digest(config: Config) -> str:
     for name in sorted(set(folders)):
         top = os.path.join(config.root, name)
         paths = [top]
-        for base, inner, names in os.walk(top):
+        for base, inner, names in walk(top):
             inner.sort()
             paths += [os.path.join(base, each) for each in sorted(names)]
         for path in paths:

@@ -13,12 +13,13 @@ from kaigen.diagnostics.diagnostic import Mark
 from kaigen.diagnostics.errors import InputError
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.block import Block, replaced
+from kaigen.system.limits import FILE_BYTES
 
 if TYPE_CHECKING:
     from kaigen.kinds.input_documents import ObjectName
     from kaigen.kinds.lowering import Lowering
 
-MAX_BYTES = 2 * 1024 * 1024
+MAX_BYTES = FILE_BYTES
 """Size of the largest file that is read."""
 
 _CODE = "KG1103"

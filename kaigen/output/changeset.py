@@ -13,7 +13,14 @@ from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.diagnostics.errors import InputError
 from kaigen.output.contents import FileContent, digest, digest_of
 from kaigen.output.disk import MOVE_IT, Disk, kind_of, read_file
-from kaigen.output.index import INDEX_NAME, check_paths, collisions, format_index, parse_index
+from kaigen.output.index import (
+    INDEX_NAME,
+    check_paths,
+    collisions,
+    format_index,
+    parse_index,
+    read_index_file,
+)
 from kaigen.output.root import OutputRoot
 from kaigen.output.tree_state import Stamp, TreeState, now_ns, stamp_of
 
@@ -49,7 +56,7 @@ def read_index(root: OutputRoot) -> tuple[frozenset[str], bytes]:
     """Return the owned paths and the bytes of a tree's index; both empty when it has none.
 
     Raises:
-        InputError: KG0605, the index is damaged.
+        InputError: KG0104, the index is too large; KG0605, it is damaged.
     """
     mark = root.mark(INDEX_NAME)
     path = os.path.join(root.path, INDEX_NAME)
@@ -62,7 +69,7 @@ def read_index(root: OutputRoot) -> tuple[frozenset[str], bytes]:
         raise InputError.of(
             "KG0605", f"the index is {kind_of(status.st_mode)}, not a regular file", mark=mark, hint=hint
         )
-    data = read_file(path)
+    data = read_index_file(path, mark.file)
     owned, diagnostics = parse_index(data, mark.file)
     diagnostics.raise_errors()
     return owned, data

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from kaigen.system.lazy_import import lazy_imports
+from kaigen.system.limits import FOLDER_DEPTH
 
 with lazy_imports():
     import shutil
@@ -23,6 +24,9 @@ OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _NO_LINKS = frozenset(
     (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK)
 )
+
+_MOST_DEPTH = 2 * FOLDER_DEPTH
+"""Most levels of directories that are deleted: a container has its own above those of a tree."""
 
 
 def signature(found: os.stat_result) -> Signature:
@@ -100,8 +104,19 @@ def _copy_attributes(source: int, copy: int) -> None:
             os.setxattr(copy, name, os.getxattr(source, name))
 
 
-def remove_directory(parent: int, name: str) -> None:
-    """Delete a directory and its content; symbolic links are deleted, not followed."""
+def remove_directory(parent: int, name: str, depth: int = 0) -> None:
+    """Delete a directory and its content; symbolic links are deleted, not followed.
+
+    Args:
+        parent: descriptor of the directory of `name`.
+        name: the directory.
+        depth: how many directories are being deleted above it.
+
+    Raises:
+        OSError: ENAMETOOLONG, directories are nested too deep; any other error of the file system.
+    """
+    if depth > _MOST_DEPTH:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), name)
     directory = os.open(name, OPEN_DIRECTORY, dir_fd=parent)
     try:
         make_writable(directory)
@@ -109,7 +124,7 @@ def remove_directory(parent: int, name: str) -> None:
             found = list(entries)
         for entry in found:
             if entry.is_dir(follow_symlinks=False):
-                remove_directory(directory, entry.name)
+                remove_directory(directory, entry.name, depth + 1)
             else:
                 os.unlink(entry.name, dir_fd=directory)
     finally:

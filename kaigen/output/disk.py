@@ -9,6 +9,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.output.index import fold, parents
 from kaigen.output.root import OutputRoot
+from kaigen.system.limits import FOLDER_DEPTH
 
 MOVE_IT = "move it away, or choose another output directory"
 
@@ -90,17 +91,19 @@ class Disk:
 
     def _first_foreign(self, directory: str) -> str:
         """Return an entry below that kaigen will not remove; empty when the whole directory will be removed."""
-        with os.scandir(self._base + directory) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-        if not found:
-            return directory
-        for entry in found:
-            path = f"{directory}/{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
-                if foreign := self._first_foreign(path):
-                    return foreign
-            elif path not in self.stale or not entry.is_file(follow_symlinks=False):
-                return path
+        waiting = [directory]
+        while waiting:
+            folder = waiting.pop()
+            with os.scandir(self._base + folder) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+            if not found:
+                return folder
+            for entry in found:
+                path = f"{folder}/{entry.name}"
+                if entry.is_dir(follow_symlinks=False) and path.count("/") < FOLDER_DEPTH:
+                    waiting.append(path)
+                elif path not in self.stale or not entry.is_file(follow_symlinks=False):
+                    return path
         return ""
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from kaigen.config.block_settings import matches_glob
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
-from kaigen.output.index import INDEX_NAME, STAGING_PREFIX, parse_index
+from kaigen.output.index import INDEX_NAME, STAGING_PREFIX, parse_index, read_index_file
 from kaigen.output.lock import is_being_written
 from kaigen.output.root import OWN_DIRECTORY, misplaced
+from kaigen.system.limits import FOLDER_DEPTH
 
 MOST = 50
 """Most files that are reported."""
@@ -22,8 +23,8 @@ IGNORE_NAME = ".sourceignore"
 def foreign_files(root: Path, trees: Collection[str], own: Sequence[str] = ()) -> list[str]:
     """Return the paths of foreign files, relative to the folder and sorted.
 
-    Links, special files and folders without a file are foreign. Git stores such a folder only as a submodule, whose
-    files Argo CD and Flux read.
+    Links, special files and folders that are nested too deep are foreign. So are folders without a file: Git stores
+    them only as submodules, whose files Argo CD and Flux read.
 
     Args:
         root: the output folder of all environments; need not exist.
@@ -34,7 +35,7 @@ def foreign_files(root: Path, trees: Collection[str], own: Sequence[str] = ()) -
     if not root.is_dir():
         return []
     owned = frozenset(path for tree in trees for path in _owned(root, tree))
-    found = list(_foreign(str(root), "", owned, trees))
+    found = list(_foreign(str(root), owned, trees))
     if (
         "" not in trees
         and any(path.startswith(STAGING_PREFIX) for path in found)
@@ -75,24 +76,27 @@ def _owned(root: Path, tree: str) -> Iterator[str]:
     """Yield the files that a tree's index lists, relative to the output folder, and the index."""
     index, prefix = root / tree / INDEX_NAME, f"{tree}/" if tree else ""
     if index.is_file() and not index.is_symlink() and not (root / tree).is_symlink():
-        listed, problems = parse_index(index.read_bytes(), str(index))
+        listed, problems = parse_index(read_index_file(index, str(index)), str(index))
         if not problems.has_errors:
             yield f"{prefix}{INDEX_NAME}"
             yield from (f"{prefix}{path}" for path in listed)
 
 
-def _foreign(folder: str, prefix: str, owned: Set[str], trees: Collection[str]) -> Iterator[str]:
+def _foreign(root: str, owned: Set[str], trees: Collection[str]) -> Iterator[str]:
     """Yield the foreign files of a folder; `owned` are those that kaigen wrote."""
-    with os.scandir(folder) as found:
-        entries = list(found)
-    if not entries and prefix and prefix[:-1] not in trees:
-        yield prefix[:-1]
-    for entry in entries:
-        path = f"{prefix}{entry.name}"
-        if entry.is_dir(follow_symlinks=False):
-            yield from _foreign(entry.path, f"{path}/", owned, trees)
-        elif path not in owned or not entry.is_file(follow_symlinks=False):
-            yield path
+    waiting = [""]
+    while waiting:
+        prefix = waiting.pop()
+        with os.scandir(os.path.join(root, prefix)) as found:
+            entries = list(found)
+        if not entries and prefix and prefix[:-1] not in trees:
+            yield prefix[:-1]
+        for entry in entries:
+            path = f"{prefix}{entry.name}"
+            if entry.is_dir(follow_symlinks=False) and prefix.count("/") < FOLDER_DEPTH:
+                waiting.append(f"{path}/")
+            elif path not in owned or not entry.is_file(follow_symlinks=False):
+                yield path
 
 
 def foreign_diagnostics(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.files.reading import read_file
 from kaigen.system.lazy_import import lazy_imports
+from kaigen.system.limits import GENERATED_FILE_BYTES
 
 with lazy_imports():
     import unicodedata
@@ -57,6 +60,15 @@ def format_index(owned: Iterable[str]) -> bytes:
     """Return the index of these paths; empty bytes for no paths, since an empty tree has no index."""
     lines = sorted(owned)
     return (_HEADER + "\n".join(lines) + "\n").encode() if lines else b""
+
+
+def read_index_file(path: str | os.PathLike[str], shown: str) -> bytes:
+    """Return the bytes of an index, which is a regular file.
+
+    Raises:
+        InputError: it cannot be read, or is too large.
+    """
+    return read_file(path, os.path.dirname(path), GENERATED_FILE_BYTES, _RESTORE, shown) or b""
 
 
 def parse_index(data: bytes, shown: str) -> tuple[frozenset[str], Diagnostics]:

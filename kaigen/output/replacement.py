@@ -7,6 +7,8 @@ import os
 from collections.abc import Set
 from contextlib import suppress
 
+from kaigen.diagnostics.errors import InputError
+from kaigen.files.folders import too_deep
 from kaigen.output.copying import (
     OPEN_DIRECTORY,
     Signature,
@@ -16,6 +18,7 @@ from kaigen.output.copying import (
     signature,
 )
 from kaigen.output.index import directories
+from kaigen.system.limits import FOLDER_DEPTH
 
 
 class Replacement:
@@ -53,6 +56,7 @@ class Replacement:
 
         Raises:
             OSError: EXDEV, something is mounted below.
+            InputError: KG0105, folders of somebody else are nested too deep.
         """
         prefix = path + "/" if path else ""
         with os.scandir(old) as entries:
@@ -74,6 +78,8 @@ class Replacement:
             os.close(copy)
 
     def _copy_directory(self, old: int, name: str, path: str, destination: int, target: str) -> None:
+        if path.count("/") >= FOLDER_DEPTH:
+            raise InputError([too_deep(path)])
         source = os.open(name, OPEN_DIRECTORY, dir_fd=old)
         try:
             if os.fstat(source).st_dev != os.fstat(old).st_dev:

@@ -1,14 +1,16 @@
-"""What an app reaches that other apps may reach too: hosts and GPUs."""
+"""What an app makes and reaches that other apps may, too: objects, folders of buckets, hosts and GPUs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from kaigen.catalog.gpus import is_gpu_resource
+from kaigen.compile.builders.frame import LOCATION
 from kaigen.kubernetes.kind_table import kind_of
-from kaigen.kubernetes.manifest import Object, identity_of, mapping, text
+from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text
 from kaigen.kubernetes.quantities import NANO
 from kaigen.kubernetes.reach import hosts_of
 from kaigen.kubernetes.requests import most_replicas, requests_of, unlimited
@@ -50,6 +52,13 @@ class GpuFacts(Struct, frozen=True):
 
     objects: tuple[GpuObject, ...] = ()
     replicas: tuple[tuple[ScaledKey, int], ...] = ()
+
+
+def app_objects(item: Compiled) -> Iterator[tuple[str, Identity, str]]:
+    """Yield group and identity of each object of an app, and the folder of a bucket that it fills; empty for none."""
+    for each in item.objects:
+        annotations = mapping(mapping(each.body.get("metadata")).get("annotations"))
+        yield group_of(each.body), identity_of(each.body), text(annotations.get(LOCATION))
 
 
 def app_hosts(item: Compiled) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,6 +20,8 @@ from kaigen.diagnostics.category import UNREADABLE, Category
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
 from kaigen.diagnostics.problem import Problem
 from kaigen.dialects.registry import find_kind
+from kaigen.files.folders import walk
+from kaigen.system.limits import GENERATED_FILE_BYTES
 from kaigen.yaml.document import parse
 from kaigen.yaml.sources import STDIN, Limits, read_sources
 
@@ -110,7 +111,7 @@ def check_manifests(
     """
     config = config or Config()
     # Charts with CustomResourceDefinitions render larger files than a person writes.
-    limits = Limits(file_bytes=64 * 1024 * 1024, documents=20_000)
+    limits = Limits(file_bytes=GENERATED_FILE_BYTES, documents=20_000)
     charts = [folder for path in paths if path != "-" for folder in _charts(path)]
     sources, found = read_sources(paths, root=config.root, stdin=stdin, limits=limits, exclude=charts)
     items = [item for source in sources for document in parse(source, found) for item in _items(document)]
@@ -148,7 +149,7 @@ def together(checks: Iterable[Checked]) -> Checked:
 
 def _charts(path: str) -> Iterator[Path]:
     """The folders of Helm charts below a folder: their templates are no YAML yet, their values no objects."""
-    for folder, folders, files in os.walk(path):
+    for folder, folders, files in walk(path):
         if "Chart.yaml" in files:
             folders.clear()
             yield Path(folder)

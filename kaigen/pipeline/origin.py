@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark
+from kaigen.files.folders import walk
 from kaigen.git.attributes import ATTRIBUTES_NAME, conversions, index_has_attributes
 from kaigen.output.foreign import MOST, checkout_top, foreign_diagnostics
 
@@ -38,7 +39,7 @@ def _converted(root: Path, inside: Path) -> Iterator[Diagnostic]:
     above = [folder for folder in place.parents if folder.is_relative_to(top)]
     files = [
         os.path.relpath(os.path.join(folder, name), place)
-        for folder, _, names in os.walk(place)
+        for folder, _, names in walk(place)
         for name in names
     ]
     has_attributes = (

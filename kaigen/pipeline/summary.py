@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec import Struct, field
 
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
-from kaigen.kubernetes.manifest import group_of, identity_of, mapping, text
 from kaigen.system.lazy_import import lazy_imports
 
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from kaigen.secrets.expected import Facts
 
 with lazy_imports():
-    from kaigen.compile.builders import frame
     from kaigen.gitops import delivery
     from kaigen.pipeline import app_reach
     from kaigen.secrets import expected
@@ -209,11 +207,8 @@ def summarize(item: Compiled, detail: Detail, position: int = -1) -> AppSummary:
 def object_keys(item: Compiled) -> tuple[ObjectKey, ...]:
     """Return the keys of an app's objects, and of the bucket folders that it fills."""
     keys = []
-    for rendered in item.objects:
-        body = rendered.body
-        made = identity_of(body)
-        keys.append(ObjectKey(group_of(body), made.kind, made.namespace, made.name))
-        annotations = mapping(mapping(body.get("metadata")).get("annotations"))
-        if folder := text(annotations.get(frame.LOCATION)):
+    for group, identity, folder in app_reach.app_objects(item):
+        keys.append(ObjectKey(group, identity.kind, identity.namespace, identity.name))
+        if folder:
             keys.append(ObjectKey("", FOLDER, "", folder))
     return tuple(keys)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from kaigen.config.globs import is_granted
 from kaigen.config.settings import FILE_NAME
 from kaigen.config.tenant_settings import tenant_of_file, tenant_of_namespace
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+from kaigen.files.folders import walk
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config
@@ -47,7 +47,7 @@ def folders_without_files(config: Config) -> Iterator[Diagnostic]:
     """Return a warning for each folder of a tenant in which there is no file."""
     for tenant in config.tenants:
         for folder in tenant.folders:
-            if not any(files for _, _, files in os.walk(config.root / folder)):
+            if not any(files for _, _, files in walk(config.root / folder)):
                 yield Diagnostic(
                     "KG0743",
                     f"folder `{folder}` of tenant `{tenant.name}` has no files, so its rules apply to no spec",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kaigen.diagnostics.errors import CheckFailed
+from kaigen.files.folders import walk
 from kaigen.signing.bundle import SignatureInvalid, signed, statement_of
 
 if TYPE_CHECKING:
@@ -26,10 +26,11 @@ def digests_of(root: Path, folders: Iterable[str]) -> dict[str, str]:
 
     Raises:
         CheckFailed: something is neither a file nor a folder, such as a link, or a folder in one of them is empty.
+        InputError: folders are nested too deep.
     """
     found = {}
     for folder in sorted(set(folders)):
-        for place, names, files in os.walk(root / folder):
+        for place, names, files in walk(root / folder):
             names.sort()
             if not names and not files and Path(place) != root / folder:
                 raise CheckFailed(

@@ -1,7 +1,8 @@
-"""The limits of a run, whatever is in the repository: each has a default and a variable that changes it.
+"""The limits of a run, whatever is in the repository.
 
-`kaigen.cli.limits` applies those of the whole run, `kaigen.extend.process` those of the processes for templates and
-patches of users.
+A `Limit` has a default and a variable that changes it: `kaigen.cli.limits` applies those of the whole run,
+`kaigen.extend.process` those of the processes for templates and patches of users. The limits of files and folders are
+fixed.
 """
 
 from __future__ import annotations
@@ -50,4 +51,10 @@ EXTENSION_MEMORY = Limit("KAIGEN_EXTENSION_MEMORY_LIMIT", 512, "MiB")
 """MiB of addresses of a process for templates or patches. An idle one has 100."""
 EXTENSION_ANSWER_MIB = 32
 """Most MiB that such a process may answer. An object that a cluster stores has less than 2."""
+FILE_BYTES = 2 << 20
+"""Most bytes of a file that a person writes, such as a spec or `kaigen.yaml`. A spec is about a page long."""
+GENERATED_FILE_BYTES = 64 << 20
+"""Most bytes of a file that a program writes: a lock, an index, rendered manifests with CustomResourceDefinitions."""
+FOLDER_DEPTH = 100
+"""Most levels of folders below one that is searched. Repositories have about ten."""
 EVERY = (RUN_TIME, RUN_MEMORY, EXTENSION_TIME, EXTENSION_MEMORY)

@@ -14,7 +14,10 @@ from msgspec import Struct
 
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Mark, Severity
+from kaigen.files.folders import too_deep
+from kaigen.files.reading import reason_of, size_text
 from kaigen.system.lazy_import import lazy_imports
+from kaigen.system.limits import FILE_BYTES, FOLDER_DEPTH
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +46,7 @@ class Limits(NamedTuple):
         files: files in one run.
     """
 
-    file_bytes: int = 2 * 1024 * 1024
+    file_bytes: int = FILE_BYTES
     documents: int = 2_000
     files: int = 20_000
 
@@ -178,6 +181,19 @@ class _Reader:
         )
 
     def _search(self, folder: str, real_folder: str, base: str) -> None:
+        """Read the files of a folder and of those below it, in the order of their paths."""
+        above = [self._folders(folder, real_folder, base)]
+        while above:
+            inner = next(above[-1], None)
+            if inner is None:
+                above.pop()
+            elif len(above) > FOLDER_DEPTH:
+                self.diagnostics.add(too_deep(inner[0]))
+            else:
+                above.append(self._folders(*inner, base))
+
+    def _folders(self, folder: str, real_folder: str, base: str) -> Iterator[tuple[str, str]]:
+        """Read the files of a folder; yield each folder in it, with its real path, in its place among them."""
         if real_folder in self._seen:
             return
         self._seen.add(real_folder)
@@ -186,9 +202,8 @@ class _Reader:
                 # A file that is also linked is read under its own name.
                 entries = sorted(found, key=lambda entry: (entry.is_symlink(), entry.name))
         except OSError as error:
-            self._problem("KG0102", f"cannot list this folder: {_reason(error)}", _shown(folder))
+            self._problem("KG0102", f"cannot list this folder: {reason_of(error)}", _shown(folder))
             return
-        folders: list[str] = []
         for entry in entries:
             if self._full:
                 return
@@ -210,8 +225,7 @@ class _Reader:
                 self._reject_link(_shown(path))
             elif is_folder:
                 if not os.path.exists(os.path.join(path, TREE_INDEX)):
-                    folders.append(path)
-                    self._search(path, real, base)
+                    yield path, real
             elif is_file or linked:
                 self._take_file(path, real, explicit=False)
 
@@ -222,7 +236,7 @@ class _Reader:
         try:
             data = stream.read(self._limits.file_bytes + 1)
         except OSError as error:
-            self._problem("KG0102", f"cannot read standard input: {_reason(error)}", STDIN)
+            self._problem("KG0102", f"cannot read standard input: {reason_of(error)}", STDIN)
             return
         self._keep(STDIN, data, explicit=True)
 
@@ -241,7 +255,7 @@ class _Reader:
                 self._problem("KG0101", "no such file or folder", shown, _nearest_path(path))
             return
         except OSError as error:
-            self._problem("KG0102", f"cannot read this file: {_reason(error)}", shown)
+            self._problem("KG0102", f"cannot read this file: {reason_of(error)}", shown)
             return
         self._keep(shown, data, explicit=explicit)
 
@@ -250,7 +264,7 @@ class _Reader:
         if len(data) > limits.file_bytes:
             self._problem(
                 "KG0104",
-                f"the file is larger than {_size(limits.file_bytes)}",
+                f"the file is larger than {size_text(limits.file_bytes)}",
                 path,
                 "split the file",
             )
@@ -334,17 +348,6 @@ def _within(path: str, folder: str) -> bool:
 def _shown(path: str) -> str:
     shown = os.path.normpath(path)
     return shown.replace(os.sep, "/")
-
-
-def _reason(error: OSError) -> str:
-    return (error.strerror or type(error).__name__).lower()
-
-
-def _size(count: int) -> str:
-    for unit, factor in (("MiB", 1024 * 1024), ("KiB", 1024)):
-        if count >= factor and count % factor == 0:
-            return f"{count // factor} {unit}"
-    return f"{count} bytes"
 
 
 def _ancestors(path: str) -> Iterator[tuple[str, str]]:

@@ -20,6 +20,7 @@ LAYERS: tuple[str, ...] = (
     "kaigen.regex",
     "kaigen.secret_scan",
     "kaigen.diagnostics",
+    "kaigen.files",
     "kaigen.signing",
     "kaigen.yaml",
     "kaigen.catalog",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.output import changeset, disk
+from kaigen.output import changeset, disk, index
 from kaigen.output.contents import FileContent
 from kaigen.output.tree import TreeChange, diff_tree, plan_tree, write_tree
 from kaigen.output.tree_state import TreeState
@@ -44,13 +44,18 @@ def root(tmp_path: Path) -> Path:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The files of trees that are read."""
     names: list[str] = []
-    real = disk.read_file
+    real, real_index = disk.read_file, index.read_index_file
 
     def read_file(path: str) -> bytes:
         names.append(os.path.basename(path))
         return real(path)
 
+    def read_index_file(path: str, shown: str) -> bytes:
+        names.append(os.path.basename(path))
+        return real_index(path, shown)
+
     monkeypatch.setattr(changeset, "read_file", read_file)
+    monkeypatch.setattr(changeset, "read_index_file", read_index_file)
     return names
 
 

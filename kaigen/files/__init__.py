@@ -1,0 +1,1 @@
+"""Files and folders of a repository, none of which is trusted."""
