@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import NoReturn, TypeVar
 
 from fastapi import Request
@@ -29,8 +31,13 @@ T = TypeVar("T")
 OPEN = frozenset({"/", "/health", "/healthz", "/readyz", "/metrics"})
 
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
 BODY_DEADLINE = 60.0
 """Seconds in which the body of a request must arrive."""
+LINGER = 5.0
+"""Seconds in which a client may still send a body that was refused. A connection that is closed at once is reset, and a
+client that is sending then may not get the response."""
 
 
 def as_json(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -48,16 +55,22 @@ async def read_json(request: Request) -> JsonValue:
     """Return the body of a request, regardless of its content type.
 
     Raises:
-        Refused: it is not JSON.
+        Refused: it is not JSON, or has half of a surrogate pair, which no answer and no tokenizer can encode.
     """
 
     def refuse(word: str) -> NoReturn:
         raise ValueError(f"{word} is not JSON")
 
     try:
-        found: JsonValue = json.loads(await request.body(), parse_constant=refuse)
+        # Decoded here: `json` would let halves of surrogate pairs pass in UTF-8 too.
+        text = (await request.body()).decode()
+        found: JsonValue = json.loads(text, parse_constant=refuse)
+        if _SURROGATE.search(text):
+            json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
         raise bad_request("The body is nested too deep") from None
+    except UnicodeEncodeError:
+        raise bad_request("The body has half of a surrogate pair, which is no character") from None
     except ValueError as error:
         raise bad_request(f"The body is not JSON: {error}") from None
     return found
@@ -125,6 +138,7 @@ class Guard:
         metrics: where answers are counted.
         routes: paths that are counted by name.
         deadline: seconds in which a body must arrive.
+        linger: seconds in which a client may still send a body that was refused.
     """
 
     def __init__(
@@ -136,6 +150,7 @@ class Guard:
         metrics: Metrics,
         routes: frozenset[str],
         deadline: float = BODY_DEADLINE,
+        linger: float = LINGER,
     ) -> None:
         self._app = app
         self._keys = keys
@@ -143,6 +158,7 @@ class Guard:
         self._metrics = metrics
         self._routes = routes
         self._deadline = deadline
+        self._linger = linger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -157,8 +173,8 @@ class Guard:
                 self._metrics.answered(route, int(str(event["status"])))
             await send(event)
 
+        headers = _headers(scope)
         try:
-            headers = _headers(scope)
             if path in OPEN:
                 self._check_empty(headers)
             else:
@@ -166,21 +182,46 @@ class Guard:
             async with asyncio.timeout(self._deadline):
                 body = await self._body(headers, receive)
         except Refused as error:
-            await refusal(error)(scope, receive, counted)
+            await self._refuse(error, headers, receive, counted)
             return
         except TimeoutError:
             slow = Refused(
                 408, f"The body did not arrive within {self._deadline:g} seconds", code="request_timeout"
             )
-            await refusal(slow)(scope, receive, counted)
+            await self._refuse(slow, headers, receive, counted)
             return
         except Gone:
             return
         await self._app(scope, _replay(body, receive), counted)
 
+    async def _refuse(
+        self, error: Refused, headers: Mapping[bytes, bytes], receive: Receive, send: Send
+    ) -> None:
+        """Send an error; if the request has a body, discard what arrives of it for a while, then disconnect."""
+        response = refusal(error)
+        has_body = _has_body(headers)
+        raw = [*response.raw_headers, *([(b"connection", b"close")] if has_body else [])]
+        await send({"type": "http.response.start", "status": error.status, "headers": raw})
+        await send({"type": "http.response.body", "body": response.body, "more_body": has_body})
+        if has_body:
+            await self._discard(receive)
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _discard(self, receive: Receive) -> None:
+        size = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._linger):
+                while size <= self._max_body:
+                    event = await receive()
+                    if event["type"] == "http.disconnect" or not event.get("more_body"):
+                        return
+                    part = event.get("body", b"")
+                    assert isinstance(part, bytes)
+                    size += len(part)
+
     def _check_empty(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse a body where anybody may ask: it would fill the memory before the key is checked."""
-        if headers.get(b"content-length", b"0").strip() not in (b"", b"0") or b"transfer-encoding" in headers:
+        if _has_body(headers):
             raise Refused(413, "This route takes no body", code="request_too_large")
 
     def _check_key(self, headers: Mapping[bytes, bytes]) -> None:
@@ -231,6 +272,10 @@ def _headers(scope: Scope) -> dict[bytes, bytes]:
     found = scope["headers"]
     assert isinstance(found, list)
     return dict(found)
+
+
+def _has_body(headers: Mapping[bytes, bytes]) -> bool:
+    return headers.get(b"content-length", b"0").strip() not in (b"", b"0") or b"transfer-encoding" in headers
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

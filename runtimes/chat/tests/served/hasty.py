@@ -7,11 +7,11 @@ from kaigen_chat.cli import run
 from kaigen_chat.connections import Connection
 
 DEADLINE = 1.0
-"""Seconds for headers, and for a body."""
+"""Seconds for headers, for a body, for reading an answer, and for the rest of a body that was refused."""
 
 if __name__ == "__main__":
-    Connection.headers_s = DEADLINE
+    Connection.headers_s = Connection.read_s = DEADLINE
     defaults = http.Guard.__init__.__kwdefaults__
     assert defaults is not None
-    defaults["deadline"] = DEADLINE
+    defaults["deadline"] = defaults["linger"] = DEADLINE
     run()
