@@ -40,6 +40,11 @@ class Limits:
     cache_tokens: int
     chunk: int
 
+    @property
+    def most(self) -> int:
+        """Answers that there is a place for at the same time: a request for more is never accepted."""
+        return self.rows + self.queue
+
 
 @dataclass(slots=True)
 class _Prefill:

@@ -14,7 +14,7 @@ from pydantic import Field, JsonValue, ValidationError
 
 from kaigen_chat.errors import bad_request
 from kaigen_chat.sampling import Sampling
-from kaigen_chat.schemas import Message, Schema, refusal
+from kaigen_chat.schemas import FIRST_ERROR, Message, Messages, Schema, check_count, refusal
 
 # Parameters that this server does not have, with the values that mean what it does anyway. None: any does.
 _NEUTRAL: dict[str, tuple[JsonValue, ...] | None] = {
@@ -56,7 +56,7 @@ class _Generate(Schema):
 
 
 class _Dialogs(Schema):
-    input_string: Annotated[list[Annotated[list[Message], Field(min_length=1)]], Field(min_length=1)]
+    input_string: Annotated[list[Messages], Field(min_length=1), FIRST_ERROR]
 
 
 class _Llama(Schema):
@@ -73,7 +73,7 @@ class _LlamaChat(Schema):
 
 
 class _LlamaText(Schema):
-    prompts: Annotated[list[str], Field(min_length=1)]
+    prompts: Annotated[list[str], Field(min_length=1), FIRST_ERROR]
     parameters: _Llama | None = None
 
 
@@ -116,12 +116,23 @@ class Prompts:
     parameters: _Llama
 
 
-def parse_chat(data: JsonValue) -> Text | Chat | Dialogs:
-    """Return the request of a /chat body. Raises `Refused`."""
+def parse_chat(data: JsonValue, most: int) -> Text | Chat | Dialogs:
+    """Return the request of a /chat body.
+
+    Args:
+        data: the body.
+        most: conversations that the server takes in one request.
+
+    Raises:
+        Refused: the body is invalid.
+    """
     if not isinstance(data, dict):
         raise bad_request("The body must be a JSON object")
     try:
         if "input_data" in data:
+            dialogs = data["input_data"]
+            if isinstance(dialogs, dict):
+                check_count(dialogs.get("input_string"), most, "input_data.input_string")
             chat = _LlamaChat.model_validate(data)
             return Dialogs(tuple(map(tuple, chat.input_data.input_string)), chat.parameters or _Llama())
         rest = dict(data)
@@ -138,11 +149,21 @@ def parse_chat(data: JsonValue) -> Text | Chat | Dialogs:
 
 
 class _Conversation(Schema):
-    messages: Annotated[list[Message], Field(min_length=1)]
+    messages: Messages
 
 
-def parse_generate(data: JsonValue) -> Prompts:
-    """Return the request of a /generate body. Raises `Refused`."""
+def parse_generate(data: JsonValue, most: int) -> Prompts:
+    """Return the request of a /generate body.
+
+    Args:
+        data: the body.
+        most: prompts that the server takes in one request.
+
+    Raises:
+        Refused: the body is invalid.
+    """
+    if isinstance(data, dict):
+        check_count(data.get("prompts"), most, "prompts")
     try:
         text = _LlamaText.model_validate(data)
     except ValidationError as error:

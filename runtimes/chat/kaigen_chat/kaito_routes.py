@@ -43,7 +43,7 @@ def router(service: Service) -> APIRouter:
         ]
 
     async def chat(request: Request) -> Response:
-        asked = kaito.parse_chat(await read_json(request))
+        asked = kaito.parse_chat(await read_json(request), service.limits.most)
         if isinstance(asked, kaito.Dialogs):
             prompts = await conversations(asked.dialogs, "input_data.input_string")
             how = [kaito.llama_sampling(asked.parameters, len(prompt), service.span()) for prompt in prompts]
@@ -66,7 +66,7 @@ def router(service: Service) -> APIRouter:
         return as_json({"Result": "".join(before + piece.text for piece in await run(request, [job]))})
 
     async def generate(request: Request) -> Response:
-        asked = kaito.parse_generate(await read_json(request))
+        asked = kaito.parse_generate(await read_json(request), service.limits.most)
         prompts = await tokens(asked.prompts, "prompts")
         how = [kaito.llama_sampling(asked.parameters, len(prompt), service.span()) for prompt in prompts]
         pieces = await run(request, jobs(prompts, how))

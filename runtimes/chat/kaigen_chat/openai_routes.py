@@ -37,7 +37,7 @@ def router(service: Service) -> APIRouter:
         return await _answer(request, service, asked, [job], _Chat(service.name, asked.top_count is not None))
 
     async def completions(request: Request) -> Response:
-        asked = parse_completion(await read_json(request))
+        asked = parse_completion(await read_json(request), service.limits.most)
         _check_model(asked, service)
         prompts = await service.read(lambda: [_tokens(service, prompt) for prompt in asked.prompts])
         jobs = []

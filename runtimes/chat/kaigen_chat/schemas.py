@@ -5,13 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from kaigen_chat.errors import Refused, bad_request
 from kaigen_chat.sampling import Defaults, Sampling
 
 Token = Annotated[int, Field(ge=0)]
 _MOST_CHOICES = 128
+_MOST_STOPS = 16
+_MOST_MESSAGES = 4096
+_MOST_ENTRIES = 4096
+"""Entries of a mapping, and stop tokens. A body of 4 MiB could have a million, with an error for each."""
+
+# A list is valid only if all of its items are, so the first error is enough.
+FIRST_ERROR = Field(fail_fast=True)
 
 # Fields of OpenAI's API that say something about the account, not about the answer.
 _IGNORED = frozenset(
@@ -44,6 +59,13 @@ class Schema(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _few_fields(cls, value: object) -> object:
+        if isinstance(value, dict) and len(value) > _MOST_ENTRIES:
+            raise ValueError(f"at most {_MOST_ENTRIES} fields")
+        return value
+
 
 class Part(Schema):
     """A part of a message's content."""
@@ -56,7 +78,7 @@ class Message(Schema):
     """A message of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: str | list[Part] | None = None
+    content: str | Annotated[list[Part], Field(max_length=_MOST_MESSAGES), FIRST_ERROR] | None = None
     name: str | None = None
 
     def plain(self) -> dict[str, str]:
@@ -66,6 +88,10 @@ class Message(Schema):
             content = "".join(part.text for part in content)
         named = {} if self.name is None else {"name": self.name}
         return {"role": self.role, "content": content or "", **named}
+
+
+Messages = Annotated[list[Message], Field(min_length=1, max_length=_MOST_MESSAGES), FIRST_ERROR]
+"""A conversation."""
 
 
 class StreamOptions(Schema):
@@ -84,7 +110,7 @@ class Body(Schema):
     n: Annotated[int, Field(ge=1, le=_MOST_CHOICES)] = 1
     stream: bool = False
     stream_options: StreamOptions | None = None
-    stop: str | list[str] | None = None
+    stop: str | Annotated[list[str], Field(max_length=_MOST_STOPS), FIRST_ERROR] | None = None
     presence_penalty: Annotated[float, Field(ge=-2, le=2)] = 0.0
     frequency_penalty: Annotated[float, Field(ge=-2, le=2)] = 0.0
     logit_bias: dict[Token, Annotated[float, Field(ge=-100, le=100)]] | None = None
@@ -92,7 +118,7 @@ class Body(Schema):
     top_k: Annotated[int, Field(ge=-1)] | None = None
     repetition_penalty: Annotated[float, Field(gt=0, le=10)] | None = None
     min_tokens: Annotated[int, Field(ge=0)] = 0
-    stop_token_ids: list[Token] | None = None
+    stop_token_ids: Annotated[list[Token], Field(max_length=_MOST_ENTRIES), FIRST_ERROR] | None = None
     ignore_eos: bool = False
 
     @field_validator(
@@ -104,12 +130,17 @@ class Body(Schema):
         default: JsonValue = cls.model_fields[name].default
         return default if value is None else value
 
+    @field_validator("logit_bias", mode="before")
+    @classmethod
+    def _few_biases(cls, value: object) -> object:
+        if isinstance(value, dict) and len(value) > _MOST_ENTRIES:
+            raise ValueError(f"at most {_MOST_ENTRIES} tokens")
+        return value
+
     @field_validator("stop")
     @classmethod
     def _stops(cls, value: str | list[str] | None) -> str | list[str] | None:
         texts = [value] if isinstance(value, str) else value or []
-        if len(texts) > 16:
-            raise ValueError("at most 16 stop texts")
         if not all(texts):
             raise ValueError("a stop text must not be empty")
         return value
@@ -155,7 +186,7 @@ class Body(Schema):
 class ChatBody(Body):
     """The body of /v1/chat/completions."""
 
-    messages: Annotated[list[Message], Field(min_length=1)]
+    messages: Messages
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     logprobs: bool = False
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
@@ -184,7 +215,12 @@ class ChatBody(Body):
 class CompletionBody(Body):
     """The body of /v1/completions."""
 
-    prompt: str | list[str] | list[Token] | list[list[Token]]
+    prompt: (
+        str
+        | Annotated[list[str], FIRST_ERROR]
+        | Annotated[list[Token], FIRST_ERROR]
+        | Annotated[list[Annotated[list[Token], FIRST_ERROR]], FIRST_ERROR]
+    )
     logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
 
     @property
@@ -205,9 +241,23 @@ def parse_chat(data: JsonValue) -> ChatBody:
     return _parse(ChatBody, data)
 
 
-def parse_completion(data: JsonValue) -> CompletionBody:
-    """Raise `Refused` for the first invalid field."""
+def parse_completion(data: JsonValue, most: int) -> CompletionBody:
+    """Raise `Refused` for the first invalid field.
+
+    Args:
+        data: the body.
+        most: prompts that the server takes in one request.
+    """
+    prompt = data.get("prompt") if isinstance(data, dict) else None
+    if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int):
+        check_count(prompt, most, "prompt")
     return _parse(CompletionBody, data)
+
+
+def check_count(prompts: JsonValue, most: int, param: str) -> None:
+    """Raise `Refused` for more prompts than the server takes in one request, before any of them is looked at."""
+    if isinstance(prompts, list) and len(prompts) > most:
+        raise bad_request(f"This server takes at most {most} prompts in one request", param)
 
 
 def _parse(schema: type[Parsed], data: JsonValue) -> Parsed:

@@ -172,6 +172,8 @@ class Service:
             raise not_serving("The server is about to end.")
         for job in jobs:
             self._check_fits(job)
+        if sum(job.choices for job in jobs) > self.limits.most:
+            raise bad_request(f"This server takes at most {self.limits.most} answers in one request", "n")
         answer = Answer(self, jobs)
         for job in jobs:
             self._answers[job] = answer

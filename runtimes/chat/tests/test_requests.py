@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,6 +63,9 @@ def test_fields_about_the_account_are_taken_and_ignored() -> None:
         ({"temperature": "hot"}, "temperature"),
         ({"temperature": 2.1}, "temperature"),
         ({"stop": ["a"] * 17}, "stop"),
+        ({"stop_token_ids": [1] * 5000}, "stop_token_ids"),
+        ({"logit_bias": {str(token): 1 for token in range(5000)}}, "logit_bias"),
+        ({"messages": [{"role": "user", "content": "x"}] * 5000}, "messages"),
         ({"messages": [{"role": "tool", "content": "x"}]}, "messages.0.role"),
         ({"messages": [{"role": "user", "content": "x", "tool_calls": []}]}, "messages.0.tool_calls"),
         ({"stream_options": {"include_usage": True, "x": 1}}, "stream_options.x"),
@@ -74,9 +79,61 @@ def test_what_is_not_honoured_is_refused_by_its_name(more: dict[str, JsonValue],
     assert "\n" not in str(caught.value)
 
 
+MANY: JsonValue = [{}] * 1_000_000
+KEYS: JsonValue = {str(key): 1 for key in range(1_000_000)}
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"messages": MANY}, "messages.0.role"),
+        ({"messages": [KEYS]}, "messages.0"),
+        ({"messages": [{"role": "user", "content": MANY}]}, "messages.0.content"),
+        (HELLO | {"stop": MANY}, "stop"),
+        (HELLO | {"stop_token_ids": MANY}, "stop_token_ids.0"),
+        (HELLO | {"logit_bias": KEYS}, "logit_bias"),
+        (HELLO | {"stream_options": KEYS}, "stream_options"),
+    ],
+)
+def test_a_body_with_a_million_errors_is_refused_for_the_first(
+    body: dict[str, JsonValue], param: str
+) -> None:
+    tracemalloc.start()
+    with pytest.raises(Refused) as caught:
+        parse_chat(body)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (caught.value.status, str(caught.value.param).startswith(param)) == (400, True)
+    assert peak < 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("parse", "body", "param"),
+    [
+        (parse_completion, {"prompt": ["x"] * 3}, "prompt"),
+        (parse_completion, {"prompt": [[1]] * 3}, "prompt"),
+        (parse_completion, {"prompt": MANY}, "prompt"),
+        (kaito.parse_generate, {"prompts": ["x"] * 3}, "prompts"),
+        (kaito.parse_generate, {"prompts": MANY}, "prompts"),
+        (kaito.parse_chat, {"input_data": {"input_string": [[HELLO]] * 3}}, "input_data.input_string"),
+        (kaito.parse_chat, {"input_data": {"input_string": MANY}}, "input_data.input_string"),
+    ],
+)
+def test_more_prompts_than_the_server_takes_are_refused(
+    parse: Callable[[JsonValue, int], object], body: JsonValue, param: str
+) -> None:
+    with pytest.raises(Refused, match="at most 2 prompts") as caught:
+        parse(body, 2)
+    assert (caught.value.status, caught.value.param) == (400, param)
+
+
+def test_a_prompt_may_have_more_tokens_than_there_may_be_prompts() -> None:
+    assert parse_completion({"prompt": [1] * 5000}, 2).prompts == [[1] * 5000]
+
+
 def test_prompts_come_in_four_shapes() -> None:
     shapes: list[JsonValue] = ["a", ["a", "b"], [1, 2], [[1], [2]]]
-    assert [parse_completion({"prompt": prompt}).prompts for prompt in shapes] == [
+    assert [parse_completion({"prompt": prompt}, 2).prompts for prompt in shapes] == [
         ["a"],
         ["a", "b"],
         [[1, 2]],
@@ -85,7 +142,7 @@ def test_prompts_come_in_four_shapes() -> None:
 
 
 def test_kaito_counts_the_prompt_in_max_length() -> None:
-    asked = kaito.parse_chat({"prompt": "x", "max_length": 50, "min_length": 20})
+    asked = kaito.parse_chat({"prompt": "x", "max_length": 50, "min_length": 20}, 2)
     assert isinstance(asked, kaito.Text)
     sampling = kaito.sampling(asked.generate, prompt=12, context=512)
     assert (sampling.max_tokens, sampling.min_tokens) == (38, 8)
@@ -95,11 +152,11 @@ def test_kaito_counts_the_prompt_in_max_length() -> None:
 
 
 def test_kaitos_defaults_are_what_they_were() -> None:
-    asked = kaito.parse_chat({"prompt": "x"})
+    asked = kaito.parse_chat({"prompt": "x"}, 2)
     assert isinstance(asked, kaito.Text)
     assert asked.full
     assert kaito.sampling(asked.generate, 10, 512) == Sampling(190, temperature=1, top_k=10, top_p=1)
-    texts = kaito.parse_generate({"prompts": ["x"]})
+    texts = kaito.parse_generate({"prompts": ["x"]}, 2)
     assert kaito.llama_sampling(texts.parameters, 10, 512) == Sampling(502, temperature=0.6, top_p=0.9)
 
 

@@ -130,8 +130,9 @@ def hurried(model: Path) -> Iterator[Server]:
 
 
 def _memory(server: Server) -> int:
+    """Return the most bytes of memory that the server had so far."""
     status = Path(f"/proc/{server.process.pid}/status").read_text()
-    found = re.search(r"VmRSS:\s+([0-9]+) kB", status)
+    found = re.search(r"VmHWM:\s+([0-9]+) kB", status)
     assert found is not None
     return int(found[1]) << 10
 
@@ -201,10 +202,19 @@ def test_any_request_ends_and_others_are_answered(
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads the memory of a process from /proc")
-def test_large_bodies_leave_no_memory(hurried: Server) -> None:
+@pytest.mark.parametrize(
+    ("body", "path"),
+    [
+        (b"{" + b" " * 4_000_000, b"/v1/chat/completions"),
+        (b'{"messages":[' + b"{}," * 1_300_000 + b"{}]}", b"/v1/chat/completions"),
+        (b'{"prompt":[' + b"{}," * 1_300_000 + b"{}]}", b"/v1/completions"),
+    ],
+    ids=["spaces", "messages", "prompts"],
+)
+def test_large_bodies_need_little_memory(hurried: Server, body: bytes, path: bytes) -> None:
     before = _memory(hurried)
     address = hurried.url.rpartition("/")[2].split(":")
-    body = _whole(b"{" + b" " * 4_000_000, b"/v1/chat/completions", 0)
+    body = _whole(body, path, 0)
     for _ in range(40):
         with socket.create_connection((address[0], int(address[1]))) as connection:
             _send(connection, body, 0)

@@ -271,3 +271,49 @@ def test_a_body_that_is_no_json_object_is_refused(server: Server, body: bytes) -
         status, answer, _ = server.request(path, body)
         assert status == 400, answer
         assert b'"invalid_request_error"' in answer
+
+
+HALF = b"\\ud800"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/chat/completions", b'{"HALF": 1, "messages": [{"role": "user", "content": "x"}]}'),
+        ("/v1/chat/completions", b'{"messages": [{"role": "user", "content": "HALF"}]}'),
+        (
+            "/v1/chat/completions",
+            b'{"messages": [{"role": "user", "content": "x"}], "chat_template_kwargs": {"a": "HALF"}}',
+        ),
+        ("/v1/completions", b'{"prompt": "HALF"}'),
+        ("/v1/completions", b'{"prompt": "x", "model": "HALF"}'),
+        ("/v1/completions", b'{"prompt": "x", "logit_bias": {"HALF": 1}}'),
+        ("/chat", b'{"prompt": "HALF"}'),
+        ("/chat", b'{"prompt": "x", "HALF": 1}'),
+        ("/generate", b'{"prompts": ["HALF"]}'),
+        ("/generate", b'{"prompts": ["\xed\xa0\x80"]}'),
+    ],
+)
+def test_half_a_surrogate_pair_is_refused(server: Server, path: str, body: bytes) -> None:
+    status, answer, _ = server.request(path, body.replace(b"HALF", HALF))
+    assert status == 400, answer
+
+
+def test_a_surrogate_pair_is_a_character(server: Server) -> None:
+    status, answer, _ = server.request("/v1/completions", b'{"prompt": "\\ud83d\\ude00", "max_tokens": 1}')
+    assert status == 200, answer
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", b'{"prompt": [' + b'"x",' * 100 + b'"x"]}'),
+        ("/v1/completions", b'{"n": 16, "prompt": ["x", "x", "x", "x", "x", "x"]}'),
+        ("/generate", b'{"prompts": [' + b'"x",' * 1_000_000 + b'"x"]}'),
+    ],
+)
+def test_a_request_for_more_answers_than_there_is_a_place_for_is_refused(
+    server: Server, path: str, body: bytes
+) -> None:
+    status, answer, headers = server.request(path, body)
+    assert (status, b"at most 80" in answer, "retry-after" in headers) == (400, True, False)
