@@ -41,10 +41,13 @@ class Options:
         context: longest context of the model, in tokens.
         key_file: file with the API key; None for none.
         body: most bytes of a request's body.
-        connections: most connections at the same time.
+        connections: most connections at the same time. A new one takes the place of the one that has idled for the
+            longest.
         deadline: seconds that a chat may take, with the time in the queue.
-        head_seconds: seconds that a client has for the headers, and again for the body.
-        idle_seconds: seconds that a connection stays open without a request: longer than proxies keep it.
+        head_seconds: seconds that a client has for the first byte, for the headers, and again for the body.
+        idle_seconds: seconds that a connection stays open after a request: longer than proxies keep it.
+        read_seconds: seconds in which a client must read something of what waits for it.
+        linger_seconds: seconds in which a client may still send a request that was refused.
     """
 
     names: Sequence[str]
@@ -55,15 +58,22 @@ class Options:
     deadline: float = 1800.0
     head_seconds: float = 30.0
     idle_seconds: float = 620.0
+    read_seconds: float = 60.0
+    linger_seconds: float = 5.0
 
 
 class Client:
     """One connection of a client."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, read_seconds: float
+    ) -> None:
         self.http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEAD_BYTES)
         self._reader = reader
         self._writer = writer
+        self._read_seconds = read_seconds
+        # Wait for all that the client has not read: by default, only for what exceeds 64 KiB.
+        writer.transport.set_write_buffer_limits(high=0)
 
     async def event(self) -> Any:
         """Return the next event of the connection.
@@ -111,22 +121,59 @@ class Client:
         """Send a part of an answer.
 
         Raises:
-            Gone: the client closed the connection.
+            Gone: the client closed the connection, or does not read.
         """
         data = self.http.send(event)
         if not data:
             return
         try:
             self._writer.write(data)
-            await self._writer.drain()
+            while not await self._is_read():
+                pass
         except OSError:
             raise Gone from None
+
+    async def _is_read(self) -> bool:
+        """Wait until the client has read everything; returns False if it has read only a part of it in time.
+
+        Raises:
+            Gone: it has read nothing.
+        """
+        transport = self._writer.transport
+        before = transport.get_write_buffer_size()
+        try:
+            async with asyncio.timeout(self._read_seconds):
+                await self._writer.drain()
+        except TimeoutError:
+            if transport.get_write_buffer_size() < before:
+                return False
+            transport.abort()
+            raise Gone from None
+        return True
+
+    async def discard(self, most: int, seconds: float) -> None:
+        """End the answer, and read what the client still sends, so that it gets the answer before the end.
+
+        Args:
+            most: most bytes to read.
+            seconds: longest time to read.
+        """
+        with contextlib.suppress(Gone, OSError, TimeoutError):
+            self._writer.write_eof()
+            async with asyncio.timeout(seconds):
+                while most > 0 and (data := await self._read()):
+                    most -= len(data)
 
     async def close(self) -> None:
         """Close the connection."""
         self._writer.close()
-        with contextlib.suppress(OSError):
-            await self._writer.wait_closed()
+        try:
+            async with asyncio.timeout(self._read_seconds):
+                await self._writer.wait_closed()
+        except TimeoutError:
+            self._writer.transport.abort()
+        except OSError:
+            pass
 
 
 class Server:
@@ -139,7 +186,8 @@ class Server:
         self._metrics = metrics
         self._draining = False
         self._open: set[asyncio.Task[None]] = set()
-        self._busy: set[asyncio.Task[None]] = set()
+        # The one that has idled for the longest is first.
+        self._idle: dict[asyncio.Task[None], None] = {}
         self._abandoned: set[asyncio.Task[None]] = set()
 
     async def serve(
@@ -165,9 +213,10 @@ class Server:
         await stop.wait()
         self._draining = True
         server.close()
-        for task in self._open - self._busy:
-            task.cancel()
-        if pending := self._busy | self._abandoned:
+        pending = (self._open - self._idle.keys()) | self._abandoned
+        while self._close_idle():
+            pass
+        if pending:
             say(f"finishing {len(pending)} requests")
             await asyncio.wait(pending, timeout=drain)
         watch.cancel()
@@ -175,28 +224,41 @@ class Server:
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        client = Client(reader, writer)
+        client = Client(reader, writer, self._options.read_seconds)
         self._open.add(task)
         self._metrics.set("connections", len(self._open))
         try:
-            if len(self._open) <= self._options.connections:
+            if len(self._open) <= self._options.connections or self._close_idle():
                 await self._requests(client, task)
         except (Gone, TimeoutError, asyncio.CancelledError, h11.ProtocolError):
             pass
         finally:
-            self._open.discard(task)
-            self._busy.discard(task)
-            self._metrics.set("connections", len(self._open))
-            await client.close()
+            self._idle.pop(task, None)
+            try:
+                await client.close()
+            finally:
+                self._open.discard(task)
+                self._metrics.set("connections", len(self._open))
+
+    def _close_idle(self) -> bool:
+        """Close the connection that has idled for the longest; returns whether there was one."""
+        task = next(iter(self._idle), None)
+        if task is None:
+            return False
+        del self._idle[task]
+        task.cancel()
+        return True
 
     async def _requests(self, client: Client, task: asyncio.Task[None]) -> None:
         """Answer the requests of one connection, one after the other."""
+        seconds = self._options.head_seconds
         while not self._draining:
-            async with asyncio.timeout(self._options.idle_seconds):
+            self._idle[task] = None
+            async with asyncio.timeout(seconds):
                 await client.first_byte()
-            self._busy.add(task)
+            del self._idle[task]
+            seconds = self._options.idle_seconds
             await self._request(client)
-            self._busy.discard(task)
             if client.http.our_state is not h11.DONE or client.http.their_state is not h11.DONE:
                 return
             client.http.start_next_cycle()
@@ -268,8 +330,9 @@ class Server:
 
     async def _refuse(self, client: Client, refused: Refused) -> None:
         if client.http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            # What is left of the request is not read.
             await self._send(client, refused.status, error_body(refused), close=True)
+            if client.http.their_state is not h11.DONE:
+                await client.discard(self._options.body, self._options.linger_seconds)
 
     async def _send(
         self, client: Client, status: int, body: bytes, kind: str = _JSON, *, close: bool = False

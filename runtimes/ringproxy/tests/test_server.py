@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -272,3 +275,127 @@ def test_requests_in_flight_are_finished_at_the_end() -> None:
         assert (await task)[0] == 200
 
     run(test)
+
+
+async def closed(reader: asyncio.StreamReader) -> bytes:
+    """Return what arrives until the proxy closes a connection."""
+    with suppress(ConnectionError):
+        return await reader.read()
+    return b""
+
+
+def test_a_connection_that_sends_nothing_is_closed_after_the_time_for_headers() -> None:
+    async def test(world: World) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
+        async with asyncio.timeout(5):
+            assert await closed(reader) == b""
+        writer.close()
+
+    run(test, head_seconds=0.2)
+
+
+METRICS = b"GET /metrics HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    """Return whether the proxy answers on an open connection."""
+    writer.write(METRICS)
+    head = await reader.readuntil(b"\r\n\r\n")
+    await reader.readexactly(int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]))
+    return head.startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_connection_stays_open_after_a_request_for_longer_than_headers_may_take() -> None:
+    async def test(world: World) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
+        assert await answers(reader, writer)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.6):
+                await reader.read(1)
+        assert await answers(reader, writer)
+        writer.close()
+
+    run(test, head_seconds=0.2)
+
+
+def test_a_new_connection_takes_the_place_of_the_one_that_idled_for_the_longest() -> None:
+    async def test(world: World) -> None:
+        pairs = [await asyncio.open_connection("127.0.0.1", world.port) for _ in range(3)]
+        for pair in [*pairs, pairs[0]]:
+            assert await answers(*pair)
+        more = await asyncio.open_connection("127.0.0.1", world.port)
+        assert await answers(*more)
+        assert await closed(pairs[1][0]) == b""
+        assert await answers(*pairs[0])
+        assert await answers(*pairs[2])
+        for _, writer in [*pairs, more]:
+            writer.close()
+
+    run(test, connections=3)
+
+
+def test_a_connection_beyond_the_limit_is_closed_when_all_have_requests() -> None:
+    async def test(world: World) -> None:
+        world.api.go.clear()
+        tasks = [asyncio.create_task(world.ask()) for _ in range(2)]
+        while "connections 2\n" not in world.metrics.text() or not world.api.requests:
+            await asyncio.sleep(0.01)
+        with suppress(ConnectionError):
+            assert await world.send(METRICS) == b""
+        world.api.go.set()
+        assert [(await task)[0] for task in tasks] == [200, 200]
+
+    run(test, connections=2)
+
+
+@asynccontextmanager
+async def unread(world: World) -> AsyncIterator[socket.socket]:
+    """Ask for metrics, again and again, until the proxy stops to read because nobody reads its answers."""
+    loop = asyncio.get_running_loop()
+    with socket.socket() as client:
+        client.setblocking(False)
+        await loop.sock_connect(client, ("127.0.0.1", world.port))
+        with suppress(TimeoutError, ConnectionError):
+            while True:
+                async with asyncio.timeout(0.5):
+                    await loop.sock_sendall(client, METRICS * 100)
+        yield client
+
+
+def test_a_client_that_does_not_read_is_disconnected() -> None:
+    async def test(world: World) -> None:
+        async with unread(world):
+            while "connections 0\n" not in world.metrics.text():
+                await asyncio.sleep(0.01)
+
+    run(test, read_seconds=0.3)
+
+
+def test_a_client_that_reads_slowly_stays_connected() -> None:
+    async def test(world: World) -> None:
+        async with unread(world) as client:
+            for _ in range(12):
+                await asyncio.sleep(0.1)
+                await asyncio.get_running_loop().sock_recv(client, 1 << 20)
+            assert "connections 1\n" in world.metrics.text()
+
+    run(test, read_seconds=1.0)
+
+
+def test_the_rest_of_a_refused_request_is_read_for_a_while() -> None:
+    async def test(world: World) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", world.port)
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n"
+        writer.write(head + b"x" * 2000)
+        assert b" 413 " in await reader.readuntil(b"\r\n\r\n")
+        assert b"more than 1000 bytes" in await reader.read()
+        begin = time.monotonic()
+        with suppress(ConnectionError):
+            while True:
+                writer.write(b"x")
+                await writer.drain()
+                await asyncio.sleep(0.02)
+        assert 0.2 < time.monotonic() - begin < 5
+        writer.close()
+
+    run(test, body=1000, linger_seconds=0.3)
