@@ -107,7 +107,7 @@ def reject_bad_character(text: str) -> None:
             f"the control character U+{number:04X}",
             f'delete it, or write "\\x{number:02x}" in double quotes',
         )
-        if number == 0:
+        if number == 0 or number >= 0x7F:
             hint = "delete it"
     raise Unreadable(index, "KG0119", f"{what} is not allowed", hint)
 

@@ -55,7 +55,8 @@ class Constructor:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._escapes = "\\" in text
+        # Strings in JSON may have characters that YAML allows only as escapes.
+        self._escapes = "\\" in text or "\x7f" in text or not text.isascii()
         self._aliases = "*" in text
         self._bangs = "!" in text
         self._copied = 0
@@ -163,12 +164,17 @@ class Constructor:
         return float(value) if right and name == "float" and value is not None else value
 
     def _check_text(self, node: Node) -> None:
-        found = re.search("[\0\ud800-\udfff]", node.value)
-        if found:
-            character = "NUL" if found.group() == "\0" else "half a surrogate pair"
-            self._problem(
-                "KG0120", f"an escape produces {character}, which is not allowed", "remove it", node
-            )
+        found = re.search("[\0\x7f-\x9f\ud800-\udfff\ufffe\uffff]", node.value)
+        if not found:
+            return
+        character = found.group()
+        if character == "\0" or "\ud800" <= character <= "\udfff":
+            what = "NUL" if character == "\0" else "half a surrogate pair"
+            self._problem("KG0120", f"an escape produces {what}, which is not allowed", "remove it", node)
+        else:
+            # kustomize reads U+0085 back as a space, and the others not at all, because it writes all of them raw.
+            message = f"the control character U+{ord(character):04X} is not allowed, even as an escape"
+            self._problem("KG0119", message, "remove it: kustomize rejects or changes it", node)
 
     def _check_tag(self, key: Node) -> None:
         if not key.tag.startswith(_TAGS) or key.tag.removeprefix(_TAGS) not in {
