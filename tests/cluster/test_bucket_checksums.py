@@ -11,12 +11,11 @@ import re
 import ssl
 import subprocess
 import sys
-import threading
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ import boto3
 import pytest
 import trustme
 
+from tests.cluster.front import FrontServer
 from tests.cluster.processes import Command, Processes, free_ports, listening
 from tests.cluster.tools.parts import locate_part
 
@@ -34,7 +34,7 @@ FILES = {"model.safetensors": random.Random(3).randbytes((11 << 20) + 7), "confi
 
 
 @dataclass
-class Gateway:
+class Gateway(FrontServer):
     """versitygw behind a server that records requests and changes a bit of some, both with TLS or both without.
 
     Attributes:
@@ -54,31 +54,15 @@ class Gateway:
     damaged: str = ""
     left: int = 0
 
-    def __enter__(self) -> Gateway:
-        gateway = self
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"{self.scheme}://{self.host}"
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def _pass(self) -> None:
-                gateway.answer(self)
-
-            do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _pass
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Print nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        if self.scheme == "https":
-            self._server.socket = self.served.wrap_socket(self._server.socket, server_side=True)
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        self.url = f"{self.scheme}://127.0.0.1:{self._server.server_port}"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """The certificate that it shows."""
+        return self.served if self.scheme == "https" else None
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         """Pass a request on with the Host that is signed, and its response back."""

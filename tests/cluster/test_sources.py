@@ -20,7 +20,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ import boto3
 import pytest
 
 from tests.cluster.bucket_server import KEYS, PACKAGE, PART, account, bucket_server, call, client, run
+from tests.cluster.front import FrontServer
 from tests.cluster.registry import LocalRegistry
 
 BIG = "model.safetensors"
@@ -35,7 +36,7 @@ FILES = {BIG: random.Random(1).randbytes((24 << 20) + 7), "config.json": b"{}", 
 
 
 @dataclass
-class Proxy:
+class Proxy(FrontServer):
     """A server in front of another one, with faults in the bodies of large responses."""
 
     backend: str
@@ -43,35 +44,6 @@ class Proxy:
     left: int = 0
     asked: list[tuple[str, int, int]] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def __enter__(self) -> Proxy:
-        proxy = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def _pass(self) -> None:
-                proxy.answer(self)
-
-            do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = _pass
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Print nothing."""
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, request: Any, client_address: Any) -> None:
-                """Be silent about clients that went away."""
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        self.host = f"127.0.0.1:{self._server.server_port}"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def order(self, fault: str, times: int = 1) -> None:
         """Spoil the next large responses."""

@@ -15,8 +15,9 @@ import time
 import urllib.parse
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from http.server import BaseHTTPRequestHandler
+
+from tests.cluster.front import FrontServer
 
 _PIECE = 1 << 16
 _ANSWERS = {
@@ -44,15 +45,8 @@ class Sent:
     sha256: str
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Be silent about clients that went away."""
-
-
 @dataclass
-class UploadFaults:
+class UploadFaults(FrontServer):
     """The server. Use it as a context manager.
 
     Attributes:
@@ -75,30 +69,6 @@ class UploadFaults:
     _hold_at: float = float("inf")
     _is_held: bool = False
     _change: threading.Condition = field(default_factory=threading.Condition)
-
-    def __enter__(self) -> UploadFaults:
-        faults = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def _pass(self) -> None:
-                with contextlib.suppress(OSError):
-                    faults.answer(self)
-
-            do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _pass
-
-            def log_message(self, format: str, *args: Any) -> None:
-                """Print nothing."""
-
-        self._server = _Server(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
-        self.host = f"127.0.0.1:{self._server.server_port}"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
 
     def order(self, fault: str, operation: str, times: int = 1, *, after: int = 0, then: str = "") -> None:
         """Spoil the next requests of an operation.
