@@ -9,7 +9,8 @@ from kaigen.config.controller_keys import is_raw_key
 from kaigen.diff.formatting import listing, value
 from kaigen.diff.objects import Obj, get, get_list, get_map, get_text
 from kaigen.diff.pods import pod_templates
-from kaigen.diff.rules.case import SYNC_OPTIONS, Case, Finding
+from kaigen.diff.rules.case import FLUX, SYNC_OPTIONS, Case, Finding
+from kaigen.diff.rules.storage import PVC
 from kaigen.kubernetes.metadata_keys import is_syncer_key
 
 VOLUME = frozenset({"PersistentVolume"})
@@ -26,6 +27,7 @@ HOOKS = frozenset(
 DEFAULTS = frozenset({"StorageClass.storage.k8s.io", "IngressClass.networking.k8s.io"})
 INGRESS = frozenset({"Ingress.networking.k8s.io"})
 _WAVE = "argocd.argoproj.io/sync-wave"
+_RECONCILE = f"{FLUX}reconcile"
 _KEEPING_OPTIONS = frozenset({"Prune=false", "Prune=confirm", "Delete=false", "Delete=confirm"})
 _SYSTEM_PRIORITY = "system-"
 
@@ -98,6 +100,35 @@ def syncer_keys(case: Case) -> Iterator[Finding]:
     found = [key for key in _syncer_keys(case.new) if key not in was]
     if found:
         yield "danger", f"Argo CD, Flux or Helm may skip, replace or delete it: {listing(found)}"
+
+
+def syncer_keys_removed(case: Case) -> Iterator[Finding]:
+    """A label or an annotation was removed that kept the object in the cluster, or directed a syncer in another way."""
+    old, new = case.pair
+    kept = _keeping(new)
+    lost = [text for text in _keeping(old) if text not in kept]
+    if lost:
+        yield (
+            "danger",
+            f"Argo CD, Flux or Helm may now delete it with its file or its app, without {listing(lost)}",
+        )
+    given = new.annotations.keys() | new.labels.keys()
+    gone = [text for text in _syncer_keys(old) if text not in lost and text.partition(": ")[0] not in given]
+    if gone:
+        yield "notice", f"Argo CD, Flux or Helm no longer obey {listing(gone)}"
+
+
+def _keeping(obj: Obj) -> list[str]:
+    """Return what keeps an object when it or its app is removed; for claims, only what no rule of theirs reports."""
+    found = []
+    for given in (obj.annotations, obj.labels):
+        for key, item in given.items():
+            if key == SYNC_OPTIONS:
+                options = {part.strip() for part in str(item).split(",")} & _KEEPING_OPTIONS
+                found += [f"{key}: {option}" for option in sorted(options)]
+            elif _keeps(str(key), str(item)) or (key == _RECONCILE and str(item).lower() == "disabled"):
+                found.append(f"{key}: {value(item)}")
+    return [text for text in found if obj.type != PVC or ": Delete=" in text]
 
 
 def _syncer_keys(obj: Obj | None) -> dict[str, None]:

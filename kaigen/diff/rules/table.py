@@ -95,6 +95,7 @@ RULES: tuple[Rule, ...] = (
     Rule("default-class", _NEW_SIDE, reach.defaults, reach.DEFAULTS),
     Rule("snippet", _NEW_SIDE, reach.snippets, reach.INGRESS),
     Rule("syncer-keys", _NEW_SIDE, reach.syncer_keys),
+    Rule("syncer-keys-removed", _BOTH_SIDES, reach.syncer_keys_removed),
     Rule("scheduling-reach", _NEW_SIDE, reach.scheduling),
     # What containers run, with how much, and where.
     Rule("resources", _BOTH_SIDES, containers.resources),

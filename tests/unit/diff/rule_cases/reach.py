@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kaigen.compile.builders.frame import KEEP
-from tests.unit.diff.diff_cases import Obj, deployment, obj, with_
+from tests.unit.diff.diff_cases import Obj, claim, deployment, obj, with_
 from tests.unit.diff.rule_cases.objects import Case
 
 WEB = deployment(replicas=2)
@@ -54,6 +54,12 @@ def keys(text: str) -> list[tuple[str, str]]:
     return [("danger", f"Argo CD, Flux or Helm may skip, replace or delete it: {text}")]
 
 
+def unkept(*lost: str) -> list[tuple[str, str]]:
+    """The danger of an object that nothing keeps any more."""
+    text = " and ".join(lost)
+    return [("danger", f"Argo CD, Flux or Helm may now delete it with its file or its app, without {text}")]
+
+
 FLUX = "kustomize.toolkit.fluxcd.io"
 ARGO = "argocd.argoproj.io"
 BACKEND = "haproxy-ingress.github.io/config-backend"
@@ -90,6 +96,53 @@ CASES: list[Case] = [
             f"{ARGO}/sync-options": "Prune=false, Delete=confirm",
             f"{ARGO}/sync-wave": "2",
         }.items()
+    ),
+    *(
+        Case("syncer-keys-removed", key, annotated(**{key: text}), annotated(), unkept(*lost))
+        for key, text, lost in (
+            (f"{ARGO}/sync-options", "Prune=false", [f"{ARGO}/sync-options: Prune=false"]),
+            (
+                f"{ARGO}/sync-options",
+                "Prune=false,Delete=false",
+                [f"{ARGO}/sync-options: Delete=false", f"{ARGO}/sync-options: Prune=false"],
+            ),
+            (f"{FLUX}/prune", "disabled", [f"{FLUX}/prune: disabled"]),
+            (f"{FLUX}/reconcile", "disabled", [f"{FLUX}/reconcile: disabled"]),
+            ("helm.sh/resource-policy", "keep", ["helm.sh/resource-policy: keep"]),
+        )
+    ),
+    Case(
+        "syncer-keys-removed",
+        "one of two options",
+        annotated(**{f"{ARGO}/sync-options": "Prune=false,Delete=false"}),
+        annotated(**{f"{ARGO}/sync-options": "Delete=false"}),
+        unkept(f"{ARGO}/sync-options: Prune=false"),
+    ),
+    Case(
+        "syncer-keys-removed",
+        "a volume, which another rule reports",
+        claim(annotations=dict(KEEP)),
+        claim(),
+        unkept(f"{ARGO}/sync-options: Delete=false"),
+    ),
+    *(
+        Case(
+            "syncer-keys-removed",
+            key,
+            annotated(**{key: text}),
+            annotated(),
+            [("notice", f"Argo CD, Flux or Helm no longer obey {key}: {text}")],
+        )
+        for key, text in ((f"{ARGO}/hook", "Skip"), (f"{FLUX}/ssa", "Ignore"))
+    ),
+    *(
+        Case("syncer-keys-removed", what, annotated(**{key: text}), annotated(**after), [])
+        for what, key, text, after in (
+            ("another value", f"{FLUX}/ssa", "Ignore", {f"{FLUX}/ssa": "Merge"}),
+            ("the wave", f"{ARGO}/sync-wave", "2", {}),
+            ("the same", f"{FLUX}/prune", "disabled", {f"{FLUX}/prune": "disabled", "a": "b"}),
+            ("another annotation", "example.com/a", "b", {}),
+        )
     ),
     Case(
         "volume-reach",
