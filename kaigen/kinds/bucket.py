@@ -5,14 +5,11 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, field
 
-from kaigen.kinds.base import ADDRESS, Annotations, LabelName, ObjectName, text
+from kaigen.kinds.base import ADDRESS, LOCATION, Annotations, LabelName, ObjectName, text
 from kaigen.kinds.block import Block, Choice
 
 Driver = Literal["mountpoint-s3", "csi-s3", "gcsfuse"]
 
-LOCATION = r"^(s3|gs)://[a-z0-9][a-z0-9._-]{1,61}[a-z0-9](/[A-Za-z0-9_][A-Za-z0-9_.=+-]*)*/?$"
-"""Bucket and prefix. Source: Amazon S3's rules for bucket names; for keys, the safe characters that have no meaning
-to a shell or a mount helper."""
 _KEY = Annotated[str, text(r"^[-._a-zA-Z0-9]+$", max_length=253)]
 
 

@@ -7,6 +7,7 @@ from msgspec import Meta, field
 from kaigen.kinds.base import (
     ADDRESS,
     FILE_PATH,
+    LOCATION,
     SHA256,
     AppName,
     Duration,
@@ -27,7 +28,7 @@ from kaigen.kinds.blocks import (
     Transfer,
     Volume,
 )
-from kaigen.kinds.bucket import LOCATION, FilledBucket
+from kaigen.kinds.bucket import FilledBucket
 from kaigen.kinds.classify import Classify
 from kaigen.kinds.entry import API_VERSION
 from kaigen.kinds.lifetimes import PodTtl, Ttl, VolumeTtl

@@ -22,7 +22,8 @@ _MEANINGS: dict[str, str] = {
     base.ABSOLUTE_FILE: "an absolute path of a file such as `/content/params.json`",
     base.ABSOLUTE_PATH: "an absolute path such as `/output`",
     base.NO_BLANKS: "characters other than whitespace",
-    base.RELATIVE_PATH: "a path below the repository, such as `apps/rendered`",
+    base.RELATIVE_PATH: "a relative path such as `apps/rendered`",
+    base.LOCATION: "the URI of a bucket such as `s3://acme-models/qwen2.5-0.5b`",
 }
 
 _QUANTITIES = (base.QUANTITY, base.SIZE)
@@ -67,7 +68,49 @@ def form_problem(name: str, value: str, pattern: str, examples: Sequence[object]
         return f"{subject} is not " + (
             f"a value such as `{examples[0]}`" if examples else f"text that matches {pattern}"
         )
-    return f"{subject} is not {meaning}" if "such as" in meaning else f"{subject} may contain only {meaning}"
+    if "such as" not in meaning:
+        return f"{subject} may contain only {meaning}"
+    reason = _REASONS[pattern](value) if pattern in _REASONS else ""
+    return f"{subject} is not {meaning}" + (f": {reason}" if reason else "")
+
+
+def _path_reason(value: str) -> str:
+    """Return why a text is no relative path; empty when it is unknown."""
+    if value.startswith("/"):
+        return "it is absolute"
+    if ".." in value.split("/"):
+        return "`..` leads out of the folder"
+    return "" if value.isprintable() else "it has a control character"
+
+
+def _location_reason(value: str) -> str:
+    """Return why a text is no URI of a bucket; empty when it is unknown."""
+    scheme, separator, rest = value.partition("://")
+    if not separator or scheme not in ("s3", "gs"):
+        return "it must start with `s3://` or `gs://`"
+    bucket, _, prefix = rest.partition("/")
+    if not 3 <= len(bucket) <= 63:
+        return f"the name of a bucket has 3 to 63 characters, not {len(bucket)}"
+    if not re.fullmatch(r"[a-z0-9._-]+", bucket):
+        return (
+            f"the bucket `{bucket}` may contain only lower-case letters, digits, dots, dashes and underscores"
+        )
+    if not (bucket[0].isalnum() and bucket[-1].isalnum()):
+        return f"the bucket `{bucket}` must start and end with a letter or digit"
+    for folder in prefix.removesuffix("/").split("/"):
+        if not folder:
+            return "it has an empty folder name, between two slashes"
+        if folder.strip(".") == "":
+            return f"`{folder}` is not the name of a folder in a bucket"
+        if not re.fullmatch(r"[A-Za-z0-9_.=+-]+", folder):
+            return f"`{folder}` may contain only letters, digits, `_`, `.`, `=`, `+` and `-`"
+        if not re.match(r"[A-Za-z0-9_]", folder):
+            return f"`{folder}` must start with a letter, a digit or `_`"
+    return ""
+
+
+_REASONS = {base.RELATIVE_PATH: _path_reason, base.LOCATION: _location_reason}
+"""Functions that return which rule of a pattern a text breaks."""
 
 
 def has_meaning(pattern: str) -> bool:

@@ -134,7 +134,7 @@ def test_a_target_selects_objects_by_app_kind_and_name(
         ),
         (
             "{app: one}\n    patch: ../a.yaml",
-            "5:12 e KG0204 `patch: ../a.yaml` is not a path below the repository",
+            "5:12 e KG0204 `patch: ../a.yaml` is not a relative path",
         ),
         ("{app: one, kind: Job}\n    patch: {metadata: {name: x}}", "5:12 e KG1023 Job `one-"),
         ("{app: one, kind: Job}\n    patch: [{op: remove, path: /kind}]", "5:12 e KG1023 Job `one-"),
