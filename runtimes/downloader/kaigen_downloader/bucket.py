@@ -29,6 +29,8 @@ from kaigen_downloader.store import OWNED, Files, Plan, Work
 from kaigen_downloader.text import plural, say, size
 from kaigen_downloader.upload import Receipt, Upload
 
+SUMS = f"{STATE}/sums.json"
+"""Checksums of objects of several parts that an unfinished run has completed."""
 _LARGEST_OBJECT = 5 << 40
 """Bytes of an object of any server (source: Amazon S3, multipart upload limits)."""
 _LARGEST_COPY = 5 << 30
@@ -69,6 +71,8 @@ class Bucket:
         self._sizes: dict[str, int] | None = None
         self._ours: frozenset[str] = frozenset()
         self._warned = False
+        self._recorded: dict[str, object] = {}
+        self._recording = threading.Lock()
 
     # As a store.
 
@@ -101,17 +105,22 @@ class Bucket:
         return _paths(self._note().get("files"))
 
     def _note(self) -> dict[str, object]:
+        return self._document(OWNED)
+
+    def _document(self, path: str) -> dict[str, object]:
+        """Return a JSON object of ours; an empty one if there is none."""
         try:
-            note = json.loads(self._client.read(OWNED) or b"{}")
+            found = json.loads(self._client.read(path) or b"{}")
         except (ValueError, RecursionError):
             return {}
-        return note if isinstance(note, dict) else {}
+        return found if isinstance(found, dict) else {}
 
     def intact(self, listing: Snapshot) -> dict[str, str]:
         """Asks for the checksum that each object of the right size was uploaded with."""
         candidates = [
             file for file in listing.files if file.provable and self.file_size(file.path) == file.size
         ]
+        self._recorded = self._document(SUMS) if self.file_size(SUMS) is not None else {}
         with ThreadPoolExecutor(self._connections) as pool:
             proofs = pool.map(self._proof, candidates)
             return {file.path: proof for file, proof in zip(candidates, proofs, strict=True) if proof}
@@ -126,7 +135,12 @@ class Bucket:
         # Some servers use other capitalization for header names.
         sums = {name.lower(): value for name, value in found.items()} if isinstance(found, dict) else {}
         sha256 = text(sums, "sha256")
-        if file.sha256:
+        if not sha256:
+            recorded = self._recorded.get(file.path)
+            record = recorded if isinstance(recorded, dict) else {}
+            sha256 = text(record, "sha256")
+            right = (record.get("source"), record.get("etag")) == (file.oid, text(head, "ETag"))
+        elif file.sha256:
             right = sha256 == file.sha256
         elif file.git_sha1:
             right = text(sums, "git-sha1") == file.git_sha1
@@ -190,6 +204,8 @@ class Bucket:
     def disown(self) -> None:
         """Removes the list and the token."""
         self._still_the_writer()
+        if self._recorded or self.file_size(SUMS) is not None:
+            self._client.call("DeleteObject", SUMS)
         self._client.call("DeleteObject", OWNED)
 
     def take(self, root: Files, offers: Mapping[str, str]) -> set[str]:
@@ -283,7 +299,7 @@ class Bucket:
             raise Unavailable(f"{file.path}: another client aborted the upload") from None
         return Receipt(text(reply, "ETag"), text(reply, PARAMETER))
 
-    def complete(self, file: RemoteFile, upload: str, parts: Sequence[Receipt]) -> bool:
+    def complete(self, file: RemoteFile, upload: str, parts: Sequence[Receipt], digest: Digest) -> bool:
         """Complete an upload. If a retry finds no upload because the first response was lost, check the object."""
         self._still_the_writer()
         # A server that verified the checksums of the parts requires them here.
@@ -292,13 +308,21 @@ class Bucket:
             for number, part in enumerate(parts, 1)
         ]
         try:
-            self._client.call(
+            reply = self._client.call(
                 "CompleteMultipartUpload", file.path, UploadId=upload, MultipartUpload={"Parts": listed}
             )
         except Absent:
             self._still_the_writer()
             return self._proof(file) is not None
+        if file.sha256 is None and file.provable:
+            self._record_sum(file, text(reply, "ETag"), digest.sha256)
         return True
+
+    def _record_sum(self, file: RemoteFile, tag: str, sha256: str) -> None:
+        """Record the sha256 of an object that could not get it with its first request, for a run after a failure."""
+        with self._recording:
+            self._recorded[file.path] = {"source": file.oid, "etag": tag, "sha256": sha256}
+            self._client.call("PutObject", SUMS, body=memoryview(json.dumps(self._recorded).encode()))
 
     def abort(self, file: RemoteFile, upload: str) -> None:
         """One try."""

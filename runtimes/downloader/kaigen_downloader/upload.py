@@ -56,7 +56,7 @@ class Target(Protocol):
     def part(self, file: RemoteFile, upload: str, number: int, content: memoryview) -> Receipt:
         """Upload a part, numbered from 1."""
 
-    def complete(self, file: RemoteFile, upload: str, parts: Sequence[Receipt]) -> bool:
+    def complete(self, file: RemoteFile, upload: str, parts: Sequence[Receipt], digest: Digest) -> bool:
         """Complete the upload. Returns False when the outcome is unknown."""
 
     def abort(self, file: RemoteFile, upload: str) -> None:
@@ -285,7 +285,7 @@ class Upload:
             self._target.put(file.remote, view, file.digest)
             return True
         parts = [file.receipts[index] for index in range(file.count)]
-        if self._target.complete(file.remote, file.upload, parts):
+        if self._target.complete(file.remote, file.upload, parts, file.digest):
             file.upload = None
             return True
         self._forget_upload(file)

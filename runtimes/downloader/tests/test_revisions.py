@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from api import Api
-from hub import REPO, Hub
+from hub import REPO, Hub, status
 from runs import Done, Runner, content, files, holds, marker
 from s3 import KEYS, S3
 
@@ -330,6 +330,15 @@ def test_a_bucket_has_the_same_revisions(hub: Hub, s3: S3, api: Api, run: Runner
     assert keep(run, hub, s3, C, 0, env=api.env).code == 0
     assert {key.split("/")[1] for key in s3.everything()} == {".kaigen", A, C}
     assert {key: s3.get(key) for key in old} == old
+
+
+def test_nothing_stays_of_an_unfinished_revision_in_a_bucket(hub: Hub, s3: S3, api: Api, run: Runner) -> None:
+    hub.fail(1000, "hub", status(503), "config.json")
+    assert keep(run, hub, s3, A, env=api.env | {"KAIGEN_ATTEMPTS": "2"}).code == 20
+    s3.put(f"llm/{A}/.kaigen/sums.json", b"{}")
+    hub.faults.clear()
+    assert keep(run, hub, s3, B, 0, env=api.env).code == 0
+    assert {key.split("/")[1] for key in s3.everything()} == {".kaigen", B}
 
 
 def test_objects_without_a_folder_are_taken_over(hub: Hub, s3: S3, run: Runner) -> None:
