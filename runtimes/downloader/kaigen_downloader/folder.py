@@ -180,6 +180,19 @@ class Folder:
             os.replace(from_name, name, src_dir_fd=from_fd, dst_dir_fd=to_fd)
             sync(to_fd)
 
+    def copy(self, source: str, target: str) -> None:
+        """Copies a file durably; the copy appears whole."""
+        temporary = f"{STATE}/partial/copy"
+        with os.fdopen(self.open(source, os.O_RDONLY), "rb") as content:
+            fd = self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, create=True)
+            with os.fdopen(fd, "wb") as file:
+                while piece := content.read(1 << 20):
+                    file.write(piece)
+                file.flush()
+                os.fchmod(fd, 0o644)
+                sync(fd)
+        self.move(temporary, target)
+
     def remove(self, path: str) -> None:
         """Removes a file or link, and the folders above it that this leaves empty (our own stay)."""
         try:
@@ -224,7 +237,7 @@ class Folder:
 
     def make_link(self, path: str, target: str) -> None:
         """Makes a symbolic link, which replaces a file or a link of that name."""
-        temporary = f"{STATE}/link"
+        temporary = f"{STATE}/partial/link"
         with self._parent(temporary, create=True) as (fd, name):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(name, dir_fd=fd)

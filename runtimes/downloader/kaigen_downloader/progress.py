@@ -116,6 +116,11 @@ class Meter:
         with self._lock:
             self._added += count
 
+    def have(self, count: int) -> None:
+        """Count bytes that need not be fetched."""
+        with self._lock:
+            self._before += count
+
     def lose(self, count: int) -> None:
         """Count bytes that were damaged and are fetched again."""
         with self._lock:

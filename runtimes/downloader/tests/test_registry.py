@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from runs import ID, Done, Runner, files, sha256
+from runs import ID, Done, Runner, files, marker, sha256
 from servers import Request, serving
 
 
@@ -168,3 +168,36 @@ def test_a_layer_that_comes_often_is_fetched_and_unpacked_once(run: Runner, dest
         done = fetch(run, host, dest)
     assert done.code == 0, done.err
     assert "unpacked 1 file of 1 layer" in done.err
+
+
+def test_files_of_one_content_are_fetched_once(run: Runner, dest: Path) -> None:
+    data, asked = b"weights", []
+    layers = [
+        {
+            "mediaType": "x",
+            "digest": f"sha256:{sha256(data)}",
+            "size": len(data),
+            "annotations": {"org.opencontainers.image.title": f"folder/{number}"},
+        }
+        for number in range(100)
+    ]
+
+    def answer(request: Request) -> None:
+        asked.append(request.path)
+        manifest = json.dumps(MANIFEST | {"layers": layers}).encode()
+        request.reply(200, manifest if "/manifests/" in request.path else data)
+
+    with serving(answer) as host:
+        done = fetch(run, host, dest)
+    assert done.code == 0, done.err
+    assert len(asked) == 2
+    assert {(dest / path).read_bytes() for path in files(dest)} == {data}
+    found = marker(dest)
+    assert found is not None
+    assert (len(found["files"]), found["bytes"], found["fetched"]) == (100, 700, 7)
+    assert '"files": 100, "filesTotal": 100' in done.err
+    assert run("verify", "--dest", str(dest), "--full").code == 0
+    assert sorted(path.name for path in (dest / ".kaigen").iterdir() if path.is_file()) == [
+        "lock",
+        "model.json",
+    ]
