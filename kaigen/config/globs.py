@@ -25,13 +25,13 @@ def glob_pattern(globs: Iterable[str]) -> str:
 
 def host_pattern(globs: Iterable[str]) -> str:
     """Return a pattern of RE2 for the whole of a host that one of the globs matches."""
-    patterns = {_pattern(glob, _HOST) for glob in globs if re.fullmatch(rf"({_HOST}|\?)+", glob)}
+    patterns = {_pattern(glob, _HOST) for glob in globs if re.fullmatch(rf"({_HOST}|\?)*", glob)}
     return "|".join(sorted(patterns)) if patterns else _NOTHING
 
 
 def is_host_granted(host: str, globs: Iterable[str]) -> bool:
     """Return whether one of the globs matches a host, in linear time; a regular expression is no host."""
-    return re.fullmatch(f"{_HOST}+", host) is not None and is_granted(host, globs)
+    return re.fullmatch(f"{_HOST}*", host) is not None and is_granted(host, globs)
 
 
 def entry_pattern(globs: Iterable[str]) -> str:

@@ -51,6 +51,7 @@ def test_an_entry_is_granted_if_its_pattern_matches(globs: list[str], key: str, 
 @given(st.lists(st.text("ab*?.~|", max_size=8), max_size=3), st.text("ab.~|/@ *", max_size=8))
 @example(["*.a"], "~b|c.a")
 @example(["*~a"], "~a")
+@example(["*"], "")
 def test_a_host_is_granted_if_its_pattern_matches(globs: list[str], host: str) -> None:
     assert is_host_granted(host, globs) == (re.fullmatch(host_pattern(globs), host) is not None)
 
