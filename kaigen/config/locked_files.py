@@ -8,8 +8,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from kaigen.config.lock_file import LockedBucket, LockedFile, LockedModel
-    from kaigen.kinds.blocks import HubRepository
+    from kaigen.config.lock_file import Lock, LockedBucket, LockedFile, LockedModel, LockedObject
+    from kaigen.kinds.blocks import FileSource, HubRepository
     from kaigen.kinds.sources import S3
 
 F = TypeVar("F")
@@ -22,6 +22,44 @@ def chosen_files(model: LockedModel, hub: HubRepository) -> dict[str, LockedFile
         return chosen
     skipped = duplicates(chosen)
     return {path: file for path, file in chosen.items() if path not in skipped}
+
+
+def known_files(source: FileSource, lock: Lock) -> Mapping[str, LockedFile | LockedObject] | None:
+    """Return all files that the lock has of a source, also those that its globs leave out.
+
+    Args:
+        source: the source.
+        lock: the lock.
+
+    Returns:
+        The files by their paths. None if the lock does not have the source, has another revision of it, or has an
+        image, of which it knows the layers and not the files.
+    """
+    if source.hugging_face is not None:
+        model = lock.of(source.hugging_face)
+        return model.files if model is not None else None
+    if source.oci is not None:
+        artifact = lock.artifact(source.oci.ref)
+        return artifact.files if artifact is not None and not artifact.is_image else None
+    if source.s3 is None:
+        return None
+    bucket = lock.buckets.get(source.s3.location)
+    if bucket is None or source.s3.revision not in (None, bucket_revision(bucket, source.s3)):
+        return None
+    return bucket.files
+
+
+def locked_files(source: FileSource, lock: Lock) -> Mapping[str, LockedFile | LockedObject] | None:
+    """Return the files of the lock that a source asks for, by their paths; None where `known_files` does."""
+    known, block = known_files(source, lock), source.s3 or source.oci
+    if known is None:
+        return None
+    if source.hugging_face is not None:
+        model = lock.of(source.hugging_face)
+        assert model is not None
+        return chosen_files(model, source.hugging_face)
+    assert block is not None
+    return selected_files(known, block.include, block.exclude)
 
 
 def selected_files(files: Mapping[str, F], include: Sequence[str], exclude: Sequence[str]) -> dict[str, F]:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from kaigen.catalog.presets import find_preset
 from kaigen.config.lock_file import (
     Lock,
-    LockedArtifact,
-    LockedBucket,
-    LockedFile,
-    LockedModel,
-    LockedObject,
     LockedWeights,
     git_key,
     lock_of,
 )
-from kaigen.config.locked_files import bucket_revision, chosen_files, selected_files
+from kaigen.config.locked_files import bucket_revision, locked_files
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.block import Block, derived
 from kaigen.kinds.blocks import FileSource, HubRepository
@@ -159,25 +153,15 @@ def _with_size(spec: DownloadSpec, lock: Lock) -> DownloadSpec:
 
 def _bytes(spec: DownloadSpec, lock: Lock) -> int:
     """Return the bytes of a volume for the files; 0 if unknown."""
-    entry = locked_source(spec.source, lock)
-    if entry is not None:
-        return _locked_bytes(spec.source, entry)
+    files = locked_files(spec.source, lock)
+    if files is not None:
+        return sum(file.size for file in files.values())
+    image = lock.artifact(spec.source.oci.ref) if spec.source.oci is not None else None
+    if image is not None:
+        # Layers of an image stay until their files are unpacked and verified.
+        return _LAYERS_AND_FILES * sum(file.size for file in image.files.values())
     if isinstance(spec, ModelSpec) and spec.facts is not None:
         return units(spec.facts.weights) or 0
     hub = spec.source.hugging_face
     preset = find_preset(hub.repo) if hub is not None else None
     return int(preset.weights_gib * GIB) if preset is not None else 0
-
-
-def _locked_bytes(source: FileSource, entry: LockedWeights) -> int:
-    """Return the bytes of a volume for the files of the lock that a spec asks for."""
-    hub, block = source.hugging_face, source.s3 or source.oci
-    if isinstance(entry, LockedModel) and hub is not None:
-        return sum(file.size for file in chosen_files(entry, hub).values())
-    if isinstance(entry, LockedArtifact) and entry.is_image:
-        # Layers of an image stay until their files are unpacked and verified.
-        return _LAYERS_AND_FILES * sum(file.size for file in entry.files.values())
-    assert isinstance(entry, LockedBucket | LockedArtifact)
-    assert block is not None
-    files: Mapping[str, LockedFile | LockedObject] = {**entry.files}
-    return sum(file.size for file in selected_files(files, block.include, block.exclude).values())

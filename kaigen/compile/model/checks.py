@@ -19,6 +19,7 @@ from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.known_model import KnownModel, described, of_preset
 from kaigen.compile.model.conversion import check_conversion
 from kaigen.compile.model.existing import check_existing
+from kaigen.compile.model.locked import check_locked_files
 from kaigen.compile.model.pod import own_pod
 from kaigen.compile.model.resolution import ModelResolution
 from kaigen.compile.model.served import conversion
@@ -59,6 +60,7 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
         check_grant(
             spec.store.bucket, namespace, resolution.context.allow, place, problems, mount=(*place, "mount")
         )
+    check_locked_files(spec, resolution.context.lock, problems)
     if spec.store.volume and spec.store.volume.size == AUTO:
         message = "the size of the files is not known, so `auto` has no value"
         facts = "set `facts`, " if isinstance(spec, ModelSpec) else ""
@@ -70,9 +72,8 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
         check_access_modes(spec.store.volume, resolution.context, (*STORE, "volume"), problems)
         if isinstance(spec, ModelSpec) and known is not None:
             _check_size(spec, known, spec.store.volume, problems)
-    convert = conversion(spec)
-    if convert is not None:
-        check_conversion(spec, convert, namespace, resolution.context, problems)
+    if resolution.conversion is not None:
+        check_conversion(spec, resolution.conversion, namespace, resolution.context, problems)
     _check_account(spec, problems)
     check_egress(download_servers(resolution), resolution.context, problems)
     pod: Pod = own_pod(resolution)

@@ -191,9 +191,10 @@ def _shape(spec: DownloadSpec, convert: DistributedLlama) -> Shape | None:
 
 
 def check_conversion(
-    spec: DownloadSpec, convert: DistributedLlama, namespace: str, context: Context, problems: Problems
+    spec: DownloadSpec, resolved: Conversion, namespace: str, context: Context, problems: Problems
 ) -> None:
-    """Report a type of weights that the runtime cannot load, and stores that the converter cannot use."""
+    """Report weights that the runtime cannot load, stores that the converter cannot use, and too little memory."""
+    convert = resolved.format
     if convert.weights in _REASONS:
         problems.error(
             "KG0391",
@@ -216,6 +217,23 @@ def check_conversion(
         problems.error("KG0392", message, (*AT, "store"), "use a bucket for both, or a volume for both")
     elif convert.store is not None and convert.store.volume is not None:
         _check_own_volume(spec, convert.store.volume, context, problems)
+    _check_memory(resolved, problems)
+
+
+def _check_memory(convert: Conversion, problems: Problems) -> None:
+    """Warn of a converter with less memory than the tokens of a known model need."""
+    given = convert.format.converter.memory
+    if given is None or convert.shape is None:
+        return
+    needed = converter_memory(convert.shape)
+    if (units(given) or 0) < (units(needed) or 0):
+        problems.warning(
+            "KG0322",
+            f"a model with {convert.shape.vocabulary} tokens needs {needed} of memory to be converted, and the "
+            f"converter has {given}",
+            (*AT, "converter", "memory"),
+            f"set `{needed}` or more, or leave it out",
+        )
 
 
 def _check_own_volume(spec: DownloadSpec, volume: ModelVolume, context: Context, problems: Problems) -> None:

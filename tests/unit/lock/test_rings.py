@@ -16,6 +16,7 @@ from tests.unit.lock.test_sources import bucket, in_bucket, in_registry, registr
 __all__ = ["bucket", "cut", "registry", "server"]
 
 SHAPE = {**CONFIG, "model_type": "llama", "intermediate_size": 14336}
+FILES = {**model_files(SHAPE), "tokenizer.json": b"{}"}
 CONVERT = "  convert: {distributedLlama: {weights: q40}}\n"
 RING = (
     """\
@@ -40,14 +41,15 @@ def test_a_ring_is_planned_and_rendered_from_the_lock(
 ) -> None:
     found = request.getfixturevalue(source)
     if isinstance(found, Hub):
-        found.commit(model_files(SHAPE))
+        found.commit(FILES)
         spec = model(found, more=CONVERT)
     elif isinstance(found, S3):
-        found.put("llm/qwen/config.json", model_files(SHAPE)["config.json"])
+        for name in ("config.json", "tokenizer.json"):
+            found.put(f"llm/qwen/{name}", FILES[name])
         spec = in_bucket(found, CONVERT, "5Gi")
     else:
         assert isinstance(found, Registry)
-        found.artifact("1", model_files(SHAPE))
+        found.artifact("1", FILES)
         spec = in_registry(found, more=CONVERT, size="5Gi")
     repository.write(spec + RING)
     code, printed = repository.run("render")
