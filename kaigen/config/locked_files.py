@@ -8,7 +8,14 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from kaigen.config.lock_file import Lock, LockedBucket, LockedFile, LockedModel, LockedObject
+    from kaigen.config.lock_file import (
+        Lock,
+        LockedBucket,
+        LockedFile,
+        LockedModel,
+        LockedObject,
+        LockedWeights,
+    )
     from kaigen.kinds.blocks import FileSource, HubRepository
     from kaigen.kinds.sources import S3
 
@@ -24,6 +31,18 @@ def chosen_files(model: LockedModel, hub: HubRepository) -> dict[str, LockedFile
     return {path: file for path, file in chosen.items() if path not in skipped}
 
 
+def locked_source(source: FileSource, lock: Lock) -> LockedWeights | None:
+    """Return what the lock knows about a source; None if it does not have it, or has another revision of it."""
+    if source.hugging_face is not None:
+        return lock.of(source.hugging_face)
+    if source.oci is not None:
+        return lock.artifact(source.oci.ref)
+    bucket = lock.buckets.get(source.s3.location) if source.s3 is not None else None
+    if source.s3 is None or bucket is None:
+        return None
+    return bucket if source.s3.revision in (None, bucket_revision(bucket, source.s3)) else None
+
+
 def known_files(source: FileSource, lock: Lock) -> Mapping[str, LockedFile | LockedObject] | None:
     """Return all files that the lock has of a source, also those that its globs leave out.
 
@@ -35,18 +54,11 @@ def known_files(source: FileSource, lock: Lock) -> Mapping[str, LockedFile | Loc
         The files by their paths. None if the lock does not have the source, has another revision of it, or has an
         image, of which it knows the layers and not the files.
     """
-    if source.hugging_face is not None:
-        model = lock.of(source.hugging_face)
-        return model.files if model is not None else None
-    if source.oci is not None:
-        artifact = lock.artifact(source.oci.ref)
-        return artifact.files if artifact is not None and not artifact.is_image else None
-    if source.s3 is None:
+    artifact = lock.artifact(source.oci.ref) if source.oci is not None else None
+    if artifact is not None and artifact.is_image:
         return None
-    bucket = lock.buckets.get(source.s3.location)
-    if bucket is None or source.s3.revision not in (None, bucket_revision(bucket, source.s3)):
-        return None
-    return bucket.files
+    entry = locked_source(source, lock)
+    return entry.files if entry is not None else None
 
 
 def locked_files(source: FileSource, lock: Lock) -> Mapping[str, LockedFile | LockedObject] | None:

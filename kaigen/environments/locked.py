@@ -11,10 +11,10 @@ from kaigen.config.lock_file import (
     git_key,
     lock_of,
 )
-from kaigen.config.locked_files import bucket_revision, locked_files
+from kaigen.config.locked_files import bucket_revision, locked_files, locked_source
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.block import Block, derived
-from kaigen.kinds.blocks import FileSource, HubRepository
+from kaigen.kinds.blocks import HubRepository
 from kaigen.kinds.build import GitContext
 from kaigen.kinds.facts import Facts
 from kaigen.kinds.model import DownloadSpec, ModelSpec
@@ -91,18 +91,6 @@ def _with_digest(oci: Oci, lock: Lock) -> Block:
     """Return an artifact with the digest that the lock has, unless the spec has one."""
     artifact = lock.artifact(oci.ref)
     return oci if artifact is None or "@" in oci.ref else derived(oci, ref=f"{oci.ref}@{artifact.digest}")
-
-
-def locked_source(source: FileSource, lock: Lock) -> LockedWeights | None:
-    """Return what the lock knows about a source; None if it does not have it, or has another revision of it."""
-    if source.hugging_face is not None:
-        return lock.of(source.hugging_face)
-    if source.oci is not None:
-        return lock.artifact(source.oci.ref)
-    bucket = lock.buckets.get(source.s3.location) if source.s3 is not None else None
-    if source.s3 is None or bucket is None:
-        return None
-    return bucket if source.s3.revision in (None, bucket_revision(bucket, source.s3)) else None
 
 
 def _with_facts(block: B, hub: Repository | None, entry: LockedWeights | None) -> B:

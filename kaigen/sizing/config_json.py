@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from math import ceil
 from typing import TypeAlias
@@ -32,8 +33,11 @@ _NAMES = {
     ),
 }
 """Keys by quantity, in order of precedence; architectures differ."""
-_MOST = 10**9
+MOST = 10**9
 """Largest number that is believed; the largest context of a model has 10 million tokens."""
+
+_SHOWN = 40
+"""Most characters of a wrong value in a message."""
 
 
 def read_config_json(path: str, weights: float) -> ModelFacts:
@@ -108,8 +112,8 @@ def _integer(config: Mapping[str, Json], key: str) -> int:
     value = config.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
         return 0
-    if value > _MOST:
-        raise _impossible(f"`{key}` is too large")
+    if value > MOST:
+        raise wrong_number(key, value)
     return value
 
 
@@ -117,10 +121,20 @@ def _impossible(message: str) -> PlanError:
     return PlanError("KG1103", Field.MODEL, message, "copy config.json from the repository of the model")
 
 
+def wrong_number(key: str, value: Json) -> PlanError:
+    """Return the error of a value that is not a number from 1."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return _impossible(f"`{key}` of the config is {shown}, and not a whole number from 1 to {MOST}")
+
+
 def _number(config: Mapping[str, Json], what: str) -> int:
     for key in _NAMES[what]:
         if value := _integer(config, key):
             return value
+    given = next((key for key in _NAMES[what] if config.get(key) is not None), None)
+    if given is not None:
+        raise wrong_number(given, config[given])
     raise PlanError(
         "KG1103",
         Field.MODEL,

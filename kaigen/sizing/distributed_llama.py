@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from kaigen.sizing.config_json import Json
+from kaigen.sizing.config_json import MOST, Json, wrong_number
 from kaigen.sizing.problem import Field, PlanError
 
 BYTES: Mapping[str, float] = {"q40": 18 / 32, "f32": 4.0}
@@ -20,6 +20,12 @@ BLOCK = 32
 ARCHITECTURES = ("llama", "mistral", "qwen3", "qwen3_moe")
 """Values of `model_type` that the runtime knows."""
 
+UNLOADABLE: Mapping[str, str] = {
+    "q80": "it computes q80 for what it sends between nodes, and has no product of q80 weights",
+    "f16": "it has no product of f16 weights",
+}
+"""Why the runtime cannot load a type that its converter writes (distributed-llama v0.16.4, all 16 pairs tried)."""
+
 _HEADER = 200
 """At most: magic number, length, and 22 pairs of key and value with 4 bytes each."""
 _PROCESS = 128 << 20
@@ -27,7 +33,6 @@ _TOKEN = 2 << 10
 _MANY_TOKENS = 262_144
 _ACTIVATIONS = ("silu", "gelu")
 _EPSILONS = (1e-5, 1e-6)
-_MOST = 10**9
 
 
 class Shape(Struct, frozen=True):
@@ -197,12 +202,13 @@ def converter_memory(shape: Shape | None) -> str:
 
 def _number(config: Mapping[str, Json], key: str, default: int | None = None) -> int:
     value = config.get(key)
-    if value is None and default is not None:
-        return default
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= _MOST:
-        raise PlanError(
-            "KG1103", Field.MODEL, f"the config has no `{key}`", "copy config.json from the repository"
-        )
+    if value is None:
+        if default is not None:
+            return default
+        message = f"the config has no `{key}`"
+        raise PlanError("KG1103", Field.MODEL, message, "copy config.json from the repository of the model")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= MOST:
+        raise wrong_number(key, value)
     return value
 
 

@@ -19,13 +19,14 @@ from kaigen.compile.ignored_fields import report_ignored_field
 from kaigen.compile.known_model import KnownModel, described, of_preset
 from kaigen.compile.model.conversion import check_conversion
 from kaigen.compile.model.existing import check_existing
-from kaigen.compile.model.locked import check_locked_files
+from kaigen.compile.model.locked import check_locked_files, selects_nothing
 from kaigen.compile.model.pod import own_pod
 from kaigen.compile.model.resolution import ModelResolution
 from kaigen.compile.model.served import conversion
 from kaigen.compile.model.servers import download_servers
 from kaigen.compile.model.store import STORE
 from kaigen.compile.problems import Problems
+from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kinds.store import ModelVolume
@@ -61,16 +62,11 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
             spec.store.bucket, namespace, resolution.context.allow, place, problems, mount=(*place, "mount")
         )
     check_locked_files(spec, resolution.context.lock, problems)
-    if spec.store.volume and spec.store.volume.size == AUTO:
-        message = "the size of the files is not known, so `auto` has no value"
-        facts = "set `facts`, " if isinstance(spec, ModelSpec) else ""
-        is_unknown = spec.source.http or job_files(spec.source)
-        hint = f"{facts}or set a size" if is_unknown else f"run `kaigen lock`, {facts}or set a size"
-        problems.error("KG0320", message, (*STORE, "volume", "size"), hint)
-        return
     if spec.store.volume:
         check_access_modes(spec.store.volume, resolution.context, (*STORE, "volume"), problems)
-        if isinstance(spec, ModelSpec) and known is not None:
+        if spec.store.volume.size == AUTO:
+            _check_unknown_size(resolution, problems)
+        elif isinstance(spec, ModelSpec) and known is not None:
             _check_size(spec, known, spec.store.volume, problems)
     if resolution.conversion is not None:
         check_conversion(spec, resolution.conversion, namespace, resolution.context, problems)
@@ -87,6 +83,19 @@ def check_model(resolution: ModelResolution, problems: Problems) -> None:
         check_reference(spec.source.oci, ("spec", "source", "oci"), problems)
     if spec.source.http:
         check_paths(spec.source.http.files, ("spec", "source", "http", "files"), problems)
+
+
+def _check_unknown_size(resolution: ModelResolution, problems: Problems) -> None:
+    """Report a volume whose size nothing decides, unless another error says why."""
+    spec, convert = resolution.spec, resolution.conversion
+    is_rejected = convert is not None and convert.model.is_rejected
+    if is_rejected or selects_nothing(spec.source, resolution.context.lock):
+        return
+    message = "the size of the files is not known, so `auto` has no value"
+    facts = "set `facts`, " if isinstance(spec, ModelSpec) else ""
+    is_unknown = spec.source.http or job_files(spec.source)
+    hint = f"{facts}or set a size" if is_unknown else f"run `kaigen lock`, {facts}or set a size"
+    problems.error("KG0320", message, (*STORE, "volume", "size"), hint)
 
 
 def _check_variables(env: Sequence[Mapping[str, Tree]], spec: DownloadSpec, problems: Problems) -> None:
@@ -119,7 +128,14 @@ def _known(spec: ModelSpec, problems: Problems) -> KnownModel | None:
     if spec.facts is None:
         return of_preset(preset) if preset is not None else None
     name, facts = hub.repo if hub is not None else "the model", spec.facts
-    return problems.attempt(lambda: described(facts, name, preset, ("spec", "facts")), None)
+    try:
+        return described(facts, name, preset, ("spec", "facts"))
+    except ProblemError as error:
+        found = error.problem
+        # A conversion has reported the config already.
+        if not any((item.code, item.path) == (found.code, found.path) for item in problems.items):
+            problems.add(found)
+        return None
 
 
 def _check_size(spec: ModelSpec, model: KnownModel, volume: ModelVolume, problems: Problems) -> None:

@@ -33,7 +33,6 @@ from kaigen.compile.model.served import (
 )
 from kaigen.compile.model.store import FOLDER, Store
 from kaigen.compile.problems import Problems
-from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.base import AUTO
 from kaigen.kinds.bucket import Bucket
 from kaigen.kinds.convert import DistributedLlama
@@ -41,7 +40,13 @@ from kaigen.kinds.model import DownloadSpec, ModelSpec
 from kaigen.kinds.store import ModelVolume
 from kaigen.kubernetes.quantities import units
 from kaigen.sizing.conversion import converted_bytes
-from kaigen.sizing.distributed_llama import Shape, check_blocks, converter_memory, shape_of_config
+from kaigen.sizing.distributed_llama import (
+    UNLOADABLE,
+    Shape,
+    check_blocks,
+    converter_memory,
+    shape_of_config,
+)
 from kaigen.sizing.facts import GIB
 from kaigen.sizing.problem import PlanError
 from kaigen.sizing.room import room_for
@@ -54,11 +59,19 @@ PERMANENT_EXIT_CODES = (2, 10, 11)
 
 AT: SpecPath = ("spec", "convert", "distributedLlama")
 _OWN_FOLDER = "/converted"
-_REASONS: Mapping[str, str] = {
-    "q80": "it computes q80 for what it sends between nodes, and has no product of q80 weights",
-    "f16": "it has no product of f16 weights",
-}
-"""Why the runtime cannot load a type that its converter writes (distributed-llama v0.16.4, all 16 pairs tried)."""
+
+
+class ConvertedModel(Struct, frozen=True):
+    """What kaigen knows about a model that is converted.
+
+    Attributes:
+        shape: None when it is unknown, or when the format cannot have the model.
+        is_rejected: whether distributed-llama cannot run the model, or load the type of its weights: an error of its
+            own, so that a size that is missing for this reason is none.
+    """
+
+    shape: Shape | None
+    is_rejected: bool
 
 
 class Conversion(Struct, frozen=True):
@@ -73,7 +86,7 @@ class Conversion(Struct, frozen=True):
         account: annotations of the service account, to write to the bucket.
         upload: arguments of the upload; None if the files are stored in a volume.
         env: variables of the upload with the bucket's keys.
-        shape: of the model; None when it is not known.
+        model: what kaigen knows about the model.
         request: requests of the converter for the disk of the node.
     """
 
@@ -82,7 +95,7 @@ class Conversion(Struct, frozen=True):
     mounts: Sequence[Tree]
     volumes: Sequence[Tree]
     folder: str
-    shape: Shape | None
+    model: ConvertedModel
     account: Mapping[str, str] = field(default_factory=dict)
     upload: Sequence[Tree] | None = None
     env: Sequence[Tree] = ()
@@ -105,13 +118,13 @@ def resolve_conversion(
     convert = conversion(spec)
     if convert is None:
         return None
-    shape = problems.attempt(lambda: _shape(spec, convert), None)
+    model = converted_model(spec, convert, problems)
     volume = convert.store.volume if convert.store is not None else None
     bucket = served_bucket(spec)
     if bucket is not None:
-        return _into_bucket(spec, convert, bucket, source, frame, context, shape)
+        return _into_bucket(spec, convert, bucket, source, frame, context, model)
     if volume is None:
-        return Conversion(convert, [], source.mounts, [], f"{FOLDER}/{CONVERTED}", shape)
+        return Conversion(convert, [], source.mounts, [], f"{FOLDER}/{CONVERTED}", model)
     own = claim(
         frame,
         context,
@@ -125,7 +138,7 @@ def resolve_conversion(
     )
     mount: Tree = {"name": "converted", "mountPath": _OWN_FOLDER}
     added: Tree = {"name": "converted", "persistentVolumeClaim": {"claimName": Release(CONVERTED_SUFFIX)}}
-    return Conversion(convert, [own], [*source.mounts, mount], [added], _OWN_FOLDER, shape)
+    return Conversion(convert, [own], [*source.mounts, mount], [added], _OWN_FOLDER, model)
 
 
 def _into_bucket(
@@ -135,7 +148,7 @@ def _into_bucket(
     source: Store,
     frame: Frame,
     context: Context,
-    shape: Shape | None,
+    model: ConvertedModel,
 ) -> Conversion:
     """Return a conversion on the disk of the node, whose result is uploaded to a bucket."""
     mounts: list[Tree] = [{"name": "converted", "mountPath": _OWN_FOLDER}]
@@ -150,7 +163,7 @@ def _into_bucket(
             [*source.mounts, *mounts],
             volumes,
             _OWN_FOLDER,
-            shape,
+            model,
             {},
             source.arguments,
             source.env,
@@ -164,7 +177,7 @@ def _into_bucket(
         [*source.mounts, *mounts],
         volumes,
         _OWN_FOLDER,
-        shape,
+        model,
         account.annotations if account else {},
         arguments,
         env,
@@ -172,36 +185,40 @@ def _into_bucket(
     )
 
 
-def _shape(spec: DownloadSpec, convert: DistributedLlama) -> Shape | None:
-    """Return the shape of the model, if the spec or the lock has its config.
+def converted_model(spec: DownloadSpec, convert: DistributedLlama, problems: Problems) -> ConvertedModel:
+    """Return what kaigen knows about a model that is converted, and report why distributed-llama cannot run it.
 
-    Raises:
-        ProblemError: distributed-llama cannot run it.
+    Args:
+        spec: the spec.
+        convert: its conversion.
+        problems: collects the errors.
     """
+    reason = UNLOADABLE.get(convert.weights)
+    if reason is not None:
+        problems.error(
+            "KG0391",
+            f"distributed-llama cannot load weights of type `{convert.weights}`: {reason}",
+            (*AT, "weights"),
+            "use `q40`, or `f32` for the full precision",
+        )
     config = spec.facts.config if isinstance(spec, ModelSpec) and spec.facts is not None else None
     if not isinstance(config, Mapping):
-        return None
+        return ConvertedModel(None, reason is not None)
     try:
         shape = shape_of_config(config)
         check_blocks(shape, convert.weights)
     except PlanError as error:
         path = ("spec", "facts", "config") if error.problem.code == "KG1103" else AT
-        raise ProblemError(error.problem.code, str(error), path, error.hint) from None
-    return shape
+        problems.error(error.problem.code, str(error), path, error.hint)
+        return ConvertedModel(None, is_rejected=True)
+    return ConvertedModel(shape, reason is not None)
 
 
 def check_conversion(
     spec: DownloadSpec, resolved: Conversion, namespace: str, context: Context, problems: Problems
 ) -> None:
-    """Report weights that the runtime cannot load, stores that the converter cannot use, and too little memory."""
+    """Report stores that the converter cannot use, and too little memory."""
     convert = resolved.format
-    if convert.weights in _REASONS:
-        problems.error(
-            "KG0391",
-            f"distributed-llama cannot load weights of type `{convert.weights}`: {_REASONS[convert.weights]}",
-            (*AT, "weights"),
-            "use `q40`, or `f32` for the full precision",
-        )
     own = convert.store.bucket if convert.store is not None else None
     if own is not None:
         place = (*AT, "store", "bucket")
@@ -216,31 +233,35 @@ def check_conversion(
         message = "the downloaded files are stored in a bucket, and the converted ones in a volume"
         problems.error("KG0392", message, (*AT, "store"), "use a bucket for both, or a volume for both")
     elif convert.store is not None and convert.store.volume is not None:
-        _check_own_volume(spec, convert.store.volume, context, problems)
+        _check_own_volume(spec, resolved.model, convert.store.volume, context, problems)
     _check_memory(resolved, problems)
 
 
 def _check_memory(convert: Conversion, problems: Problems) -> None:
     """Warn of a converter with less memory than the tokens of a known model need."""
-    given = convert.format.converter.memory
-    if given is None or convert.shape is None:
+    given, shape = convert.format.converter.memory, convert.model.shape
+    if given is None or shape is None:
         return
-    needed = converter_memory(convert.shape)
+    needed = converter_memory(shape)
     if (units(given) or 0) < (units(needed) or 0):
         problems.warning(
             "KG0322",
-            f"a model with {convert.shape.vocabulary} tokens needs {needed} of memory to be converted, and the "
+            f"a model with {shape.vocabulary} tokens needs {needed} of memory to be converted, and the "
             f"converter has {given}",
             (*AT, "converter", "memory"),
             f"set `{needed}` or more, or leave it out",
         )
 
 
-def _check_own_volume(spec: DownloadSpec, volume: ModelVolume, context: Context, problems: Problems) -> None:
+def _check_own_volume(
+    spec: DownloadSpec, model: ConvertedModel, volume: ModelVolume, context: Context, problems: Problems
+) -> None:
     """Report a volume for converted weights that is too small, or has no size."""
     origin: SpecPath = (*AT, "store", "volume")
     check_access_modes(volume, context, origin, problems)
     needed, copies = converted_bytes(spec), spec.store.keep_revisions + 1
+    if volume.size == AUTO and model.is_rejected:
+        return
     if volume.size == AUTO:
         message = "the size of the converted weights is not known, so `auto` has no value"
         hint = "run `kaigen lock`, set `facts`, or set a size"
@@ -269,7 +290,7 @@ def convert_container(spec: DownloadSpec, convert: Conversion, context: Context)
     """Return the container that converts the downloaded files."""
     given, origin = convert.format.converter, (*AT, "converter")
     image = given.image if given.image is not None else context.images["convert"]
-    memory = given.memory or converter_memory(convert.shape)
+    memory = given.memory or converter_memory(convert.model.shape)
     return {
         "name": CONVERT,
         **image_fields(image, "convert.", (*origin, "image")),

@@ -9,6 +9,7 @@ from kaigen.compile.context import Context
 from kaigen.compile.expressions import SpecPath
 from kaigen.compile.model.served import conversion
 from kaigen.compile.problems import Problems
+from kaigen.config.locked_files import locked_source
 from kaigen.diagnostics.problem import ProblemError
 from kaigen.kinds.model import Model
 from kaigen.kinds.serving import ServedModel
@@ -44,18 +45,19 @@ def resolve_ring(spec: TopologySpec, model: Model | None, context: Context, prob
         ProblemError: the runtime cannot load the weights.
     """
     weights = _weights(spec, model)
-    shape = problems.attempt(lambda: _shape(spec, model, context), None)
-    nodes = spec.shape.nodes
+    try:
+        shape = _shape(spec, model, context)
+    except ProblemError as error:
+        problems.add(error.problem)
+        return _unplanned(spec, weights, problems)
     if shape is None:
-        if nodes is not None and not is_ring_size(nodes):
-            _reject_nodes(f"a ring has 1, 2, 4, 8, … nodes, and not {nodes}", "", problems)
         hint = "set `facts` of the Model to its config.json, or record the repository with `kaigen lock`"
         if spec.resources.memory is None:
             hint += ", or set `resources.memory`"
         message = "kaigen does not know the shape of the model, so it checks neither the ring nor its memory"
         problems.warning("KG0394", message, _MODEL, hint)
-        return RingPlan(None, weights, nodes or 1, spec.context_length or DEFAULT_CONTEXT)
-    length = _context(spec, shape, problems)
+        return _unplanned(spec, weights, problems)
+    length, nodes = _context(spec, shape, problems), spec.shape.nodes
     fitting = runnable_nodes(shape, weights)
     if nodes is None:
         nodes = _smallest(spec, shape, weights, length, fitting)
@@ -68,6 +70,14 @@ def resolve_ring(spec: TopologySpec, model: Model | None, context: Context, prob
     plan = ring_plan(shape, weights, nodes, length)
     _check_memory(spec, plan, problems, largest=nodes == max(fitting, default=1))
     return plan
+
+
+def _unplanned(spec: TopologySpec, weights: str, problems: Problems) -> RingPlan:
+    """Return the ring of a model without a shape, and report a number of nodes that no ring has."""
+    nodes = spec.shape.nodes or 1
+    if not is_ring_size(nodes):
+        _reject_nodes(f"a ring has 1, 2, 4, 8, … nodes, and not {nodes}", "", problems)
+    return RingPlan(None, weights, nodes, spec.context_length or DEFAULT_CONTEXT)
 
 
 def _reject_nodes(message: str, hint: str, problems: Problems) -> None:
@@ -120,9 +130,8 @@ def _shape(spec: TopologySpec, model: Model | None, context: Context) -> Shape |
         config, path = own.config, (*_MODEL, "facts", "config")
     elif model is not None and model.spec.facts is not None:
         config = model.spec.facts.config
-    elif model is not None and model.spec.source.hugging_face is not None and context.lock is not None:
-        hub = model.spec.source.hugging_face
-        locked = context.lock.find(hub.repo, hub.revision, hub.endpoint)
+    elif model is not None and context.lock is not None:
+        locked = locked_source(model.spec.source, context.lock)
         config = locked.config if locked is not None else None
     if not isinstance(config, Mapping) or not config:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -33,6 +34,31 @@ spec:
   shape: {nodes: 4, groups: leaderWorkerSet}
 """
 )
+
+
+REJECTED = [
+    ({"model_type": "qwen2"}, "KG0390", "distributed-llama cannot run models of type `qwen2`"),
+    ({"rope_scaling": {"type": "yarn"}}, "KG0390", "distributed-llama has no RoPE scaling `yarn`"),
+    ({"attention_bias": True}, "KG0390", "ignores biases, and the model has `attention_bias`"),
+    ({"rms_norm_eps": 0.1}, "KG0390", "distributed-llama cannot use `rms_norm_eps: 0.1`"),
+    (
+        {"intermediate_size": "big"},
+        "KG1103",
+        '`intermediate_size` of the config is "big", and not a whole number',
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "error", "message"), REJECTED)
+def test_a_locked_model_that_cannot_run_is_the_only_error(
+    repository: Repository, hub: Hub, change: dict[str, object], error: str, message: str
+) -> None:
+    hub.commit({**FILES, **model_files({**SHAPE, **change})})
+    repository.write(model(hub, more=CONVERT, size="auto") + RING)
+    code, printed = repository.run("lock")
+    assert code == 2, printed
+    assert set(re.findall(r"KG\d+", printed)) == {error}
+    assert message in printed
 
 
 @pytest.mark.parametrize("source", ["hub", "bucket", "registry"])

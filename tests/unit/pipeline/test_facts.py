@@ -121,8 +121,8 @@ def test_a_wrong_file_is_an_error(tmp_path: Path, name: str, message: str) -> No
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_hidden_layers": 10**10}, "`num_hidden_layers` is too large"),
-        ({"num_hidden_layers": True}, "the config has no layers"),
+        ({"num_hidden_layers": 10**10}, "`num_hidden_layers` of the config is 10000000000, and not"),
+        ({"num_hidden_layers": True}, "`num_hidden_layers` of the config is true, and not"),
         ({"hidden_size": 3}, "which do not match"),
         ({"num_hidden_layers": 2, "hybrid_override_pattern": "***"}, "which do not match"),
         ({"num_key_value_heads": 3}, "28 attention heads and 3 KV heads"),

@@ -99,7 +99,7 @@ def test_estimate_from_parameters_is_an_upper_bound() -> None:
         ({"rope_scaling": {"rope_type": "yarn", "factor": 4}}, "RoPE scaling `yarn`"),
         ({"rope_parameters": {"rope_type": "linear", "factor": 4}}, "RoPE scaling `linear`"),
         ({"hidden_size": None}, "no `hidden_size`"),
-        ({"vocab_size": 10**12}, "no `vocab_size`"),
+        ({"vocab_size": 10**12}, "`vocab_size` of the config is 1000000000000, and not a whole number"),
     ],
 )
 def test_models_that_it_cannot_run_are_refused_with_the_reason(change: dict[str, Any], reason: str) -> None:
