@@ -33,7 +33,7 @@ def duplicates(paths: Iterable[str]) -> set[str]:
     """Return the files with weights that other files have as safetensors.
 
     They are `original/`, if the top folder has safetensors files, and `consolidated*` and other formats next to them.
-    `kaigen.config.lock_file.duplicates` has the same rule.
+    `kaigen.config.locked_files.duplicates` has the same rule.
     """
     listed = {path: path.rpartition("/")[::2] for path in paths}
     plain = {
