@@ -8,7 +8,7 @@ workers by DNS.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from kaigen.catalog.engines import Version, parse_version, tag_version
@@ -18,12 +18,14 @@ from kaigen.compile.engines.arguments import KEY_FOLDER, key_mount, key_volume, 
 from kaigen.compile.engines.base import Engine
 from kaigen.compile.engines.drain import SETTLE_SECONDS, SHUTDOWN_SECONDS
 from kaigen.compile.engines.launch import Launch, Member
-from kaigen.compile.expressions import Joined, Release, Tree
+from kaigen.compile.expressions import Joined, Release, SpecPath, Tree
 from kaigen.compile.field_expressions import ListFlags
 from kaigen.compile.problems import Problems
-from kaigen.kinds.blocks import Image
+from kaigen.kinds.blocks import GpuShare, Image
 from kaigen.kinds.topology import TopologySpec
+from kaigen.kubernetes.quantities import NANO, nano
 from kaigen.sizing.ring import BUFFER_TYPES
+from kaigen.sizing.ring_flags import RING_FLAGS, wrong_value
 
 WORKER_PORT = 9990
 API_PORT = 9991
@@ -31,9 +33,6 @@ API_PORT = 9991
 
 READY_SUFFIX = "-ready"
 """End of the name of the Service that has the addresses of the workers that are ready."""
-
-FLAGS = ("chat-template", "gpu-index", "gpu-segments", "net-turbo", "seed", "temperature", "topp")
-"""Flags that a spec may set: the program ends on one that it does not know (source: `AppCliArgs::parse`)."""
 
 ROOT = """\
 stop() { kill -TERM "$child" 2>/dev/null; wait "$child"; exit 143; }
@@ -113,22 +112,44 @@ class DistributedLlama(Engine):
     is_ring = True
 
     def check(self, spec: TopologySpec, problems: Problems) -> None:
-        """Report a port that the program itself uses, and weights without the files of the format."""
+        """Report a port that the program itself uses, and GPUs that it would not use."""
         if spec.port in (WORKER_PORT, API_PORT):
             message = f"port {spec.port} is that of distributed-llama itself"
             problems.error("KG0393", message, ("spec", "port"), "use another port, such as 8000")
+        gpus = spec.resources.gpus
+        count = gpus.count if isinstance(gpus, GpuShare) else gpus
+        if count is not None and count > 1:
+            problems.error(
+                "KG0393",
+                f"each node of a ring uses one GPU, and would request {count}",
+                ("spec", "resources", "gpus"),
+                "set 1, and more `shape.nodes` for more GPUs",
+            )
 
     def check_flags(self, spec: TopologySpec, image: Image, problems: Problems) -> None:
-        """Report flags that the program does not know: it would end."""
-        given = spec.engine_args
-        by_name = isinstance(given, dict)
-        for index, written in enumerate(given):
+        """Report flags that the program does not know, which would end it, and values that it would misread."""
+        turbo: tuple[Any, SpecPath] = (None, ())
+        for written, value, path in _given(spec.engine_args):
             name = written.lstrip("-").replace("_", "-")
-            flag = by_name or written.startswith("--")
-            if flag and name not in FLAGS and name not in self.managed_flags:
-                at = written if by_name else index
+            if name in self.managed_flags:
+                continue
+            if name not in RING_FLAGS:
                 message = f"distributed-llama has no flag `--{name}` that kaigen knows"
-                problems.error("KG0393", message, ("spec", "engineArgs", at), f"known: {', '.join(FLAGS)}")
+                problems.error("KG0393", message, path, f"known: {', '.join(RING_FLAGS)}")
+                continue
+            message, hint = wrong_value(name, value)
+            if message:
+                problems.error("KG0393", message, path, hint)
+            elif name == "net-turbo":
+                turbo = value, path
+        cpu = spec.resources.cpu
+        if str(turbo[0]) == "1" and cpu is not None and (nano(cpu) or 0) % NANO:
+            problems.warning(
+                "KG0327",
+                f"`--net-turbo` needs CPUs of its own, and a node with `cpu: {cpu}` shares them with other containers",
+                turbo[1],
+                "set `resources.cpu` to a whole number, or delete the flag",
+            )
 
     def version(self, spec: TopologySpec, image: Image) -> Version | None:
         """Return the version that the spec gives, else the image's tag; None when neither does."""
@@ -264,6 +285,20 @@ class DistributedLlama(Engine):
             sockets = f"{_sockets(spec.port, _LISTEN)}|{_sockets(API_PORT, _ESTABLISHED)}"
         longest = seconds(spec.drain) + SETTLE_SECONDS + SHUTDOWN_SECONDS
         return {"exec": {"command": ["sh", "-c", WAIT, "wait", str(longest), sockets]}}
+
+
+def _given(arguments: Mapping[str, Any] | Sequence[str]) -> Iterator[tuple[str, Any, SpecPath]]:
+    """Yield the flags that a spec sets: as they are written, value (None for none), and place of the value."""
+    at: SpecPath = ("spec", "engineArgs")
+    if isinstance(arguments, Mapping):
+        for name, value in arguments.items():
+            yield name, value, (*at, name)
+        return
+    for index, written in enumerate(arguments):
+        if written.startswith("--"):
+            has_value = index + 1 < len(arguments) and not arguments[index + 1].startswith("--")
+            value = arguments[index + 1] if has_value else None
+            yield written, value, (*at, index + has_value)
 
 
 def _grep(port: int, *states: str) -> list[Tree]:

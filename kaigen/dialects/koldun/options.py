@@ -12,6 +12,7 @@ from kaigen.kinds.base import FILE_PATH, matches
 from kaigen.kinds.lowering import Lowering
 from kaigen.kinds.spec import Path
 from kaigen.sizing.ring import BUFFER_TYPES
+from kaigen.sizing.ring_flags import RING_FLAGS
 
 _FILES: Mapping[str, str] = {"model": "model.m", "tokenizer": "tokenizer.t"}
 """kaigen's names of the converted files, by the options that name them."""
@@ -43,8 +44,8 @@ _MANAGED: Mapping[str, str] = {
 _KNOWN = (
     *_FILES,
     *_MANAGED,
-    *SHARED,
-    *(BUFFER, "chat-template", "max-seq-len", "seed", "temperature", "topp"),
+    *RING_FLAGS,
+    *(BUFFER, "max-seq-len", "nthreads"),
 )
 ROOT_ONLY: Mapping[str, str] = {
     name: "only the root of a ring reads it" for name in _KNOWN if name not in SHARED and name not in _MANAGED

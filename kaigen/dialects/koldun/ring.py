@@ -26,6 +26,7 @@ from kaigen.kinds.lowering import PREFIX, LoweringResult
 from kaigen.kinds.spec import Path, SourceField
 from kaigen.kinds.topology import Topology
 from kaigen.sizing.ring import BUFFER_TYPES
+from kaigen.sizing.ring_flags import RING_FLAGS
 from kaigen.yaml.document import Document
 
 ENGINE = "distributedLlama"
@@ -251,7 +252,6 @@ _FIELDS: dict[str, tuple[Path, bool]] = {
     "nthreads": (("spec", "resources", "cpu"), False),
 }
 """Fields of a Topology by the options that they decide, and whether they are numbers."""
-_ENGINE_ARGS = ("chat-template", "gpu-index", "gpu-segments", "net-turbo", "seed", "temperature", "topp")
 
 
 def _put_option(draft: Draft, name: str, option: Option, source: SourceField | None, weights: str) -> None:
@@ -260,7 +260,7 @@ def _put_option(draft: Draft, name: str, option: Option, source: SourceField | N
         path, numeric = _FIELDS[name]
         value = int(option.value) if numeric and _PLAIN.match(option.value) else option.value
         draft.put(path, value, origin, source)
-    elif name in _ENGINE_ARGS:
+    elif name in RING_FLAGS:
         draft.put(("spec", "engineArgs", name), option.value, origin, source)
     elif name == BUFFER and not weights and option.value in WEIGHTS:
         draft.put(("spec", "quantization"), WEIGHTS[option.value], origin, source)

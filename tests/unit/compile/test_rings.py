@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from kaigen.compile.problems import Problems
 from kaigen.compile.topology.ring import resolve_ring
+from kaigen.diagnostics.problem import Problem
 from kaigen.plan.specs import plan_specs
-from tests.unit.compile.specs import objects, problem_paths, topology
+from tests.unit.compile.specs import compiled, objects, problem_paths, topology
 from tests.unit.compile.topologies import CONTEXT
 
 CONFIG: Mapping[str, Any] = {
@@ -34,6 +35,13 @@ def ring(**fields: Any) -> Any:
     """A ring of four nodes."""
     given = {"engine": "distributedLlama", "image": IMAGE, "model": WEIGHTS, "shape": {"nodes": 4}, **fields}
     return topology(**given)
+
+
+def problems_of(block: Any) -> list[Problem]:
+    """The problems of a ring."""
+    problems = Problems()
+    compiled(block, CONTEXT, problems)
+    return problems.items
 
 
 def containers(**fields: Any) -> dict[str, Any]:
@@ -137,6 +145,89 @@ def test_what_cannot_run_is_refused(fields: dict[str, Any], problem: tuple[str, 
     if "image" in fields:
         block = topology(engine="distributedLlama", model=WEIGHTS, shape={"nodes": 4})
     assert problem in problem_paths(block, CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message", "hint"),
+    [
+        (
+            "temperature",
+            "hot",
+            "`--temperature` must be a number from 0, and not `hot`",
+            "write a number from 0",
+        ),
+        ("temperature", -1, "`--temperature` must be a number from 0, and not `-1`", "write a number from 0"),
+        ("topp", 1.5, "`--topp` must be a number from 0 to 1, and not `1.5`", "write a number from 0 to 1"),
+        ("net-turbo", 7, "`--net-turbo` must be `0` or `1`, and not `7`", "write `0` or `1`"),
+        ("seed", True, "`--seed` must be a whole number from 0 to 2^63 - 1, and not `true`", "write a whole"),
+        ("seed", str(2**63), "`--seed` must be a whole number from 0 to 2^63 - 1, and not", "write a whole"),
+        (
+            "gpu-segments",
+            "all",
+            "`--gpu-segments` must be two whole numbers such as `0:16`, and not",
+            "write two",
+        ),
+        (
+            "gpu-index",
+            "x",
+            "`--gpu-index` must be a whole number from 0, and not `x`",
+            "write a whole number",
+        ),
+        (
+            "chat-template",
+            "chatml",
+            "must be `llama2` or `llama3` or `deepSeek3`, and not `chatml`",
+            "write `llama2`",
+        ),
+        (
+            "chat-template",
+            "lama3",
+            "must be `llama2` or `llama3` or `deepSeek3`, and not",
+            "did you mean `llama3`?",
+        ),
+    ],
+)
+def test_values_that_the_program_would_misread_are_refused(
+    name: str, value: Any, message: str, hint: str
+) -> None:
+    (problem,) = problems_of(ring(engineArgs={name: value}))
+    assert (problem.code, problem.path) == ("KG0393", ("spec", "engineArgs", name))
+    assert message in str(problem.message)
+    assert problem.hint.startswith(hint)
+    if not isinstance(value, bool):
+        (problem,) = problems_of(ring(engineArgs=["--topp", "0.5", f"--{name}", str(value)]))
+        assert problem.path == ("spec", "engineArgs", 3)
+
+
+def test_a_flag_without_a_value_is_refused() -> None:
+    (problem,) = problems_of(ring(engineArgs=["--seed", "--topp", "0.5"]))
+    assert (str(problem.message), problem.path) == ("`--seed` requires a value", ("spec", "engineArgs", 0))
+
+
+def test_values_of_every_flag_are_accepted_as_numbers_and_as_text() -> None:
+    given = {"temperature": 0.7, "topp": 1, "seed": 3, "net-turbo": 0, "gpu-index": 1, "gpu-segments": "0:16"}
+    for args in (given, {name: str(value) for name, value in given.items()}):
+        assert problems_of(ring(engineArgs={**args, "chat-template": "deepSeek3"})) == []
+
+
+@pytest.mark.parametrize(
+    ("cpu", "turbo", "codes"), [("1500m", 1, ["KG0327"]), ("2", 1, []), ("1500m", 0, []), (None, 1, [])]
+)
+def test_polling_on_shared_cpus_is_a_warning(cpu: str | None, turbo: int, codes: list[str]) -> None:
+    resources = {"cpu": cpu} if cpu is not None else {}
+    found = problems_of(ring(engineArgs={"net-turbo": turbo}, resources=resources))
+    assert [(item.code, item.path[-1]) for item in found] == [(code, "net-turbo") for code in codes]
+
+
+@pytest.mark.parametrize("gpus", [2, {"profile": "1g.10gb", "count": 2}])
+def test_more_gpus_than_a_node_uses_are_refused(gpus: Any) -> None:
+    assert ("KG0393", "spec.resources.gpus") in problem_paths(ring(resources={"gpus": gpus}), CONTEXT)
+
+
+def test_a_gpu_is_used_with_one_thread() -> None:
+    for name in ("root", "worker"):
+        found = flags(containers(resources={"gpus": 1})[name]["args"])
+        assert (found["--gpu-index"], found["--nthreads"]) == ("0", "1")
 
 
 def test_an_image_of_kaigen_yaml_is_used() -> None:
