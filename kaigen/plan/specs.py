@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from kaigen.compile.known_model import KnownModel
     from kaigen.diagnostics.diagnostic import Diagnostic
     from kaigen.diagnostics.problem import Problem
+    from kaigen.kinds.model import Model
     from kaigen.kinds.spec import Spec
     from kaigen.kinds.topology import Topology, TopologySpec
 
 with lazy_imports():
     from kaigen.compile import problems as compile_problems
     from kaigen.compile.engines import registry
+    from kaigen.compile.model import conversion as model_conversion
+    from kaigen.compile.model import served
     from kaigen.compile.topology import ring, sizing
     from kaigen.diagnostics import diagnostic
     from kaigen.kinds import blocks
@@ -122,8 +125,11 @@ def _plan_specs(specs: Iterable[Spec], context: Context, change: Callable[[Quest
     rings: list[RingOfSpec] = []
     for spec in specs:
         topology = spec.block
-        if isinstance(topology, kinds_model.Model) and (text := conversion.conversion_text(topology.spec)):
-            conversions.append((topology.metadata.name, text))
+        if isinstance(topology, kinds_model.Model):
+            found = compile_problems.Problems()
+            if text := _conversion(topology, found):
+                conversions.append((topology.metadata.name, text))
+            diagnostics += [_diagnostic(spec, item) for item in found.items]
         if not isinstance(topology, kinds_topology.Topology):
             continue
         name = topology.metadata.name
@@ -149,6 +155,15 @@ def _plan_specs(specs: Iterable[Spec], context: Context, change: Callable[[Quest
         else:
             plans.append(SpecPlan(name, spec.source, plan, bool(question.instance_type or question.gpu)))
     return SpecPlans(tuple(plans), tuple(diagnostics), tuple(without), tuple(conversions), tuple(rings))
+
+
+def _conversion(model: Model, problems: compile_problems.Problems) -> str:
+    """Return what a Model is converted to; empty for nothing, or for a model that cannot be converted."""
+    convert = served.conversion(model.spec)
+    if convert is None or model.spec.source.volume is not None:
+        return ""
+    model_conversion.converted_model(model.spec, convert, problems)
+    return "" if problems.failed else conversion.conversion_text(model.spec)
 
 
 def _ring(
