@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from kaigen.contexts.folder import CODE, IGNORE_FILE, Entry
 from kaigen.diagnostics.errors import InputError, SystemFailure
-from kaigen.diff.lock import size_text
+from kaigen.diff.formatting import size_text
 
 ROOT = "context"
 """Folder of the archive with the files: next to it, the downloader has its own."""

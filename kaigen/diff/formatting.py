@@ -75,3 +75,11 @@ def _join(items: Sequence[str]) -> str:
 def plural(count: int, noun: str, nouns: str = "") -> str:
     """`1 file`, `2 files`."""
     return f"{count} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes in a unit that people read."""
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size >= factor:
+            return f"{size / factor:.1f} {unit}"
+    return plural(size, "byte")

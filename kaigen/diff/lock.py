@@ -12,9 +12,7 @@ from kaigen.config.lock_file import (
     LockedObject,
     LockedWeights,
 )
-from kaigen.diff.formatting import listing, plural
-
-_GIB = 2**30
+from kaigen.diff.formatting import listing, plural, size_text
 
 
 def lock_changes(before: Lock, after: Lock) -> Iterator[str]:
@@ -42,14 +40,6 @@ def _moved(before: Mapping[str, str], after: Mapping[str, str], length: int) -> 
             yield f"{name} is {now[:length]}"
         elif was != now:
             yield f"{name} moves from {was[:length]} to {now[:length]}"
-
-
-def size_text(size: int) -> str:
-    """Return a number of bytes in a unit that people read."""
-    for unit, factor in (("GiB", _GIB), ("MiB", 2**20), ("KiB", 2**10)):
-        if size >= factor:
-            return f"{size / factor:.1f} {unit}"
-    return plural(size, "byte")
 
 
 def total(entry: LockedWeights) -> int:

@@ -6,12 +6,14 @@ import re
 from collections.abc import Iterator, Mapping
 
 from kaigen.catalog.presets import find_preset
-from kaigen.diff.formatting import clip, plural
+from kaigen.diff.formatting import clip, plural, size_text
 from kaigen.diff.objects import Obj, get_list
 from kaigen.diff.pods import pod_templates
 from kaigen.diff.rules.case import Case, Finding
 
 _KEPT = "keep-revisions"
+_LOCKED = re.compile("[0-9]+:([0-9]{1,18}):[0-9a-f]{64}")
+"""Number, bytes and digest of the files in the lock."""
 _COMMIT = re.compile("[0-9a-f]{40}")
 
 
@@ -66,6 +68,9 @@ def _commit(options: Mapping[str, str]) -> str:
 
 
 def _room(options: Mapping[str, str]) -> str:
-    """Return how much space the files take, as far as the catalogue knows."""
+    """Return how much space the files take, as far as the lock or the catalogue knows."""
+    locked = _LOCKED.fullmatch(options.get("locked", ""))
+    if locked is not None:
+        return size_text(int(locked[1]))
     preset = find_preset(options["repo"]) if "repo" in options and "include" not in options else None
     return "room for the files once" if preset is None else f"up to {preset.weights_gib:.1f} GiB"

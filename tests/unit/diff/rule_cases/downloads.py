@@ -43,6 +43,19 @@ CASES: list[Case] = [
     ),
     Case(
         "revision",
+        "files that the lock has",
+        download(OLD),
+        download(NEW, PHI, f"--locked=7:{5 << 29}:{'0' * 64}"),
+        [
+            (
+                "notice",
+                "microsoft/phi-4 at 111111111111 is downloaded next to 000000000000: the volume needs 2.5 GiB more, "
+                f"unless it still has the files; {KEPT}",
+            )
+        ],
+    ),
+    Case(
+        "revision",
         "another model in a bucket",
         download(OLD, dest="s3://models"),
         download("main", OTHER, dest="s3://models", identity="5" * 16),
