@@ -176,14 +176,15 @@ def _ring(
     """
     own, namespace = topology.spec, topology.metadata.namespace or context.namespace
     found = compile_problems.Problems()
-    plan = ring.resolve_ring(own, sizing.referenced_model(own, namespace, context.specs), context, found)
+    model = sizing.referenced_model(own, namespace, context.specs)
+    plan = ring.resolve_ring(own, model, context, found)
     diagnostics = [_diagnostic(spec, item) for item in found.items]
     name = topology.metadata.name
     if found.failed:
         return None, diagnostics
     if plan.shape is None:
         hint = spec.hints.get("KG0394", "set `facts` of the Model to its config.json")
-        return NoPlan(name, f"kaigen does not know the shape of the model; {hint}"), diagnostics
+        return NoPlan(name, f"{ring.unknown_shape(model)}; {hint}"), diagnostics
     memory = own.resources.memory
     workers = memory or memory_request(plan.worker) if plan.nodes > 1 else ""
     return RingOfSpec(name, spec.source, plan, memory or memory_request(plan.root), workers), diagnostics

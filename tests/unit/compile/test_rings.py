@@ -14,7 +14,7 @@ from kaigen.compile.problems import Problems
 from kaigen.compile.topology.ring import resolve_ring
 from kaigen.diagnostics.problem import Problem
 from kaigen.plan.specs import plan_specs
-from tests.unit.compile.specs import compiled, objects, problem_paths, topology
+from tests.unit.compile.specs import compiled, context, model, objects, problem_paths, topology
 from tests.unit.compile.topologies import CONTEXT
 
 CONFIG: Mapping[str, Any] = {
@@ -228,6 +228,22 @@ def test_a_gpu_is_used_with_one_thread() -> None:
     for name in ("root", "worker"):
         found = flags(containers(resources={"gpus": 1})[name]["args"])
         assert (found["--gpu-index"], found["--nthreads"]) == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("repo", "what"),
+    [
+        ("Qwen/Qwen3-8B", "the catalogue has `qwen3-8b` without the width of its MLP"),
+        ("acme/own", "the shape of the model is not known"),
+    ],
+)
+def test_a_model_without_a_shape_is_a_warning_that_says_what_is_missing(repo: str, what: str) -> None:
+    source = {"huggingFace": {"repo": repo, "revision": "0" * 40}}
+    stored = model(source=source, convert={"distributedLlama": {}})
+    problems = Problems()
+    compiled(ring(model="m"), context(models={"m": stored}), problems)
+    (found,) = [item for item in problems.items if item.code == "KG0394"]
+    assert str(found.message) == f"{what}, so kaigen checks neither the ring nor its memory"
 
 
 def test_an_image_of_kaigen_yaml_is_used() -> None:
