@@ -177,6 +177,7 @@ def lower_ring(draft: Draft, ring: Ring, lowering: KoldunLowering) -> LoweringRe
     stored = "volume" in ring.model.block or ring.model.spec.get("preConverted")
     record = "" if stored else "record the repository with `kaigen lock`, or "
     draft.hints["KG0394"] = f"{record}set the annotation `kaigen.dev/memory`"
+    draft.hints["KG0327"] = "set the annotation `kaigen.dev/cpu` to a whole number, or delete the option"
     draft.hints["KG0353"] = 'set the annotation `kaigen.dev/groups: "leaderWorkerSet"`'
     if lowering.compat and draft.get(("spec", "service")) is None:
         draft.put(("spec", "service", "port"), _OPERATOR_PORT, lowering.directive_at("compat"))

@@ -185,6 +185,7 @@ def _put_repository(draft: Draft, source: Repository, model: Model, lowering: Ko
             draft.put((*hub, name), value, SOURCE)
     if source.include:
         draft.put((*hub, "include"), [source.include], SOURCE)
+        draft.hints["KG0323"] = "write the URL of the repository, without the path of a file"
     token = model.spec.download.hugging_face_token_secret_ref if model.spec.download else None
     if token is not None:
         at = (*_DOWNLOAD, "huggingFaceTokenSecretRef")

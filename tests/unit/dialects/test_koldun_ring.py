@@ -16,6 +16,7 @@ from kaigen.pipeline.load import load_specs
 from kaigen.pipeline.sources import spec_key
 from kaigen.plan.specs import plan_specs
 from tests.unit.dialects.koldun_case import (
+    COMMIT,
     DEFAULTS,
     IMAGE,
     STORAGE,
@@ -635,6 +636,20 @@ def test_hints_name_fields_of_koldun() -> None:
     (planned,) = plan_specs(found.values(), context).without
     assert "kaigen lock" in planned.why
     assert "facts" not in planned.why
+
+
+def test_hints_about_files_and_cpus_name_what_koldun_has() -> None:
+    file = f"https://huggingface.co/Qwen/Qwen3-0.6B/blob/{COMMIT}/model.safetensors"
+    given = {"sourceUrl": file, "launchOptions": ["--net-turbo", "1"]}
+    specs = loaded(converted(given), dllama(annotations={"kaigen.dev/cpu": "1500m"})).specs
+    found = {each.block.kind: each.hints for each in specs}
+    assert found["Model"]["KG0323"] == "write the URL of the repository, without the path of a file"
+    assert "`kaigen.dev/cpu`" in found["Topology"]["KG0327"]
+
+
+def test_a_value_that_the_runtime_misreads_is_reported_at_the_option() -> None:
+    options = {"launchOptions": ["--temperature", "hot"]}
+    assert errors(converted(options), dllama()) == [("KG0393", "spec.launchOptions[1]")]
 
 
 def test_no_hint_locks_files_that_are_in_a_claim() -> None:
