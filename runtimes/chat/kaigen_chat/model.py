@@ -23,6 +23,8 @@ from kaigen_chat.settings import Settings, flag
 
 # Kinds of layers whose state is keys and values alone, and so can be cut into rows.
 _KINDS = {"full_attention", "sliding_attention"}
+_SHORT = 64 << 10
+"""Characters of a text whose tokens are always counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ class LanguageModel:
         self.vocabulary: int = self._model.config.get_text_config().vocab_size
         self.context = _context(self._model.config.get_text_config(), settings.max_model_len)
         self.eos, self.defaults = _generation(settings.model, self._model, self._tokenizer)
+        longest = max(map(len, self._tokenizer.get_vocab()), default=1)
+        self._most_characters = max(self.context * longest, _SHORT)
 
     @property
     def facts(self) -> Facts:
@@ -143,7 +147,17 @@ class LanguageModel:
         return logits
 
     def encode(self, text: str, *, special: bool = True) -> list[int]:
-        """Tokens of a text; with those that a text begins or ends with, unless `special` is false."""
+        """Tokens of a text; with those that a text begins or ends with, unless `special` is false.
+
+        Raises:
+            Refused: the text is longer than the longest tokens that fit into the context. Its tokens would take
+                seconds and a GiB.
+        """
+        if len(text) > self._most_characters:
+            raise bad_request(
+                f"The context of this model is {self.context} tokens: a text of {len(text)} characters has more",
+                code="context_length_exceeded",
+            )
         return list(self._tokenizer.encode(text, add_special_tokens=special))
 
     def decode(self, tokens: Sequence[int]) -> str:

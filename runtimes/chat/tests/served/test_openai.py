@@ -259,6 +259,16 @@ def test_a_prompt_that_is_too_long_is_reported_with_numbers(client: openai.OpenA
         client.completions.create(model="tiny", prompt="word " * 2000)
 
 
+def test_a_text_far_beyond_the_context_is_refused_by_its_length(client: openai.OpenAI) -> None:
+    """The tokens of 2 MiB would take seconds and a GiB."""
+    text = "word " * 400_000
+    message = r"context of this model is 512 tokens: a text of \d{7} characters has more"
+    with pytest.raises(openai.BadRequestError, match=message):
+        client.completions.create(model="tiny", prompt=text)
+    with pytest.raises(openai.BadRequestError, match=message):
+        client.chat.completions.create(model="tiny", messages=[{"role": "user", "content": text}])
+
+
 def test_another_model_is_not_found(client: openai.OpenAI) -> None:
     with pytest.raises(openai.NotFoundError, match="no model 'gpt-9'") as caught:
         client.chat.completions.create(model="gpt-9", messages=HELLO)
