@@ -85,7 +85,7 @@ def ring(config: dict[str, Any], weights: str, power: int, *, compat: bool) -> i
         architecture="Qwen3ForCausalLM",
         weights=1000,
         config=config,
-        files={"model.safetensors": file},
+        files=dict.fromkeys(("config.json", "tokenizer.json", "model.safetensors"), file),
     )
     settings = Config(lock=lock_ref(Lock(models={f"{REPO}@{COMMIT}": model})))
     notes = annotated(compat="true") if compat else {}
