@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import uuid
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from tests.cluster.client import ApiError, Client, Object
 from tests.cluster.processes import wait_until
 
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+_BLOCK = 64 * 1024  # bytes read at once when looking for the last newline
 
 # Leases and events are logged only for service accounts, as which kaigen's programs run. Secrets and tokens are logged
 # without their content, all other writes with the request body.
@@ -145,8 +147,20 @@ class Audit:
                     yield _request(event)
 
     def place(self) -> int:
-        """The size of the log: a mark that may lie before the last answered requests."""
-        return self._path.stat().st_size if self._path.exists() else 0
+        """The end of the last whole event in the log: a mark that may lie before the last answered requests."""
+        # The API server may be in the middle of writing an event, so the end of the file may be within a line.
+        if not self._path.exists():
+            return 0
+        with self._path.open("rb") as log:
+            end = log.seek(0, os.SEEK_END)
+            while end > 0:
+                start = max(0, end - _BLOCK)
+                log.seek(start)
+                newline = log.read(end - start).rfind(b"\n")
+                if newline >= 0:
+                    return start + newline + 1
+                end = start
+        return 0
 
     def writes_since(
         self, mark: int, *, namespace: str | None = None, user: str | None = None

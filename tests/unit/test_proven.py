@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from pathlib import Path
 
+import certifi
 import pytest
 
 from tests.cluster import proof
-from tests.cluster.audit import Request
-from tests.cluster.client import Object
+from tests.cluster.audit import Audit, Request
+from tests.cluster.client import Client, Object
 from tools import proven
 
 LABELS = {"app.kubernetes.io/managed-by": "kaigen"}
@@ -181,3 +184,33 @@ def test_a_service_ran_when_it_had_a_ready_endpoint() -> None:
 def test_wrong_arguments_of_a_marker_are_refused(mark: proof.Mark, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         proof.check_names(mark)
+
+
+def test_a_test_may_begin_while_the_api_server_writes_an_event(tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    log = Audit(path, Client("127.0.0.1", 1, Path(certifi.where())))
+    assert log.place() == 0
+    path.write_bytes(b'{"stage"')
+    assert log.place() == 0
+
+    whole = b"".join(json.dumps(event(name)).encode() + b"\n" for name in ("one", "two"))
+    half = json.dumps(event("three", note="x" * 200_000)).encode()
+    path.write_bytes(whole + half[:150_000])
+    began = log.place()
+    assert began == len(whole)
+
+    path.write_bytes(whole + half + b"\n")
+    assert [request.name for request in log.requests(began, path.stat().st_size)] == ["three"]
+    assert log.place() == path.stat().st_size
+
+
+def event(name: str, **fields: str) -> Object:
+    return {
+        "stage": "ResponseComplete",
+        "objectRef": {"resource": "configmaps", "namespace": "a", "name": name},
+        "user": {"username": "admin"},
+        "verb": "create",
+        "requestURI": "/",
+        "requestReceivedTimestamp": "2026-01-01T00:00:00.000000Z",
+        **fields,
+    }
