@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kaigen.kubernetes.reach import USUAL_KINDS
+from kaigen.kubernetes.usual_kinds import USUAL_KINDS
 
 Body = dict[str, Any]
 

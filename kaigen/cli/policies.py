@@ -6,7 +6,7 @@ import click
 
 from kaigen.cli.console import Console
 from kaigen.cli.options import environment_option, read_configs, require_repository
-from kaigen.gitops.policies import policies
+from kaigen.tenancy.policies import policies
 from kaigen.yaml.dump import dump
 
 

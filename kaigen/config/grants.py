@@ -9,8 +9,15 @@ from msgspec import Struct
 
 from kaigen.config.block_settings import Allowed, VolumeGrant, matches_glob
 from kaigen.config.globs import is_granted
+from kaigen.kubernetes.bucket_drivers import (
+    ATTRIBUTES,
+    BUCKET_DRIVERS,
+    OPTIONS,
+    S3_OPTIONS,
+    location,
+    mount_options,
+)
 from kaigen.kubernetes.manifest import Object, mapping
-from kaigen.kubernetes.reach import ATTRIBUTES, BUCKET_DRIVERS, OPTIONS, S3_OPTIONS, location, mount_options
 
 _DRIVERS = frozenset(row.driver for row in BUCKET_DRIVERS)
 _ENDPOINT = "endpoint-url "

@@ -12,7 +12,7 @@ from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.kinds.base import RELATIVE_PATH, LabelName, text
 from kaigen.kinds.block import Block
-from kaigen.kubernetes.reach import USUAL_KINDS
+from kaigen.kubernetes.usual_kinds import USUAL_KINDS
 from kaigen.yaml.document import Document
 
 _Glob = Annotated[str, text(r"^[^\s,\[\]]+$", max_length=512)]

@@ -12,8 +12,8 @@ from kaigen.compile.builders.frame import LOCATION
 from kaigen.kubernetes.kind_table import kind_of
 from kaigen.kubernetes.manifest import Identity, Object, group_of, identity_of, mapping, text
 from kaigen.kubernetes.quantities import NANO
-from kaigen.kubernetes.reach import hosts_of
 from kaigen.kubernetes.requests import most_replicas, requests_of, unlimited
+from kaigen.tenancy.table import hosts_of
 
 if TYPE_CHECKING:
     from kaigen.pipeline.result import Compiled

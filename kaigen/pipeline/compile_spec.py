@@ -16,7 +16,6 @@ from kaigen.check.class_references import check_classes
 from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_policy
 from kaigen.check.schema_check import check_object
-from kaigen.check.tenants import LooseLevel, tenant_findings
 from kaigen.compile.context import Context
 from kaigen.compile.network_access import with_network
 from kaigen.compile.pod_images import with_images
@@ -31,6 +30,7 @@ from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.summary import Missing
 from kaigen.pipeline.tokens import check_tokens
 from kaigen.system.lazy_import import lazy_imports
+from kaigen.tenancy.violations import LooseLevel, tenant_findings
 from kaigen.yaml.document_secrets import find_secrets
 
 if TYPE_CHECKING:

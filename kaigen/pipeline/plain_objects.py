@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from kaigen.check.grants import grant_findings
 from kaigen.check.policy import check_names
 from kaigen.check.schema_check import check_object
-from kaigen.check.tenants import tenant_findings
 from kaigen.compile.passthrough import app_name, passthrough_app, plain_namespace
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic
 from kaigen.pipeline.result import Compiled
 from kaigen.pipeline.sources import relative_path
+from kaigen.tenancy.violations import tenant_findings
 
 if TYPE_CHECKING:
     from kaigen.config.settings import Config

@@ -13,9 +13,9 @@ import yaml
 
 from kaigen.config.load import load_config
 from kaigen.config.tenant_settings import Tenant
-from kaigen.gitops.cel import rules_of
-from kaigen.gitops.policies import Engine, policies
 from kaigen.pipeline.run import start_run
+from kaigen.tenancy.policies import Engine, policies
+from kaigen.tenancy.rules import rules_of
 from tests.cluster.client import ApiError, Client, Object
 from tests.cluster.plane import Plane
 from tests.cluster.processes import wait_until

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kaigen.gitops.policies import policies
+from kaigen.tenancy.policies import policies
 from tests.cluster.plane import Plane
 from tests.cluster.tenants import check_policies, tenants
 

@@ -32,6 +32,7 @@ LAYERS: tuple[str, ...] = (
     "kaigen.environments",
     "kaigen.compile",
     "kaigen.check",
+    "kaigen.tenancy",
     "kaigen.emit",
     "kaigen.gitops",
     "kaigen.output",

@@ -20,7 +20,7 @@ from kaigen.compile.problems import Problems
 from kaigen.config.block_settings import Allowed
 from kaigen.config.grants import ungranted, wanted_volume
 from kaigen.kinds.bucket import Bucket, BucketPlace, FilledBucket, SecretPlace
-from kaigen.kubernetes.reach import S3_OPTIONS
+from kaigen.kubernetes.bucket_drivers import S3_OPTIONS
 
 SIDECAR: Mapping[str, str] = {"gke-gcsfuse/volumes": "true"}
 """Annotation of pods into which GKE puts the container that mounts for them (source: Cloud Storage FUSE CSI driver)."""

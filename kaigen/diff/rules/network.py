@@ -9,7 +9,7 @@ from kaigen.diff.model import ABSENT, Absent, Json
 from kaigen.diff.objects import JsonMap, Obj, get, get_list, get_map, get_text
 from kaigen.diff.pods import pod_templates
 from kaigen.diff.rules.case import Case, Finding
-from kaigen.kubernetes.reach import annotated_hosts
+from kaigen.tenancy.table import annotated_hosts
 
 ROUTES = frozenset(
     {

@@ -9,8 +9,8 @@ import pytest
 from kaigen.catalog import controllers, yaml_files
 from kaigen.config.controller_keys import allowed_entries, is_controller_key, is_raw_key
 from kaigen.config.globs import is_granted
-from kaigen.gitops.cel import FREE
 from kaigen.kubernetes.metadata_keys import labels_for_identity
+from kaigen.tenancy.conditions.metadata import FREE
 
 
 @pytest.mark.parametrize("name", yaml_files.load("controllers"))

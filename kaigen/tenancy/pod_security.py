@@ -1,7 +1,7 @@
 """CEL expressions of the Pod Security Standards, which refuse what `kaigen.kubernetes.pod_security` reports.
 
 An expression is about `variables.pods`, the `spec` of each pod. The controls that every level of a tenant forbids are
-rows of `kaigen.kubernetes.reach` in place of these.
+rows of `kaigen.tenancy.table` in place of these.
 """
 
 from __future__ import annotations

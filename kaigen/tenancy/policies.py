@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from kaigen.config.tenant_settings import Tenant
-from kaigen.gitops.cel import among, namespace, rules_of, text, variables
 from kaigen.kubernetes.system_namespaces import SYNCER_NAMESPACES, SYSTEM_NAMESPACES
+from kaigen.tenancy.cel import among, text
+from kaigen.tenancy.rules import namespace, rules_of, variables
 
 Engine = Literal["kubernetes", "kyverno"]
 

@@ -1,0 +1,1 @@
+"""What a value must be, each as a check of kaigen and as an expression of an admission policy."""

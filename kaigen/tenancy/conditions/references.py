@@ -1,0 +1,89 @@
+"""Conditions of namespaces, and of names of objects in other namespaces."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kaigen.config.globs import glob_pattern, is_granted
+from kaigen.config.tenant_settings import Tenant
+from kaigen.kubernetes.manifest import mapping
+from kaigen.tenancy.cel import among, at, matches, texts
+from kaigen.tenancy.condition import Refusal, quoted
+
+WORKLOAD_IDENTITIES = ("none", "aws-eks")
+"""Providers of KEDA's pod identities that are never the identity of KEDA itself (source: KEDA's documentation)."""
+
+
+class OwnNamespace(Struct, frozen=True):
+    """One of the tenant's namespaces."""
+
+    grant: str = ""
+
+    def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
+        """Refuse another namespace."""
+        return [] if value in tenant.namespaces else quoted(value)
+
+    def passes(self, value: str, tenant: Tenant) -> str:
+        """Compare with the namespaces."""
+        return among(value, tenant)
+
+
+class Reference(Struct, frozen=True):
+    """A mapping with `name` whose `namespace` is missing, one of the tenant's, or granted with the name.
+
+    Attributes:
+        grant: field of a tenant, with `NAMESPACE/NAME`.
+    """
+
+    grant: str = ""
+
+    def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
+        """Refuse the name of an object in another namespace."""
+        target = mapping(value)
+        place = target.get("namespace")
+        shown = f"{place}/{target.get('name')}"
+        own = place is None or place in tenant.namespaces
+        return [] if own or is_granted(shown, tenant.granted(self.grant)) else quoted(shown)
+
+    def passes(self, value: str, tenant: Tenant) -> str:
+        """Compare the namespace, or match the globs."""
+        place = at(value, ("namespace",))
+        shown = f"({place}.value() + '/' + {at(value, ('name',))}.orValue(''))"
+        own = among(f"{place}.value()", tenant)
+        granted = matches(shown, glob_pattern(tenant.granted(self.grant)))
+        return f"(!{place}.hasValue() || {own} || {granted})"
+
+
+class VolumeName(Struct, frozen=True):
+    """A text that begins with one of the tenant's namespaces and a hyphen, or that the tenant is granted."""
+
+    grant: str = "volumes"
+
+    def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
+        """Refuse what no glob matches."""
+        return [] if is_granted(str(value), tenant.volumes()) else quoted(value)
+
+    def passes(self, value: str, tenant: Tenant) -> str:
+        """Match the globs."""
+        return matches(value, glob_pattern(tenant.volumes()))
+
+
+class OwnIdentity(Struct, frozen=True):
+    """A pod identity of KEDA that is not that of KEDA itself."""
+
+    grant: str = ""
+
+    def refusals(self, value: object, tenant: Tenant) -> list[Refusal]:
+        """Refuse the identity of KEDA."""
+        provider = mapping(value).get("provider")
+        owner = mapping(value).get("identityOwner")
+        is_own = provider in WORKLOAD_IDENTITIES or (provider, owner) == ("aws", "workload")
+        return [] if is_own else quoted(provider)
+
+    def passes(self, value: str, tenant: Tenant) -> str:
+        """Compare the provider and the owner."""
+        provider = f"{at(value, ('provider',))}.orValue('')"
+        owner = f"{at(value, ('identityOwner',))}.orValue('')"
+        return (
+            f"({provider} in {texts(WORKLOAD_IDENTITIES)} || ({provider} == 'aws' && {owner} == 'workload'))"
+        )

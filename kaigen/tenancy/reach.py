@@ -1,0 +1,64 @@
+"""The shape of a rule: the fields by which an object reaches outside its namespace, and what they may be."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kaigen.kubernetes.kind_table import KINDS
+from kaigen.kubernetes.value_paths import Step
+from kaigen.tenancy.condition import Condition
+
+PODS = "pods"
+"""In place of a type: the pods of every kind; paths start at their `spec`."""
+
+TEMPLATES = "templates"
+"""In place of a type: the metadata of objects that are made of an object, at `TEMPLATE_PATHS`."""
+
+
+class Reach(NamedTuple):
+    """A way by which objects reach outside their namespace.
+
+    Attributes:
+        name: of the rule; unique.
+        what: the value in messages, as in `the image`.
+        types: kinds with their groups, `PODS` or `TEMPLATES`; empty for any.
+        paths: steps from the root of the object, from the `spec` of a pod, or from the metadata of a template.
+        condition: what the value must be.
+        default: what a missing value means; None for nothing.
+        created: of Pods only those that are created, because the scheduler sets the field later.
+        kept: an update may keep the value at a path through no list, because a controller may have set it.
+    """
+
+    name: str
+    what: str
+    types: tuple[str, ...]
+    paths: tuple[Step, ...]
+    condition: Condition
+    default: str | None = None
+    created: bool = False
+    kept: bool = False
+
+
+_OF_JOB = ".spec.template"
+
+
+def _template_paths() -> dict[str, tuple[Step, ...]]:
+    """Return where the metadata of templates are, by type; that of an object itself is left out."""
+    found: dict[str, list[Step]] = {
+        "Certificate.cert-manager.io": [("spec", "secretTemplate")],
+        "ExternalSecret.external-secrets.io": [("spec", "target", "template", "metadata")],
+        "Gateway.gateway.networking.k8s.io": [("spec", "infrastructure")],
+    }
+    for row in KINDS.values():
+        pods = [place.path for place in row.pods if place.path]
+        # The template of a Job around the template of its pods.
+        jobs = [path.removesuffix(_OF_JOB) for path in pods if path.endswith(_OF_JOB)]
+        claims = [f"{path}[]" for path in row.claim_templates]
+        paths = [(*path.replace("[]", ".[]").split("."), "metadata") for path in (*pods, *jobs, *claims)]
+        if paths:
+            found.setdefault(row.type, []).extend(paths)
+    return {type_: tuple(paths) for type_, paths in found.items()}
+
+
+TEMPLATE_PATHS = _template_paths()
+"""Where an object has the metadata of objects that are made of it, by type."""

@@ -1,0 +1,140 @@
+"""What routes, Services, monitors and scalers reach."""
+
+from __future__ import annotations
+
+from kaigen.kubernetes.value_paths import ALL, VALUES
+from kaigen.tenancy.conditions.references import OwnIdentity, OwnNamespace, Reference
+from kaigen.tenancy.conditions.servers import Server
+from kaigen.tenancy.conditions.texts import Granted, Matching, Missing, NotTrue
+from kaigen.tenancy.reach import Reach
+
+ROUTES = ("HTTPRoute.gateway.networking.k8s.io", "GRPCRoute.gateway.networking.k8s.io")
+_INGRESS = ("Ingress.networking.k8s.io",)
+_GATEWAY = ("Gateway.gateway.networking.k8s.io",)
+_SCALERS = ("ScaledObject.keda.sh", "ScaledJob.keda.sh")
+_MONITORS = ("PodMonitor.monitoring.coreos.com", "ServiceMonitor.monitoring.coreos.com")
+_RULES = ("spec", "rules", ALL)
+_MIRROR = ("requestMirror", "backendRef")
+_ENDPOINTS = (("spec", "podMetricsEndpoints", ALL), ("spec", "endpoints", ALL))
+_TRIGGER = ("spec", "triggers", ALL, "metadata")
+_AUTHENTICATION = ("TriggerAuthentication.keda.sh",)
+_TARGET_LABEL = (
+    "_?[A-Za-z][A-Za-z0-9_]*|__(metrics_path|scheme|scrape_(interval|timeout))__|__(param|tmp)_[A-Za-z0-9_]*"
+)
+"""Labels that relabelling may set. Others, such as `__address__`, decide which server Prometheus asks (source: the
+documentation of Prometheus, relabel_config)."""
+_RELABEL_ACTIONS = (
+    "(?i:replace|keep|drop|hashmod|labeldrop|labelkeep|lowercase|uppercase|keepequal|dropequal)"
+)
+"""All but labelmap, which may set any label."""
+
+NETWORK_REACHES: tuple[Reach, ...] = (
+    Reach("ingress-host", "the host", _INGRESS, ((*_RULES, "host"),), Granted("hosts"), default="*"),
+    Reach("ingress-tls", "the host", _INGRESS, (("spec", "tls", ALL, "hosts", ALL),), Granted("hosts")),
+    Reach(
+        "ingress-backend",
+        "all hosts by a default backend",
+        _INGRESS,
+        (("spec", "defaultBackend"),),
+        Missing(),
+    ),
+    Reach("route-host", "the host", ROUTES, (("spec", "hostnames", ALL),), Granted("hosts"), default="*"),
+    Reach(
+        "gateway-host",
+        "the host",
+        _GATEWAY,
+        (("spec", "listeners", ALL, "hostname"),),
+        Granted("hosts"),
+        default="*",
+    ),
+    Reach(
+        "gateway-secret",
+        "the Secret",
+        _GATEWAY,
+        (("spec", "listeners", ALL, "tls", "certificateRefs", ALL),),
+        Reference("references"),
+    ),
+    Reach(
+        "route",
+        "the reference",
+        ROUTES,
+        (
+            ("spec", "parentRefs", ALL),
+            (*_RULES, "backendRefs", ALL),
+            (*_RULES, "filters", ALL, *_MIRROR),
+            (*_RULES, "backendRefs", ALL, "filters", ALL, *_MIRROR),
+        ),
+        Reference("references"),
+    ),
+    Reach(
+        "service",
+        "a Service of type",
+        ("Service",),
+        (("spec", "type"),),
+        Granted("services", always=("ClusterIP",)),
+    ),
+    Reach("address", "external addresses", ("Service",), (("spec", "externalIPs"),), Missing()),
+    Reach(
+        "monitor", "Pods of every namespace", _MONITORS, (("spec", "namespaceSelector", "any"),), NotTrue()
+    ),
+    Reach(
+        "monitored",
+        "Pods of namespace",
+        _MONITORS,
+        (("spec", "namespaceSelector", "matchNames", ALL),),
+        OwnNamespace(),
+    ),
+    Reach(
+        "monitor-server",
+        "the server",
+        _MONITORS,
+        tuple((*place, *path) for place in _ENDPOINTS for path in (("proxyUrl",), ("oauth2", "tokenUrl"))),
+        Server(),
+    ),
+    Reach(
+        "monitor-label",
+        "relabelling to",
+        _MONITORS,
+        tuple((*place, "relabelings", ALL, "targetLabel") for place in _ENDPOINTS),
+        Matching(_TARGET_LABEL),
+    ),
+    Reach(
+        "monitor-action",
+        "relabelling by",
+        _MONITORS,
+        tuple((*place, "relabelings", ALL, "action") for place in _ENDPOINTS),
+        Matching(_RELABEL_ACTIONS),
+    ),
+    Reach("scaler-server", "the server", _SCALERS, ((*_TRIGGER, VALUES),), Server()),
+    Reach(
+        "scaler-identity",
+        "the identity of",
+        _SCALERS,
+        ((*_TRIGGER, "identityOwner"),),
+        Granted(always=("pod",)),
+    ),
+    Reach(
+        "authentication-identity",
+        "the identity of KEDA by the provider",
+        _AUTHENTICATION,
+        tuple(
+            ("spec", *place, "podIdentity")
+            for place in ((), ("awsSecretManager",), ("azureKeyVault",), ("gcpSecretManager",))
+        ),
+        OwnIdentity(),
+    ),
+    Reach(
+        "authentication-server",
+        "the server",
+        _AUTHENTICATION,
+        (("spec", "hashiCorpVault", "address"), ("spec", "azureKeyVault", "vaultUri")),
+        Server(),
+    ),
+    Reach(
+        "scaler",
+        "authentication of kind",
+        _SCALERS,
+        (("spec", "triggers", ALL, "authenticationRef", "kind"),),
+        Granted(always=("TriggerAuthentication",)),
+    ),
+)

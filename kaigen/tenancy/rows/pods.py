@@ -1,0 +1,134 @@
+"""What pods of every kind reach."""
+
+from __future__ import annotations
+
+from kaigen.kubernetes.bucket_drivers import ATTRIBUTES, INLINE_OPTIONS, OPTIONS, S3_OPTIONS
+from kaigen.kubernetes.pod_security import Control
+from kaigen.kubernetes.value_paths import ALL, Step
+from kaigen.tenancy.conditions.buckets import BucketText, BucketVolume, BuildArgument
+from kaigen.tenancy.conditions.keys import NodeKey, NoKeys
+from kaigen.tenancy.conditions.references import Reference
+from kaigen.tenancy.conditions.texts import Granted, GrantedItems, NotTrue
+from kaigen.tenancy.reach import PODS, Reach
+
+STORAGE_CLASS = ("spec", "storageClassName")
+STORAGE_ANNOTATION = ("metadata", "annotations", "volume.beta.kubernetes.io/storage-class")
+"""The annotation that overrides the storage class of a claim (source: Kubernetes, well-known annotations)."""
+
+DATA_SOURCE = ("spec", "dataSourceRef")
+
+
+def _in_containers(*path: str) -> tuple[Step, ...]:
+    return tuple((field, ALL, *path) for field in ("containers", "initContainers", "ephemeralContainers"))
+
+
+_EPHEMERAL = ("volumes", ALL, "ephemeral", "volumeClaimTemplate")
+ANY_KEY = r"[\s\S]*"
+IN_TREE = (
+    "awsElasticBlockStore|azureDisk|azureFile|cephfs|cinder|fc|flexVolume|flocker|gcePersistentDisk|glusterfs|hostPath"
+    "|gitRepo|iscsi|local|nfs|photonPersistentDisk|portworxVolume|quobyte|rbd|scaleIO|storageos|vsphereVolume"
+)
+"""Volumes of the node or of servers that the object names (source: the types of core/v1)."""
+
+NODE_KEYS = (
+    r"kubernetes\.io/hostname|metadata\.name|node-role\.kubernetes\.io/(control-?plane|etcd|master)"
+    "|CriticalAddonsOnly"
+)
+"""Labels and fields with the name of a node, and labels and taints of nodes with the control plane (source: kubeadm,
+RKE; CriticalAddonsOnly: AKS, K3s)."""
+
+
+def in_node_selector(*path: str) -> tuple[Step, ...]:
+    """Return the paths of the requirements of a node selector at a path."""
+    return tuple((*path, field, ALL) for field in ("matchExpressions", "matchFields"))
+
+
+_NODE_AFFINITY = ("affinity", "nodeAffinity")
+
+COVERED_CONTROLS = frozenset(
+    [Control.HOST_NAMESPACES, Control.HOST_PATH, Control.PRIVILEGED, Control.VOLUME_TYPE]
+)
+"""The controls of the Pod Security Standards that rows of this table cover at every level."""
+
+POD_REACHES: tuple[Reach, ...] = (
+    Reach(
+        "image",
+        "the image",
+        (PODS,),
+        (*_in_containers("image"), ("volumes", ALL, "image", "reference")),
+        Granted("images"),
+    ),
+    Reach(
+        "argument",
+        "the bucket",
+        (PODS,),
+        (*_in_containers("command", ALL), *_in_containers("args", ALL), *_in_containers("env", ALL, "value")),
+        BucketText(),
+    ),
+    Reach(
+        "build",
+        "the image",
+        (PODS,),
+        (*_in_containers("command", ALL), *_in_containers("args", ALL)),
+        BuildArgument(),
+    ),
+    Reach("priority", "the priority class", (PODS,), (("priorityClassName",),), Granted("priorityClasses")),
+    Reach("node", "a node by the field", (PODS,), ((),), NoKeys("nodeName", "nodes"), created=True),
+    Reach("node-label", "nodes by the label", (PODS,), (("nodeSelector",),), NoKeys(NODE_KEYS, "nodes")),
+    Reach(
+        "node-affinity",
+        "nodes by the key",
+        (PODS,),
+        (
+            *in_node_selector(
+                *_NODE_AFFINITY, "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms", ALL
+            ),
+            *in_node_selector(
+                *_NODE_AFFINITY, "preferredDuringSchedulingIgnoredDuringExecution", ALL, "preference"
+            ),
+        ),
+        NodeKey(NODE_KEYS, "nodes"),
+    ),
+    Reach(
+        "toleration", "the toleration", (PODS,), (("tolerations", ALL),), NodeKey(f"|{NODE_KEYS}", "nodes")
+    ),
+    Reach(
+        "host-namespace",
+        "a namespace of the node",
+        (PODS,),
+        (("hostNetwork",), ("hostPID",), ("hostIPC",)),
+        NotTrue(),
+    ),
+    Reach(
+        "privileged",
+        "a privileged container",
+        (PODS,),
+        _in_containers("securityContext", "privileged"),
+        NotTrue(),
+    ),
+    Reach("pod-driver", "the driver", (PODS,), (("volumes", ALL, "csi", "driver"),), Granted("drivers")),
+    Reach("pod-bucket", "the bucket", (PODS,), (("volumes", ALL),), BucketVolume(inline=True)),
+    Reach(
+        "pod-attribute",
+        "the volume attribute",
+        (PODS,),
+        (("volumes", ALL, "csi", "volumeAttributes"),),
+        NoKeys(ANY_KEY, "attributes", always=ATTRIBUTES),
+    ),
+    Reach(
+        "pod-option",
+        "the mount options",
+        (PODS,),
+        (("volumes", ALL, *INLINE_OPTIONS), ("volumes", ALL, "csi", "volumeAttributes", "options")),
+        GrantedItems("options", always=(*OPTIONS, S3_OPTIONS)),
+    ),
+    Reach("pod-volume", "a volume of type", (PODS,), (("volumes", ALL),), NoKeys(IN_TREE)),
+    Reach(
+        "pod-storage",
+        "the storage class",
+        (PODS,),
+        ((*_EPHEMERAL, *STORAGE_CLASS), (*_EPHEMERAL, *STORAGE_ANNOTATION)),
+        Granted("storageClasses", always=("",)),
+    ),
+    Reach("pod-source", "the data of", (PODS,), ((*_EPHEMERAL, *DATA_SOURCE),), Reference("references")),
+)
