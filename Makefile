@@ -19,7 +19,7 @@ ENGINE = tests/cluster/test_scaling.py tests/cluster/test_chat.py tests/cluster/
 UV = $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --fork-strategy fewest \
 	--generate-hashes --custom-compile-command 'make lock' $(ARGS)
 
-.PHONY: help demo test test-chat test-docs test-cluster test-engine cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving lint format docs coverage fuzz mutants lock dist clean
+.PHONY: help demo test test-chat test-gpu test-docs test-cluster test-engine cluster-tools cluster-up cluster-down bench bench-chat bench-classify bench-downloader bench-cluster bench-serving lint format docs coverage fuzz mutants lock dist clean
 
 help: ## List the targets
 	@echo "usage: make TARGET"
@@ -35,6 +35,9 @@ test: $(VENV)/.dev ## Run the tests, except those that need a cluster
 
 test-chat: $(CHAT)/.done ## Run the tests of the chat server, the classifier and the trainer that need PyTorch (5 GB, installed once)
 	$(CHAT)/bin/python -m pytest runtimes/chat/tests/served runtimes/classify/tests/networks runtimes/train/tests/trained -n 2 $(ARGS)
+
+test-gpu: $(CHAT)/.done ## Run the trainer and the classifier on this machine's NVIDIA GPU (KAIGEN_GPU_REPORT=FILE for what was measured)
+	$(CHAT)/bin/python -m pytest tests/gpu $(ARGS)
 
 test-docs: $(VENV)/.docs ## Build the documentation site and test it in a browser
 	$(PY) -m pytest tests/site $(ARGS)

@@ -11,8 +11,8 @@ import pytest
 from tests import tools
 from tests.goldens import Goldens
 
-_APART = (Path(__file__).parent / "cluster", Path(__file__).parent / "site")
-"""Tests that run only if they are named: the cluster takes minutes and gigabytes, the site needs MkDocs."""
+_APART = tuple(Path(__file__).parent / name for name in ("cluster", "gpu", "site"))
+"""Tests that run only if they are named: the cluster takes minutes and gigabytes, `gpu` a GPU, the site MkDocs."""
 
 # No deadline, because the time of an example depends on the machine. CI always uses the same examples, so that a run
 # can be repeated. `--hypothesis-profile=thorough` tries more examples.
