@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from kaigen.cli.console import Console
-from kaigen.diff.comment import find_forge, update_comment
+from kaigen.diff.comment import update_comment
+from kaigen.diff.forge import find_forge
 
 
 @click.command("comment")
@@ -25,10 +26,14 @@ def command(console: Console, file: str, name: str, only_update: bool) -> None:
     """Create or update a comment in a pull request.
 
     Posts the Markdown in FILE, such as the output of `kaigen diff -o markdown`, to the pull request on GitHub or the
-    merge request on GitLab that the pipeline runs for. Later runs update the same comment. Reads the pipeline's
-    variables; requires GITHUB_TOKEN on GitHub and KAIGEN_GITLAB_TOKEN on GitLab.
+    merge request on GitLab that the pipeline runs for. Later runs update the same comment; comments of other users
+    than that of the token stay as they are. A run that is older than the base or the commits of the pull request writes
+    nothing. Reads the pipeline's variables; requires GITHUB_TOKEN on GitHub and KAIGEN_GITLAB_TOKEN on GitLab.
     """
     text = Path(file).read_text(encoding="utf-8")
-    console.out(
-        f"comment: {update_comment(find_forge(os.environ), text, name=name, only_update=only_update)}"
-    )
+    done = update_comment(find_forge(os.environ), text, name=name, only_update=only_update)
+    console.out(f"comment: {done}")
+    if done == "outdated":
+        console.say(
+            "the pull request has another base or other commits now; its newest run writes the comment"
+        )

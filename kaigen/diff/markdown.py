@@ -90,7 +90,7 @@ def _row(app: AppChange, limit: int) -> str:
     parts = [_effect(effect) for effect in effects]
     if rest:
         parts.append(more(rest, "effect"))
-    return f"| {_code(clean(app.title))} | {'<br>'.join(parts)} |\n"
+    return f"| {code_span(app.title)} | {'<br>'.join(parts)} |\n"
 
 
 def _effect(effect: Effect) -> str:
@@ -123,7 +123,7 @@ def _whole(app: AppChange, *, with_fields: bool) -> str:
 
 
 def _object(item: ObjectChange, *, with_fields: bool) -> str:
-    text = f"- {_code(object_name(item, '→'))} {item.status}\n"
+    text = f"- {code_span(object_name(item, '→'))} {item.status}\n"
     for effect in item.effects:
         text += f"  - {_effect(effect)}\n"
     if not with_fields or not item.fields:
@@ -146,9 +146,9 @@ def _html(text: str) -> str:
     return _MENTION.sub("\\1\u200b", escaped)
 
 
-def _code(text: str) -> str:
-    """Return a code span that is safe with backticks in the text and in table cells."""
+def code_span(text: str) -> str:
+    """Return a code span on one line that is safe with backticks in the text and in table cells."""
     fence = "`" * (1 + max((len(run) for run in _TICKS.findall(text)), default=0))
     pad = " " if text.startswith("`") or text.endswith("`") else ""
-    body = text.replace("\n", " ").replace("|", "\\|")
+    body = clean(text).replace("|", "\\|")
     return f"{fence}{pad}{body}{pad}{fence}"

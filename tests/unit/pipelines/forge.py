@@ -16,21 +16,11 @@ TOKEN = "token-that-must-stay-secret"
 """What the servers take; without it they answer as the forges do."""
 
 _ROUTES = {
-    "github": (
-        r"/repos/ada/models/issues/7/comments",
-        r"/repos/ada/models/issues/comments/(\d+)",
-        "PATCH",
-        "Authorization",
-        f"Bearer {TOKEN}",
-    ),
-    "gitlab": (
-        r"/projects/42/merge_requests/7/notes",
-        r"/projects/42/merge_requests/7/notes/(\d+)",
-        "PUT",
-        "PRIVATE-TOKEN",
-        TOKEN,
-    ),
+    "github": ("/repos/ada/models/issues/7/comments", "Authorization", f"Bearer {TOKEN}"),
+    "gitlab": ("/projects/42/merge_requests/7/notes", "PRIVATE-TOKEN", TOKEN),
 }
+HEAD = "5f1c" * 10
+_OWN_USER = 11
 
 
 @dataclass(slots=True)
@@ -40,6 +30,10 @@ class Forge:
     Attributes:
         url: of its API.
         comments: text by id, in the order in which they were made.
+        others: ids of comments that another user than that of the token wrote.
+        base: branch that the pull request is merged into now.
+        head: its newest commit.
+        errors: errors that GitHub's GraphQL API answers with.
         pulls: bodies of the requests that opened a pull request.
         requests: method and path of every request.
         redirect: where requests are sent to instead; empty for nowhere.
@@ -48,10 +42,32 @@ class Forge:
 
     url: str = ""
     comments: dict[int, str] = field(default_factory=dict)
+    others: set[int] = field(default_factory=set)
+    base: str = "main"
+    head: str = HEAD
+    errors: list[dict[str, str]] = field(default_factory=list)
     pulls: list[dict[str, str]] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     redirect: str = ""
     seen: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def event(self) -> dict[str, Any]:
+        """GitHub's event of a run that began before anything of the pull request changed."""
+        return {"pull_request": {"number": 7, "base": {"ref": "main"}, "head": {"sha": HEAD}}}
+
+    def page(self, variables: dict[str, Any]) -> dict[str, Any]:
+        """Return what GitHub's GraphQL API answers to the query for comments."""
+        start, size = int(variables["after"] or 0), variables["size"]
+        nodes = [
+            {"id": f"IC_{key}", "body": text, "viewerDidAuthor": key not in self.others}
+            for key, text in self.comments.items()
+        ]
+        end = start + size
+        page = {"hasNextPage": end < len(nodes), "endCursor": str(end) if nodes else None}
+        pull = {"baseRefName": self.base, "headRefOid": self.head}
+        comments = {"nodes": nodes[start:end], "pageInfo": page}
+        return {"repository": {"pullRequest": {**pull, "comments": comments}}}
 
     def environment(self, kind: str) -> dict[str, str]:
         """Return the forge's environment variables of a job, except for GitHub's pull request."""
@@ -59,6 +75,7 @@ class Forge:
             return {
                 "GITHUB_ACTIONS": "true",
                 "GITHUB_API_URL": self.url,
+                "GITHUB_GRAPHQL_URL": f"{self.url}/graphql",
                 "GITHUB_REPOSITORY": "ada/models",
                 "GITHUB_TOKEN": TOKEN,
                 "GITHUB_SERVER_URL": "https://forge.example",
@@ -69,6 +86,8 @@ class Forge:
             "CI_API_V4_URL": self.url,
             "CI_MERGE_REQUEST_PROJECT_ID": "42",
             "CI_MERGE_REQUEST_IID": "7",
+            "CI_MERGE_REQUEST_TARGET_BRANCH_NAME": "main",
+            "CI_COMMIT_SHA": HEAD,
             "KAIGEN_GITLAB_TOKEN": TOKEN,
             "CI_JOB_URL": "https://forge.example/job/99",
         }
@@ -82,7 +101,7 @@ def running(kind: str) -> Iterator[Forge]:
         kind: `github` or `gitlab`.
     """
     forge = Forge()
-    listing, single, method_of_change, header, value = _ROUTES[kind]
+    listing, header, value = _ROUTES[kind]
 
     class Handler(BaseHTTPRequestHandler):
         def _answer(self, status: int, body: Any, **headers: str) -> None:
@@ -110,22 +129,46 @@ def running(kind: str) -> Iterator[Forge]:
                 else:
                     forge.pulls.append(body)
                     self._answer(201, {"number": 8})
-            elif re.fullmatch(listing, parts.path) and self.command == "GET":
-                query = parse_qs(parts.query)
-                size, page = int(query["per_page"][0]), int(query["page"][0])
-                every = [{"id": key, "body": text} for key, text in forge.comments.items()]
-                self._answer(200, every[size * (page - 1) : size * page])
-            elif re.fullmatch(listing, parts.path) and self.command == "POST":
+            elif parts.path == listing and self.command == "POST":
                 key = 1000 + len(forge.comments)
                 forge.comments[key] = body["body"]
                 self._answer(201, {"id": key})
-            elif (found := re.fullmatch(single, parts.path)) and self.command == method_of_change:
-                forge.comments[int(found[1])] = body["body"]
-                self._answer(200, {"id": int(found[1])})
+            elif parts.path == "/graphql" and kind == "github":
+                self._graphql(body["query"], body["variables"])
+            elif kind == "gitlab":
+                self._gitlab(parts.path, body, parse_qs(parts.query))
             else:
                 self._answer(404, {"message": "Not Found"})
 
-        do_GET = do_POST = do_PUT = do_PATCH = _handle
+        def _graphql(self, query: str, variables: dict[str, Any]) -> None:
+            if forge.errors:
+                self._answer(200, {"data": None, "errors": forge.errors})
+            elif "updateIssueComment(" in query:
+                forge.comments[int(variables["id"].removeprefix("IC_"))] = variables["body"]
+                self._answer(200, {"data": {"updateIssueComment": {"clientMutationId": None}}})
+            else:
+                self._answer(200, {"data": forge.page(variables)})
+
+        def _gitlab(self, path: str, body: Any, query: dict[str, list[str]]) -> None:
+            single = re.fullmatch(rf"{listing}/(\d+)", path)
+            if path == "/user":
+                self._answer(200, {"id": _OWN_USER, "username": "project_42_bot"})
+            elif f"{path}/notes" == listing:
+                self._answer(200, {"iid": 7, "target_branch": forge.base, "sha": forge.head})
+            elif path == listing:
+                size, page = int(query["per_page"][0]), int(query["page"][0])
+                every = [
+                    {"id": key, "body": text, "author": {"id": 66 if key in forge.others else _OWN_USER}}
+                    for key, text in forge.comments.items()
+                ]
+                self._answer(200, every[size * (page - 1) : size * page])
+            elif single and self.command == "PUT":
+                forge.comments[int(single[1])] = body["body"]
+                self._answer(200, {"id": int(single[1])})
+            else:
+                self._answer(404, {"message": "Not Found"})
+
+        do_GET = do_POST = do_PUT = _handle
 
         def log_message(self, format: str, *args: Any) -> None:
             """Nothing: the tests look at `requests`."""

@@ -58,7 +58,7 @@ class Job:
         self.output = checkout.temp / "output"
         self.others = [checkout.temp / name for name in ("env", "path", "state")]
         self.event = checkout.temp / "event.json"
-        self.event.write_text(json.dumps({"pull_request": {"number": 7}}))
+        self.event.write_text(json.dumps(forge.event))
 
     def run(self, name: str, **inputs: str) -> subprocess.CompletedProcess[str]:
         """Run a step with inputs, the others being as the action's defaults say."""
