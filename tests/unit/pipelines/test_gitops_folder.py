@@ -73,6 +73,37 @@ def test_the_workflow_of_a_new_repository_uses_the_actions_with_inputs_that_they
     assert [each for each in jobs["comment"]["steps"] if "checkout" in each["uses"]] == []
 
 
+def triggered_by_pull_requests() -> dict[str, Any]:
+    """Return every workflow with the event `pull_request` that kaigen writes or documents, by its place."""
+    places = {
+        path.name: path.read_text(encoding="utf-8") for path in FILES if path.suffix in (".yml", ".yaml")
+    }
+    (workflow,) = [
+        text for path, text in new_files(Place(ROOT / "new", ROOT / "new")).items() if "workflows" in path
+    ]
+    places["kaigen init"] = workflow
+    for page in [*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *FOLDER.rglob("*.md")]:
+        for number, text in enumerate(re.findall(r"^```ya?ml\n(.*?)^```", page.read_text(), re.M | re.S)):
+            places[f"{page.name}, example {number}"] = text
+    found = {}
+    for place, text in places.items():
+        if re.search(r"^on:", text, re.M) and "pull_request" in text:
+            found[place] = yaml.safe_load(text)
+    return found
+
+
+def test_checks_run_again_when_a_pull_request_gets_another_base() -> None:
+    found = triggered_by_pull_requests()
+    assert {"kaigen init"} < set(found)
+    for place, workflow in found.items():
+        # YAML 1.1 reads the key `on` as true.
+        types = workflow[True]["pull_request"]["types"]
+        assert types == ["opened", "synchronize", "reopened", "edited"], place
+        conditions = [job["if"] for job in workflow["jobs"].values() if "if" in job]
+        # GitHub reports a job that is skipped as passed.
+        assert not [text for text in conditions if "action" in text or "changes" in text], place
+
+
 def test_the_hooks_of_a_new_repository_are_those_of_this_one(started: Path) -> None:
     (repository,) = read_yaml(started / ".pre-commit-config.yaml")["repos"]
     known = {hook["id"] for hook in read_yaml(ROOT / ".pre-commit-hooks.yaml")}
