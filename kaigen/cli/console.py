@@ -87,8 +87,17 @@ def _quoted(text: str) -> str:
     return "\n  | ".join(summary.printable(line) for line in text.split("\n"))
 
 
+def _cell(text: str) -> str:
+    shown = text if text.isprintable() else "".join(char if char.isprintable() else "�" for char in text)
+    return shown.replace("##[", "# [")
+
+
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table with aligned columns; the first row is the header."""
+    """Return the lines of a table with aligned columns; the first row is the header.
+
+    A cell is on one line, without characters that a terminal acts on and without `##[`, a command of GitHub's runner.
+    """
+    rows = [[_cell(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

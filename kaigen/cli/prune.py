@@ -32,17 +32,8 @@ def command(context: click.Context, expired: bool, dry_run: bool) -> None:
     if not files:
         console.say("nothing has expired")
         return
-    rows = [
-        (
-            str(item.document.kind),
-            str(item.document.name),
-            f"{item.time:%Y-%m-%d %H:%M} UTC",
-            str(item.document.mark()),
-        )
-        for file in files
-        for item in file.specs
-    ]
-    for line in table([("KIND", "NAME", "EXPIRED", "SPEC"), *rows]):
+    rows = [item.row() for file in files for item in file.specs]
+    for line in table([("SPEC", "EXPIRED", "FILE"), *rows]):
         console.out(line)
     if dry_run:
         return

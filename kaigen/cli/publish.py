@@ -12,6 +12,7 @@ from msgspec import to_builtins
 from kaigen.cli.console import Console
 from kaigen.cli.options import read_config, require_repository
 from kaigen.config.block_settings import PublishSettings
+from kaigen.files.shown import shown_name
 from kaigen.publish.branch import PublishOptions
 from kaigen.publish.plan import Requested, destination, make_plan
 from kaigen.publish.results import BranchResult
@@ -194,10 +195,10 @@ def _print_result(console: Console, plan: Plan, result: BranchResult | ArtifactR
 
 
 def _lines(tree: TreeResult, everything: bool) -> list[str]:
-    where = tree.path or "."
+    where = shown_name(tree.path or ".")
     lines = []
     for sign, apps in (("+", tree.apps.added), ("~", tree.apps.changed), ("-", tree.apps.removed)):
-        shown = apps if everything else apps[:MOST_APPS]
+        shown = [shown_name(app) for app in (apps if everything else apps[:MOST_APPS])]
         lines += [f"  {sign} {where}/{app}" if where != "." else f"  {sign} {app}" for app in shown]
         if len(shown) < len(apps):
             lines.append(f"  {sign} and {len(apps) - len(shown)} more")

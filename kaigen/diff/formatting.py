@@ -14,16 +14,21 @@ _AMBIGUOUS = re.compile(
     r"|.*[\n\"'{}\[\],#].*|.*: .*|[ &*!|>%@`-].*|.* ",
     re.IGNORECASE | re.DOTALL,
 )
-# Control characters move a terminal's cursor; bidirectional marks make a reviewer read a different text than the
-# machine does; lone surrogates cannot be printed at all.
-_UNPRINTABLE = re.compile(
-    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]"
-)
 
 
 def clean(text: str) -> str:
-    """Return the text on one line, with every invisible or misleading character escaped."""
-    return _UNPRINTABLE.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    """Return the text on one line, with every invisible or misleading character escaped.
+
+    Control characters move a terminal's cursor; bidirectional marks make a reviewer read a different text than the
+    machine does; lone surrogates cannot be printed at all. Tabs stay.
+    """
+    return text if text.isprintable() else "".join(map(_escaped, text))
+
+
+def _escaped(char: str) -> str:
+    if char.isprintable() or char == "\t":
+        return char
+    return f"\\u{ord(char):04x}" if ord(char) < 0x10000 else f"\\U{ord(char):08x}"
 
 
 def clip(text: str, limit: int) -> str:

@@ -24,8 +24,8 @@ MIN_CHARS = 500
 """The minimum length of a useful comment."""
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
-# A zero-width space keeps `@name`, `#12` and `owner/repo@sha` from becoming mentions and references.
-_MENTION = re.compile(r"([@#])(?=[\w-])")
+# A zero-width space keeps `@name`, `#12`, GitLab's `!12` and `owner/repo@sha` from becoming mentions and references.
+_MENTION = re.compile(r"([@#!])(?=[\w-])")
 _TICKS = re.compile("`+")
 _MAX_OBJECTS = 50
 
@@ -94,7 +94,7 @@ def _row(app: AppChange, limit: int) -> str:
 
 
 def _effect(effect: Effect) -> str:
-    text = _escape(clean(effect.text))
+    text = _escape(effect.text)
     return text if effect.level == "info" else f"**{effect.level}:** {text}"
 
 
@@ -110,7 +110,7 @@ def _details(app: AppChange, rest: int) -> str:
 def _whole(app: AppChange, *, with_fields: bool) -> str:
     detail = counts(app)
     title = f"{app.title} ({app.summary}){': ' + detail if detail else ''}"
-    text = f"\n<details><summary>{_html(clean(title))}</summary>\n\n"
+    text = f"\n<details><summary>{_html(title)}</summary>\n\n"
     for effect in app.effects:
         text += f"- {_effect(effect)}\n"
     for item in app.objects[:_MAX_OBJECTS]:
@@ -137,12 +137,12 @@ def _object(item: ObjectChange, *, with_fields: bool) -> str:
 
 
 def _escape(text: str) -> str:
-    """Return text escaped for Markdown, HTML and table cells."""
-    return _MENTION.sub("\\1\u200b", _SPECIAL.sub(r"\\\1", text).replace("\n", " "))
+    """Return text on one line, escaped for Markdown, HTML and table cells."""
+    return _MENTION.sub("\\1\u200b", _SPECIAL.sub(r"\\\1", clean(text)))
 
 
 def _html(text: str) -> str:
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    escaped = clean(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _MENTION.sub("\\1\u200b", escaped)
 
 

@@ -13,6 +13,7 @@ from kaigen.config.settings import Config
 from kaigen.diagnostics.collector import Diagnostics
 from kaigen.diagnostics.diagnostic import Diagnostic, Severity
 from kaigen.diagnostics.errors import SystemFailure
+from kaigen.files.shown import shown_name
 from kaigen.pipeline.expiry import EXPIRES_AT, expiry_of, expiry_problem
 from kaigen.pipeline.sources import read_named
 from kaigen.yaml.document import Document, parse
@@ -32,6 +33,19 @@ class Expired(Struct, frozen=True):
 
     document: Document
     time: datetime
+
+    def row(self) -> tuple[str, str, str]:
+        """Return `KIND/NAME`, the time and the place, safe in the commit message that removes it.
+
+        kind and name are one word, so that they cannot be `Closes` and the number of an issue. They may be any text:
+        the spec is not validated before it is removed.
+        """
+        mark = self.document.mark()
+        kind, name = (
+            shown_name(str(word)).replace("/", "?") for word in (self.document.kind, self.document.name)
+        )
+        place = f"{shown_name(mark.file)}:{mark.line}:{mark.column}"
+        return f"{kind}/{name}", f"{self.time:%Y-%m-%d %H:%M} UTC", place
 
 
 class Pruned(Struct, frozen=True):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from kaigen import __version__
+from kaigen.files.shown import shown_name
 from kaigen.publish.results import TreeResult
 from kaigen.publish.source import Source
 
@@ -31,7 +32,7 @@ def commit_message(source: Source, trees: Sequence[TreeResult], given: str = "")
 
 def subject(trees: Sequence[TreeResult]) -> str:
     """Return the first line: the environments, and as many apps as fit."""
-    where = ", ".join(tree.environment for tree in trees if tree.environment)
+    where = ", ".join(shown_name(tree.environment) for tree in trees if tree.environment)
     head = (
         f"Render {where}: "
         if where and len(where) < 40
@@ -39,7 +40,7 @@ def subject(trees: Sequence[TreeResult]) -> str:
         if where
         else "Render "
     )
-    apps = sorted({app for tree in trees for app in tree.apps.all})
+    apps = sorted({shown_name(app) for tree in trees for app in tree.apps.all})
     if not apps:
         return f"{head.rstrip(': ')} again" if where else "Render again"
     shown: list[str] = []
@@ -54,14 +55,15 @@ def subject(trees: Sequence[TreeResult]) -> str:
 
 
 def _body(tree: TreeResult) -> str:
-    head = f"{tree.environment} ({tree.path or '.'}):" if tree.environment else f"{tree.path or '.'}:"
+    path = shown_name(tree.path or ".")
+    head = f"{shown_name(tree.environment)} ({path}):" if tree.environment else f"{path}:"
     lines = [head]
     for word, apps in (
         ("added", tree.apps.added),
         ("changed", tree.apps.changed),
         ("removed", tree.apps.removed),
     ):
-        lines += [f"- {word} {app}" for app in apps[:MOST_APPS]]
+        lines += [f"- {word} {shown_name(app)}" for app in apps[:MOST_APPS]]
         if len(apps) > MOST_APPS:
             lines.append(f"- {word} {len(apps) - MOST_APPS} more")
     if len(lines) == 1:
@@ -75,7 +77,7 @@ def trailers(source: Source) -> str:
     if source.repository:
         lines.append(f"Source-Repository: {source.repository}")
     if source.folder:
-        lines.append(f"Source-Folder: {source.folder}")
+        lines.append(f"Source-Folder: {shown_name(source.folder)}")
     if source.dirty:
         lines.append("Source-State: uncommitted changes")
     lines.append(f"Rendered-By: kaigen {__version__}")

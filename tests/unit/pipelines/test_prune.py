@@ -97,7 +97,31 @@ def test_one_pull_request_removes_what_has_expired(checkout: Checkout, forge: Fo
     (pull,) = forge.pulls
     assert pull["title"] == "Remove what has expired"
     assert (pull["head"], pull["base"]) == ("kaigen-prune", "main")
-    assert "Job   finetune  2026-01-31 00:00 UTC" in pull["body"]
+    assert "Job/finetune  2026-01-31 00:00 UTC" in pull["body"]
+
+
+def test_names_stay_in_the_block_of_the_pull_request_and_out_of_the_commit(
+    checkout: Checkout, forge: Forge
+) -> None:
+    text = (checkout.here / SPEC).read_text().replace("metadata:\n", EXPIRED)
+    for number, folder in enumerate(
+        ("a\n```\n@everyone [x](http:", "[skip ci]", "a\n\nskip-checks: true", "Closes #1")
+    ):
+        path = checkout.here / "specs" / folder / "e.yaml"
+        path.parent.mkdir()
+        path.write_text(text.replace("name: finetune", f"name: trial-{number}"))
+    checkout.kaigen("-q", "render")
+    checkout.commit()
+    assert run_workflow(checkout, forge).stdout == "pull request: created\n"
+    (pull,) = forge.pulls
+    block = pull["body"].splitlines()
+    assert (block[0], block[-1], len(block)) == ("```text", "```", 7)
+    assert [line.split("  ")[0] for line in block[2:-1]] == [f"Job/trial-{number}" for number in (3, 1, 2, 0)]
+    assert block[-2].endswith("  specs/a??????everyone??x??http?/e.yaml:1:1")
+    for odd in ("`", "@", "[", "#", ": true"):
+        assert not [line for line in block[1:-1] if odd in line]
+    message = git(checkout.temp.parent / "origin", "show", "--no-patch", "--format=%B", "kaigen-prune")
+    assert message.splitlines()[2:7] == block[1:-1]
 
 
 def test_nothing_is_pushed_while_nothing_has_expired(checkout: Checkout, forge: Forge) -> None:
