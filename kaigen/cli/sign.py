@@ -37,7 +37,8 @@ with lazy_imports():
 def command(console: Console, artifacts: tuple[str, ...], path: Path, plain_http: bool) -> None:
     """Sign artifacts of a registry, or the rendered output.
 
-    Attaches a signature to each artifact, as cosign does: Flux, cosign and `kaigen verify` verify it. Without an
+    Attaches a signature to each artifact, as cosign does: Flux, cosign and `kaigen verify` verify it. It is for this
+    repository and tag; sign again for another tag. Without an
     artifact, writes `kaigen.sigstore.json` next to kaigen.yaml: a signed list of every file of the rendered output, of
     all environments, with its SHA-256. Signs what is there: run `kaigen render --check` first.
 
@@ -48,7 +49,7 @@ def command(console: Console, artifacts: tuple[str, ...], path: Path, plain_http
         reference, digest = artifact_of(text)
         registry = Registry(reference, plain_http=plain_http)
         manifest = read_manifest(registry, digest or reference.tag)
-        added = sign_manifest(registry, manifest, key)
+        added = sign_manifest(registry, manifest, key, (reference.tag,) if reference.tag else ())
         console.out(f"{'signed' if added else 'is signed already:'} {reference} {digest_of(manifest)}")
     if artifacts:
         return

@@ -102,13 +102,14 @@ def push_artifact(
         SystemFailure: the registry is unreachable or rejects the push.
     """
     registry = Registry(artifact.reference, plain_http=plain_http)
+    tags = (artifact.reference.tag, *(() if artifact.immutable else (source.commit[:12],)))
     manifest = artifact.manifest()
     current = registry.manifest(artifact.reference.tag)
     if current is not None:
         old = parse_manifest(current, artifact.reference)
         if _content_digests(old) == _content_digests(json.loads(manifest)):
             if key is not None and not dry_run:
-                sign_manifest(registry, current, key)
+                sign_manifest(registry, current, key, tags[:1])
             return _result(artifact, digest_of(current), "unchanged", key)
         if artifact.immutable:
             raise _version_exists(artifact)
@@ -124,10 +125,9 @@ def push_artifact(
     subject = {"mediaType": MANIFEST, "digest": digest, "size": len(manifest)}
     attach(registry, subject, ((STATEMENT, statement), (BOM, bom)))
     if key is not None:
-        sign_manifest(registry, manifest, key)
-    if not artifact.immutable:
-        registry.push_manifest(source.commit[:12], manifest, MANIFEST)
-    registry.push_manifest(artifact.reference.tag, manifest, MANIFEST)
+        sign_manifest(registry, manifest, key, tags)
+    for tag in reversed(tags):
+        registry.push_manifest(tag, manifest, MANIFEST)
     return _result(artifact, digest, "published", key)
 
 
