@@ -73,6 +73,43 @@ def test_the_workflow_of_a_new_repository_uses_the_actions_with_inputs_that_they
     assert [each for each in jobs["comment"]["steps"] if "checkout" in each["uses"]] == []
 
 
+PLACES_OF_SECRETS = {
+    "docs/pipelines.md": ("KAIGEN_GITLAB_TOKEN", "KAIGEN_PRUNE_TOKEN"),
+    "docs/security.md": ("KAIGEN_GITLAB_TOKEN", "KAIGEN_PRUNE_TOKEN", "KAIGEN_SIGN_KEY"),
+    "gitops/gitlab/kaigen.gitlab-ci.yml": ("KAIGEN_GITLAB_TOKEN", "KAIGEN_PRUNE_TOKEN"),
+    "gitops/github-prune/kaigen-prune.yml": ("KAIGEN_PRUNE_TOKEN",),
+    "kaigen/scaffold/files/gitlab.yaml": ("KAIGEN_GITLAB_TOKEN", "KAIGEN_PRUNE_TOKEN"),
+}
+
+
+def test_every_place_of_a_token_says_who_could_read_it() -> None:
+    for path, names in PLACES_OF_SECRETS.items():
+        text = " ".join((ROOT / path).read_text(encoding="utf-8").replace("#", " ").split())
+        assert [name for name in names if name not in text] == []
+        assert re.search(r"protected|select the default branch|rule of GitLab", text), path
+    named = re.compile(r"KAIGEN_[A-Z]+_TOKEN")
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("docs", "gitops", "kaigen")
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and path.suffix in (".md", ".yml", ".yaml") and named.search(path.read_text())
+    }
+    assert found - {"docs/cli.md"} == PLACES_OF_SECRETS.keys()
+
+
+def test_a_job_with_a_secret_of_github_has_an_environment() -> None:
+    for path in (path for path in FILES if path.suffix in (".yml", ".yaml") and "action" not in path.name):
+        for job in (read_yaml_documents(path).get("jobs") or {}).values():
+            if "secrets." in str(job):
+                assert job["environment"], path
+
+
+def read_yaml_documents(path: Path) -> dict[str, Any]:
+    """Return the last document of a file."""
+    *_, found = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    return dict(found)
+
+
 def triggered_by_pull_requests() -> dict[str, Any]:
     """Return every workflow with the event `pull_request` that kaigen writes or documents, by its place."""
     places = {

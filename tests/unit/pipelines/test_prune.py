@@ -152,12 +152,15 @@ def origin(checkout: Checkout) -> Path:
     return found
 
 
-def run_gitlab(checkout: Checkout, token: str = TOKEN) -> subprocess.CompletedProcess[str]:
+def run_gitlab(
+    checkout: Checkout, token: str = TOKEN, protected: str = "true"
+) -> subprocess.CompletedProcess[str]:
     (script,) = jobs()[GITLAB]["script"]
     variables = {
         "CI_SERVER_URL": checkout.temp.parent.as_uri(),
         "CI_PROJECT_PATH": "ml/specs",
         "CI_COMMIT_BRANCH": "main",
+        "CI_COMMIT_REF_PROTECTED": protected,
         "KAIGEN_PRUNE_TOKEN": token,
     }
     done = checkout.run(script, variables, ("sh", "-e", "-c"))
@@ -179,6 +182,15 @@ def test_gitlab_opens_a_merge_request_by_push_options(checkout: Checkout, origin
         "merge_request.title=Remove what has expired",
         "merge_request.remove_source_branch",
     ]
+
+
+def test_gitlab_runs_on_protected_branches_alone(checkout: Checkout, origin: Path) -> None:
+    expire(checkout)
+    for protected in ("false", ""):
+        done = run_gitlab(checkout, protected=protected)
+        assert done.returncode == 1
+        assert "protected branch" in done.stderr
+    assert "kaigen-prune" not in git(origin, "branch")
 
 
 def test_gitlab_fails_without_a_token_and_runs_only_in_its_schedule(checkout: Checkout) -> None:
